@@ -64,14 +64,14 @@ pub struct ExpertRows {
 }
 
 impl ExpertRows {
-    /// What of `rows` of the batch is here, counted from the first row that is.
+    /// Indices in [`ExpertRows::rows`] of the batch's `rows`.
     pub fn within(&self, rows: &Range<usize>) -> Range<usize> {
         let before = |row: usize| self.rows.partition_point(|own| *own < row);
         before(rows.start)..before(rows.end)
     }
 }
 
-/// Which rows of a batch go to which experts. A row's experts are in ascending order.
+/// Assignment of a batch's rows to experts. A row's experts are in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispatch {
     per_token: usize,
@@ -214,17 +214,18 @@ pub trait FamilyOps<B: Backend>: LatentOps<B> + VocabularyOps<B> {
         (d_parts.into_iter().skip(held.start).take(held.len()).collect(), d_weights)
     }
 
-    /// The same ranks, with what the backend exchanges rows and parameters with among them, if that is not the host: all of them call
-    /// it.
+    /// Returns the same ranks with the backend's transport for rows and parameters among them, if that is not the host.
+    /// All of them call it.
     ///
     /// # Errors
-    /// What one of them lacks: the same on all.
+    /// If one of the ranks lacks something; the error is the same on all.
     fn connect(_backend: &B, ranks: Ranks) -> Result<Ranks, String> {
         Ok(ranks)
     }
 
-    /// The parts of all ranks, in their order, each element as the rank has it that has the part. `extents` says of each part
-    /// which rank has it, ascending, and its rows, of `width` elements; `own` are those of this one. All ranks call it.
+    /// Gathers the parts of all ranks, in their order, each element as its rank has it. `extents` contains for each
+    /// part its rank, ascending, and its number of rows, of `width` elements; `own` are the parts of this rank. All
+    /// ranks call it.
     fn gather_parts(
         backend: &B,
         own: &[B::Rows],
@@ -251,8 +252,8 @@ pub trait FamilyOps<B: Backend>: LatentOps<B> + VocabularyOps<B> {
     /// A copy of what a linear layer's forward or backward pass returned for a segment of this rank, `[rows, rank]`.
     fn low_rank_rows(backend: &B, low_rank: &B::LowRank, segment: usize, rank: usize) -> B::Rows;
 
-    /// Adds a score for each head to the softmax of [`Backend::attention`], with a value of zero: to its output
-    /// and log-sum-exp, in place. With these, [`Backend::attention_backward`] computes what it says.
+    /// Adds a score for each head to the softmax of [`Backend::attention`], with a value of zero: to its output and
+    /// log-sum-exp, in place. From these, [`Backend::attention_backward`] computes gradients that include the sinks.
     fn add_sinks(backend: &B, sinks: &B::Vector, attended: &mut [B::Rows; 2]);
 
     /// Adds the gradient of the sinks to parameter `dw`, rows in order, given what [`FamilyOps::add_sinks`] left and the

@@ -24,5 +24,5 @@ pub trait Fences {
     fn param_to_host<'a>(&self, of: (&'a Self::Params, usize), fence: &Self::Fence) -> Cow<'a, [f32]>;
 }
 
-/// What gets an array's elements, chunk after chunk, until it fails.
+/// Receiver of an array's elements, chunk after chunk, until it fails.
 pub type ChunkSink<'a> = dyn FnMut(&[f32]) -> io::Result<()> + 'a;

@@ -55,7 +55,8 @@ impl HostParams {
         (0..self.lens.len()).map(|index| &self[index])
     }
 
-    /// Those arrays of a range that are zeros without elements, for these to be written: each with its length.
+    /// Vectors and lengths of those arrays in a range that are stored without elements, so that the caller can write
+    /// them.
     pub(crate) fn without_elements(&mut self, range: Range<usize>) -> impl Iterator<Item = (&mut Vec<f32>, usize)> {
         let arrays = self.arrays[range.clone()].iter_mut().zip(self.lens[range].iter().copied());
         arrays.filter(|(array, len)| array.len() < *len)

@@ -10,7 +10,7 @@ pub struct MicrobatchRows {
 }
 
 impl MicrobatchRows {
-    /// The same for all passes.
+    /// The same number of rows for all passes.
     pub fn of_all(rows: usize) -> Self {
         Self { training: rows, forward: rows }
     }

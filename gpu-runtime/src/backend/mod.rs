@@ -1,13 +1,14 @@
 //! Interface between models and devices: coarse ops with static dispatch.
 //!
-//! `model/` and `engine/` are written once, over [`Backend`]; a device implements it in a folder of its own. What an op
-//! fuses, packs, transposes or launches is up to the backend; its contract stands at the trait.
+//! `model/` and `engine/` are written once, over [`Backend`]; a device implements it in a folder of its own. A backend
+//! decides what an op fuses, packs, transposes or launches; the trait documents the op's contract.
 //!
 //! Contracts that hold for every op:
 //! - **Rounding.** Rows, gradients and sums are f32 (or rounded as the backend documents). Base weights and embeddings are
 //!   rounded to [`Dtype`], to nearest even, when they are packed. The left side of a GEMM with packed weights is rounded to
 //!   [`Dtype`] where the backend multiplies that type (the CPU: bf16 with AVX-512 BF16), and A and B of adapters with it;
-//!   elsewhere both stay f32. Attention is rounded where it says so. Both sides of gradients of weights are rounded to
+//!   elsewhere both stay f32. Attention is rounded where the op documents it. Both sides of weight gradients are
+//!   rounded to
 //!   [`Dtype`] where the backend sums them in tiles of that type (the CPU: bf16 with AMX). Nothing else is rounded.
 //! - **Batch invariance.** An output row is reduced in an order that depends only on its own sequence: its bits do not
 //!   depend on the other rows of the batch, nor on how a sequence is cut into passes.
@@ -69,7 +70,8 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     type OutputGradient<'a>;
     /// A linear layer's input, `[rows, inputs]`, as gradients of its weights read it.
     type WeightInput<'a>;
-    /// What [`Backend::target_logprobs`] saves for the backward pass: the log-sum-exp of each row, perhaps its logits.
+    /// State that [`Backend::target_logprobs`] saves for the backward pass: the log-sum-exp of each row, perhaps its
+    /// logits.
     type HeadState: Send;
     /// Keys and values in blocks of [`KV_BLOCK`] tokens, addressed by [`BlockId`].
     type KvPool: Send + Sync;
@@ -206,8 +208,9 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     /// they are for gradients.
     fn lhs(&self, x: &Self::Rows) -> Self::Lhs;
 
-    /// `out = residual + x Wᵀ + Σ segments + b`, where `residual` is zero unless given. All have `[rows, outputs]` elements;
-    /// `residual` and `out` may have more rows than `x`, of which those of `out` stay. Old elements of `out` are not read.
+    /// Computes `out = residual + x Wᵀ + Σ segments + b`; `residual` is zero unless given. All have `[rows, outputs]`
+    /// elements. `residual` and `out` may have more rows than `x`; those of `out` keep their values. Old elements of
+    /// `out` are not read.
     /// An element is summed in f32 in this order: the residual, the terms of `x Wᵀ` along the inputs in sequence, those of its
     /// segment's `z Bᵀ` along the rank, the bias. `z = scale · (x Aᵀ)` is summed in f32, scaled, and then, as the left side of
     /// a GEMM with B, rounded; `x` is rounded by [`Backend::lhs`]. Returns the unrounded `z` of every segment.

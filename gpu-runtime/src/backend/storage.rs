@@ -61,8 +61,8 @@ pub trait Params: Clone + Send + Sync + 'static {
         false
     }
 
-    /// Arrays of these lengths whose elements the ranks have, this one `self`: those of all fragments, of which each list is exchanged
-    /// together. `None` where ranks exchange through the host.
+    /// Gathers arrays of these lengths from the ranks' elements, of which `self` are this rank's. Each list of
+    /// fragments is exchanged together. `None` if ranks exchange through the host.
     fn gather_fragments(&self, _ranks: &Ranks, _lens: &[usize], _fragments: &[Vec<Fragment>]) -> Option<Self> {
         None
     }

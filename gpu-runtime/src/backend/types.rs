@@ -70,16 +70,16 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-/// What a matrix is multiplied for: decides its element type.
+/// Purpose of a matrix, which decides its element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatrixRole {
-    /// A weight of the model: stored as [`Dtype`] says.
+    /// A weight of the model, stored as [`Dtype`].
     Base,
     /// A or B of an adapter: stored as the inputs of GEMMs are, which may be wider than the base weights.
     Adapter,
 }
 
-/// Where the elements of a weight come from.
+/// Source of a weight's elements.
 pub enum Source<'a, B: Backend> {
     /// The host: a file that is being loaded.
     Host(&'a [f32]),
@@ -98,7 +98,7 @@ impl<B: Backend> Clone for Source<'_, B> {
 impl<B: Backend> Copy for Source<'_, B> {}
 
 impl<'a, B: Backend> Source<'a, B> {
-    /// Its elements on the host.
+    /// The elements on the host.
     pub fn host(self) -> Cow<'a, [f32]> {
         match self {
             Self::Host(values) => Cow::Borrowed(values),
@@ -110,7 +110,7 @@ impl<'a, B: Backend> Source<'a, B> {
         }
     }
 
-    /// Some of the elements.
+    /// A range of the elements.
     pub fn part(self, range: Range<usize>) -> Self {
         match self {
             Self::Host(values) => Self::Host(&values[range]),
@@ -165,7 +165,7 @@ pub struct Span {
     pub rows: Range<usize>,
     /// Position of the first row.
     pub start: usize,
-    /// Its KV blocks, [`KV_BLOCK`] positions each from position 0 on, up to its last row at least.
+    /// KV blocks of the sequence, [`KV_BLOCK`] positions each from position 0 on, at least up to its last row.
     pub blocks: Vec<BlockId>,
     /// Positions below this one are in the blocks already, which other sequences may share: they are not written.
     pub held: usize,
@@ -239,7 +239,7 @@ impl GradientSlot {
     }
 }
 
-/// What an adapter adds to a linear layer, for one group of rows: `out[rows, column..] += scale · (x Aᵀ) Bᵀ`.
+/// Contribution of an adapter to a linear layer, for one group of rows: `out[rows, column..] += scale · (x Aᵀ) Bᵀ`.
 pub struct LoraSegment<'a, B: Backend> {
     /// Index of the group of rows: whose gradient this is.
     pub group: usize,
@@ -316,11 +316,11 @@ impl Targets {
     }
 }
 
-/// What the loss head's backward pass starts from: rows of the pass that have a gradient.
+/// Inputs of the loss head's backward pass: rows of the pass that have a gradient.
 pub struct HeadGradient<'a> {
-    /// These rows, among those of [`Backend::target_logprobs`].
+    /// Indices of these rows among those of [`Backend::target_logprobs`].
     pub rows: &'a [usize],
-    /// The same rows by sequence, counted from the first of them: they cover all of them, in order.
+    /// The same rows by sequence, counted from the first of them. The sequences cover all rows, in order.
     pub sequences: &'a [Range<usize>],
     /// Targets of these rows.
     pub targets: &'a Targets,
@@ -372,7 +372,7 @@ pub struct DeviceInfo {
 /// Bytes of the buffers that a backend reuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferBytes {
-    /// Most bytes in use at once since [`Backend::reset_peak`].
+    /// Maximum number of bytes in use at once since [`Backend::reset_peak`].
     pub peak: usize,
     /// Bytes in use now.
     pub used: usize,

@@ -64,7 +64,7 @@ impl HostAccess for HostBackend {
     }
 }
 
-/// What ops computed, by name.
+/// Results of ops, by name.
 pub(crate) type Results = Vec<(&'static str, Vec<f32>)>;
 
 /// Some ops of a device, compared with the processor's.
@@ -90,7 +90,7 @@ impl OpCheck {
         format!("{}, {}", self.ops, self.dtype.name())
     }
 
-    /// The error and what it may be, or why there is none.
+    /// The error and its tolerance, or the reason why results are missing.
     pub fn value(&self) -> String {
         let Self { result, error, tolerance, failure, .. } = self;
         failure.clone().unwrap_or_else(|| format!("error {error:.1e} ({result}), at most {tolerance:.0e}"))

@@ -11,9 +11,9 @@ use crate::backend::{Activation, AttentionShape, LatentHeads, RouterRule};
 pub(super) struct Case<B> {
     pub(super) ops: &'static str,
     pub(super) run: fn(&B) -> Results,
-    /// Where weights are f32.
+    /// Tolerance with f32 weights.
     pub(super) tolerance: f32,
-    /// Where weights are bf16: of ops that round, both sides do so in other places.
+    /// Tolerance with bf16 weights: ops that round, both sides in different places.
     pub(super) rounded_tolerance: f32,
 }
 

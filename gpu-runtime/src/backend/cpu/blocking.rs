@@ -18,13 +18,14 @@ const FIXED_ROWS: usize = 256;
 pub struct Blocking {
     /// Bytes of the second-level cache of a core.
     pub l2_bytes: usize,
-    /// Most bytes of the left side of a block of AMX tiles; `None` for kernels whose blocks have a fixed height.
+    /// Maximum bytes of the left side of a block of AMX tiles; `None` for kernels whose blocks have a fixed height.
     pub lhs_bytes: Option<usize>,
 }
 
 impl Blocking {
-    /// That of a kernel class on this processor. With AMX a block's left side takes three eighths of the second-level cache:
-    /// it is read once for each strip of weights, beside that strip, the next one and the sums.
+    /// The blocking of a kernel class on this processor. With AMX a block's left side takes three eighths of the
+    /// second-level cache: it is read once for each strip of weights, together with that strip, the next one and the
+    /// sums.
     pub fn detect(isa: Isa) -> Self {
         Self::new(isa, l2_bytes().unwrap_or(DEFAULT_L2))
     }

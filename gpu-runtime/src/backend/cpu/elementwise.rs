@@ -107,7 +107,7 @@ backward_rows!(silu_backward_row, silu_backward_apart, silu_gradients);
 backward_rows!(gelu_tanh_backward_row, gelu_tanh_backward_apart, gelu_tanh_gradients);
 backward_rows!(clamped_swish_backward_row, clamped_swish_backward_apart, clamped_swish_gradients);
 
-/// What computes `act(gate) · up` of elements.
+/// The function that computes `act(gate) · up` of elements.
 pub(super) fn activation_row(activation: Activation) -> fn(Isa, &[f32], &[f32], &mut [f32]) {
     match activation {
         Activation::Silu => silu_row,

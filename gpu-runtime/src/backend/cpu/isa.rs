@@ -46,7 +46,7 @@ impl Isa {
         Self::Portable
     }
 
-    /// Those that this processor has, best first.
+    /// Instruction sets that this processor has, best first.
     pub fn available() -> Vec<Self> {
         let best = Self::detect();
         Self::ALL.into_iter().filter(|isa| *isa <= best).collect()
@@ -72,7 +72,7 @@ impl Isa {
         self >= Self::Avx512Bf16
     }
 
-    /// Its name in flags and logs.
+    /// Name of the instruction set in flags and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::AmxBf16 => "amx-bf16",

@@ -101,12 +101,12 @@ impl Cpu {
         }
     }
 
-    /// The same with base weights of type `dtype`; bf16 otherwise.
+    /// Sets the type of base weights; the default is bf16.
     pub fn with_dtype(self, dtype: Dtype) -> Self {
         Self { dtype, ..self }
     }
 
-    /// What GEMMs cost since the start, on all threads.
+    /// Cost of GEMMs since the start, on all threads.
     pub fn gemm_stats(&self) -> GemmStats {
         self.meter.read()
     }

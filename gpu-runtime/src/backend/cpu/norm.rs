@@ -41,7 +41,7 @@ multiversion! {
     }
 }
 
-/// What [`norm_row_backward`] multiplies `dy · w` and `x` by: `1 / rms` and `Σ(dy · w · x) / (n · rms³)`.
+/// Factors of `dy · w` and of `x` in [`norm_row_backward`]: `1 / rms` and `Σ(dy · w · x) / (n · rms³)`.
 #[inline(always)]
 fn backward_factors(x: &[f32], w: &[f32], eps: f32, dy: &[f32]) -> (f32, f32) {
     let scale = inverse_rms(x, eps);

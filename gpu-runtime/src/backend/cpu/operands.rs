@@ -1,4 +1,4 @@
-//! What backward passes of linear layers compute from: gradients of outputs, and inputs. Kernels in tiles read both
+//! Operands of the backward passes of linear layers: gradients of outputs, and inputs. Kernels in tiles read both
 //! packed, each packed once, where rows are computed; others read rows.
 
 use std::ops::Range;
@@ -78,7 +78,7 @@ impl<'a> OutputGradient<'a> {
         Self { rows, lhs, side: Some(side) }
     }
 
-    /// Its rows; none where they were not stored.
+    /// The gradient's rows; empty if they were not stored.
     pub(super) fn rows(&self) -> &[f32] {
         match &self.rows {
             Some(rows) => rows,
@@ -140,14 +140,14 @@ pub(super) fn is_whole_tiles(width: usize) -> bool {
 }
 
 impl OutputGradient<'_> {
-    /// Its rows, with the rounding of packing where they were not stored.
+    /// The gradient's rows, with the rounding of packing if they were not stored.
     pub(crate) fn to_rows(&self) -> Vec<f32> {
         self.rows.as_deref().map_or_else(|| self.lhs.to_rows(), |rows| rows.to_vec())
     }
 }
 
 impl WeightInput<'_> {
-    /// Its rows, of kernels that read rows.
+    /// The input's rows, for kernels that read rows.
     pub(crate) fn to_rows(&self) -> Vec<f32> {
         self.operand().rows.to_vec()
     }

@@ -128,7 +128,7 @@ fn square(value: f32) -> f64 {
     f64::from(value) * f64::from(value)
 }
 
-/// What a step does to every element.
+/// Constants of a step that apply to every element.
 #[derive(Clone, Copy)]
 struct AdamWRule {
     grad_scale: f32,

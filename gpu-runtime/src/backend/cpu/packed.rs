@@ -72,7 +72,7 @@ impl PackedMatrix {
         Self::pack_on(cpu, dtype, k, parts, true)
     }
 
-    /// The same on all threads or on this one.
+    /// Packs on all threads or on this one.
     pub(super) fn pack_on(cpu: &Cpu, dtype: Dtype, k: usize, parts: &[&[f32]], parallel: bool) -> Self {
         let mut packed = Self::empty(cpu, dtype, parts.iter().map(|part| part.len() / k.max(1)).sum(), k);
         packed.repack(cpu, parts, parallel);

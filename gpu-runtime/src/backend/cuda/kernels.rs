@@ -11,7 +11,7 @@ use super::device::queue::Queue;
 use super::device::sources::{SOURCES, Source};
 use super::device::work::Work;
 
-/// What a parameter of a kernel is, after its declaration in PTX.
+/// Kind of a kernel's parameter, by its declaration in PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `.u64`: an address or a number.
@@ -148,7 +148,7 @@ impl Kernels {
     }
 }
 
-/// The kernels of all sources, each of which is a module.
+/// Loads the kernels of all sources, each of them as a module.
 fn load_each<E: From<CudaError>>(
     driver: &Driver,
     load: impl Fn(&'static Source) -> Result<Module, E>,

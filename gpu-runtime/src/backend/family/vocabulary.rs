@@ -23,7 +23,7 @@ pub struct ScorePart {
     pub sum: LogSum,
     /// Logits of the targets, -0 of those that are [`Targets::ELSEWHERE`].
     pub targets: Vec<f32>,
-    /// The largest logits, as many as were asked for or as there are, with their tokens counted from the part's first one.
+    /// The largest logits, as many as requested or available, with their tokens counted from the part's first one.
     pub topk: Vec<(u32, f32)>,
 }
 
@@ -47,11 +47,11 @@ pub trait VocabularyOps<B: Backend> {
     /// what the part's tokens contribute: with respect to the hidden states, and to A of adapters, a term of the gradient.
     fn set_log_sums(state: &mut B::HeadState, log_sums: Vec<f32>);
 
-    /// Writes the logits of all ranks, of which each has as many columns as `own`, to the first `rows` rows of
-    /// `out[_, vocabulary]`; the last ranks' columns may be beyond the vocabulary's end. All ranks call it.
+    /// Writes the logits of all ranks, each with as many columns as `own`, to the first `rows` rows of `out[_,
+    /// vocabulary]`; the last ranks' columns may be beyond the vocabulary's end. All ranks call it.
     fn gather_logits(backend: &B, own: &B::Rows, rows: usize, ranks: &Ranks, out: &mut B::Rows);
 
-    /// What the first `tokens` columns of `logits` contribute to the scores that are asked for, alternatives apart.
+    /// Contribution of the first `tokens` columns of `logits` to the requested scores, without alternatives.
     fn score_part(backend: &B, logits: &B::Rows, tokens: usize, requests: &[ScoreRequest]) -> Vec<ScorePart>;
 }
 

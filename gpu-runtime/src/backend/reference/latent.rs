@@ -9,7 +9,7 @@ use crate::backend::{LatentHeads, LatentOps, LatentRotation, Rows};
 /// row, and its factor.
 type Term = (usize, usize, f32);
 
-/// Which source an element of attention's rows comes from: queries, keys and values, or the keys' common part.
+/// Source of an element of attention's rows: queries, keys and values, or the keys' common part.
 const SOURCES: [usize; 3] = [0, 1, 2];
 
 /// The linear map from a source to attention's row at a position, as its terms.

@@ -22,7 +22,7 @@ use crate::parallel::Parallel;
 /// All parameters, which are trained.
 const ALL: Option<&LoraSpec> = None;
 
-/// What a rank computes of a run that trains all parameters.
+/// Results of a rank for a run that trains all parameters.
 #[derive(Clone, Debug, PartialEq)]
 struct Outcome {
     logprobs: Vec<f32>,
@@ -165,7 +165,7 @@ fn train<B: Backend>(g: &Golden<B>, replicas: &Ranks, mut run: impl Run<B>) -> R
     RankOutcome { outcome, shard: g.model.shard, specs: g.model.table.specs.clone() }
 }
 
-/// What each rank of a layout computes; they are threads.
+/// Results of each rank of a layout; the ranks are threads.
 fn on_ranks<B: Backend>(family: &str, layout: &str, backend: fn() -> B) -> Vec<RankOutcome> {
     let layout: Parallel = layout.parse().unwrap();
     let run = |(number, rank): (usize, LocalRank)| {

@@ -74,8 +74,8 @@ impl<B: Backend> Golden<B> {
         Self { backend, model, masters, weights, json, lora, dir }
     }
 
-    /// This rank's part of an adapter's parameters. Modules that the reference's adapter is not on have zeros, which have no
-    /// gradient.
+    /// This rank's part of an adapter's parameters. Modules without the reference's adapter have zeros, whose gradient
+    /// is zero.
     pub(super) fn adapter_params(&self, file: &str) -> Arrays {
         let mut tensors = tensors(&self.dir.join(file));
         let own = ParamTable::of_adapter(&self.model.config, &self.lora);
@@ -220,7 +220,7 @@ pub(super) fn adam(json: &Value) -> AdamParams {
     }
 }
 
-/// Parameters with their moments, of which each replica has a part.
+/// Parameters with their moments; each replica has a part of the moments.
 pub(super) struct Trained<B: Backend> {
     pub(super) params: B::Params,
     moments: [B::Params; 2],

@@ -26,7 +26,7 @@ pub(super) const TOLERANCE: f64 = 1e-5;
 /// `tp`).
 pub(super) const EPS: f64 = 1e-4;
 
-/// What a rank computes.
+/// Results of a rank.
 #[derive(Clone, Debug, PartialEq)]
 struct Outcome {
     logprobs: Vec<f32>,
@@ -91,7 +91,7 @@ fn work<B: Backend>(g: &Golden<B>, replicas: &Ranks) -> RankOutcome {
     RankOutcome { outcome, shard: g.model.shard, specs, moment_bytes: full.moment_bytes() }
 }
 
-/// What each rank of a layout computes; they are threads.
+/// Results of each rank of a layout; the ranks are threads.
 fn on_ranks<B: Backend>(family: &str, layout: &str, backend: fn() -> B) -> Vec<RankOutcome> {
     let layout: Parallel = layout.parse().unwrap();
     let run = |(number, rank): (usize, LocalRank)| {

@@ -1,5 +1,5 @@
-//! Ops of a part of the vocabulary, of which the last rows of the unembedding may be no tokens, on each class of kernels against the
-//! reference backend.
+//! Ops on a part of the vocabulary on each class of kernels against the reference backend. The last rows of the
+//! unembedding may not be tokens.
 
 use proptest::prelude::*;
 

@@ -27,7 +27,7 @@ impl LogSum {
         }
     }
 
-    /// That of all parts of a row, in their order.
+    /// The log-sum of all parts of a row, in their order.
     pub fn of(parts: impl Iterator<Item = Self>) -> Self {
         parts.fold(Self::EMPTY, Self::and)
     }

@@ -34,7 +34,7 @@ pub struct SampledToken {
     pub topk: Vec<(u32, f32)>,
 }
 
-/// What to report about a row of logits.
+/// Values to report about a row of logits.
 #[derive(Clone, Debug, Default)]
 pub struct ScoreRequest {
     /// Index of the row in the logits.
@@ -47,7 +47,7 @@ pub struct ScoreRequest {
     pub alternatives: Option<(f32, Vec<f64>)>,
 }
 
-/// What a [`ScoreRequest`] asked for.
+/// Values that a [`ScoreRequest`] asked for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowScores {
     /// Log-probabilities of the targets.

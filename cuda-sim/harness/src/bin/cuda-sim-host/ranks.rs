@@ -92,7 +92,7 @@ impl Rank {
     }
 }
 
-/// Runs every collective once per case.
+/// Runs the collectives as this process's rank.
 pub(crate) fn all() -> Outcome {
     let rank = Rank::new()?;
     let comm = rank.join()?;

@@ -119,7 +119,7 @@ impl PackedLhs {
         self.k
     }
 
-    /// Its rows, with the rounding that packing did.
+    /// The packed rows, with the rounding of packing.
     pub fn to_rows(&self) -> Vec<f32> {
         let height = self.tile_rows();
         let half =

@@ -30,7 +30,7 @@ pub(crate) struct Gemm<'a> {
     pub w: GemmRhs<'a>,
     /// Dense rows of `n` elements.
     pub out: &'a mut [f32],
-    /// What is added to.
+    /// The value that sums start from.
     pub start: SumStart<'a>,
     /// Added afterwards, block by block; each begins at a multiple of [`NR`] columns. Rows are those of `x`.
     pub low_rank: Vec<LowRankUpdate<'a>>,
@@ -42,7 +42,7 @@ pub(crate) enum SumStart<'a> {
     Zero,
     /// The output's old values.
     Output,
-    /// These values, as many as the output has at least.
+    /// Values from this slice, which has at least as many elements as the output.
     Of(&'a [f32]),
 }
 
@@ -146,9 +146,9 @@ fn fuse_first(gemm: &mut Gemm<'_>) -> usize {
     0
 }
 
-/// `c[rows, columns] (+)= x[rows] · W[columns, k]ᵀ` on the calling thread: for loss heads. `columns` starts at a multiple of
-/// [`NR`]; `k`, positions in the inputs of `W`, as many as `x` has, starts at an even one, in a transpose at a multiple of
-/// [`GROUP`]. `c` has `ldc` elements per row.
+/// Computes `c[rows, columns] (+)= x[rows] · W[columns, k]ᵀ` on the calling thread, for loss heads. `columns` starts at
+/// a multiple of [`NR`]. `k` are positions in the inputs of `W`, as many as `x` has; it starts at an even one, in a
+/// transpose at a multiple of [`GROUP`]. `c` has `ldc` elements per row.
 pub(crate) fn matmul_block<'a>(
     cpu: &Cpu,
     x: &PackedLhs,

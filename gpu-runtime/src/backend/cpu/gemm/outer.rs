@@ -1,4 +1,4 @@
-//! What a gradient of weights is computed from: rows of two matrices, and the output of their product.
+//! Inputs and outputs of weight gradients: rows of two matrices, and the output of their product.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -32,7 +32,7 @@ impl<'a> GradientSide<'a> {
         }
     }
 
-    /// Its rows; none if it is packed, which [`WeightGradient::check_rows`] refuses.
+    /// The side's rows; a packed side has none, so [`WeightGradient::check_rows`] refuses it.
     pub(super) fn rows(&self) -> RowsView<'a> {
         match self {
             Self::Rows(rows) => *rows,
@@ -60,12 +60,12 @@ impl PackedPart<'_> {
     }
 }
 
-/// Where the product of a gradient goes, dense.
+/// Destination of a gradient's product, dense.
 pub(crate) enum GradientOut<'a> {
-    /// It is added to these elements.
+    /// The product is added to these elements.
     Add(&'a mut [f32]),
-    /// It is written to these, which hold nothing before. There are as many as the product has, and it has rows, so that all of them
-    /// are written.
+    /// The product is written to these uninitialised elements. They are as many as the product has, and it has rows, so
+    /// that all of them are written.
     Write(&'a mut [MaybeUninit<f32>]),
 }
 

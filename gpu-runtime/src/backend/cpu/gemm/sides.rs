@@ -36,7 +36,7 @@ pub(super) fn groups(runs: &[Range<usize>]) -> Vec<Group> {
     runs.iter().flat_map(of_run).collect()
 }
 
-/// Which side of a product packed rows are.
+/// Side of a product that packed rows form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SideForm {
     /// Transposed: `[width / TILE][groups][TILE][TILE_K / 2]` words, an even number of tiles: kernels read two of them.
@@ -65,7 +65,7 @@ impl PackedSide {
         self.width
     }
 
-    /// Its words, for tests.
+    /// The packed words, for tests.
     #[cfg(test)]
     pub(crate) fn words(&self) -> &[u32] {
         &self.words
@@ -81,7 +81,7 @@ impl PackedSide {
     }
 }
 
-/// What groups of rows are written to.
+/// Destinations of groups of rows.
 pub(crate) struct Packer<'a> {
     groups: Vec<Group>,
     lhs: Option<(SharedPtr<u32>, usize)>,
@@ -251,7 +251,8 @@ pub(crate) fn pack_input(
     side
 }
 
-/// [`pack_output_gradient`] of one layer and [`pack_input`] of the next, of which rows are computed together.
+/// Packs like [`pack_output_gradient`] for one layer and [`pack_input`] for the next, from rows that are computed
+/// together.
 pub(crate) fn pack_between(
     cpu: &Cpu,
     (rows, widths): (usize, [usize; 2]),

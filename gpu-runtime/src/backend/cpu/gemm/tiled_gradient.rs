@@ -19,7 +19,7 @@ use crate::backend::Held;
 /// Tasks per thread, so that threads finish together.
 const TASKS: usize = 8;
 
-/// Where a gradient's side is in packed rows.
+/// Position of a gradient's side in packed rows.
 struct Placed<'a> {
     side: Held<'a, PackedSide>,
     group: usize,
@@ -52,7 +52,7 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// Which rows a right side was packed from: gradients that share them share the packed side.
+/// Rows that a right side was packed from: gradients that share them share the packed side.
 #[derive(Clone, Copy, PartialEq)]
 struct SideKey {
     /// Address of the first element.

@@ -19,12 +19,12 @@ use crate::backend::Targets;
 
 /// Columns of a chunk of the vocabulary. Log-sum-exp combines chunks in order, so it is part of the result's bits.
 pub(super) const CHUNK: usize = 512;
-/// Most rows of a block.
+/// Maximum number of rows of a block.
 const ROWS: usize = 264;
-/// Most rows of a sequence in a block of [`Head::blocks_by_sequence`].
+/// Maximum number of rows of a sequence in a block of [`Head::blocks_by_sequence`].
 const SEQUENCE_ROWS: usize = 256;
 
-/// What a low-rank adapter adds to the logits of rows: `z Bᵀ`.
+/// Contribution of a low-rank adapter to the logits of rows: `z Bᵀ`.
 #[derive(Clone, Copy)]
 pub(super) struct HeadAdapter<'a> {
     /// Low-rank rows of the group, `scale · x Aᵀ`: `[rows, rank]`.
@@ -40,9 +40,9 @@ pub(super) struct HeadAdapter<'a> {
 pub(super) struct HeadRowGroup<'a> {
     /// Rows of the head.
     pub rows: Range<usize>,
-    /// Their adapter on the unembedding.
+    /// Adapter of the rows on the unembedding.
     pub adapter: Option<HeadAdapter<'a>>,
-    /// Where the gradient with respect to the group's `z` begins in the `dz` of [`Head::backward`].
+    /// Start of the gradient with respect to the group's `z` in the `dz` of [`Head::backward`].
     pub dz_at: usize,
 }
 

@@ -15,11 +15,11 @@ use super::{Head, HeadAdapter, HeadRowGroup, SavedLogits};
 use crate::backend::host::HostParams;
 use crate::backend::{GradientSinks, HeadGradient, HeadPart, LinearCall, LoraSegment, Rows, Targets};
 
-/// What the forward pass saves for the backward pass.
+/// State that the forward pass saves for the backward pass.
 pub struct HeadState {
     /// Log-sum-exp of every row.
     pub(in crate::backend::cpu) lse: Vec<f32>,
-    /// Those of all rows, where they were saved, as [`SavedLogits`] has them.
+    /// Logits of all rows, if they were saved, in the order of [`SavedLogits`].
     logits: Option<Buffer<f32>>,
     /// Tokens of the vocabulary, or of the part that is here.
     vocab: usize,

@@ -33,7 +33,7 @@ pub(super) enum Storage {
     Tiles(TilePool),
 }
 
-/// What computes attention on bf16 tiles, where a processor does: it multiplies bf16, and what it computes with is not f32.
+/// The unit that computes attention on bf16 tiles; `None` if the processor does not multiply bf16 or the type is f32.
 #[cfg(target_arch = "x86_64")]
 fn tile_unit(cpu: &Cpu) -> Option<TileUnit> {
     TileUnit::of(cpu.isa()).filter(|_| cpu.input_type(cpu.dtype) == Dtype::Bf16)
@@ -92,13 +92,13 @@ impl KvPool {
 
 /// A token of one head.
 struct HeadToken<'a> {
-    /// Its place in its block.
+    /// Index of the token in its block.
     slot: usize,
     key: &'a [f32],
     value: &'a [f32],
 }
 
-/// Where a token is in a block, whose layers and in them heads follow each other.
+/// Places of tokens in a block; its layers follow each other, and so do the heads within a layer.
 trait Layout {
     type Element: Copy + Default;
 

@@ -55,7 +55,7 @@ impl Element for f32 {
     }
 }
 
-/// Those of the positions that a row has.
+/// The part of `positions` that the row has.
 #[inline(always)]
 fn within<'a>(row: &'a [f32], positions: &Range<usize>) -> &'a [f32] {
     &row[positions.start.min(row.len())..positions.end.min(row.len())]

@@ -115,7 +115,7 @@ impl<'a> Attention<'a> {
         Self { cpu, shape, window, cache: KvCache::new(cpu, shape) }
     }
 
-    /// Appends rows of `qkv`, so many for each sequence, and attends: the outputs and log-sum-exps of all rows.
+    /// Appends `lens` rows of `qkv` to the sequences, and attends: returns the outputs and log-sum-exps of all rows.
     pub(crate) fn attend(&mut self, qkv: &[f32], lens: &[usize], kvs: &mut [KvSequence]) -> (Vec<f32>, Vec<f32>) {
         let spans = self.append(qkv, lens, kvs);
         let rows = qkv.len() / self.shape.qkv_width();

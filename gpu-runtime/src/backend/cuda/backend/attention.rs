@@ -39,7 +39,7 @@ impl<T: RowElement> Pool<T> {
         Ok(Self { blocks: DeviceKvPool::new(shape)?, last: Mutex::default() })
     }
 
-    /// The blocks, of which some may get other addresses.
+    /// Mutable access to the pool, for calls that may change addresses of blocks.
     fn change(&mut self) -> &mut DeviceKvPool<T> {
         *self.last.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         &mut self.blocks
@@ -161,7 +161,7 @@ impl Cuda {
         rotate(&self.device, &rotation(of), qkv, save)
     }
 
-    /// Where there are norms whose gradients are not wanted.
+    /// Rotates gradients back, rounded; for norms whose gradients are not needed.
     pub(super) fn rotate_heads_backward_rounded(
         &self,
         of: &Rotation<'_, Self>,

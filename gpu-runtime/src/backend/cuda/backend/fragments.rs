@@ -9,12 +9,12 @@ use crate::backend::cuda::ops::ranks::DeviceRanks;
 use crate::backend::cuda::ops::squares::add_part;
 use crate::collective::{CollectiveKind, DEVICE_PIECE, Extent, Fragment, Ranks, pieces, slice_of};
 
-/// What becomes of sums.
+/// Destination of summed elements.
 #[derive(Clone, Copy)]
 enum Sums {
-    /// They replace the elements.
+    /// Sums replace the elements.
     Replace,
-    /// They are added to them.
+    /// Sums are added to the elements.
     Add,
 }
 

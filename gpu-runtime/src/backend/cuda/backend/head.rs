@@ -16,7 +16,7 @@ use crate::backend::cuda::ops::rows::{Addend, DeviceRows};
 use crate::backend::cuda::ops::squares::add;
 use crate::backend::{Dtype, GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, Targets};
 
-/// What the forward pass saves for the backward pass.
+/// State that the forward pass saves for the backward pass.
 pub struct HeadState {
     /// Log-sum-exp of every row.
     pub(super) lse: Vec<f32>,
@@ -30,7 +30,7 @@ pub struct HeadState {
 struct AdaptedHead<'a, T: GemmElement> {
     weight: &'a DeviceRows<T>,
     x: DeviceRows<T>,
-    /// Where there are adapters.
+    /// Adapters on the unembedding, if there are any.
     adapters: Option<Adapters<'a, T>>,
     /// The adapters' low-rank rows, and the same rows rounded for products with B.
     z: Option<(LowRankRows, DeviceRows<T>)>,

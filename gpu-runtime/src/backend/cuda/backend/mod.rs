@@ -119,7 +119,7 @@ impl Cuda {
         Ok(plan)
     }
 
-    /// What an op returned, or a panic that says what the device refused.
+    /// The value that an op returned, or a panic that explains what the device refused.
     fn done<T>(&self, result: Result<T>) -> T {
         result.unwrap_or_else(|error| {
             match error {

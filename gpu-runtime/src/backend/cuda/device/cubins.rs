@@ -14,7 +14,7 @@ pub(crate) struct Architecture {
     exact: bool,
 }
 
-/// What `make kernels` assembles for, the most specific one last.
+/// Architectures that `make kernels` assembles for, the most specific one last.
 pub(crate) const ARCHITECTURES: [Architecture; 3] = [
     Architecture { name: "sm_80", capability: (8, 0), exact: false },
     Architecture { name: "sm_90a", capability: (9, 0), exact: true },
@@ -30,12 +30,12 @@ pub(crate) fn architecture((major, minor): (i32, i32)) -> Option<&'static Archit
     ARCHITECTURES.iter().filter(runs).max_by_key(|of| of.capability)
 }
 
-/// What a device runs.
+/// Code that a device runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelCode {
     /// The binary's machine code for this architecture.
     Cubin(&'static str),
-    /// What the driver makes of PTX, for this reason.
+    /// Code that the driver compiles from PTX, for this reason.
     Ptx(String),
 }
 

@@ -15,7 +15,7 @@ use super::error::{CudaError, Result};
 use super::library::find_driver;
 use super::peers::{Peers, wait_for_peers};
 
-/// What drivers answer to machine code that is for other devices, or of a version that they do not know.
+/// Errors with which drivers refuse machine code for other devices, or of a version that they do not know.
 const REFUSALS: [CUresult; 4] = [
     CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
     CUresult::CUDA_ERROR_INVALID_IMAGE,
@@ -60,7 +60,7 @@ unsafe impl Sync for Function {}
 
 /// Why machine code was not loaded.
 pub(crate) enum CubinError {
-    /// It is not for the device, or too new for the driver, which may load PTX instead.
+    /// The code is not for the device, or too new for the driver, which may load PTX instead.
     Refused(CudaError),
     Failed(CudaError),
 }

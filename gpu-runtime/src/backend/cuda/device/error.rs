@@ -1,4 +1,4 @@
-//! What may go wrong on a device.
+//! Errors of devices and their libraries.
 
 use cudarc::cublaslt::result::CublasError;
 use cudarc::driver::DriverError;
@@ -15,7 +15,7 @@ pub enum CudaError {
     NoLibrary {
         /// Name of the library.
         library: &'static str,
-        /// What it belongs to.
+        /// Purpose of the library.
         purpose: &'static str,
     },
     /// The installed library is too old.
@@ -39,15 +39,15 @@ pub enum CudaError {
     /// The device has too little memory. It may be used further.
     #[error("out of device memory: {bytes} bytes were asked for, {used} are in use")]
     OutOfMemory {
-        /// What was asked for.
+        /// Number of bytes requested.
         bytes: usize,
-        /// What the arena holds.
+        /// Number of bytes that the arena holds.
         used: usize,
     },
     /// The driver refused a call, or reports what an earlier launch did: such errors are final for the device.
     #[error("{call} failed: {code}: {message}")]
     Driver {
-        /// What was called, or what was launched.
+        /// The function called, or the kernel launched.
         call: String,
         /// The name of CUDA's error, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
         code: String,
@@ -75,7 +75,7 @@ pub enum CudaError {
     Extent {
         /// Name of the op.
         op: &'static str,
-        /// What has the wrong extent.
+        /// The quantity with the wrong extent.
         what: &'static str,
         /// The extent that was found.
         found: usize,

@@ -1,4 +1,4 @@
-//! What a device is, which libraries are used, and how fast it is.
+//! Facts about a device: its properties, the libraries in use, and its speed.
 
 use std::time::Instant;
 

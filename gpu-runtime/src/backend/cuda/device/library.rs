@@ -8,7 +8,7 @@ use cudarc::{cublaslt, driver};
 
 use super::error::{CudaError, Result};
 
-/// What the driver must have.
+/// Functions that the driver must have.
 const DRIVER: &[&str] = &[
     "cuCtxSetCurrent",
     "cuDeviceGet",
@@ -52,7 +52,7 @@ const DRIVER: &[&str] = &[
     "cuStreamWaitEvent",
 ];
 
-/// What cuBLASLt must have.
+/// Functions that cuBLASLt must have.
 const MATMUL: &[&str] = &[
     "cublasLtCreate",
     "cublasLtDestroy",

@@ -14,7 +14,7 @@ const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 
 const FLOAT: c_int = 7;
 
-/// What all ranks of a communicator begin with: `ncclUniqueId`. One rank makes it and sends it to the others.
+/// Identifier of a communicator: `ncclUniqueId`. One rank makes it and sends it to the others before they join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct NcclId(pub [u8; 128]);
@@ -66,7 +66,7 @@ pub struct Nccl {
     _library: ManuallyDrop<Library>,
 }
 
-/// Where the elements of a message are, their number, and the other rank.
+/// Address and number of a message's elements, and the other rank.
 pub(crate) type Message = (u64, usize, usize);
 
 impl Nccl {
@@ -82,7 +82,7 @@ impl Nccl {
         Ok(Arc::new(Self { functions: Functions::find(&library)?, _library: ManuallyDrop::new(library) }))
     }
 
-    /// Its version, such as 22703 for 2.27.3.
+    /// Version of the library, such as 22703 for 2.27.3.
     pub fn version(&self) -> Result<i32> {
         let mut version = 0;
         // SAFETY: the number is written before the function returns.
@@ -128,7 +128,7 @@ impl Nccl {
         let _ = unsafe { (self.functions.abort)(communicator) };
     }
 
-    /// What went wrong in collectives that were started.
+    /// Returns the error of collectives that were started, if there is one.
     pub(crate) fn failure(&self, communicator: Communicator) -> Result {
         let mut status = 0;
         // SAFETY: the handle is the caller's; the status is written before the function returns.

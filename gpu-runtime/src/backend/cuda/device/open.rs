@@ -45,7 +45,7 @@ impl CudaDevice {
         self.queue.version()
     }
 
-    /// Its compute capability: major, minor.
+    /// Compute capability of the device: major, minor.
     pub fn capability(&self) -> (i32, i32) {
         self.queue.capability()
     }

@@ -12,13 +12,13 @@ use super::page_locked::PageLocked;
 const PARTS: usize = 4;
 const PART: usize = if cfg!(test) { 1 << 10 } else { 4 << 20 };
 
-/// Where copies of the host's bytes begin.
+/// Alignment of the host's bytes that are copied.
 const ALIGNMENT: usize = 64;
 
 /// Page-locked memory that copies go through in turn: a part is overwritten once the copies from it are done.
 #[derive(Default)]
 pub(super) enum Uploads {
-    /// Nothing was copied yet.
+    /// The state before the first copy.
     #[default]
     New,
     Ring(Ring),
@@ -61,8 +61,8 @@ impl Uploads {
 }
 
 impl Ring {
-    /// Copies the first of the bytes to the device, as many as fit in a part, and returns their number; they may change at once. Waits
-    /// for memory, not for the copy.
+    /// Copies the first bytes to the device, as many as fit in a part, and returns their number; the caller may change
+    /// them at once. Waits for memory, not for the copy.
     pub(crate) fn write(&mut self, driver: &Driver, to: u64, bytes: &[u8]) -> Result<usize> {
         let room = PART - self.used;
         // What fits in a part is copied at once.

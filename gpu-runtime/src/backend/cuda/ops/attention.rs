@@ -91,7 +91,7 @@ impl<T: RowElement> DeviceKvPool<T> {
 struct Row {
     /// Address of the addresses of its sequence's blocks.
     blocks: u64,
-    /// Where layer 0 of its keys is written; 0 if they are there already.
+    /// Address for layer 0 of the row's keys; 0 if they are already written.
     to: u64,
     /// Position of the row; `u32::MAX` if it belongs to no sequence.
     position: u32,

@@ -20,7 +20,7 @@ struct Place {
 
 impl Element for Place {}
 
-/// That `parts` are those of the dispatch in `held`, all of one width.
+/// Checks that `parts` are those of the dispatch in `held`, all of one width.
 fn check_parts(
     extents: Extents,
     parts: &[DeviceRows],

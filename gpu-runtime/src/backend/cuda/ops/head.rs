@@ -58,7 +58,7 @@ impl LogitChunk<'_> {
     }
 }
 
-/// What the log-sum-exps of rows are of, while chunks of the vocabulary are added in order.
+/// Terms of the rows' log-sum-exps, while chunks of the vocabulary are added in order.
 pub(crate) struct DeviceLogSums {
     largest: Slice<f32>,
     sums: Slice<f32>,

@@ -89,7 +89,7 @@ struct Size {
     step: u32,
     rank: u32,
     inputs: u32,
-    /// Most outputs of a layer, and the columns that all of them need.
+    /// Maximum number of outputs of a layer, and the columns that all of them need.
     outputs: u32,
     columns: u32,
     /// Whether each of these columns is one of a layer's that has adapters.
@@ -169,17 +169,17 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         self.size.rank as usize
     }
 
-    /// Whether [`Self::expand`] writes all of these many columns: rows of outputs may then have anything in them before.
+    /// Whether [`Self::expand`] writes all of these columns: the rows' old contents are then irrelevant.
     pub(crate) fn writes(&self, columns: usize) -> bool {
         Self::TENSOR && self.size.all && self.size.columns as usize == columns
     }
 
-    /// The same of [`Self::expand_backward`] and all inputs.
+    /// Whether [`Self::expand_backward`] writes all inputs.
     pub(crate) fn writes_inputs(&self) -> bool {
         Self::TENSOR
     }
 
-    /// What kernels on tensor cores add to, of as many rows as `out` has: the address, 0 for nothing.
+    /// Address of the addend of kernels on tensor cores, with as many rows as `out` has; 0 for none.
     fn addend(&self, extents: Extents, addend: Addend<'_>, out: &DeviceRows) -> Result<Argument<'static>> {
         match addend {
             Addend::None => Ok(Argument::null()),
@@ -334,10 +334,10 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
     }
 }
 
-/// What a launch has beside the table.
+/// Arguments of a launch in addition to the table.
 struct Call<'c> {
     input: Argument<'c>,
-    /// What is added, of kernels that take it.
+    /// The addend, for kernels that take one.
     addend: Vec<Argument<'c>>,
     output: Argument<'c>,
     rest: &'c [u32],
@@ -347,5 +347,5 @@ struct Call<'c> {
 const ROWS: u32 = 64;
 const THREADS: u32 = 128;
 
-/// Up to so many rows, warps share the inputs of a row rather than the rows: the bits are the same.
+/// Maximum number of rows with which warps share the inputs of a row rather than the rows: the bits are the same.
 const FEW_ROWS: u32 = 512;

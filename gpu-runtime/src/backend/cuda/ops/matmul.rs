@@ -73,8 +73,8 @@ impl Matmul {
         Ok(MatmulPlan { extents, side, element: data_type::<T>(), algorithm: found.algo })
     }
 
-    /// `out = rows · weight` after the plan, or `out += rows · weight`, summed in f32. The weight is the rows `of_weight` of
-    /// `weight`, `[_, inputs]`: as many as the plan's outputs.
+    /// Computes `out = rows · weight` by the plan, or `out += rows · weight`, summed in f32. The weight is the rows
+    /// `of_weight` of `weight`, `[_, inputs]`: as many as the plan's outputs.
     pub(crate) fn run<T: RowElement>(
         &self,
         plan: &MatmulPlan,
@@ -148,7 +148,7 @@ fn bytes(element: cudaDataType) -> usize {
     if element == bf16::TYPE { size_of::<bf16>() } else { size_of::<f32>() }
 }
 
-/// Which algorithms are asked for: without workspace, and without sums that are split and then reduced.
+/// Constraints on algorithms: without workspace, and without sums that are split and then reduced.
 struct Preference(cudarc::cublaslt::sys::cublasLtMatmulPreference_t);
 
 impl Preference {

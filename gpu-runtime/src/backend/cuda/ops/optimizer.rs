@@ -36,7 +36,7 @@ struct Array {
 
 impl Element for Array {}
 
-/// What a step does to every element: rounded to f32 as on the CPU.
+/// Constants of a step that apply to every element, rounded to f32 as on the CPU.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct Rule {

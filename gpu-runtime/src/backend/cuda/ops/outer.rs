@@ -47,7 +47,7 @@ impl<'a> OuterSide<'a> {
         Self { rows: rows.into(), first_row: 0, column, count }
     }
 
-    /// Its address, the elements of a row, and its columns, if it has rows before `end`.
+    /// Address of the side, elements of a row, and its columns; an error unless it has rows before `end`.
     fn packed(&self, extents: Extents, end: usize) -> Result<(u64, [u32; 2])> {
         match self.rows {
             OuterRows::F32(rows) => self.packed_of(rows, extents, end),
@@ -170,7 +170,7 @@ const TILE: [u32; 2] = [8, 32];
 const TENSOR_TILE: [u32; 2] = [32, 64];
 
 impl Packed {
-    /// The same gradient with its sides exchanged where the left one has more columns: tiles are wider on the right.
+    /// Exchanges the sides if the left one has more columns: tiles are wider on the right.
     fn with_fewer_columns_left(&mut self) {
         if self.m > self.n {
             *self = Self {

@@ -12,7 +12,7 @@ use cudarc::driver::sys::CUstream;
 
 use crate::backend::cuda::device::error::{CudaError, Result};
 
-/// Which side of a weight `[outputs, inputs]` the rows have.
+/// Side of a weight `[outputs, inputs]` that the rows correspond to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WeightSide {
     /// `x Wᵀ`: rows of inputs become rows of outputs.
@@ -41,7 +41,7 @@ pub(crate) struct Product {
     pub(crate) count: (usize, usize),
     pub(crate) weight: u64,
     pub(crate) rows: u64,
-    /// What is added, with rows as far apart as those of the output.
+    /// Address of the addend, with rows as far apart as those of the output.
     pub(crate) addend: Option<u64>,
     pub(crate) to: u64,
 }

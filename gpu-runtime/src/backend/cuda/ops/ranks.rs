@@ -1,5 +1,5 @@
-//! Ranks that have a GPU each and exchange slices by NCCL. Sums are in the order of ranks, as [`crate::collective`] says: NCCL moves
-//! elements, and a kernel adds them.
+//! Ranks that have a GPU each and exchange slices by NCCL. Sums are in the order of ranks, like those of
+//! [`crate::collective`]: NCCL moves elements, and a kernel adds them.
 #![allow(unsafe_code, reason = "NCCL gets addresses of slices, whose lengths are checked here")]
 
 use std::ffi::c_int;
@@ -22,9 +22,9 @@ const ONE_EXCHANGE: usize = 4_096;
 /// How long the host may take to notice which rank made a collective fail.
 const NAMED: Duration = Duration::from_secs(1);
 
-/// This rank among those of a communicator. All ranks call the same functions with the same extents in the same order, on the device
-/// with which they joined. Collectives are work on its stream; who waits for that gets their errors, which are final: the device is
-/// lost then, and the ranks learn of it.
+/// This rank among those of a communicator. All ranks call the same functions with the same extents in the same order,
+/// on the device with which they joined. Collectives are work on its stream; waits for that work return their errors,
+/// which are final: the device is lost then, and the ranks learn of it.
 pub(crate) struct DeviceRanks {
     nccl: Arc<Nccl>,
     communicator: Communicator,
@@ -34,9 +34,9 @@ pub(crate) struct DeviceRanks {
     failed: AtomicBool,
     /// How long a wait for the device lasts at most.
     limit: Duration,
-    /// What was started last.
+    /// Collective that was started last.
     last: Mutex<&'static str>,
-    /// The same ranks on the host, which notice when one of them ends.
+    /// The same ranks on the host, where the end of one of them is noticed.
     host: Option<Ranks>,
 }
 
@@ -47,8 +47,8 @@ unsafe impl Send for DeviceRanks {}
 unsafe impl Sync for DeviceRanks {}
 
 impl DeviceRanks {
-    /// Joins the communicator of an id, which one rank has made and sent to the others, as one of so many ranks. Waits for all of
-    /// them. `host` connects the same ranks. A wait for the device that lasts longer than `limit` is an error: a rank is missing.
+    /// Joins the communicator of an id, which one rank has made and sent to the others. Waits for all ranks. `host`
+    /// connects the same ranks. A wait for the device that lasts longer than `limit` is an error: a rank is missing.
     pub(crate) fn join(
         device: &CudaDevice,
         nccl: &Arc<Nccl>,
@@ -70,7 +70,7 @@ impl DeviceRanks {
         Ok(joined)
     }
 
-    /// Which rank this is.
+    /// The number of this rank.
     pub(crate) fn rank(&self) -> usize {
         self.rank
     }
@@ -311,7 +311,7 @@ impl Drop for DeviceRanks {
     }
 }
 
-/// So many elements in ranges of at most `most`.
+/// Ranges of at most `most` elements that cover `elements`.
 fn cut(elements: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     (0..elements).step_by(most.max(1)).map(move |first| first..elements.min(first + most.max(1)))
 }

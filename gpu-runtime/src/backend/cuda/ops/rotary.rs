@@ -14,7 +14,7 @@ use crate::backend::cuda::kernels::Argument;
 /// Norms of q heads and of k heads, `[head_dim]` each.
 pub(crate) type HeadNorms<'a> = [DeviceNorm<'a>; 2];
 
-/// What is done to q and k between projection and attention: RMSNorm of each head where there are norms, then rotation.
+/// Ops on q and k between projection and attention: RMSNorm of each head, for families with norms, then rotation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceRotation<'a> {
     /// Extents of the columns of `qkv`.

@@ -95,7 +95,7 @@ impl<T: RowElement> DeviceRows<T> {
     }
 }
 
-/// What an op adds its sums to.
+/// Values that an op adds its sums to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Addend<'a> {
     None,

@@ -19,7 +19,7 @@ pub(crate) struct DeviceRequest {
     pub top_k: Option<u32>,
     /// Probability mass of the candidates.
     pub top_p: f32,
-    /// Most likely tokens to report.
+    /// Number of most likely tokens to report.
     pub report: u32,
     /// The row of [`DeviceLogits::changed`] that the token is sampled from; the row itself when `None`.
     pub changed: Option<u32>,
@@ -36,7 +36,7 @@ pub(crate) struct DeviceLogits<'a> {
     pub changed: Option<&'a DeviceRows>,
 }
 
-/// What decides the number with which a token is sampled, see [`crate::rng::uniform`].
+/// Counter of the random number with which a token is sampled, see [`crate::rng::uniform`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct SampleCounter {
@@ -103,7 +103,7 @@ pub(crate) fn uniforms(device: &CudaDevice, counters: &Slice<SampleCounter>) -> 
     Ok(out)
 }
 
-/// What the log-sum-exps of rows are of, (largest, Σ exp(x - largest)), on the device.
+/// Terms of the rows' log-sum-exps, (largest, Σ exp(x - largest)), on the device.
 pub(super) struct RowSums {
     pub(crate) largest: Slice<f32>,
     pub(crate) sums: Slice<f32>,

@@ -124,7 +124,7 @@ fn changed(ptx: &str, kernel: &str, change: Change) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// What a process loads in place of a source's PTX: with the change of its mutant, if it runs with one of this source.
+/// The PTX that a process loads for a source: with the change of its mutant, if it runs with one of this source.
 pub(in crate::backend::cuda) fn mutated(ptx: &'static str) -> Cow<'static, str> {
     let index = std::env::var(MUTANT).ok().map(|index| index.parse::<usize>().unwrap());
     let mutant = index.and_then(|index| changed(ptx, MUTANTS[index].0, MUTANTS[index].1));

@@ -17,7 +17,7 @@ fn whole(rows: &DeviceRows) -> DeviceLogits<'_> {
     DeviceLogits { rows, part: rows.width().max(1), changed: None }
 }
 
-/// What the reference samples.
+/// Samples of the reference.
 fn expected(logits: &Matrix, requests: &[DeviceRequest], us: &[f64]) -> Vec<SampledToken> {
     let request = |(request, u): (&DeviceRequest, &f64)| {
         let DeviceRequest { row, temperature, min_p, top_k, top_p, report, changed: _ } = *request;

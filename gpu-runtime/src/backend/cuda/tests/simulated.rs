@@ -1,5 +1,5 @@
-//! Runs tests in processes that find the simulated CUDA libraries, which are looked for when a process starts; or, where a variable
-//! says so, in this process on a GPU.
+//! Runs tests in processes that find the simulated CUDA libraries, which are searched when a process starts. If a
+//! variable is set, tests run in this process on a GPU.
 
 use std::process::Command;
 use std::sync::LazyLock;
@@ -67,7 +67,7 @@ pub(super) fn with_settings<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
     run::<F>(&SIMULATOR, settings);
 }
 
-/// The same with a library of which a function is missing.
+/// Runs a test with a library that lacks a function.
 pub(super) fn without_symbol<F: FnOnce(Result<CudaDevice>)>(library: &str, symbol: &str, body: F) {
     assert!(!on_gpu(), "a function is removed: only the simulated libraries are changed");
     if is_there() {

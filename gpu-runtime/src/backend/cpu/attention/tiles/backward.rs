@@ -57,7 +57,7 @@ struct Operands<'a> {
     /// Queries and gradients of outputs of a query head, `[width / 2][32]` words of two columns.
     q: &'a mut [u32],
     d_out: &'a mut [u32],
-    /// The same, `[16][width]` words of two rows.
+    /// Queries and gradients of outputs again: `[16][width]` words of two rows.
     q_pairs: &'a mut [u32],
     d_out_pairs: &'a mut [u32],
     /// Log-sum-exps (to base 2) and deltas of a query head.

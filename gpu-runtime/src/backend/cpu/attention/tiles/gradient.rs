@@ -14,8 +14,8 @@ pub(super) struct Queries {
     pub(super) delta: [__m512; 2],
 }
 
-/// Where the bf16 results of a block go: rows of queries by key, `stride` words from one to the next, as the left side of
-/// sums over queries; and words of two keys, `[16][32]`, as the right side of sums over keys.
+/// Destinations of a block's bf16 results: rows of queries by key, `stride` words from one to the next, as the left
+/// side of sums over queries; and words of two keys, `[16][32]`, as the right side of sums over keys.
 pub(super) struct Gradients<'a> {
     pub(super) p: &'a mut [u32],
     pub(super) ds: &'a mut [u32],

@@ -11,7 +11,7 @@ pub(super) struct Softmax<const C: usize> {
     pub(super) top: [__m512; C],
     /// Sum of probabilities, relative to `top`.
     pub(super) sum: [__m512; C],
-    /// The same of the rounded ones, by which the output is divided: so its weights add up to one.
+    /// Sum of the rounded probabilities, by which the output is divided: so its weights add up to one.
     pub(super) rounded_sum: [__m512; C],
 }
 

@@ -1,4 +1,4 @@
-//! What a rank holds of a run whose parameters replicas divide (ZeRO stage 3), against the plan and against one rank.
+//! Memory of a rank for a run whose parameters replicas divide (ZeRO stage 3), against the plan and against one rank.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;

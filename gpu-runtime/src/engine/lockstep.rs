@@ -46,10 +46,10 @@ pub(super) fn agreed_turn(ranks: &Ranks, next: impl FnOnce() -> Option<Turn>) ->
     TURNS.get(usize::from(ranks.decide(code as u8))).copied().flatten()
 }
 
-/// What this rank computed, if all ranks did; else its error, or that of the first rank that has one.
+/// Returns this rank's value if all ranks have one.
 ///
 /// # Errors
-/// That one.
+/// This rank's error, or that of the first rank that has one.
 pub(super) fn agreed<T>(ranks: &Ranks, own: Result<T, OpError>) -> Result<T, OpError> {
     if ranks.is_single() {
         return own;

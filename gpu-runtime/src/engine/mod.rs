@@ -69,7 +69,7 @@ type NewSnapshot<B> = (String, SamplerWeights<B>, usize);
 /// Trains runs and samples from them on one backend.
 pub struct Engine<B: Backend> {
     backend: Arc<B>,
-    /// Those that execute the same calls.
+    /// Ranks that execute the same calls.
     ranks: Ranks,
     parallel: Parallel,
     /// Number of steps since the start, on which ranks agree.
@@ -227,7 +227,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// What waits for a step.
+    /// Kinds of work that wait for a step.
     fn waiting(&self) -> Waiting {
         Waiting {
             control: self.control.has(|operation| self.is_ready(operation)),

@@ -34,13 +34,13 @@ fn validate(params: &AdamParams) -> Result<(), OpError> {
     Ok(())
 }
 
-/// The scale that brings a gradient of global norm `norm` down to `grad_clip_norm`, as
-/// `torch.nn.utils.clip_grad_norm_` computes it: `max / (norm + 1e-6)`, at most 1. A limit that is not positive is none.
+/// The scale that brings a gradient of global norm `norm` down to `grad_clip_norm`, as `torch.nn.utils.clip_grad_norm_`
+/// computes it: `max / (norm + 1e-6)`, at most 1. A limit that is not positive turns clipping off.
 fn clip_scale(norm: f64, grad_clip_norm: f64) -> f32 {
     if grad_clip_norm > 0.0 { (grad_clip_norm / (norm + 1e-6)).min(1.0) as f32 } else { 1.0 }
 }
 
-/// What a step returns, or why its run is lost.
+/// The result of a step, or the fault by which its run is lost.
 type Outcome = Result<Result<OpResult, OpError>, Fault>;
 
 /// A validated step with the gradient that it consumes.

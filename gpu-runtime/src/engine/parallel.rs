@@ -53,7 +53,7 @@ trait Follower: Send {
         None
     }
 
-    /// Has a process end as after a crash, so that what supervises it starts it again.
+    /// Makes a process end as after a crash, so that its supervisor starts it again.
     fn abandon(&self) {}
 
     #[cfg(test)]
@@ -75,11 +75,11 @@ pub struct ParallelEngine<B: Backend> {
 }
 
 impl ParallelEngine<HostBackend> {
-    /// An engine with the ranks of `options.parallel`, which share the threads and the memory of `options`. `models` are the
-    /// models as each rank opened them.
+    /// Makes an engine with the ranks of `options.parallel`, which share the threads and the memory of `options`.
+    /// `models` are the models as each rank opened them.
     ///
     /// # Errors
-    /// The first model that cannot be loaded or that so many ranks cannot share.
+    /// If a model cannot be loaded, or cannot be shared by this number of ranks.
     pub fn new(models: Vec<Models>, options: EngineOptions) -> Result<Self, LoadError> {
         let world = options.parallel.world();
         let threads = match options.threads {
@@ -122,17 +122,17 @@ impl<B: Backend> ParallelEngine<B> {
         self.leader.backend()
     }
 
-    /// What has the other ranks fetch folders, where they are processes.
+    /// The folders that other ranks fetch; `None` unless ranks are processes.
     pub fn folders(&self) -> Option<&RankFolders> {
         self.folders.as_ref()
     }
 
-    /// What collectives have cost rank 0.
+    /// Cost of collectives on rank 0.
     pub fn collectives(&self) -> CollectiveUse {
         self.leader.ranks.used()
     }
 
-    /// Has all followers make a call.
+    /// Sends a call to all followers.
     fn send(&mut self, command: &Command) {
         for follower in &self.followers {
             let Err(reason) = follower.send(command) else { continue };
@@ -261,7 +261,7 @@ impl PlanMemory for AllRanks {
     }
 }
 
-/// What all ranks have, given what each has.
+/// The plan of all ranks, given the plan of one.
 pub(super) fn plan_of_all(one: MemoryPlan, ranks: u64) -> MemoryPlan {
     MemoryPlan {
         budget: one.budget.map(|budget| budget * ranks),

@@ -177,7 +177,7 @@ fn adapter() -> RunSpec {
     RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::default() }
 }
 
-/// What an engine does with these operations: all that it returns.
+/// Everything that an engine returns for these operations.
 fn outcome(engine: &mut impl trainyard_protocol::Engine, full: bool) -> Vec<Completion> {
     let spec = adapter();
     let spec = if full { RunSpec { lora: None, ..spec } } else { spec };
@@ -206,7 +206,7 @@ fn golden_model() -> Models {
     vec![("m".to_owned(), load(&golden("llama")).unwrap())]
 }
 
-/// What `lead` returns of rank 0, where rank 1 is as another process with these options and copies.
+/// The result of `lead` on rank 0, while rank 1 runs as another process with these options and copies.
 fn with_follower<T>(
     options: &EngineOptions,
     of_follower: &EngineOptions,

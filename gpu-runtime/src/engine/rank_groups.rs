@@ -32,10 +32,10 @@ impl RankGroups {
         Self { all, model, tensor, replicas, layout }
     }
 
-    /// The same groups, whose passes exchange as the backend does.
+    /// The same groups with the backend's transport for exchanges in passes.
     ///
     /// # Errors
-    /// What a rank lacks for that.
+    /// If a rank lacks something that the transport needs.
     pub(super) fn connected<B: Backend>(self, backend: &B) -> Result<Self, LoadError> {
         let rank = self.all.rank();
         let connect = |ranks| B::Family::connect(backend, ranks).map_err(|reason| LoadError::Rank { rank, reason });

@@ -50,7 +50,7 @@ enum PassWeights<B: Backend> {
     /// Packed when a pass or a sampler needs it.
     Lora(LoraSpec, Option<Arc<Adapter<B>>>),
     Full(Arc<Weights<B>>),
-    /// All parameters, of which replicas hold parts: passes gather them.
+    /// All parameters, divided among replicas: passes gather them.
     Divided,
 }
 
@@ -118,7 +118,7 @@ impl<B: Backend> TrainingRun<B> {
         matches!(self.pass_weights, PassWeights::Divided)
     }
 
-    /// Its adapter, if that is packed.
+    /// The packed adapter, if the run's adapter is packed.
     pub(super) fn packed(&self) -> Option<Arc<Adapter<B>>> {
         match &self.pass_weights {
             PassWeights::Lora(_, adapter) => adapter.clone(),
@@ -126,7 +126,7 @@ impl<B: Backend> TrainingRun<B> {
         }
     }
 
-    /// Its scalar head, if it has one, as its parameters are now; `None` where passes gather it.
+    /// The scalar head with the current parameters, if the run has one; `None` if passes gather it.
     pub(super) fn scalar_head(&self) -> Option<RunHead<B>> {
         (self.spec.head.is_scalar() && !self.is_divided()).then(|| RunHead::of(&self.masters))
     }
@@ -163,7 +163,7 @@ impl<B: Backend> TrainingRun<B> {
         packed.clone()
     }
 
-    /// Evicts its packed adapter. `None` if there is none, or if it is in use.
+    /// Evicts the packed adapter. `None` if there is none, or if it is in use.
     pub(super) fn unpack(&mut self) -> Option<RecycledAdapter<B>> {
         let PassWeights::Lora(lora, packed) = &mut self.pass_weights else { return None };
         let adapter = Arc::into_inner(packed.take()?)?;
@@ -244,8 +244,8 @@ impl<B: Backend> TrainingRun<B> {
         }
     }
 
-    /// Adds the gradient of a request, of which each replica computed a part of the examples. Fails, changing nothing, if it or
-    /// the sum is not finite: the run can continue without it.
+    /// Adds the gradient of a request; each replica computed it for a part of the examples. Fails without changes if
+    /// the gradient or the sum is not finite: the run can continue without the request.
     pub(super) fn accumulate(&mut self, backend: &B, grads: B::Params) -> Result<(), OpError> {
         let grads = if self.sums_as_stored() {
             grads
@@ -303,17 +303,18 @@ impl<B: Backend> TrainingRun<B> {
         backend.zero_params(&part_lens(&self.masters.lens(), &self.base.replicas))
     }
 
-    /// This replica's parts of its parameters, for an optimizer step, if there are other replicas and all have all of them.
+    /// This replica's parts of the parameters for an optimizer step, if there are other replicas and each has all
+    /// parameters.
     pub(super) fn master_part(&self, backend: &B) -> Option<B::Params> {
         (!self.sums_as_stored()).then(|| part_of(backend, &self.base.replicas, &self.masters))
     }
 
-    /// Its parameters from the parts that all replicas have updated.
+    /// Gathers the parameters from the parts that all replicas have updated.
     pub(super) fn gather_masters(&mut self, part: &B::Params) {
         gather_into(&self.base.replicas, part, make_mut_or_wait(&mut self.masters));
     }
 
-    /// Its parameters, or the part of them that is given, and the moments of these, mutable: copied where a save holds them.
+    /// The parameters, or the given part of them, and their moments, mutable; arrays that a save holds are copied.
     /// Moments are zeros before the first step.
     pub(super) fn masters_and_moments<'a>(
         &'a mut self,

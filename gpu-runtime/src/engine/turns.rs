@@ -19,7 +19,7 @@ pub(super) struct Turns {
     passes: usize,
 }
 
-/// What waits for a turn.
+/// Kinds of work that wait for a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiting {
     pub(super) control: bool,
@@ -81,7 +81,7 @@ mod tests {
 
     const ALL: Waiting = Waiting { control: true, training: true, sampling: true };
 
-    /// The turns that are taken while the same things wait, each of which takes its milliseconds.
+    /// The turns taken while the same kinds of work wait; `milliseconds` is the duration of each turn.
     fn turns(waiting: Waiting, milliseconds: impl Fn(Turn) -> u64, count: usize) -> Vec<Turn> {
         let mut turns = Turns::default();
         (0..count)

@@ -15,7 +15,7 @@ use crate::config::ModelConfig;
 /// which writes where all of them write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdaptedModule {
-    /// Its name, `model.layers.0.self_attn.q_proj` … `lm_head`.
+    /// Name of the module: `model.layers.0.self_attn.q_proj` … `lm_head`.
     pub name: String,
     /// (outputs, inputs); of each expert where it is on several.
     pub extents: (usize, usize),

@@ -179,7 +179,7 @@ impl<B: Backend> Adapter<B> {
         self.pairs().flat_map(LoraPair::matrices).map(|matrix| backend.matrix_bytes(matrix)).sum()
     }
 
-    /// Its parameters, with the rounding of packing, as they were at a fence.
+    /// Parameters of the adapter at a fence, with the rounding of packing.
     pub(crate) fn to_host(&self, backend: &B, fence: &B::Fence) -> Vec<Vec<f32>> {
         let elements =
             |matrices: &[B::Matrix]| matrices.iter().flat_map(|m| backend.matrix_to_host(m, fence)).collect();

@@ -1,4 +1,4 @@
-//! What the backward passes of attention, MLP and experts have in common.
+//! State that the backward passes of attention, MLP and experts share.
 
 use std::ops::Range;
 

@@ -25,7 +25,7 @@ use crate::backend::{
     Backend, Dispatch, ExpertRows, FamilyOps, GradientSinks, Held, LatentOps, LoraSegment, RouterRule, Rows, WeightPart,
 };
 
-/// What the backward pass of a block's experts needs.
+/// Activations that the backward pass of a block's experts needs.
 pub(super) struct ExpertActivations<B: Backend> {
     /// Residual stream before the experts.
     x: B::Rows,

@@ -32,13 +32,13 @@ pub(super) struct BlockActivations<B: Backend> {
     pub(super) mlp: BlockMlp<B>,
 }
 
-/// Those of its MLP.
+/// Activations of a block's MLP.
 pub(super) enum BlockMlp<B: Backend> {
     Dense(MlpActivations<B>),
     Experts(ExpertActivations<B>),
 }
 
-/// Those of its attention.
+/// Activations of a block's attention.
 pub(super) struct AttentionActivations<B: Backend> {
     /// Residual stream before the block, `[rows, hidden]`.
     pub(super) x: B::Rows,
@@ -54,7 +54,7 @@ pub(super) struct AttentionActivations<B: Backend> {
     pub(super) low_rank: B::LowRank,
 }
 
-/// Those of what made queries, keys and values.
+/// Activations of the QKV projections.
 pub(super) enum QkvActivations<B: Backend> {
     Heads {
         /// q, k, v before head norms, where there are any.
@@ -65,7 +65,7 @@ pub(super) enum QkvActivations<B: Backend> {
     Latent(LatentActivations<B>),
 }
 
-/// Those of an MLP without experts.
+/// Activations of an MLP without experts.
 pub(super) struct MlpActivations<B: Backend> {
     /// Residual stream before the MLP.
     pub(super) x: B::Rows,
@@ -95,7 +95,7 @@ pub(crate) struct Activations<B: Backend> {
     pub(super) positions: Vec<u32>,
 }
 
-/// What a forward pass returns.
+/// Result of a forward pass.
 pub(crate) struct Pass<B: Backend> {
     /// Residual stream after the last block, `[rows, hidden]`.
     pub x: B::Rows,

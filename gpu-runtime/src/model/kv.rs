@@ -41,7 +41,7 @@ impl KvSequence {
         self.len
     }
 
-    /// Its blocks; the last one may be partly filled.
+    /// Blocks of the sequence; the last one may be partly filled.
     pub(crate) fn blocks(&self) -> &[Arc<KvBlock>] {
         &self.blocks
     }

@@ -9,7 +9,7 @@ use super::projection::Projection;
 use crate::backend::Backend;
 use crate::config::{LoadError, ModelConfig};
 
-/// What makes queries, keys and values of a block's input.
+/// Projections from a block's input to queries, keys and values.
 pub(super) enum QkvWeights<B: Backend> {
     /// q, k and v, fused.
     Heads(Linear<B>),

@@ -5,7 +5,7 @@ use super::params::LinearParams;
 use super::projection::Projection;
 use crate::backend::{Backend, LinearCall, LoraSegment, MatrixRole, Source, WeightPart};
 
-/// Where a projection's outputs are in its linear layer.
+/// Position of a projection's outputs in its linear layer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProjectionSlot {
     /// The projection that adapters refer to; `None` if the part can't have adapters.
@@ -90,9 +90,9 @@ impl<B: Backend> Linear<B> {
         LinearCall { bias: None, ..self.with(lora) }
     }
 
-    /// The segments of the adapters on it, projection by projection, group by group. `trains` says by group whether its
-    /// gradients are wanted; groups beyond its end do not train. `expert` is whose layer it is, if an expert's: groups without
-    /// rows are left out there.
+    /// The segments of the adapters on the layer, projection by projection, group by group. `trains` tells for each
+    /// group whether its gradients are needed; groups beyond its end do not train. `expert` is the expert that the
+    /// layer belongs to, if any: groups without rows are left out there.
     pub(super) fn segments<'a>(
         &self,
         groups: &'a [RowGroup<B>],
@@ -107,7 +107,7 @@ impl<B: Backend> Linear<B> {
         self.slots.iter().filter_map(on).flatten().collect()
     }
 
-    /// Its projections as parameters that are trained in full.
+    /// Projections of the layer as parameters that are trained in full.
     pub(super) fn parts(&self) -> Vec<WeightPart> {
         let part = |slot: &ProjectionSlot| {
             let LinearParams { weight, bias } = slot.params;

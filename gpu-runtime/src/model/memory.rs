@@ -8,7 +8,7 @@ use super::weights::Model;
 use crate::backend::{AttentionShape, Backend, KV_BLOCK};
 use crate::config::{Block, Experts, ModelConfig};
 
-/// Most bytes of logits that a pass saves for its backward pass; more are recomputed.
+/// Maximum bytes of logits that a pass saves for its backward pass; more are recomputed.
 pub(super) const MAX_SAVED_LOGITS: usize = 64 << 20;
 
 /// Bytes per row of a training pass.
@@ -101,7 +101,7 @@ impl PassMemory {
         rows * recomputed * self.input + head.max(rows * (alive * self.block + self.working))
     }
 
-    /// Rows, up to `most`, of which every block may save its activations within `budget` bytes.
+    /// Number of rows, up to `most`, for which every block can save its activations within `budget` bytes.
     pub(crate) fn rows_within(&self, budget: usize, most: usize) -> usize {
         let (mut fits, mut exceeds) = (0, most + 1);
         while exceeds - fits > 1 {
@@ -111,7 +111,7 @@ impl PassMemory {
         fits
     }
 
-    /// Most blocks that may save their activations of `rows` rows within `budget` bytes.
+    /// Maximum number of blocks that can save their activations of `rows` rows within `budget` bytes.
     pub(crate) fn saved_within(&self, rows: usize, budget: usize) -> usize {
         (0..=self.blocks).rev().find(|saved| self.bytes(rows, *saved) <= budget).unwrap_or(0)
     }

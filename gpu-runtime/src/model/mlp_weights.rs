@@ -23,7 +23,7 @@ pub(super) enum MlpWeights<B: Backend> {
 /// The router and the experts of a block.
 pub(super) struct ExpertWeights<B: Backend> {
     pub(super) router: Linear<B>,
-    /// Those of this rank.
+    /// Experts that this rank holds.
     pub(super) experts: Vec<GatedMlp<B>>,
     /// The index of the first of these.
     pub(super) first: usize,

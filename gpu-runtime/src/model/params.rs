@@ -10,13 +10,13 @@ use crate::config::{Experts, LatentAttention, ModelConfig};
 
 /// Projections of an MLP, in parameter order.
 const MLP: [Projection; 3] = [Projection::Gate, Projection::Up, Projection::Down];
-/// Those of the MLP beside routed experts.
+/// Projections of the MLP beside routed experts.
 const SHARED: [Projection; 3] = [Projection::SharedGate, Projection::SharedUp, Projection::SharedDown];
 
 /// Initial values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Init {
-    /// Those of the checkpoint.
+    /// Values of the checkpoint.
     Checkpoint,
     /// Uniform between ±1/sqrt(inputs) (He et al. 2015, arXiv:1502.01852, with a = sqrt 5): A of an adapter.
     KaimingUniform,
@@ -80,7 +80,7 @@ pub(crate) struct BlockParams {
     pub pre_mlp: usize,
     /// RMSNorm of what the MLP adds.
     pub post_mlp: Option<usize>,
-    /// What makes queries, keys and values.
+    /// Parameters of the projections to queries, keys and values.
     pub qkv: QkvParams,
     pub o: LinearParams,
     /// Scores of the heads' sinks.
@@ -106,7 +106,7 @@ impl QkvParams {
     }
 }
 
-/// Those of latent attention.
+/// Indices of the parameters of latent attention.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LatentParams {
     /// Projection to the queries' latent, and the index of the latent's RMSNorm.
@@ -130,12 +130,12 @@ pub(crate) enum MlpParams {
         router: LinearParams,
         /// gate, up and down of each, whichever rank has it.
         experts: Vec<[LinearParams; 3]>,
-        /// Those of the MLP beside them.
+        /// Parameters of the MLP beside the experts.
         shared: Option<[LinearParams; 3]>,
     },
 }
 
-/// What a run trains.
+/// The parameters that a run trains.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrainedParams<'a> {
     /// The adapter; `None` is all parameters of the model.
@@ -186,7 +186,8 @@ impl ParamTable {
         Self { specs: table.specs, embed, blocks, norm, head }
     }
 
-    /// What a run trains: the parameters of its adapter, or all of the model; then those of its scalar head.
+    /// Specs of the parameters that a run trains: those of its adapter, or all of the model; then those of its scalar
+    /// head.
     pub(crate) fn trained<'a>(&self, c: &ModelConfig, what: impl Into<TrainedParams<'a>>) -> Vec<ParamSpec> {
         let TrainedParams { lora, scalar_head } = what.into();
         let mut params = lora.map_or_else(|| self.specs.clone(), |lora| Self::of_adapter(c, lora));

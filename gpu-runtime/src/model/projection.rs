@@ -52,7 +52,7 @@ impl Projection {
         Self::SharedDown,
     ];
 
-    /// Those of a block in parameter order, by linear layer: projections of the same input are fused.
+    /// Projections of a block in parameter order, by linear layer: projections of the same input are fused.
     pub(super) fn layers(c: &ModelConfig, layer: usize) -> Vec<&'static [Self]> {
         let attention: &[&[Self]] = match c.latent.map(|latent| latent.query_rank) {
             None => &[&[Self::Q, Self::K, Self::V]],
@@ -66,7 +66,7 @@ impl Projection {
         [attention, mlp, shared].concat()
     }
 
-    /// Those of a block, in parameter order.
+    /// Projections of a block, in parameter order.
     pub(super) fn of_block(c: &ModelConfig, layer: usize) -> impl Iterator<Item = Self> {
         Self::layers(c, layer).into_iter().flatten().copied()
     }

@@ -34,10 +34,11 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// The part of rank `rank` of a replica, and its configuration: of heads, the MLP's width and experts what the rank holds.
+    /// The part of rank `rank` of a replica, and a configuration with the heads, the MLP's width and the experts that
+    /// the rank holds.
     ///
     /// # Errors
-    /// When so many ranks cannot share the model.
+    /// If this number of ranks cannot share the model.
     pub(crate) fn of(c: &ModelConfig, rank: usize, layout: Parallel) -> Result<(Self, ModelConfig), LayoutError> {
         let (tensor, ranks) = (layout.tp(), layout.replica());
         if layout.ep() > 1 && !c.has_experts() {
@@ -71,12 +72,12 @@ impl Shard {
         Ok((Self { rank, tensor, kv_heads: c.num_kv_heads, vocab: c.vocab_size }, own))
     }
 
-    /// This rank among these.
+    /// Number of this rank among the tensor-parallel ranks.
     fn tensor_rank(&self) -> usize {
         self.rank % self.tensor
     }
 
-    /// This rank's part of a parameter, whose extents here are those of `own`, from all its elements.
+    /// This rank's part of a parameter, with the extents of `own`, from all its elements.
     pub(crate) fn slice<'v>(&self, own: &ParamSpec, all: Cow<'v, [f32]>) -> Cow<'v, [f32]> {
         if all.len() == own.len() {
             return all;
@@ -103,10 +104,10 @@ impl Shard {
         }
     }
 
-    /// This rank's part of a parameter from a checkpoint, of which no more is read than that if it is contiguous.
+    /// Reads this rank's part of a parameter from a checkpoint; reads only that part if it is contiguous.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the parameter cannot be read.
     pub(crate) fn read(&self, own: &ParamSpec, tensors: &dyn TensorSource) -> Result<Vec<f32>, LoadError> {
         let whole = tensors.shape(&own.name).map_or(0, |shape| shape.iter().product());
         match own.shard {
@@ -126,7 +127,7 @@ impl Shard {
         }
     }
 
-    /// Which of the equal parts along an axis this rank has.
+    /// Index of this rank's part among the equal parts along an axis.
     fn part(&self, axis: ShardAxis) -> usize {
         match axis {
             ShardAxis::KvHeads => self.tensor_rank() / self.sharing(),

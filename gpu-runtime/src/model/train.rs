@@ -45,7 +45,7 @@ pub(crate) struct TrainOutput {
 /// The first datum of a group whose loss is not finite.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FailedDatum {
-    /// Its index in the group.
+    /// Index of the datum in the group.
     pub at: usize,
     pub error: OpError,
 }
@@ -56,7 +56,7 @@ type GroupOutputs = Vec<Result<Vec<TrainOutput>, FailedDatum>>;
 /// Rows of the microbatch that have a gradient.
 struct ActiveRows<B: Backend> {
     rows: Vec<usize>,
-    /// These by sequence, counted from the first of them.
+    /// The same rows by sequence, counted from the first of them.
     sequences: Vec<Range<usize>>,
     targets: Targets,
     d_logprobs: Vec<f32>,
@@ -120,7 +120,7 @@ pub(crate) fn train_pass<'w, B: Backend>(
     outputs
 }
 
-/// What a pass ended with, for its backward pass.
+/// State of the end of a forward pass, for its backward pass.
 enum Head<B: Backend> {
     Unembedding(B::HeadState),
     /// Scalar head of each group.
@@ -130,7 +130,7 @@ enum Head<B: Backend> {
 /// The backward pass of a microbatch.
 struct BackwardPass<'a, B: Backend> {
     backend: &'a B,
-    /// Those of the end of the model.
+    /// Weights of the end of the model.
     w: Held<'a, Weights<B>>,
     tokens: &'a [u32],
     groups: &'a [RowGroup<B>],

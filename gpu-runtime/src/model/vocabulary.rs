@@ -78,7 +78,7 @@ pub(super) fn head_logprobs<B: Backend>(
     (logits, state)
 }
 
-/// What the log-sum-exps of rows are of, from what each rank has of them.
+/// Terms of the rows' log-sum-exps, from the terms of each rank.
 fn all_sums<B: Backend>(model: &Model<B>, own: &[LogSum]) -> Vec<LogSum> {
     let mine = own.iter().flat_map(|sum| [sum.max, sum.sum]).collect();
     let Some(all) = model.tensor_ranks.all_gather(mine) else { return own.to_vec() };
@@ -111,7 +111,7 @@ pub(crate) struct LastRows<'a, B: Backend> {
     pub(crate) weights: &'a Weights<B>,
     /// Residual stream after the last block.
     pub(crate) x: &'a B::Rows,
-    /// These cover the rows in order.
+    /// Groups that cover the rows in order.
     pub(crate) groups: &'a [RowGroup<B>],
 }
 
@@ -190,7 +190,7 @@ impl<B: Backend> LogitBuffer<B> {
         Logits { rows: whole, part: c.vocab_rows() }
     }
 
-    /// Those of this rank's tokens, the first columns.
+    /// Logits of this rank's tokens, in the first columns.
     fn own_logits(&mut self, backend: &B, last: LastRows<'_, B>) -> &B::Rows {
         let columns = last.weights.model.config.vocab_rows();
         let rows = self.rows;

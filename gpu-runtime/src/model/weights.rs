@@ -18,8 +18,8 @@ use crate::collective::Ranks;
 use crate::config::{LoadError, ModelConfig};
 use crate::parallel::{LayoutError, Parallel};
 
-/// What all runs of a base model share: configuration, parameter table, rotary tables and the KV pool. Where ranks share the
-/// model, these are of this rank's part.
+/// Data that all runs of a base model share: configuration, parameter table, rotary tables and the KV pool. If ranks
+/// share the model, these are of this rank's part.
 pub(crate) struct Model<B: Backend> {
     pub config: ModelConfig,
     /// Ranks that compute the model together.
@@ -45,10 +45,10 @@ pub(crate) struct WholeModel {
 }
 
 impl<B: Backend> Model<B> {
-    /// Computes the tables of this rank's part of a model, which all of `ranks` share as the `layout` says, and makes an empty KV pool.
+    /// Computes the tables of this rank's part of a model, which `ranks` share by `layout`, and makes an empty KV pool.
     ///
     /// # Errors
-    /// Ranks that cannot share it.
+    /// If the ranks cannot share the model.
     pub(crate) fn new(backend: &B, whole: &ModelConfig, ranks: Ranks, layout: Parallel) -> Result<Self, LayoutError> {
         let (shard, config) = Shard::of(whole, ranks.rank(), layout)?;
         let shape = config.attention_shape();

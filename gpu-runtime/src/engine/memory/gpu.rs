@@ -134,7 +134,7 @@ mod tests {
         plan.runs()
     }
 
-    /// What docs/design/gpu.md says of passes.
+    /// Checks the passes that docs/design/gpu.md describes.
     #[test]
     fn gpus_of_80_and_141_gb_save_whole_sequences_of_an_8b_model() {
         let config = shape("qwen3-8b");

@@ -1,4 +1,4 @@
-//! What rank 0 and the others send each other where they are processes: MessagePack with names.
+//! Messages between rank 0 and other processes: MessagePack with names.
 
 use std::borrow::Cow;
 use std::path::PathBuf;

@@ -19,7 +19,7 @@ pub(super) struct ThreadRank {
 }
 
 impl ThreadRank {
-    /// Starts a rank, which loads its parts of the models and says when it is done.
+    /// Starts a rank, which loads its parts of the models and reports when it is done.
     pub(super) fn spawn<B: Backend>(
         number: usize,
         (rank, backend): (LocalRank, B),

@@ -1,8 +1,9 @@
 //! Admission control of waiting requests, and preemption of active ones when the KV budget is exceeded.
 //!
-//! Requests are admitted by weighted deficit round-robin over tenants, and within a tenant of the session that holds the
-//! fewest sequences. The number of sequences and the KV budget are divided in the same way, first among tenants by their
-//! weights, then evenly among a tenant's sessions: who is below its share of them is admitted although others hold all.
+//! Requests are admitted by weighted deficit round-robin over tenants, and within a tenant from the session that holds
+//! the fewest sequences. The number of sequences and the KV budget are divided in the same way: first among tenants by
+//! their weights, then evenly among a tenant's sessions. A request below its share is admitted even if others hold all
+//! capacity.
 
 use std::sync::Arc;
 

@@ -99,7 +99,7 @@ pub(super) struct Sampler<B: Backend> {
     /// Whether the last pass was for a quarantined request.
     last_was_quarantined: bool,
     counts: SampleCounts,
-    /// Where there are several replicas of the model: which of them has which sample.
+    /// Assignment of samples to replicas of the model, if there are several.
     spread: Option<Spread<B>>,
 }
 
@@ -195,7 +195,7 @@ impl<B: Backend> Sampler<B> {
         merged.finished
     }
 
-    /// What the other replicas have to know of this one's pass.
+    /// The report of this replica's pass to the other replicas.
     fn report(&mut self, spread: &Spread<B>, finished: Vec<Completion>) -> Report {
         let progress = |task: &SampleTask<B>| {
             let reported = spread.reported(&task.id, task.all_sequences());

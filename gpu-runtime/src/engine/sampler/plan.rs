@@ -1,4 +1,4 @@
-//! Which prompts and sequences the next pass extends.
+//! Choice of the prompts and sequences that the next pass extends.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,9 +34,9 @@ struct PrefillChunk {
 type PrefillChunks = BTreeMap<Arc<str>, (TenantShare, BTreeMap<SessionId, VecDeque<PrefillChunk>>)>;
 
 impl<B: Backend> Sampler<B> {
-    /// What the next pass computes, on one set of weights. Every decoding sequence gets its next token; prompts get rows
-    /// within the prefill budget, by fair share; within a tenant sessions take turns, and within a session the oldest is
-    /// first. Tenants, and the weights of a tenant, take turns from pass to pass.
+    /// Plans the next pass, on one set of weights. Every decoding sequence gets its next token; prompts get rows within
+    /// the prefill budget, by fair share. Within a tenant sessions take turns, and within a session the oldest request
+    /// is first. Tenants, and the weights of a tenant, take turns from pass to pass.
     pub(super) fn plan(&mut self) -> Vec<PassPart> {
         let quarantined = self.next_quarantined();
         let weights = match quarantined {

@@ -15,11 +15,11 @@ use crate::backend::Backend;
 use crate::collective::Ranks;
 use crate::engine::lockstep::Digest;
 
-/// Where the samples of all replicas are.
+/// Assignment of all samples to replicas.
 pub(super) struct Spread<B: Backend> {
     replicas: Ranks,
     samples: BTreeMap<RequestId, Placed<B>>,
-    /// What the other replicas hold and have done.
+    /// Counts of the other replicas.
     others: Counts,
     /// Digest of all replicas' samples.
     digest: Digest,
@@ -36,7 +36,7 @@ struct Placed<B: Backend> {
     sequences: BTreeMap<usize, SequenceProgress>,
 }
 
-/// What a replica tells the others after a pass.
+/// Report of a replica to the others after a pass.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) admitted: Vec<RequestId>,
@@ -78,7 +78,7 @@ impl Counts {
     }
 }
 
-/// What follows from the reports of all replicas.
+/// Merged reports of all replicas.
 pub(super) struct Merged {
     pub(super) admitted: Vec<RequestId>,
     pub(super) finished: Vec<Completion>,
@@ -89,7 +89,7 @@ impl<B: Backend> Spread<B> {
         Self { replicas, samples: BTreeMap::new(), others: Counts::default(), digest: Digest::default() }
     }
 
-    /// Decides which replica computes a sample of so many tokens; whether this one does.
+    /// Decides which replica computes a sample with `work` tokens; true if it is this one.
     pub(super) fn place(&mut self, id: &RequestId, work: u64, weights: SamplerWeights<B>) -> bool {
         let mut held = vec![0; self.replicas.world()];
         self.samples.values().for_each(|sample| held[sample.replica] += sample.work);

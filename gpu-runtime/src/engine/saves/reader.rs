@@ -109,7 +109,7 @@ impl<B: Backend> TrainingRun<B> {
         Ok(run)
     }
 
-    /// What this replica has of moments or of a gradient, from all that a file holds.
+    /// Uploads this replica's part of moments or of a gradient, from the arrays of a file.
     fn upload(&self, backend: &B, all: Vec<Vec<f32>>) -> B::Params {
         let whole = backend.upload_params(self.base.slices(&self.spec, all));
         if self.base.replicas.is_single() { whole } else { part_of(backend, &self.base.replicas, &whole) }

@@ -33,7 +33,7 @@ pub(super) struct Trainer<B: Backend> {
     adapters: AdapterCache<B>,
     microbatch: MicrobatchRows,
     activation_bytes: usize,
-    /// They compute the datums of every request together.
+    /// Replicas, which compute the datums of every request together.
     replicas: Ranks,
     stats: TrainStats,
 }

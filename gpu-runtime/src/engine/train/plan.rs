@@ -1,4 +1,4 @@
-//! Which requests share the next microbatch, and how many datums each contributes.
+//! Choice of the requests that share the next microbatch, and of the number of datums that each contributes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct PlanPart {
     pub(super) counts: Vec<usize>,
 }
 
-/// What the next training pass computes, on all replicas: each plans the same.
+/// The next training pass on all replicas, each of which plans the same.
 #[derive(Default)]
 pub(super) struct MicrobatchPlan {
     /// Each task at most once.

@@ -7,7 +7,7 @@ use crate::loss::{LossFn, PreparedDatum};
 use crate::model::zero::replicas::divide;
 use crate::model::{FailedDatum, GradientSum, TrainOutput};
 
-/// It changes its run only when it completes.
+/// A training request in progress. It changes its run only when it completes.
 pub(super) struct TrainTask<B: Backend> {
     pub(super) id: RequestId,
     pub(super) share: TenantShare,

@@ -57,7 +57,7 @@ struct Rank {
     adapter: Arrays,
 }
 
-/// What a rank computes.
+/// Results of a rank.
 struct Outcome {
     shard: Shard,
     specs: [Vec<ParamSpec>; 2],
@@ -75,7 +75,7 @@ struct Outcome {
 struct Scores {
     /// Log-probabilities of two targets of each row, as a prompt's are computed.
     targets: Vec<f32>,
-    /// The same, with the most likely tokens; and with alternatives.
+    /// Scores of the same targets with the most likely tokens, and with alternatives.
     scores: [Vec<RowScores>; 2],
     greedy: Vec<SampledToken>,
     sampled: Vec<SampledToken>,
@@ -212,7 +212,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-/// What is the same in whichever way a rank computes it.
+/// Checks that values computed in different ways are equal.
 fn assert_consistent(scores: &Scores, what: &str) {
     let [plain, with_alternatives] = &scores.scores;
     let targets: Vec<f32> = plain.iter().flat_map(|row| row.targets.clone()).collect();

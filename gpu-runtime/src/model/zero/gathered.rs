@@ -21,10 +21,10 @@ use crate::model::weights::{BlockWeights, Model, Weights};
 pub(crate) struct GatheredPass<B: Backend> {
     model: Arc<Model<B>>,
     replicas: Ranks,
-    /// This replica's parts of what the run trains.
+    /// This replica's parts of the trained parameters.
     masters: Arc<B::Params>,
     units: Units,
-    /// Those that are left.
+    /// Steps that are left.
     steps: VecDeque<Step>,
 }
 
@@ -133,8 +133,8 @@ fn ends<B: Backend>(backend: &B, model: &Arc<Model<B>>, params: &B::Params) -> W
     weights
 }
 
-/// All weights of a run whose parameters replicas divide, of which `masters` are this replica's parts; all of them call it. Arrays
-/// are gathered one at a time.
+/// Gathers all weights of a run whose parameters replicas divide; `masters` are this replica's parts. All replicas call
+/// it. Arrays are gathered one at a time.
 ///
 /// # Errors
 /// Never: parameters in memory can be read.

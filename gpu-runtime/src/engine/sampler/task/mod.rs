@@ -42,11 +42,11 @@ pub(super) struct SampleTask<B: Backend> {
     width: usize,
     /// State of the stop matcher before the first token.
     stop: StopMatcher,
-    /// What the text of each sequence must follow.
+    /// Grammar that the text of each sequence must follow.
     grammar: Option<Grammar>,
     /// Why the request fails.
     failure: Option<OpError>,
-    /// What changes the logits of all sequences.
+    /// Rules that change the logits of all sequences.
     rules: Option<LogitRules>,
     /// Tokens that each sequence may get.
     max_new: usize,
@@ -210,7 +210,7 @@ impl<B: Backend> SampleTask<B> {
         }
     }
 
-    /// Whether a target is a sequence of which only the last sampled token is not computed yet.
+    /// Whether a target is a sequence of which only the last sampled token is yet to be computed.
     pub(super) fn is_decoding(&self, target: StreamTarget) -> bool {
         let (tokens, stream) = self.stream(target);
         target != StreamTarget::Prompt && stream.kv.len() + 1 == tokens.len()

@@ -1,4 +1,4 @@
-//! What a model is made of, whatever file format described it.
+//! Configuration and files of a model, independent of the file format.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub struct ModelConfig {
     pub head_dim: usize,
     /// Queries, keys and values come from latents.
     pub latent: Option<LatentAttention>,
-    /// Tokens of the vocabulary, of which ranks have the rows of embedding and unembedding in parts.
+    /// Number of tokens in the vocabulary. Ranks may hold the rows of embedding and unembedding in parts.
     pub vocab_size: usize,
     /// The part of these rows that is here.
     pub vocab_part: VocabularyPart,
@@ -51,7 +51,7 @@ pub struct ModelConfig {
     pub embedding_scale: f32,
     /// Factor on attention's scores.
     pub attention_scale: f32,
-    /// Rotary embeddings, of which each block uses one.
+    /// Rotary embeddings; each block uses one.
     pub ropes: Vec<RopeConfig>,
     /// Decoder blocks, first to last.
     pub blocks: Vec<Block>,
@@ -106,13 +106,13 @@ pub struct Block {
     pub norms: BlockNorms,
     /// RMSNorm on each q and k head before rotation.
     pub head_norms: bool,
-    /// Which of [`ModelConfig::ropes`] rotates q and k.
+    /// Index of the [`ModelConfig::ropes`] that rotates q and k.
     pub rope: usize,
     /// Attend to the last `w` positions (own included), or to all.
     pub window: Option<usize>,
     /// Activation of the MLP's gate.
     pub activation: Activation,
-    /// Which projections have biases.
+    /// Projections that have biases.
     pub biases: Biases,
     /// Each query head has a learned score that joins the softmax without a value (Xiao et al. 2023, arXiv:2309.17453).
     pub sinks: bool,
@@ -143,7 +143,7 @@ impl BlockNorms {
     };
 }
 
-/// Which projections of a block have biases.
+/// Projections of a block that have biases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Biases {
     /// Projections of q, k and v; with latent attention the projections to the latents.
@@ -156,7 +156,8 @@ pub struct Biases {
     pub router: bool,
 }
 
-/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864), half-split layout unless [`LatentAttention`] says otherwise.
+/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864). The layout is half-split, except as described at
+/// [`LatentAttention`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeConfig {
     /// Base of the frequencies.
@@ -236,7 +237,7 @@ pub(crate) fn absent_part(name: &str, elements: &Range<usize>) -> LoadError {
 
 /// A model found on disk and checked: every tensor that its family needs is there with the right shape.
 pub struct ModelSource {
-    /// What it is made of.
+    /// Configuration of the model.
     pub config: ModelConfig,
     /// Tokenizer and configuration files.
     pub files: ModelFiles,

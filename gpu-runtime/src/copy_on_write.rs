@@ -1,4 +1,4 @@
-//! What a run shares with a save that is being written, when the run changes it.
+//! Data that a run shares with a save in progress, when the run changes them.
 
 use std::sync::Arc;
 use std::time::Duration;

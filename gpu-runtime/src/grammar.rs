@@ -18,13 +18,13 @@ use crate::stop::Detokenizer;
 
 /// White space between the parts of a value: enough for common layouts, and an end to it, so that no sample is filled with it.
 const WHITE_SPACE: &str = r"[ \n\t]{0,8}";
-/// Most symbols of a grammar.
+/// Maximum number of symbols of a grammar.
 const MAX_GRAMMAR: usize = 100_000;
-/// Most states of its lexer, of one to two kilobytes each.
+/// Maximum number of states of its lexer, of one to two kilobytes each.
 const MAX_LEXER_STATES: usize = 10_000;
 /// Work to build the lexer: about 10 ms.
 const LEXER_FUEL: u64 = 500_000;
-/// Most bytes of the library's reasons in an error.
+/// Maximum bytes of the library's reasons in an error.
 const MAX_REASON: usize = 300;
 
 /// Compiles schemas for the vocabulary of a model.

@@ -12,7 +12,7 @@ pub(crate) trait Cache: Send + Sync {
 /// Registered caches; some may have been dropped.
 static CACHES: Mutex<Vec<Weak<dyn Cache>>> = Mutex::new(Vec::new());
 
-/// Has [`release_free`] clear a cache as long as it exists.
+/// Registers a cache for [`release_free`] to clear as long as the cache exists.
 pub(crate) fn register(cache: &Arc<dyn Cache>) {
     let mut caches = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
     caches.retain(|cache| cache.strong_count() > 0);

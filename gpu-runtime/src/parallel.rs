@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-/// Most ranks of a worker.
+/// Maximum number of ranks of a worker.
 const MAX_RANKS: usize = 64;
 
 /// A layout. Axes that are not named are 1.
@@ -23,11 +23,11 @@ pub struct Parallel {
     dp: NonZeroUsize,
     /// Times as many ranks share experts: all ranks of a replica do (expert parallel).
     ep: NonZeroUsize,
-    /// What replicas divide of a run's state.
+    /// Parts of a run's state that replicas divide.
     zero: ZeroStage,
 }
 
-/// What replicas divide of the state of a run, by the stages of ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054).
+/// Parts of a run's state that replicas divide, by the stages of ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ZeroStage {
     /// Moments and accumulated gradients.
@@ -55,7 +55,7 @@ pub enum ParallelError {
     /// An axis that is given more than once.
     #[error("axis {0} is given twice")]
     Twice(&'static str),
-    /// Not a number of ranks.
+    /// The value is not a number of ranks.
     #[error("{axis}={value}: must be a number from 1 to {MAX_RANKS}")]
     Ranks {
         /// Name of the axis.
@@ -163,7 +163,8 @@ impl Parallel {
         [("tp", self.tp()), ("dp", self.dp()), ("ep", self.ep())].into_iter().filter(|(_, ranks)| *ranks > 1)
     }
 
-    /// Its name among what decides the bits of results: ranks add in another order than one does.
+    /// Name of the layout among the things that decide the bits of results: several ranks add in another order than one
+    /// does.
     pub fn name(self) -> String {
         if self.world() == 1 { "single".to_owned() } else { self.to_string() }
     }
@@ -176,26 +177,26 @@ impl Parallel {
         Ok(Self { tp: ranks_of("tp", ranks)?, ..Self::default() })
     }
 
-    /// The same with so many replicas.
+    /// The same layout with this number of replicas.
     ///
     /// # Errors
-    /// When that is 0, or too many with those of other axes.
+    /// If the number is 0, or too large with those of other axes.
     pub fn with_dp(self, replicas: usize) -> Result<Self, ParallelError> {
         Self { dp: ranks_of("dp", replicas)?, ..self }.checked()
     }
 
-    /// The same with so many expert parallel ranks.
+    /// The same layout with this number of expert-parallel ranks.
     ///
     /// # Errors
-    /// When that is 0, or too many with those of other axes.
+    /// If the number is 0, or too large with those of other axes.
     pub fn with_ep(self, ranks: usize) -> Result<Self, ParallelError> {
         Self { ep: ranks_of("ep", ranks)?, ..self }.checked()
     }
 
-    /// The same with this stage of ZeRO.
+    /// The same layout with this stage of ZeRO.
     ///
     /// # Errors
-    /// Stage 3 where there is one replica.
+    /// If the stage is 3 with only one replica.
     pub fn with_zero(self, zero: ZeroStage) -> Result<Self, ParallelError> {
         match zero {
             ZeroStage::Three if self.dp() == 1 => Err(ParallelError::StageAlone),

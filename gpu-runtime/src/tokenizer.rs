@@ -6,12 +6,12 @@ use tokenizers::{Decoder, DecoderWrapper, Tokenizer};
 
 use crate::config::LoadError;
 
-/// What became of a text that was encoded and decoded.
+/// Result of encoding and decoding a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
     /// How many tokens it was.
     pub tokens: usize,
-    /// What they are decoded to.
+    /// Text that the tokens are decoded to.
     pub text: String,
     /// Entries of the vocabulary, with those that were added.
     pub vocabulary: usize,
@@ -42,10 +42,10 @@ pub struct TextTokenizer {
 }
 
 impl TextTokenizer {
-    /// Reads a `tokenizer.json`. What it says of truncation and padding is left out: both would change a text.
+    /// Reads a `tokenizer.json`, without its truncation and padding: both would change a text.
     ///
     /// # Errors
-    /// [`LoadError::Malformed`] when it can't be read.
+    /// [`LoadError::Malformed`] if the file can't be read.
     pub fn from_json(json: &[u8]) -> Result<Self, LoadError> {
         let mut tokenizer = Tokenizer::from_bytes(json).map_err(malformed)?;
         tokenizer.with_truncation(None).map_err(malformed)?;

@@ -67,7 +67,7 @@ impl Client {
         checked(unsafe { fail(nth) })
     }
 
-    /// What stopped the device of the thread's context; empty if nothing did.
+    /// The report of the error that stopped the device of the thread's context; empty without an error.
     ///
     /// # Errors
     ///

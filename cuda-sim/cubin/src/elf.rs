@@ -21,11 +21,11 @@ const NO_BITS: u64 = 8;
 
 type Result<T> = std::result::Result<T, CubinError>;
 
-/// Bytes of the whole file, as its header says.
+/// Bytes of the whole file, according to its header.
 ///
 /// # Errors
 ///
-/// Where the header is not that of a cubin.
+/// If the header is not that of a cubin.
 pub fn file_length(header: &[u8; HEADER_BYTES]) -> Result<usize> {
     check_identity(header)?;
     let table = |what, at: usize, entry: usize, count: usize| {

@@ -51,7 +51,7 @@ pub(crate) struct Layout {
     pub(crate) batch_stride: i64,
 }
 
-/// What a multiplication does beside it.
+/// Operations of a multiplication in addition to the product.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Operation {
     pub(crate) transpose_a: bool,

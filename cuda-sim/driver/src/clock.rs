@@ -1,4 +1,4 @@
-//! Vector clocks: which operations of which streams are known to be complete.
+//! Vector clocks: the operations of all streams that are known to be complete.
 
 /// Number of each stream's operations that happened before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,10 +1,10 @@
-//! What the environment says about the simulated machine.
+//! Configuration of the simulated machine from environment variables.
 
 use std::path::PathBuf;
 
 use crate::faults::Faults;
 
-/// When work on streams runs.
+/// Time at which work on streams runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Schedule {
     /// Operations run at random between their submission and the moment when the host waits for them.

@@ -92,8 +92,8 @@ impl Faults {
         self.events = Countdown::new(nth, 1);
     }
 
-    /// Takes what the file says, if there is one, and removes it: lines of `allocation NTH COUNT`, `pinned NTH COUNT`, `launch NTH` or
-    /// `event NTH`.
+    /// Reads the faults in the file, if it exists, and removes it: lines of `allocation NTH COUNT`, `pinned NTH COUNT`,
+    /// `launch NTH` or `event NTH`.
     fn read_file(&mut self) {
         let Some(path) = &self.file else { return };
         let Ok(text) = std::fs::read_to_string(path) else { return };

@@ -9,7 +9,7 @@ use crate::work::{Submission, Work};
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     pub(crate) queue: VecDeque<Submission>,
-    /// What happened before the end of the stream's last operation.
+    /// Clock of the end of the stream's last operation.
     pub(crate) time: Clock,
     /// Number of operations that ran.
     pub(crate) done: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Event {
     /// How often it was recorded by submissions, and how many of these records ran.
     pub(crate) submitted: u64,
     pub(crate) recorded: u64,
-    /// What happened before each record that ran and that somebody may still wait for.
+    /// Clocks of records that ran and that may still be waited for.
     pub(crate) times: VecDeque<(u64, Clock)>,
     /// The graph whose capture recorded it last.
     pub(crate) capture: Option<usize>,

@@ -73,7 +73,7 @@ pub(crate) struct Submission {
 }
 
 impl Work {
-    /// What messages call it.
+    /// Name of the operation in messages.
     pub(crate) fn label(&self) -> String {
         match self {
             Self::Launch(launch) => launch.kernel.name().to_owned(),

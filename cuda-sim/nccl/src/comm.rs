@@ -18,7 +18,7 @@ use crate::numbers::number;
 pub(crate) struct Comm {
     pub(crate) rank: usize,
     pub(crate) world: usize,
-    /// What the driver knows its collectives by.
+    /// Group number of the communicator's collectives in the driver.
     pub(crate) group: usize,
     connection: Mutex<Connection>,
     /// Another handle of the connection, to shut it down while a collective waits.
@@ -34,7 +34,7 @@ struct Connection {
     fault: Option<(Fault, u64)>,
 }
 
-/// What happens to a rank in its n-th collective.
+/// Fault of a rank in its n-th collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// `CUDASIM_NCCL_KILL=RANK:NTH`: its process is killed.

@@ -1,6 +1,6 @@
 //! Messages between pairs of ranks: those of one group, of all ranks, are exchanged in one round.
 
-/// What one rank sends and expects, in the order of its calls.
+/// Messages that one rank sends and expects, in the order of its calls.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exchange {
     /// Receiver and bytes of each message.
@@ -45,7 +45,7 @@ impl Exchange {
     }
 }
 
-/// What each rank receives, one message after the other.
+/// Messages that each rank receives, one after the other.
 pub(crate) fn route(ranks: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
     let decoded: Option<Vec<Exchange>> = ranks.iter().map(|bytes| Exchange::decode(bytes)).collect();
     let mut exchanges = decoded.ok_or("a message that makes no sense")?;

@@ -27,7 +27,7 @@ pub(crate) fn patience() -> Duration {
     Duration::from_millis(set.unwrap_or(20_000))
 }
 
-/// Listens at a path until all ranks have come and gone. The first rank to connect says how many there are.
+/// Listens at a path until all ranks have come and gone. The first rank to connect sends the number of ranks.
 pub(crate) fn start(path: &Path) -> Result<()> {
     let listener = UnixListener::bind(path)?;
     listener.set_nonblocking(true)?;
@@ -78,7 +78,7 @@ fn gather(listener: &UnixListener) -> Result<Vec<UnixStream>> {
     Ok(ranks.into_iter().flatten().collect())
 }
 
-/// What a rank calls, or why it never will.
+/// A call of a rank, or the reason why it will never call.
 type Arrival = (usize, Result<(Call, Vec<u8>)>);
 
 /// Connections to all ranks.

@@ -1,4 +1,4 @@
-//! What a kernel did, in the units in which a GPU's profiler counts.
+//! Counters of a kernel's work, in the units of a GPU's profiler.
 
 use std::ops::AddAssign;
 

@@ -42,11 +42,11 @@ pub(crate) enum Special {
     WarpCount,
     LaneMask(Lanes),
     Clock,
-    /// Where dynamic shared memory begins: after the static variables.
+    /// Start of dynamic shared memory, behind the static variables.
     DynamicShared,
 }
 
-/// Which lanes `%lanemask_*` holds, relative to the own one.
+/// Lanes in a `%lanemask_*`, relative to the own lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lanes {
     Equal,

@@ -5,7 +5,7 @@
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
     pub(crate) line: u32,
-    /// Where the token begins in the text.
+    /// Start of the token in the text.
     pub(crate) at: usize,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::instruction::Instruction;
 
-/// What a PTX file defines.
+/// Contents of a PTX file.
 #[derive(Debug, Clone)]
 pub struct Module {
     pub(crate) kernels: Vec<Kernel>,
@@ -22,7 +22,7 @@ impl Module {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
 
-    /// The variables of the module's scope; whoever loads the module allocates them and calls [`Module::place`].
+    /// The variables of the module's scope. The loader of the module allocates them and calls [`Module::place`].
     #[must_use]
     pub fn variables(&self) -> &[Variable] {
         &self.variables

@@ -1,6 +1,6 @@
 //! The scalar types of PTX.
 
-/// What an instruction's suffix names, such as `.u32`.
+/// Type that an instruction's suffix names, such as `.u32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Type {
     B8,

@@ -8,7 +8,8 @@
 //!   rounded to [`Dtype`], to nearest even, when they are packed. The left side of a GEMM with packed weights is rounded to
 //!   [`Dtype`] where the backend multiplies that type (the CPU: bf16 with AVX-512 BF16), and A and B of adapters with it;
 //!   elsewhere both stay f32. Attention is rounded where the op documents it. Both sides of weight gradients are
-//!   rounded to [`Dtype`] where the backend sums them in tiles of that type (the CPU: bf16 with AMX). Nothing else is rounded.
+//!   rounded to [`Dtype`] where the backend sums them in tiles of that type (the CPU: bf16 with AMX). Nothing else is
+//!   rounded.
 //! - **Batch invariance.** An output row is reduced in an order that depends only on its own sequence: its bits do not
 //!   depend on the other rows of the batch, nor on how a sequence is cut into passes.
 //! - **Order of sums.** Gradients of weights are added to the old values in the order of rows: one by one, or, where a backend

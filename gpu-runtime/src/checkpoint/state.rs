@@ -1,4 +1,4 @@
-//! What a training checkpoint has beside the weights: the manifest and the optimizer's moments.
+//! Contents of a training checkpoint apart from weights: the manifest and the optimizer's moments.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ const FORMAT: u32 = 1;
 const M_SUFFIX: &str = ".m";
 const V_SUFFIX: &str = ".v";
 
-/// What was trained and how far.
+/// Spec and progress of a training run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub spec: RunSpec,
@@ -119,7 +119,7 @@ pub(crate) fn write_model_files(dir: &Path, files: &ModelFiles) -> Result<(), Op
     Ok(())
 }
 
-/// A `config.json` without what it says of quantized files: weights are written in f32.
+/// A `config.json` without its keys for quantized files: weights are written in f32.
 fn unquantized(config: &[u8]) -> Cow<'_, [u8]> {
     let keys = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(config);
     let without = keys.ok().and_then(|mut keys| keys.remove("quantization_config").map(|_| keys));

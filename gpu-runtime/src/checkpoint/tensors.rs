@@ -24,7 +24,7 @@ const MAX_HEADER: u64 = 100_000_000;
 const CHUNK: usize = 16_384;
 const METADATA: &str = "__metadata__";
 
-/// What a header says of a tensor.
+/// A tensor's entry in the header.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) dtype: String,
@@ -34,7 +34,8 @@ pub(super) struct Entry {
 
 /// Writes tensors in the order given. Elements keep their bits. The file is not synced.
 ///
-/// A repeated name, or a number of elements, said or written, that is not the product of the extents, is the server's error.
+/// A repeated name is an error of the server, and so is a number of elements, announced or written, that differs from
+/// the product of the extents.
 pub(crate) fn write_tensors<T: Elements + ?Sized>(path: &Path, tensors: &[NamedTensor<'_, T>]) -> Result<(), OpError> {
     let header = header_of(tensors)?;
     let write = || {
@@ -229,7 +230,7 @@ mod tests {
         );
     }
 
-    /// Elements of which more or fewer come than were announced.
+    /// Elements whose number differs from the announced one.
     struct Announced(usize, Vec<f32>);
 
     impl Elements for Announced {

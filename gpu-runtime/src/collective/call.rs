@@ -1,4 +1,4 @@
-//! What ranks have to agree on, and how a call fails.
+//! Calls that ranks must agree on, and errors of calls.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub enum Operation {
         /// The rank that sends.
         root: usize,
     },
-    /// Nothing; all wait for all.
+    /// Only waits: all ranks wait for all.
     Barrier,
 }
 

@@ -38,7 +38,7 @@ pub struct LocalRank {
     meeting: Arc<Meeting>,
 }
 
-/// Where the ranks of a process meet.
+/// Meeting point of the ranks of a process.
 #[derive(Debug)]
 struct Meeting {
     round: Mutex<Round>,
@@ -62,7 +62,7 @@ struct Round {
     sleepers: usize,
 }
 
-/// What a rank waits in.
+/// A call that ranks wait in.
 #[derive(Debug)]
 struct Posted {
     members: Vec<usize>,

@@ -1,4 +1,4 @@
-//! What collectives cost a rank: time, and bytes that it sends.
+//! Cost of collectives for a rank: time, and bytes that it sends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ impl CollectiveUse {
         self.by_kind[kind as usize]
     }
 
-    /// What was used since `before`.
+    /// The difference from an earlier use, `before`.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             nanoseconds: self.nanoseconds.saturating_sub(before.nanoseconds),

@@ -1,4 +1,4 @@
-//! What travels between ranks: f32 elements or bytes, shared within a process.
+//! Payloads between ranks: f32 elements or bytes, shared within a process.
 
 use std::sync::Arc;
 

@@ -17,8 +17,8 @@ use super::subgroup::Subgroup;
 #[cfg(any(test, feature = "cuda"))]
 use super::volume::CollectiveKind;
 
-/// Shares a model's collectives among its passes. Errors are sticky, as those of devices are: a pass whose collective fails
-/// goes on with what it has, and whoever runs passes asks [`Ranks::check`] before it uses a result.
+/// Shares a model's collectives among its passes. Errors are sticky, like those of devices: a pass whose collective
+/// fails goes on with the data that it has, and the caller of passes checks [`Ranks::check`] before it uses a result.
 #[derive(Clone)]
 pub struct Ranks {
     collective: Arc<dyn Collective>,
@@ -49,8 +49,8 @@ impl Ranks {
         Self { collective: Arc::<Metered>::clone(&whole), whole, failure: Arc::default(), device: None }
     }
 
-    /// Some of these ranks, in ascending order and this one among them, who count from 0 among themselves. What fails among them
-    /// has failed for all.
+    /// A group of these ranks, in ascending order and with this one, numbered from 0. A failure in the group is a
+    /// failure of all ranks.
     #[must_use]
     pub fn among(&self, members: Vec<usize>) -> Self {
         let collective: Arc<dyn Collective> = match members.len() {
@@ -61,18 +61,18 @@ impl Ranks {
         Self { collective, device: None, ..self.clone() }
     }
 
-    /// The same ranks with what a backend exchanges with among them: see [`Ranks::device`].
+    /// The same ranks with a backend's transport for exchanges among them; see [`Ranks::device`].
     #[must_use]
     pub fn with_device(self, device: Arc<dyn Any + Send + Sync>) -> Self {
         Self { device: Some(device), ..self }
     }
 
-    /// What [`Ranks::with_device`] was given, if it is a `T`.
+    /// The transport given to [`Ranks::with_device`], if it is a `T`.
     pub fn device<T: Any>(&self) -> Option<&T> {
         self.device.as_deref()?.downcast_ref()
     }
 
-    /// Which rank this is.
+    /// Number of this rank.
     pub fn rank(&self) -> usize {
         self.collective.rank()
     }
@@ -82,7 +82,7 @@ impl Ranks {
         self.collective.world()
     }
 
-    /// What collectives have cost this rank, among whomever.
+    /// Use of collectives by this rank, in all groups.
     pub fn used(&self) -> CollectiveUse {
         self.whole.read()
     }
@@ -207,7 +207,7 @@ impl Ranks {
         all
     }
 
-    /// What rank 0 decided; `mine`, which is ignored elsewhere, after a failure.
+    /// The decision of rank 0; `mine` is ignored on other ranks, except after a failure.
     pub fn decide(&self, mine: u8) -> u8 {
         let decide = |collective: &dyn Collective| {
             let decision = collective.broadcast(0, vec![mine])?;

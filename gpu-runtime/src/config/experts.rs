@@ -5,7 +5,8 @@ use std::ops::Range;
 use super::ModelConfig;
 use crate::backend::{RouterRule, RouterScores};
 
-/// A mixture of experts (Shazeer et al. 2017, arXiv:1701.06538): gated MLPs of which a router chooses some for every token.
+/// A mixture of experts (Shazeer et al. 2017, arXiv:1701.06538): gated MLPs; a router chooses some of them for every
+/// token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experts {
     /// Number of routed experts.
@@ -44,7 +45,7 @@ impl Experts {
         expert.checked_div(self.held.len()).unwrap_or(0)
     }
 
-    /// Most experts of a token that this rank has.
+    /// Maximum number of a token's experts that this rank holds.
     pub fn most_held(&self) -> usize {
         self.rule.per_token.min(self.held.len())
     }

@@ -1,4 +1,4 @@
-//! What a loss reports beside its sum.
+//! Metrics that a loss reports in addition to its sum.
 
 use std::collections::BTreeMap;
 

@@ -8,16 +8,16 @@ use crate::backend::Dtype;
 
 /// Bytes of a device that other things take: its context and libraries. An assumption.
 const RESERVED: u64 = 3 << 29;
-/// What is reached of a device's peaks: an assumption, for large GEMMs, for reading weights, and for large messages.
+/// Assumed fractions of a device's peaks, for large GEMMs, for reading weights, and for large messages.
 const ATTAINED: Attained = Attained { compute: 0.7, memory: 0.8, link: 0.8 };
-/// What is reached of what was measured.
+/// Fractions of measured speeds.
 const MEASURED: Attained = Attained { compute: 1.0, memory: 1.0, link: 1.0 };
 /// Seconds of a call over NVLink, whatever its size. An assumption.
 const NVLINK_SECONDS: f64 = 10e-6;
 /// Seconds of a call over a network.
 const NETWORK_SECONDS: f64 = 25e-6;
 
-/// What one rank computes with.
+/// A device that one rank computes with.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Device {
     /// Name of the device in flags.
@@ -131,7 +131,7 @@ impl Device {
         }
     }
 
-    /// What each of `ranks` ranks on it has.
+    /// The part of the device that each of `ranks` ranks has.
     pub(super) fn shared_by(&self, ranks: usize) -> Self {
         let part = ranks as f64;
         Self {
@@ -159,9 +159,9 @@ impl Device {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkKind {
-    /// The same as within a machine, as in racks with NVLink switches.
+    /// The same link as within a machine, as in racks with NVLink switches.
     Nvlink,
-    /// A network with so many bytes per second, device and direction.
+    /// A network with this number of bytes per second, device and direction.
     Network(f64),
 }
 

@@ -11,7 +11,7 @@ use crate::engine::check_layout;
 use crate::model::Shard;
 use crate::parallel::Parallel;
 
-/// Most ranks of an axis.
+/// Maximum number of ranks of an axis.
 const MAX_RANKS: usize = 4096;
 /// How replicas share the state of a run at least.
 const LEAST_ZERO: usize = 2;
@@ -49,7 +49,7 @@ pub enum PlannedLayoutError {
     /// An axis that is given more than once.
     #[error("axis {0} is given twice")]
     Twice(String),
-    /// Not a number of ranks.
+    /// The value is not an allowed number.
     #[error("{axis}={value}: must be a number from {least} to {most}")]
     Number {
         /// Name of the axis.

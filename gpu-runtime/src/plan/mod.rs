@@ -72,7 +72,7 @@ pub enum PlanError {
     },
 }
 
-/// What a layout takes, and how fast it is.
+/// Predicted memory and speed of a layout.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// Layout that is planned.
@@ -83,9 +83,9 @@ pub struct Plan {
     pub parameters: u64,
     /// Parameters that the run trains, those of all ranks.
     pub trained_parameters: u64,
-    /// What each rank holds.
+    /// Memory that each rank holds.
     pub memory: RankMemory,
-    /// What each rank has.
+    /// Bytes of memory that each rank has.
     pub memory_capacity: u64,
     /// Bytes that are missing if it does not fit.
     pub exceeds_by: Option<u64>,

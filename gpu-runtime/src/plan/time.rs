@@ -11,7 +11,7 @@ use super::traffic::Moved;
 use crate::config::ModelConfig;
 use crate::model::ParamTable;
 
-/// What a step waits for most.
+/// The part of a step that takes most time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {

@@ -1,4 +1,4 @@
-//! What ranks send each other in a training step and in a decoding step.
+//! Traffic between ranks in a training step and in a decoding step.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use crate::model::{
 /// Bytes of what ranks exchange: f32, on every transport.
 const ELEMENT: usize = size_of::<f32>();
 
-/// Which ranks take part.
+/// Group of ranks that take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
@@ -74,7 +74,8 @@ pub struct Moved {
     pub least_bytes: f64,
 }
 
-/// What a rank sends in a training step of [`Workload::microbatches`], in whose passes `saved` blocks save their activations.
+/// Traffic of a rank in a training step of [`Workload::microbatches`], in whose passes `saved` blocks save their
+/// activations.
 pub(super) fn training(
     own: &ModelConfig,
     shard: &Shard,
@@ -107,7 +108,7 @@ pub(super) fn training(
     all.moved
 }
 
-/// What a rank sends when each of `rows` sequences gets a token.
+/// Traffic of a rank when each of `rows` sequences gets a token.
 pub(super) fn decoding(own: &ModelConfig, layout: &PlannedLayout, rows: usize) -> Vec<Moved> {
     let mut all = List { layout, moved: Vec::new() };
     let pass = forward_exchanges(own, rows, layout.replica(), own.blocks.iter());
@@ -123,8 +124,8 @@ fn rounds(rows: usize, context: usize) -> usize {
     rows.div_ceil((ROUND_ROWS / example).max(1) * example)
 }
 
-/// What tensor parallel ranks add up at the end of a request: all of a rank's gradients, or its part of them where replicas have added
-/// them up before.
+/// Elements that tensor-parallel ranks add up at the end of a request: all of a rank's gradients, or its part of them
+/// if replicas have added them up before.
 fn parts(trained: &[ParamSpec], layout: &PlannedLayout, work: &Workload) -> Vec<ParamSpec> {
     let part = |spec: &ParamSpec| ParamSpec { shape: vec![slice_of(spec.len(), layout.dp, 0).len()], ..spec.clone() };
     if layout.divides(work) { trained.iter().map(part).collect() } else { trained.to_vec() }

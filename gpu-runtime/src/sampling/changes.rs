@@ -7,7 +7,7 @@ use trainyard_protocol::SamplingControls;
 
 use super::mask::TokenMask;
 
-/// What changes the logits of all sequences of a request.
+/// Rules that change the logits of all sequences of a request.
 #[derive(Debug)]
 pub(crate) struct LogitRules {
     presence: f32,
@@ -41,7 +41,7 @@ impl LogitRules {
 /// How often each token was sampled.
 pub(crate) type TokenCounts = BTreeMap<u32, u32>;
 
-/// What changes the logits of a sequence's next token.
+/// Changes to the logits of a sequence's next token.
 #[derive(Clone, Copy, Debug)]
 pub struct LogitChanges<'a> {
     /// Rules for biases and penalties.
@@ -64,8 +64,8 @@ impl LogitChanges<'_> {
     }
 }
 
-/// What biases and penalties do to a logit: the bias is added; what is then positive is divided by `repetition`, the rest multiplied;
-/// `frequency`, then `presence` are subtracted. The default changes no bit.
+/// Changes to a logit by biases and penalties. The bias is added; a positive result is divided by `repetition`, others
+/// are multiplied; `frequency`, then `presence` are subtracted. The default changes no bit.
 #[cfg(any(test, feature = "cuda"))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LogitEdit {
@@ -88,7 +88,7 @@ impl Default for LogitEdit {
 
 #[cfg(any(test, feature = "cuda"))]
 impl LogitChanges<'_> {
-    /// What [`LogitChanges::apply`] does to the logits of tokens before it masks them, by token.
+    /// Edits that [`LogitChanges::apply`] makes to the logits of tokens before it masks them, by token.
     pub(crate) fn edits(&self) -> BTreeMap<u32, LogitEdit> {
         let mut edits: BTreeMap<u32, LogitEdit> = BTreeMap::new();
         let Some(rules) = self.rules else { return edits };

@@ -1,4 +1,4 @@
-//! Which tokens of the vocabulary may be sampled.
+//! Mask of the tokens of the vocabulary that may be sampled.
 
 /// One bit for each token: the lowest bit of the first word is token 0.
 #[derive(Debug, Default, PartialEq)]

@@ -1,4 +1,4 @@
-//! What belongs to the host: memory that copies read or write later, and functions that streams call.
+//! Host side of streams: memory that copies read or write later, and functions that streams call.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
@@ -56,7 +56,7 @@ impl HostCall {
         Self { function, data: data as usize, label: label.to_owned(), group: None }
     }
 
-    /// The same, of a function that may wait.
+    /// Marks the function as one that may wait.
     pub(crate) fn waiting(self, group: usize) -> Self {
         Self { group: Some(group), ..self }
     }

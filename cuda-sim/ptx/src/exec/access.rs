@@ -11,7 +11,7 @@ use crate::memory::stream_message;
 use crate::row::LANES;
 use crate::stop::{Stop, StopKind};
 
-/// Where the windows of shared and local memory lie among generic addresses.
+/// Start of the window of shared memory among generic addresses.
 pub(crate) const SHARED_WINDOW: u64 = 1 << 56;
 pub(crate) const LOCAL_WINDOW: u64 = 2 << 56;
 const WINDOW_MASK: u64 = 0xff << 56;
@@ -25,7 +25,7 @@ pub(crate) struct Access<'a> {
     pub(crate) lane: usize,
     pub(crate) write: bool,
     pub(crate) atomic: bool,
-    /// What a store will put there.
+    /// Bytes that a store will write there.
     pub(crate) stored: Option<&'a [u8]>,
 }
 
@@ -205,7 +205,7 @@ impl Machine<'_> {
     }
 }
 
-/// Whether an address is a multiple of what an access of so many bytes asks for.
+/// Whether an address is a multiple of the alignment of an access of `length` bytes.
 #[inline]
 pub(crate) fn is_aligned(address: u64, length: usize) -> bool {
     address & (length.next_power_of_two().min(16) as u64 - 1) == 0

@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together: they wait until all lanes of the instruction's mask are there.
+//! Operations that the lanes of a warp do together: they wait until all lanes of the instruction's mask are there.
 
 use crate::exec::block::BlockState;
 use crate::exec::lanes;

@@ -8,7 +8,7 @@ use crate::instruction::{DISCARD, Reg};
 use crate::memory::initialised::Initialised;
 use crate::row::{LANES, Row};
 
-/// What a group does next.
+/// Next action of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Ready,

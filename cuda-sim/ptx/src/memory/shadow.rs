@@ -1,4 +1,4 @@
-//! Who touched a word last: the records from which races are found.
+//! The last accesses to each word: the records from which races are found.
 //!
 //! An access is ordered before another one if the same thread made both, if a barrier of the block or the warp lies
 //! between them, if its block published it (a fence and then an atomic) before the other's block acquired (an atomic),
@@ -40,7 +40,7 @@ pub(crate) struct Word {
     reads: [Access; 2],
 }
 
-/// When blocks published what they had written, for readers in other blocks.
+/// Times at which blocks published their writes, for readers in other blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Publications {
     /// The block, the clock at its fence, and the clock at its atomic, for each publication.
@@ -128,7 +128,7 @@ impl WarpTouch<'_> {
             || before.block == self.block && before.epoch < self.seen[usize::from(before.thread()) / 32]
     }
 
-    /// The same for one lane, which also follows its own accesses.
+    /// Whether one lane's access follows the other; a lane also follows its own accesses.
     #[inline]
     fn lane_follows(&self, before: &Access, now: &Access) -> bool {
         self.warp_follows(before, now.mask) || before.block == now.block && before.thread == now.thread

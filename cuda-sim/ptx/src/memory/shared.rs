@@ -53,7 +53,7 @@ impl SharedMemory {
         &self.data[start..start + length]
     }
 
-    /// Where a range begins that lies inside.
+    /// Start of a range that lies inside.
     #[inline]
     pub(crate) fn offset(&self, address: u64, length: usize) -> Option<usize> {
         let start = address as usize;

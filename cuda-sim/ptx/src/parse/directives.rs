@@ -12,7 +12,7 @@ pub(crate) struct Declaration {
     pub(crate) name: String,
     pub(crate) align: usize,
     pub(crate) size: usize,
-    /// `name[]`: the launch says how large it is.
+    /// Whether it is an array `name[]`, whose size the launch sets.
     pub(crate) open: bool,
     initial: Vec<u8>,
 }

@@ -74,7 +74,7 @@ impl<'a> Cursor<'a> {
         self.tokens.get(self.next).or(self.tokens.last()).map_or(1, |token| token.line)
     }
 
-    /// Where the next token begins in the text.
+    /// Start of the next token in the text.
     pub(crate) fn at(&self) -> usize {
         self.tokens.get(self.next).map_or(self.source.len(), |token| token.at)
     }

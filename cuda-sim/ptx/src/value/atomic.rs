@@ -1,4 +1,4 @@
-//! What atomics do with the old value of a location, and what `redux` does with two lanes' values.
+//! Functions of atomics on the old value of a location, and of `redux` on two lanes' values.
 
 use crate::instruction::AtomicFn;
 use crate::row::Value;

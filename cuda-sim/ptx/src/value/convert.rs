@@ -33,7 +33,7 @@ pub(crate) fn to_tf32(x: f32) -> f32 {
     if x.is_finite() { f32::from_bits(x.to_bits().wrapping_add(0x1000) & 0xffff_e000) } else { x }
 }
 
-/// What is on one side of a conversion, as one of two wide kinds.
+/// Value on one side of a conversion, as one of two wide kinds.
 enum Wide {
     Integer(i128),
     Float(f64),

@@ -16,7 +16,7 @@ pub(crate) fn saturate(x: f32) -> f32 {
     }
 }
 
-/// Where a result goes that lies between two numbers.
+/// Direction in which a result between two numbers is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Zero,

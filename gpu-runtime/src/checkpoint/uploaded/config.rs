@@ -42,7 +42,7 @@ pub(super) struct UploadedConfig {
     targets: Targets,
 }
 
-/// Which modules are adapted.
+/// Modules that are adapted.
 #[derive(Debug)]
 enum Targets {
     AllLinear,

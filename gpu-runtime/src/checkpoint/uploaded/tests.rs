@@ -20,7 +20,7 @@ fn corpus(name: &str) -> Vec<u8> {
     fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz").join(name)).unwrap()
 }
 
-/// Writes both files in pieces of so many bytes and reads them.
+/// Writes both files in pieces of `size` bytes and reads them.
 fn read_in_pieces(config: &[u8], tensors: &[u8], size: usize) -> Result<Vec<Vec<f32>>, OpError> {
     let dir = tempfile::tempdir().unwrap();
     let write = |prefix: &str, content: &[u8]| -> Vec<String> {
@@ -114,13 +114,13 @@ fn what_is_computed_otherwise_is_refused_by_key() {
     assert!(read(b"[]", &tensors).unwrap_err().message.starts_with("adapter_config.json: "));
 }
 
-/// A file with this header and so many bytes of data.
+/// A file with this header and these data.
 fn file_of(header: &Value, data: &[u8]) -> Vec<u8> {
     let header = header.to_string();
     [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
 }
 
-/// The corpus' file with another entry for the first tensor, and so many bytes more.
+/// The refusal of the corpus' file with a changed entry for the first tensor, and changed data.
 fn refusal_of(change: impl Fn(&mut serde_json::Map<String, Value>), data: &[u8]) -> String {
     let bytes = corpus("adapter_tensors/f32");
     let length = u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;

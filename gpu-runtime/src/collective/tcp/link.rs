@@ -69,7 +69,8 @@ impl Link {
 }
 
 impl Link {
-    /// Why nothing but that can be received of a rank, where the next byte says so. Waits for [`MOMENT`] at most.
+    /// The error of a rank if its next byte announces one: only the error can then be received. Waits for [`MOMENT`] at
+    /// most.
     fn fault(&self, rank: usize, limit: Duration) -> Option<CollectiveError> {
         let gone = |reason: String| CollectiveError::Gone { rank, reason };
         let mut next = [0];

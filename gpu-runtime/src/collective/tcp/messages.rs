@@ -114,7 +114,7 @@ impl MessageLink {
         self.incoming.as_ref()?.recv().ok()
     }
 
-    /// What arrives, to be received on another thread, until the other rank is done or lost.
+    /// Messages from the other rank, to be received on another thread, until that rank is done or lost.
     pub fn take_incoming(&mut self) -> Option<Receiver<Vec<u8>>> {
         self.incoming.take()
     }

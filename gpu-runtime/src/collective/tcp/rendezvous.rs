@@ -16,16 +16,16 @@ const POLL: Duration = Duration::from_millis(10);
 /// How long a connection may take to say who it is.
 const GREETING: Duration = Duration::from_secs(5);
 
-/// Where and as what a process joins.
+/// Address and role with which a process joins.
 #[derive(Clone, Debug)]
 pub struct Rendezvous {
     /// `HOST:PORT` of rank 0.
     pub address: String,
-    /// Which rank this process is.
+    /// Number of this process's rank.
     pub rank: usize,
     /// How many there are.
     pub world: usize,
-    /// The same text on all ranks of a worker: ranks of another worker, or of another layout, are refused.
+    /// Name of the job, the same on all ranks of a worker: ranks of another worker, or of another layout, are refused.
     pub job: String,
     /// How long ranks wait until all are there.
     pub patience: Duration,
@@ -143,7 +143,7 @@ impl Rendezvous {
             .then(|| format!("there is a rank {rank} already"))
     }
 
-    /// Another rank: introduces itself to rank 0, and waits until all are there.
+    /// Introduces a rank other than 0 to rank 0, and waits until all are there.
     fn greet(&self, job: &str, deadline: Instant) -> Result<Greeted, CollectiveError> {
         let broken = |error: io::Error| failed(format!("rank 0 at {}: {error}", self.address));
         let mut stream = connect(&self.address, deadline).map_err(broken)?;
@@ -165,7 +165,7 @@ impl Rendezvous {
         Ok(Greeted { stream, greeting, listener, table })
     }
 
-    /// Another rank: greets rank 0, connects to the ranks below and accepts those above.
+    /// Connects a rank other than 0: greets rank 0, connects to the ranks below and accepts those above.
     fn attend(&self, deadline: Instant) -> Result<Vec<Option<TcpStream>>, CollectiveError> {
         let Greeted { stream: first, greeting, listener, table } = self.greet(&self.job, deadline)?;
         let mut streams: Vec<Option<TcpStream>> = (0..self.world).map(|_| None).collect();
@@ -197,13 +197,13 @@ struct Greeted {
     /// Connection to rank 0.
     stream: TcpStream,
     greeting: Greeting,
-    /// Where the ranks above come.
+    /// Listener for the ranks above.
     listener: TcpListener,
-    /// Where the ranks from 1 on listen.
+    /// Addresses of the listeners of ranks from 1 on.
     table: String,
 }
 
-/// Who a connection comes from.
+/// Sender of a connection.
 struct Greeting {
     rank: usize,
     world: usize,

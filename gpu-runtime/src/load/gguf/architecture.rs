@@ -1,5 +1,5 @@
-//! What llama.cpp's converter does to each family, as data: names, extents and values that differ from the Hugging Face
-//! folder that a file was made from.
+//! Conversions of each family by llama.cpp's converter, as data: names, extents and values that differ from the Hugging
+//! Face folder that a file was made from.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ pub(super) struct Architecture {
     pub(super) name: &'static str,
     /// `model_type` in Hugging Face's spelling.
     pub(super) model_type: &'static str,
-    /// Its class in `transformers`.
+    /// Class of the model in `transformers`.
     pub(super) class: &'static str,
     /// llama.cpp's module names within a block and Hugging Face's, where they differ from [`COMMON_MODULES`].
     pub(super) modules: &'static [(&'static str, &'static str)],

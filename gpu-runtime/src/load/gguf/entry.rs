@@ -1,4 +1,4 @@
-//! Where a tensor of a GGUF file is, and what a reader has to undo.
+//! Location of a tensor in a GGUF file, and conversions that a reader must undo.
 
 use super::dtype::Dtype;
 use super::header::TensorInfo;

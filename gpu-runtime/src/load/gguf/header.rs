@@ -21,7 +21,7 @@ const ALIGNMENT: u64 = 32;
 /// Dimensions that llama.cpp can store.
 const MAX_DIMENSIONS: u32 = 4;
 
-/// What a file says before its tensors' bytes.
+/// Header of a file, before its tensors' bytes.
 pub(super) struct Header {
     pub(super) metadata: BTreeMap<String, Value>,
     pub(super) tensors: BTreeMap<String, TensorInfo>,

@@ -37,7 +37,7 @@ impl Own<'_> {
         self.integer(name)?.ok_or_else(missing)
     }
 
-    /// Refuses a number that is there and is none of these; the last one is named.
+    /// Refuses a number that is present but not among these; the error names the last one as supported.
     fn one_of(&self, name: &str, supported: &[f64]) -> Result<(), LoadError> {
         match (self.file.number(&self.key(name))?, supported) {
             (Some(found), [.., named]) if !supported.contains(&found) => {

@@ -203,7 +203,7 @@ fn quantized(change: impl Fn(&mut BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>
     folder
 }
 
-/// The same as it is.
+/// A folder with the quantized model, unchanged.
 pub(crate) fn fp8() -> TempDir {
     quantized(|_| {})
 }

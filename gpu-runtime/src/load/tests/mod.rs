@@ -119,7 +119,7 @@ pub(crate) fn without_query_latent() -> TempDir {
     folder
 }
 
-/// What loading says when it must refuse.
+/// The error of loading a model that must be refused.
 fn refusal(path: &Path) -> String {
     match load(path) {
         Ok(_) => panic!("{} loads", path.display()),

@@ -1,4 +1,4 @@
-//! What a custom loss reads of a datum.
+//! Inputs that a custom loss reads from a datum.
 
 use trainyard_protocol::custom_loss::CustomLoss;
 use trainyard_protocol::{Datum, OpError, Tensor, TensorValues};

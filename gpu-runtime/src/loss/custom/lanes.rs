@@ -13,7 +13,7 @@ pub(super) struct Lanes {
     pub(super) width: usize,
     /// Extents of the dimensions that remain.
     outer: Vec<usize>,
-    /// Where the dimensions of the original are now.
+    /// Current positions of the original dimensions.
     order: Vec<usize>,
     /// Shape of the original.
     shape: Vec<usize>,
@@ -67,7 +67,7 @@ fn arranged(x: &[Tensor], order: &[usize], shape: &[usize]) -> candle_core::Resu
     ordered.reshape(shape)
 }
 
-/// So many rows of this width.
+/// Divides values into `rows` rows of this width.
 pub(super) fn split<T: Clone>(values: Vec<T>, width: usize, rows: usize) -> Vec<Vec<T>> {
     if width == 0 {
         return vec![Vec::new(); rows];

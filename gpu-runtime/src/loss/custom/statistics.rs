@@ -9,7 +9,7 @@ use super::tensor::{GraphTensor, Kind};
 use super::value::{Arguments, Value};
 use trainyard_protocol::custom_loss::Binary;
 
-/// Which extreme is meant.
+/// The extreme that an operation searches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extreme {
     Largest,

@@ -44,13 +44,13 @@ impl Tape {
         Self { steps: Vec::new(), tensors: 0, budget, spent: 0, targets }
     }
 
-    /// Charges the work on so many elements.
+    /// Charges the work on this number of elements.
     pub(super) fn charge(&mut self, elements: usize) -> Result<()> {
         self.spent = self.spent.saturating_add(elements);
         self.reserve(0)
     }
 
-    /// Refuses to create so many elements when they would cost too much.
+    /// Refuses to create this number of elements if they would cost too much.
     pub(super) fn reserve(&self, elements: usize) -> Result<()> {
         if self.spent.saturating_add(elements) > self.budget {
             return Err(Failure::Cost { budget: self.budget, targets: self.targets });
@@ -74,7 +74,7 @@ impl Tape {
         GraphTensor { data, id: Some(id) }
     }
 
-    /// What `compute` makes of these tensors by operations that candle differentiates.
+    /// Result of `compute` on these tensors, by operations that candle differentiates.
     pub(super) fn traced(
         &mut self,
         inputs: &[&GraphTensor],

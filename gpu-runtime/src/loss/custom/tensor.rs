@@ -7,7 +7,7 @@ use candle_core::{DType, Device, Tensor, WithDType};
 
 use super::error::{Failure, Result};
 
-/// What the elements are, in the order of type promotion.
+/// Kind of the elements, in the order of type promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// Truth values, stored as u8.
@@ -51,7 +51,7 @@ impl Kind {
 pub(super) struct GraphTensor {
     /// Elements without candle's own record of operations, which the tape replaces.
     pub(super) data: Tensor,
-    /// Its number on the tape, if the loss may have a gradient with respect to it.
+    /// Number of the tensor on the tape, if the loss may have a gradient with respect to it.
     pub(super) id: Option<usize>,
 }
 

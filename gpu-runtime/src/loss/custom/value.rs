@@ -24,7 +24,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// What it is, for error texts.
+    /// A description of the value for error texts.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Absent => "absent".to_owned(),

@@ -191,7 +191,7 @@ fn integers(compiled: &Compiled) -> Outcome {
     Ok(())
 }
 
-/// What thread `t` computes, for `n` above 7: its local array is filled.
+/// Result of thread `t` for `n` above 7: its local array is filled.
 fn expected_integer(p: &Options, t: u32, n: u32) -> u64 {
     let dynamic = |t: u32| -> u32 {
         let at = n & 7;

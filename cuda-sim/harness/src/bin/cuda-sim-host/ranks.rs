@@ -24,7 +24,7 @@ struct Rank {
     id: Id,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
-    /// Where one rank tells the other that it has come so far.
+    /// File with which one rank signals the other.
     signal: PathBuf,
 }
 
@@ -77,7 +77,7 @@ impl Rank {
         Comm::from_rank(self.stream.clone(), self.number, 2, self.id).map_err(nccl)
     }
 
-    /// What it adds, and the place of the sum.
+    /// Buffers of the rank's addend and of the sum.
     fn buffers(&self) -> Result<(CudaSlice<f32>, CudaSlice<f32>), crate::Error> {
         let own = self.stream.clone_htod(&numbers(24, self.number))?;
         let sum = self.stream.alloc_zeros::<f32>(24)?;

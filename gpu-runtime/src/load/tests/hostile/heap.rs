@@ -15,7 +15,7 @@ static COUNTING: Counting = Counting;
 
 struct Counting;
 
-/// What `work` returns, and the most bytes that it held at once beyond those that were there before.
+/// Result of `work`, and the maximum number of bytes that it held at once beyond those held before.
 pub(crate) fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get().0;
     HELD.set((before, before));

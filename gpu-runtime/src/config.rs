@@ -312,10 +312,10 @@ pub enum LoadError {
         reason: String,
     },
     /// A GPU refused the models.
-    #[error("the device refused the models; the log says why")]
+    #[error("the device refused the models; see the log for the reason")]
     Device,
     /// The models do not fit into the memory of a GPU.
-    #[error("out of device memory: the models do not fit on the GPU; the log says what was asked for")]
+    #[error("out of device memory: the models do not fit on the GPU; see the log for the request")]
     DeviceMemory,
     /// The memory budget leaves nothing for runs.
     #[error("the memory budget of {budget} bytes is too small: {}", parts(plan))]

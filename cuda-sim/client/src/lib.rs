@@ -15,7 +15,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// The library `libcuda.so` is missing, or is a real driver.
-    #[error("the simulated driver is not there: {0}")]
+    #[error("the simulated driver is missing: {0}")]
     Missing(#[from] libloading::Error),
     /// The simulator refused the call, with the number of CUDA's error.
     #[error("the simulated driver answered CUDA error {0}")]

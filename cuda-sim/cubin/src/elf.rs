@@ -47,7 +47,7 @@ pub fn file_length(header: &[u8; HEADER_BYTES]) -> Result<usize> {
 pub fn check_identity(header: &[u8]) -> Result<()> {
     let begins = |start: &[u8]| header.starts_with(start);
     match () {
-        () if !begins(b"\x7fELF") => Err(CubinError::Header("it does not begin as one")),
+        () if !begins(b"\x7fELF") => Err(CubinError::Header("expected the magic bytes of ELF")),
         () if !begins(b"\x7fELF\x02\x01\x01") => {
             Err(CubinError::Header("not of 64 bits, not little endian, or of a new version"))
         }

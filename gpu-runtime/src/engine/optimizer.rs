@@ -85,7 +85,7 @@ pub(super) fn optim_steps<B: Backend>(backend: &B, runs: Vec<(&mut TrainingRun<B
 fn take_gradient<B: Backend>(backend: &B, run: &mut TrainingRun<B>) -> Result<AccumulatedGradient<B>, OpError> {
     if run.gradient.as_ref().is_some_and(|gradient| !gradient.norm.is_finite()) {
         return Err(OpError::user(
-            "the accumulated gradient is not finite, so that no step can be taken with it; load a checkpoint to go on",
+            "the accumulated gradient is not finite, so no step can be taken; load a checkpoint to continue",
         ));
     }
     let zeros =

@@ -131,7 +131,7 @@ impl Kernels {
         arguments: &[Argument<'_>],
     ) -> Result {
         let problem = |problem: String| CudaError::Kernel { name: name.to_owned(), problem };
-        let kernel = self.named.get(name).ok_or_else(|| problem("there is none of this name".to_owned()))?;
+        let kernel = self.named.get(name).ok_or_else(|| problem("no kernel has this name".to_owned()))?;
         let found: Vec<Kind> = arguments.iter().map(|argument| argument.kind).collect();
         if found != kernel.parameters {
             return Err(problem(format!("its parameters are {:?}, not {found:?}", kernel.parameters)));

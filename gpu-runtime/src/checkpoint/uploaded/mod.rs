@@ -97,7 +97,10 @@ fn check_layout(entries: &[(String, Entry)], data_length: u64, slots: &BTreeMap<
     let mut end = 0;
     for (name, entry) in entries {
         let slot = slots.get(name).ok_or_else(|| {
-            refused(TENSORS_FILE, format_args!("tensor {name:?} is not one that this adapter of the base model has"))
+            refused(
+                TENSORS_FILE,
+                format_args!("unexpected tensor {name:?}: this adapter of the base model does not have it"),
+            )
         })?;
         let Entry { dtype, shape, data_offsets: (from, to) } = entry;
         let width = element_width(dtype).ok_or_else(|| {

@@ -140,7 +140,7 @@ impl Rendezvous {
             return Some(format!("rank 0 expects {} ranks, rank {rank} {world}", self.world));
         }
         (*rank == 0 || *rank >= self.world || came.contains_key(rank))
-            .then(|| format!("there is a rank {rank} already"))
+            .then(|| format!("rank {rank} has already joined"))
     }
 
     /// Introduces a rank other than 0 to rank 0, and waits until all are there.

@@ -63,7 +63,7 @@ fn metadata(reader: &mut Reader<impl BufRead>, count: u64) -> Result<BTreeMap<St
         let key = reader.name().map_err(|e| e.within(format!("metadata key {index} of {count}")))?;
         let value = value::read(reader).map_err(|e| e.within(format!("metadata key {key}")))?;
         if metadata.contains_key(&key) {
-            return Err(format!("metadata key {key} is there twice").into());
+            return Err(format!("metadata key {key} occurs twice").into());
         }
         metadata.insert(key, value);
     }
@@ -76,7 +76,7 @@ fn tensors(reader: &mut Reader<impl BufRead>, count: u64) -> Result<BTreeMap<Str
         let name = reader.name().map_err(|e| e.within(format!("tensor {index} of {count}")))?;
         let info = tensor(reader).map_err(|e| e.within(format!("tensor {name}")))?;
         if tensors.contains_key(&name) {
-            return Err(format!("tensor {name} is there twice").into());
+            return Err(format!("tensor {name} occurs twice").into());
         }
         tensors.insert(name, info);
     }

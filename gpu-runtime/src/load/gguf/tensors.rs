@@ -59,7 +59,7 @@ impl GgufSource {
                 false => source.tensors.insert(canonical, entry).is_none(),
             };
             if !is_new {
-                return Err(file.malformed(format!("tensor {name} is there twice")));
+                return Err(file.malformed(format!("tensor {name} occurs twice")));
             }
         }
         source.join_latents()?;

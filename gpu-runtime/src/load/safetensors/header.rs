@@ -75,7 +75,7 @@ impl<'de> Visitor<'de> for Members {
             }
             let info = map.next_value().map_err(|e| A::Error::custom(format!("tensor {name}: {e}")))?;
             if infos.contains_key(&name) {
-                return Err(A::Error::custom(format!("tensor {name} is there twice")));
+                return Err(A::Error::custom(format!("tensor {name} occurs twice")));
             }
             infos.insert(name, info);
         }

@@ -125,11 +125,11 @@ pub(super) fn expand_to(tape: &mut Tape, x: &GraphTensor, shape: &[usize]) -> Re
 fn tensors(args: &Arguments) -> Result<Vec<GraphTensor>> {
     let given = args.list(0)?.iter().map(|value| match value {
         Value::Tensor(tensor) => Ok(tensor.clone()),
-        other => Err(Failure::new(format!("a list of tensors is needed; it has {}", other.describe()))),
+        other => Err(Failure::new(format!("expected a list of tensors, found {} in it", other.describe()))),
     });
     let given = given.collect::<Result<Vec<_>>>()?;
     let kind = given.iter().map(GraphTensor::kind).max();
-    let kind = kind.ok_or_else(|| Failure::new("a list of at least one tensor is needed"))?;
+    let kind = kind.ok_or_else(|| Failure::new("expected a list of at least one tensor"))?;
     given.iter().map(|tensor| tensor.to_kind(kind)).collect()
 }
 

@@ -128,7 +128,7 @@ impl GraphTensor {
     pub(super) fn item(&self) -> Result<f64> {
         match self.to_floats()?.as_slice() {
             [value] => Ok(*value),
-            values => Err(Failure::new(format!("a tensor of one element is needed, this one has {}", values.len()))),
+            values => Err(Failure::new(format!("expected a tensor of one element, found {} elements", values.len()))),
         }
     }
 }

@@ -73,7 +73,7 @@ impl Value {
             Self::Bool(value) => GraphTensor::bools([*value], &[]),
             Self::Int(value) => GraphTensor::ints(vec![*value], &[]),
             Self::Float(value) => GraphTensor::floats(vec![*value], &[]),
-            _ => Err(Failure::new(format!("a tensor or a number is needed, not {}", self.describe()))),
+            _ => Err(Failure::new(format!("expected a tensor or a number, found {}", self.describe()))),
         }
     }
 }

@@ -108,7 +108,7 @@ fn long_chains_are_differentiated() {
 fn operands_that_do_not_fit_are_named() {
     let cases = [
         ("torch.exp", json!([[1, 2]]), "argument 0 must be a tensor, not a list"),
-        ("torch.add", json!([logprobs(), "a"]), "a tensor or a number is needed, not a text"),
+        ("torch.add", json!([logprobs(), "a"]), "expected a tensor or a number, found a text"),
         ("operator.getitem", json!([logprobs(), 6]), "index 6 is out of range for an extent of 6"),
         ("operator.getitem", json!([logprobs(), {"tuple": [0, 0]}]), "2 indices into a tensor of 1 dimensions"),
         ("operator.getitem", json!([logprobs(), {"slice": [null, null, -1]}]), "the step of a slice must be positive"),
@@ -118,7 +118,7 @@ fn operands_that_do_not_fit_are_named() {
         ("operator.matmul", json!([logprobs(), 2]), "argument 1 must be a tensor"),
         ("math.log", json!([0]), "math domain or range error at 0"),
         ("math.exp", json!([1e9]), "math domain or range error"),
-        ("math.exp", json!([logprobs()]), "a tensor of one element is needed, this one has 6"),
+        ("math.exp", json!([logprobs()]), "expected a tensor of one element, found 6 elements"),
         (
             "getattr",
             json!([logprobs(), "grad_fn"]),
@@ -129,8 +129,8 @@ fn operands_that_do_not_fit_are_named() {
         ("Tensor.expand", json!([logprobs(), 7]), "does not expand to [7]"),
         ("torch.sum", json!([logprobs(), 1]), "dimension 1 of a tensor of 1 dimensions"),
         ("torch.sum", json!([logprobs(), [0, -1]]), "a dimension is named twice"),
-        ("torch.cat", json!([[]]), "a list of at least one tensor is needed"),
-        ("torch.stack", json!([[logprobs(), 1]]), "a list of tensors is needed; it has an int"),
+        ("torch.cat", json!([[]]), "expected a list of at least one tensor"),
+        ("torch.stack", json!([[logprobs(), 1]]), "expected a list of tensors, found an int in it"),
         ("torch.where", json!([logprobs(), 1, 2]), "the condition must be a bool tensor, not float32"),
         ("Tensor.to", json!([logprobs(), {"dtype": "float16"}]), "dtype float16 is not supported"),
         ("torch.clamp", json!([logprobs()]), "min and max are both missing"),

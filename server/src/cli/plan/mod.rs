@@ -135,7 +135,7 @@ mod tests {
                 "--model llama-3.1-8b --device h800",
                 "--device h800: unknown; devices are a100, h100, h200, b200 and cpu",
             ),
-            ("--model llama-3.1-8b --parallel pp=2", "axis \"pp\" is unknown"),
+            ("--model llama-3.1-8b --parallel pp=2", "unknown axis \"pp\""),
             ("--model llama-3.1-8b --parallel tp=3", "tp=3 does not fit the model: num_key_value_heads"),
             ("--model llama-3.1-8b --parallel ep=2", "ep=2 does not fit the model: it has no experts"),
             (

@@ -96,7 +96,7 @@ impl TextTokenizer {
         if let Some(byte) = fallback_byte(&entry) {
             return vec![byte];
         }
-        // SentencePiece writes a space so; a decoder alone would strip the one at the front.
+        // SentencePiece writes a space so; a decoder by itself would strip the leading one.
         if entry.contains('\u{2581}') {
             return entry.replace('\u{2581}', " ").into_bytes();
         }

@@ -85,7 +85,7 @@ impl Meeting {
 
     /// Tells those who wait that the round has changed.
     fn announce(&self, round: &Round) {
-        // Release: who sees the change takes the lock anyway; it only must not see it early.
+        // Release: a rank that sees the change takes the lock anyway; it must only not see it early.
         self.changes.fetch_add(1, Ordering::Release);
         if round.sleepers > 0 {
             self.changed.notify_all();

@@ -59,7 +59,7 @@ fn failure(engine: &mut ParallelEngine<HostBackend>, operation: Operation) -> St
 #[test]
 fn a_rank_that_goes_another_way_ends_the_engine() {
     let mut engine = engine();
-    // The follower alone unloads the run.
+    // Only the follower unloads the run.
     engine.send(&Command::UnloadRun(RunId::new("a")));
     let message = failure(&mut engine, pass("a", 3));
     assert!(
@@ -118,7 +118,7 @@ fn a_replica_that_is_lost_or_goes_another_way_ends_the_engine() {
         engine.followers[last].as_thread().unwrap().end();
         let message = failure(&mut engine, pass("a", 3));
         assert!(message.ends_with("its thread ended"), "{layout}: {message}");
-        // The last follower alone unloads the run.
+        // Only the last follower unloads the run.
         let mut engine = engine_of(layout);
         engine.followers[last].send(&Command::UnloadRun(RunId::new("a"))).unwrap();
         let message = failure(&mut engine, pass("a", 3));

@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_most_likely_tokens_of_parts_are_those_of_all() {
-        // With equal logits in several parts, and one that is no number.
+        // With equal logits in several parts, and one that is not a number.
         let mut logits: Vec<f32> = (0..40).map(|i| ((i * 13) % 7) as f32).collect();
         logits[11] = f32::NAN;
         logits[12] = -0.0;

@@ -77,7 +77,7 @@ exported! {
         let own = calling().map(|(device, _)| device);
         let count = with(|driver| driver.devices.len());
         for device in (0..count).filter(|device| Some(*device) != own) {
-            // What stops another device is told to those who use it.
+            // An error that stops another device is reported to the users of that device.
             driver::progress(device, |device| !device.is_idle());
         }
         Ok(())

@@ -50,7 +50,7 @@ unsafe fn image_of(image: *const u8) -> Result<Image> {
         }
     }
     match kind(&first) {
-        // SAFETY: what is no binary ends with a zero.
+        // SAFETY: an image that is not a binary ends with a zero.
         Kind::Text => Ok(Image::Text(unsafe { host::text(image.cast())? })),
         // SAFETY: a fat binary is as long as its header says; the interface takes no length that could be compared.
         Kind::Fat(length) => Ok(Image::Text(fat_binary_text(&unsafe { binary(image, length)? })?)),

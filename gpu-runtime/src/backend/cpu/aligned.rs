@@ -111,7 +111,7 @@ impl<T> Deref for AlignedVec<T> {
     fn deref(&self) -> &[T] {
         match &self.data {
             Storage::Heap(data) => aligned(data, self.len),
-            // SAFETY: `zeros`, which alone makes these, mapped `len` elements of a plain type from there on, aligned.
+            // SAFETY: only `zeros` makes these; it mapped `len` elements of a plain type from there on, aligned.
             Storage::Pages(pages, at) => unsafe {
                 std::slice::from_raw_parts(pages.as_ptr().add(*at).cast(), self.len)
             },

@@ -149,7 +149,7 @@ fn check<B: Backend>(family: &str, layout: &str, backend: fn() -> B, alone: &Ran
         assert_eq!(own.logprobs, ranks[0].outcome.logprobs);
         assert_eq!(own.logprobs_after, ranks[0].outcome.logprobs_after);
         assert_eq!(own.routed, alone.routed, "{}", name("tokens of experts"));
-        // Replicas have the same parameters to the bit, and rows have the bits that they have alone.
+        // Replicas have the same parameters to the bit, and rows have the same bits as on one rank.
         assert_eq!(own.trained, ranks[number % replica].outcome.trained);
         if replica == 1 {
             assert_eq!(own.logprobs, alone.logprobs);

@@ -134,7 +134,7 @@ impl MessageLink {
 impl Drop for MessageLink {
     fn drop(&mut self) {
         self.sender.close();
-        // It says that this rank is done; a panic in it is no more than a lost connection.
+        // It tells that this rank is done; a panic in it has the effect of a lost connection.
         let _ = self.writer.take().map(JoinHandle::join);
     }
 }

@@ -57,7 +57,7 @@ impl<B: Backend> TrainTask<B> {
     }
 
     fn reset(&mut self) {
-        // Results depend on this: it has to follow from the request alone.
+        // Results depend on this: it must depend only on the request.
         self.queues = divide(self.data.iter().map(|datum| datum.tokens.len()), self.computed.len());
         self.computed.fill(0);
         self.outputs = self.data.iter().map(|_| None).collect();

@@ -248,7 +248,7 @@ fn check(folder: &Path, layouts: &[&str]) {
                 }
                 let error = relative(&rank.gradients[of], &expected);
                 assert!(error < 1e-5, "{what}: gradients {of} off by {error}");
-                // Of what ranks share in this way alone, too.
+                // The same for ranks that share only in this way.
                 for (spec, (found, expected)) in
                     rank.specs[of].iter().zip(rank.gradients[of].iter().zip(&expected)).filter(|(spec, _)| {
                         ["lm_head", "model.embed_tokens"].iter().any(|name| spec.name.starts_with(name))

@@ -158,7 +158,7 @@ pub(crate) fn destroying() -> Outcome {
     let stream = rank.stream.cu_stream();
     // SAFETY: the buffers have 24 numbers each.
     unsafe { all_reduce(from as _, to as _, 24, element, operation, comm, stream as _) }.map_err(nccl)?;
-    // SAFETY: nobody uses it any more.
+    // SAFETY: it is no longer in use.
     unsafe { comm_destroy(comm) }.map_err(nccl)?;
     rank.print(&sum)
 }

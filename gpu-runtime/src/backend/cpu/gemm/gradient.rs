@@ -176,7 +176,7 @@ unsafe fn add_tile(isa: Isa, height: usize, steps: usize, tile: &[f32], strip: &
     assert!(tile.len() >= steps * MR_F32 && strip.len() >= steps * STRIP);
     let lhs = LhsF32 { at: tile.as_ptr(), row_stride: 1, k_stride: MR_F32 };
     let rhs = RhsF32 { at: strip.as_ptr(), stride: STRIP };
-    // SAFETY: checked above and by the caller; AVX2 kernels run only where `isa` says so.
+    // SAFETY: checked above and by the caller; AVX2 kernels run only where `isa` has them.
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]

@@ -65,7 +65,7 @@ pub(crate) fn strided(
 /// The tile of `height <= MR_F32` rows, `columns <= STRIP` and `k` terms is in bounds.
 #[inline]
 unsafe fn tile(isa: Isa, height: usize, columns: usize, k: usize, a: LhsF32, b: RhsF32, out: TileOut) {
-    // SAFETY: bounds by the caller; AVX2 kernels run only where `isa` says so.
+    // SAFETY: bounds by the caller; AVX2 kernels run only where `isa` has them.
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]

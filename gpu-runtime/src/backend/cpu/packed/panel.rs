@@ -91,7 +91,7 @@ multiversion! {
         for (rows, words) in x.chunks(2 * stride).zip(words.chunks_exact_mut(NR)) {
             let (low, high) = rows.split_at(stride);
             let low = &low[from..from + columns];
-            // The last row may be alone.
+            // The last row may be unpaired.
             let Some(high) = high.get(from..from + columns) else {
                 words.iter_mut().zip(low).for_each(|(word, low)| *word = pair(*low, 0.0));
                 break;

@@ -124,7 +124,7 @@ impl Nccl {
 
     /// Ends a communicator. `ncclCommDestroy` would wait for the machine's other ranks, which may end later or have failed.
     pub(crate) fn leave(&self, communicator: Communicator) {
-        // SAFETY: the handle is the caller's, who does not use it again. There is nothing to do about an error.
+        // SAFETY: the handle belongs to the caller, which does not use it again. An error can't be handled.
         let _ = unsafe { (self.functions.abort)(communicator) };
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn held() -> isize {
 }
 
 fn count(bytes: isize) {
-    // A thread that ends has no counter any more.
+    // A thread that ends has lost its counter.
     let _ = HELD.try_with(|held| {
         let (now, most) = held.get();
         held.set((now + bytes, most.max(now + bytes)));

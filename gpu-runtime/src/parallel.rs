@@ -158,7 +158,7 @@ impl Parallel {
         (0..self.dp()).map(|replica| replica * self.replica() + rank % self.replica()).collect()
     }
 
-    /// Axes with their ranks, but those of one rank.
+    /// Axes with their ranks, except axes of one rank.
     fn axes(self) -> impl Iterator<Item = (&'static str, usize)> {
         [("tp", self.tp()), ("dp", self.dp()), ("ep", self.ep())].into_iter().filter(|(_, ranks)| *ranks > 1)
     }

@@ -32,7 +32,7 @@ fn malformed(error: tokenizers::Error) -> LoadError {
     LoadError::Malformed { path: "tokenizer.json".to_owned(), reason: error.to_string() }
 }
 
-/// A model's tokenizer, for those who speak text.
+/// A model's tokenizer, for clients that send text.
 pub struct TextTokenizer {
     tokenizer: Tokenizer,
     /// Whether the text of tokens is the concatenation of their bytes.

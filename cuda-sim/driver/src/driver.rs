@@ -203,7 +203,7 @@ fn run_call((device, stream): (usize, usize), call: &HostCall, op: Op) {
     PROGRESS.notify_all();
 }
 
-/// Runs a call of the host on a thread of its own: it may wait for other ranks, and who came to it must not wait with it.
+/// Runs a call of the host on a thread of its own: it may wait for other ranks, and must not block the calling thread.
 fn spawn_call(place: (usize, usize), call: HostCall, op: Op) {
     std::thread::spawn(move || run_call(place, &call, op));
 }

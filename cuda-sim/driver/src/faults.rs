@@ -10,7 +10,7 @@ pub(crate) struct Faults {
     pinned: Countdown,
     /// Records of events that fail.
     events: Countdown,
-    /// `CUDASIM_FAULT_FILE`: where a program beside this one writes faults of a process that runs.
+    /// `CUDASIM_FAULT_FILE`: file in which another program writes faults for this process.
     file: Option<PathBuf>,
 }
 
@@ -19,12 +19,12 @@ pub(crate) struct Faults {
 struct Countdown {
     /// Number of calls that succeed before.
     before: u64,
-    /// How many fail then.
+    /// Number of calls that fail then.
     failing: u64,
 }
 
 impl Countdown {
-    /// The `nth` from now fails, counted from 1, and `count` in all; 0 for none.
+    /// Makes `count` calls fail, from the `nth` from now on, counted from 1; 0 for none.
     fn new(nth: u64, count: u64) -> Self {
         nth.checked_sub(1).map_or_else(Self::default, |before| Self { before, failing: count })
     }

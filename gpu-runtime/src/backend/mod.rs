@@ -164,7 +164,7 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     /// A copy of rows.
     fn copy(&self, rows: &Self::Rows) -> Self::Rows;
 
-    /// The rows of these indices, which may repeat, as dense rows.
+    /// Gathers the rows with these indices, which may repeat, into dense rows.
     fn gather(&self, from: &Self::Rows, rows: &[usize]) -> Self::Rows;
 
     /// Writes row `i` of `from` to row `rows[i]` of `to`, whose other rows stay. Indices are distinct.
@@ -190,7 +190,7 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     /// [`Backend::lhs`] of [`Backend::norm`], to the bit, without storing the rows.
     fn norm_lhs(&self, norm: Norm<'_, Self>, x: &Self::Rows) -> Self::Lhs;
 
-    /// `x += norm(y)`, to the bit that of [`Backend::norm`] and an addition.
+    /// Computes `x += norm(y)`, equal to the bit to [`Backend::norm`] and an addition.
     fn add_norm(&self, norm: Norm<'_, Self>, y: &Self::Rows, x: &mut Self::Rows);
 
     /// Adds to `dx` the gradient with respect to the input `x` of [`Backend::norm`], given that with respect to its output,

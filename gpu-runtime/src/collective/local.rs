@@ -83,7 +83,7 @@ impl Meeting {
         self.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells those who wait that the round has changed.
+    /// Wakes the waiting ranks after a change of the round.
     fn announce(&self, round: &Round) {
         // Release: a rank that sees the change takes the lock anyway; it must only not see it early.
         self.changes.fetch_add(1, Ordering::Release);

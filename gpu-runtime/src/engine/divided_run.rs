@@ -22,7 +22,7 @@ impl<B: Backend> TrainingRun<B> {
         Ok(SamplerWeights { base: Arc::clone(&self.base), weights, adapter: None })
     }
 
-    /// Elements of its arrays, those of all replicas together.
+    /// Elements of the arrays on all replicas together.
     pub(super) fn whole_lens(&self) -> Vec<usize> {
         self.base.own_params(&self.spec).iter().map(ParamSpec::len).collect()
     }

@@ -8,8 +8,8 @@ pub(super) const PASSES_PER_MICROBATCH: usize = 16;
 /// Whose turn it is. The order of turns decides when a result is there, and no bit of it.
 ///
 /// Control operations take turns with batches. One that took long (the restore of a large run, a step of all parameters)
-/// is followed by as much time of sampling, so that tenants who sample keep half of the engine beside tenants whose runs
-/// are saved and restored in turn.
+/// is followed by as much time of sampling, so that tenants that sample keep half of the engine beside tenants whose
+/// runs are saved and restored in turn.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     last_was_control: bool,

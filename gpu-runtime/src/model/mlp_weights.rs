@@ -25,9 +25,9 @@ pub(super) struct ExpertWeights<B: Backend> {
     pub(super) router: Linear<B>,
     /// Experts that this rank holds.
     pub(super) experts: Vec<GatedMlp<B>>,
-    /// The index of the first of these.
+    /// Index of the first expert that this rank holds.
     pub(super) first: usize,
-    /// The MLP beside them.
+    /// The MLP beside the experts.
     pub(super) shared: Option<GatedMlp<B>>,
 }
 

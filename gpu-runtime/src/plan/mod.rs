@@ -81,7 +81,7 @@ pub struct Plan {
     pub refusal: Option<String>,
     /// Number of parameters of the model.
     pub parameters: u64,
-    /// Parameters that the run trains, those of all ranks.
+    /// Number of parameters that the run trains, on all ranks.
     pub trained_parameters: u64,
     /// Memory that each rank holds.
     pub memory: RankMemory,
@@ -110,7 +110,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Bytes that a rank sends for each token that it trains, and the least that it has to send, by [`Plan::training_moved`].
+    /// Bytes that a rank sends for each token that it trains, and the minimum that it must send, by
+    /// [`Plan::training_moved`].
     pub fn training_bytes_per_token(&self, moved: &Moved) -> [f64; 2] {
         let tokens = (self.tokens_per_step / self.layout.dp) as f64;
         [moved.bytes as f64 / tokens, moved.least_bytes / tokens]

@@ -70,7 +70,7 @@ pub struct Moved {
     pub calls: usize,
     /// Bytes that rank 0 sends in a step through the exchanges of this version.
     pub bytes: u64,
-    /// The least that a rank has to send.
+    /// Minimum number of bytes that a rank must send.
     pub least_bytes: f64,
 }
 
@@ -142,7 +142,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Adds exchanges of ranks of a model, by those who take part.
+    /// Adds exchanges of ranks of a model, by their members.
     fn add_model(&mut self, purpose: &'static str, exchanges: &[Exchange], times: usize) {
         for members in [Members::Tensor, Members::Replica] {
             let of: Vec<_> = exchanges.iter().filter(|exchange| exchange.members == members).copied().collect();

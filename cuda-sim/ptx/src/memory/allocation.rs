@@ -1,4 +1,4 @@
-//! One allocation: its bytes, which of them are written, and who touched them.
+//! One allocation: its bytes, the record of written ones, and their last accesses.
 
 use crate::memory::Op;
 use crate::memory::initialised::Initialised;

@@ -59,7 +59,7 @@ pub trait LatentOps<B: Backend> {
     /// Some columns of every row.
     fn columns(backend: &B, from: &B::Rows, columns: Range<usize>) -> B::Rows;
 
-    /// Rows of `left`, each followed by that of `right`.
+    /// Rows of `left`, each followed by the same row of `right`.
     fn join_columns(backend: &B, left: &B::Rows, right: &B::Rows) -> B::Rows;
 
     /// Queries, keys and values for [`Backend::attention`], `[rows, 3 · heads · width]`, from `q`,

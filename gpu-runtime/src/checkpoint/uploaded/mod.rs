@@ -1,6 +1,6 @@
-//! Adapters that clients upload, in PEFT's format. Nothing in them is trusted: the configuration has to be one that this server
-//! computes as PEFT does, and the tensors exactly those of the run's adapter. What does not fit is refused before its data is
-//! read, so no more memory is taken than the adapter has.
+//! Adapters that clients upload, in PEFT's format. Nothing in them is trusted: this server must compute the
+//! configuration as PEFT does, and the tensors must be exactly those of the run's adapter. Other tensors are refused
+//! before their data are read, so reading takes no more memory than the adapter.
 
 mod config;
 mod pieces;

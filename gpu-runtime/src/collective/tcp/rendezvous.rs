@@ -13,7 +13,7 @@ use crate::collective::call::CollectiveError;
 const MAGIC: [u8; 8] = *b"tyrank\0\x01";
 const MAX_TEXT: usize = 1_024;
 const POLL: Duration = Duration::from_millis(10);
-/// How long a connection may take to say who it is.
+/// How long a connection may take to introduce itself.
 const GREETING: Duration = Duration::from_secs(5);
 
 /// Address and role with which a process joins.

@@ -168,7 +168,7 @@ impl Follower for Process {
 /// Settings that decide which passes an engine plans, and so must be the same on all ranks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Terms {
-    /// Rank 0 and this one have to serve the same.
+    /// Names and configurations of the served models.
     models: Vec<(String, String)>,
     kernels: String,
     dtype: String,

@@ -9,8 +9,8 @@ use crate::engine::run::TrainingRun;
 use crate::model::zero::replicas::gather;
 
 impl<B: Backend> TrainingRun<B> {
-    /// The current state, or what a save of these contents needs of it: a copy-on-write copy, or what all ranks hold, gathered, on the one
-    /// that writes. `None` on the others. All ranks call it with the same contents.
+    /// Freezes the parts of the current state that a save of these contents needs: shared copy-on-write, or gathered
+    /// from all ranks on the one that writes. `None` on the others. All ranks call it with the same contents.
     pub(crate) fn freeze(&self, backend: &Arc<B>, contents: Contents) -> Option<FrozenRun<B>> {
         let reads =
             self.base.is_alone().then(|| Arc::new(Reads { backend: Arc::clone(backend), fence: backend.fence() }));

@@ -107,8 +107,8 @@ impl MicrobatchBuilder {
         let memory = PassMemory::of(&lead_run.base.model, adapters);
         let capacity = microbatch.of(leader.trains);
         let max_rows = match leader.trains {
-            // Gradients of a round are added up over the replicas: its content depends only on the request, and blocks whose
-            // activations do not fit are recomputed.
+            // Gradients of a round are added up over the replicas: its content depends only on the request, and blocks
+            // whose activations do not fit are recomputed.
             true if lead_run.is_divided() => ROUND_ROWS,
             true => memory.rows_within(activation_bytes, capacity),
             false => capacity,

@@ -7,7 +7,7 @@ use super::metadata::GgufFile;
 use super::moe;
 use crate::config::LoadError;
 
-/// Settings of `config.json` that a family has beside the common ones.
+/// Settings of `config.json` that a family has in addition to the common ones.
 type Settings = fn(&GgufFile, &mut Map<String, Value>) -> Result<(), LoadError>;
 
 /// A family in GGUF files.

@@ -1,4 +1,4 @@
-//! Families with experts: what their files say beside the common settings.
+//! Families with experts: settings of their files in addition to the common ones.
 
 use serde_json::{Map, Value, json};
 

@@ -202,7 +202,7 @@ impl Driver {
         self.stream
     }
 
-    /// The stream of copies to the host beside the work.
+    /// The stream of copies to the host in parallel with the work.
     pub(crate) fn copy_stream(&self) -> CUstream {
         self.copies
     }
@@ -275,7 +275,7 @@ impl Driver {
         unsafe { stream::synchronize(self.stream) }.map_err(|error| self.failed("cuStreamSynchronize", error))
     }
 
-    /// Waits for the copies beside the work.
+    /// Waits for the copies in parallel with the work.
     pub(super) fn wait_for_copies(&self) -> Result {
         if !self.peers().is_empty() {
             return self.wait_with_ranks(|| self.is_idle(self.copies));

@@ -116,17 +116,17 @@ impl CudaError {
 pub(crate) struct Extents(pub(crate) &'static str);
 
 impl Extents {
-    /// `found` has to be `expected`.
+    /// Returns an error unless `found` equals `expected`.
     pub(crate) fn equal(self, what: &'static str, found: usize, expected: usize) -> Result<(), CudaError> {
         self.check(found == expected, what, found, || expected.to_string())
     }
 
-    /// `found` has to be below `limit`.
+    /// Returns an error unless `found` is below `limit`.
     pub(crate) fn below(self, what: &'static str, found: usize, limit: usize) -> Result<(), CudaError> {
         self.check(found < limit, what, found, || format!("below {limit}"))
     }
 
-    /// `found` has to be what `expected` says.
+    /// Returns an error unless the condition `holds` for `found`; `expected` describes the condition.
     pub(crate) fn check(
         self,
         holds: bool,

@@ -172,7 +172,7 @@ pub struct Slice<T: Element> {
 }
 
 impl<T: Element> Slice<T> {
-    /// Elements with anything in them: they have to be written before they are read.
+    /// Uninitialised elements, which must be written before they are read.
     pub(crate) fn uninitialised(arena: &Arc<Arena>, len: usize) -> Result<Self> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(CudaError::OutOfMemory { bytes: usize::MAX, used: 0 })?;
         let (address, capacity) = if bytes == 0 { (0, 0) } else { arena.take(bytes)? };

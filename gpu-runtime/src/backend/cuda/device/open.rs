@@ -70,7 +70,7 @@ impl CudaDevice {
         self.queue.synchronize()
     }
 
-    /// Elements with anything in them: they have to be written before they are read.
+    /// Uninitialised elements, which must be written before they are read.
     pub fn uninitialised<T: Element>(&self, len: usize) -> Result<Slice<T>> {
         Slice::uninitialised(&self.arena, len)
     }

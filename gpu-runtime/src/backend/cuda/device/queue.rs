@@ -102,7 +102,8 @@ impl Queue {
         event.record(&self.driver, self.driver.raw_stream())
     }
 
-    /// Copies elements to the host, as they are after an event, beside the work: see [`read`](super::reads::read).
+    /// Copies elements to the host, as they are after an event, in parallel with the work; see
+    /// [`read`](super::reads::read).
     pub(crate) fn read<T: Element>(
         &self,
         after: &Event,

@@ -79,7 +79,7 @@ impl Tiles {
 }
 
 impl PlannedTiles {
-    /// Appends those of a sequence, whose blocks' addresses are at `blocks`.
+    /// Appends the tiles of a sequence; the addresses of its blocks are at `blocks`.
     pub(crate) fn push(&mut self, blocks: u64, span: &Span) -> Result {
         let extents = Extents("the tiles of a pass");
         let end = extents.index("a position", span.start + span.rows.len())?;

@@ -90,7 +90,7 @@ pub(crate) fn columns(device: &CudaDevice, from: &DeviceRows, columns: Range<usi
     Ok(out)
 }
 
-/// Rows of `left`, each followed by that of `right`.
+/// Rows of `left`, each followed by the same row of `right`.
 pub(crate) fn join_columns(device: &CudaDevice, left: &DeviceRows, right: &DeviceRows) -> Result<DeviceRows> {
     let extents = Extents("join_columns");
     extents.equal("the rows on the right", right.rows(), left.rows())?;

@@ -25,7 +25,7 @@ pub(crate) fn norm<T: RowElement>(device: &CudaDevice, norm: DeviceNorm<'_>, x: 
     Ok(y)
 }
 
-/// `x += norm(y)`, to the bit that of [`norm()`] and an addition.
+/// Computes `x += norm(y)`, equal to the bit to [`norm()`] and an addition.
 pub(crate) fn add_norm(device: &CudaDevice, norm: DeviceNorm<'_>, y: &DeviceRows, x: &mut DeviceRows) -> Result {
     let extents = Extents("add_norm");
     extents.equal("the weight", norm.weight.len(), x.width())?;

@@ -60,6 +60,7 @@ functions! {
     error_string = "ncclGetErrorString": fn(Status) -> *const c_char;
 }
 
+/// The NCCL library, opened by this process.
 pub struct Nccl {
     functions: Functions,
     /// Functions are there while it is. It stays loaded, since threads of its own may end later than communicators.

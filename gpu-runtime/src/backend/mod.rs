@@ -8,8 +8,7 @@
 //!   rounded to [`Dtype`], to nearest even, when they are packed. The left side of a GEMM with packed weights is rounded to
 //!   [`Dtype`] where the backend multiplies that type (the CPU: bf16 with AVX-512 BF16), and A and B of adapters with it;
 //!   elsewhere both stay f32. Attention is rounded where the op documents it. Both sides of weight gradients are
-//!   rounded to [`Dtype`] where the backend sums them in tiles of that type (the CPU: bf16 with AMX). Nothing else is
-//!   rounded.
+//!   rounded to [`Dtype`] where the backend sums them in tiles of that type (the CPU: bf16 with AMX), and nothing else.
 //! - **Batch invariance.** An output row is reduced in an order that depends only on its own sequence: its bits do not
 //!   depend on the other rows of the batch, nor on how a sequence is cut into passes.
 //! - **Order of sums.** Gradients of weights are added to the old values in the order of rows: one by one, or, where a backend
@@ -63,15 +62,13 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     type Rope: Send + Sync;
     /// Gradients of embedding rows by token, apart from their parameter.
     type EmbeddingSums: Default + Send;
-    /// The value `scale · (x Aᵀ)` for each segment of a [`LinearCall`], in order, or the gradient with respect to `x
-    /// Aᵀ`.
+    /// Rows `scale · (x Aᵀ)` of each segment of a [`LinearCall`], or the gradient with respect to `x Aᵀ`.
     type LowRank: Send;
     /// The gradient with respect to a linear layer's output, `[rows, outputs]`, as backward passes read it.
     type OutputGradient<'a>;
     /// A linear layer's input, `[rows, inputs]`, as gradients of its weights read it.
     type WeightInput<'a>;
-    /// State that [`Backend::target_logprobs`] saves for the backward pass: the log-sum-exp of each row, perhaps its
-    /// logits.
+    /// State of [`Backend::target_logprobs`] for the backward pass: the log-sum-exp of each row, perhaps its logits.
     type HeadState: Send;
     /// Keys and values in blocks of [`KV_BLOCK`] tokens, addressed by [`BlockId`].
     type KvPool: Send + Sync;
@@ -208,12 +205,11 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     /// they are for gradients.
     fn lhs(&self, x: &Self::Rows) -> Self::Lhs;
 
-    /// Computes `out = residual + x Wᵀ + Σ segments + b`; `residual` is zero unless given. All have `[rows, outputs]`
-    /// elements. `residual` and `out` may have more rows than `x`; those of `out` keep their values. Old elements of
-    /// `out` are not read.
-    /// An element is summed in f32 in this order: the residual, the terms of `x Wᵀ` along the inputs in sequence, those of its
-    /// segment's `z Bᵀ` along the rank, the bias. `z = scale · (x Aᵀ)` is summed in f32, scaled, and then, as the left side of
-    /// a GEMM with B, rounded; `x` is rounded by [`Backend::lhs`]. Returns the unrounded `z` of every segment.
+    /// Computes `out = residual + x Wᵀ + Σ segments + b`, all `[rows, outputs]`; `residual` is zero unless given. `residual`
+    /// and `out` may have more rows than `x`; those of `out` are kept. Old elements of `out` are not read.
+    /// An element is summed in f32 in this order: the residual, the terms of `x Wᵀ` along the inputs in sequence, those of
+    /// its segment's `z Bᵀ` along the rank, the bias. `z = scale · (x Aᵀ)` is summed in f32, scaled, and rounded as the left
+    /// side of a GEMM with B; `x` is rounded by [`Backend::lhs`]. Returns the unrounded `z` of every segment.
     fn linear(
         &self,
         call: &LinearCall<'_, Self>,

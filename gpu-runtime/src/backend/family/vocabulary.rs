@@ -47,8 +47,8 @@ pub trait VocabularyOps<B: Backend> {
     /// what the part's tokens contribute: with respect to the hidden states, and to A of adapters, a term of the gradient.
     fn set_log_sums(state: &mut B::HeadState, log_sums: Vec<f32>);
 
-    /// Writes the logits of all ranks, each with as many columns as `own`, to the first `rows` rows of `out[_,
-    /// vocabulary]`; the last ranks' columns may be beyond the vocabulary's end. All ranks call it.
+    /// Writes the logits of all ranks, each with as many columns as `own`, to the first `rows` rows of
+    /// `out[_, vocabulary]`; the last ranks' columns may be beyond the vocabulary's end. All ranks call it.
     fn gather_logits(backend: &B, own: &B::Rows, rows: usize, ranks: &Ranks, out: &mut B::Rows);
 
     /// Contribution of the first `tokens` columns of `logits` to the requested scores, without alternatives.

@@ -308,6 +308,6 @@ fn a_lost_device_ends_the_engine() {
         }
         let failure = d.engine.failure().unwrap();
         assert!(failure.message.contains("CUDA_ERROR_LAUNCH_FAILED"), "{failure}");
-        assert!(d.engine.step().is_empty(), "nothing is computed any more");
+        assert!(d.engine.step().is_empty(), "nothing is left to compute");
     });
 }

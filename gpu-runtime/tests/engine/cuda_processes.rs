@@ -124,7 +124,7 @@ fn ends(fault: &str) -> (String, ExitStatus, String) {
             assert!(began.elapsed() < LIMIT && !d.engine.is_idle(), "rank 0 goes on");
             d.engine.step();
         }
-        assert!(d.engine.step().is_empty(), "nothing is computed any more");
+        assert!(d.engine.step().is_empty(), "nothing is left to compute");
         d.engine.failure().unwrap().message
     });
     assert!(began.elapsed() < LIMIT);

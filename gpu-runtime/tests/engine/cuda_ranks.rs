@@ -134,7 +134,7 @@ fn ends(test: &str, settings: &[(&str, &str)], check: impl FnOnce(String)) {
             assert!(began.elapsed() < Duration::from_secs(60) && !d.engine.is_idle(), "the ranks go on");
             d.engine.step();
         }
-        assert!(d.engine.step().is_empty(), "nothing is computed any more");
+        assert!(d.engine.step().is_empty(), "nothing is left to compute");
         check(d.engine.failure().unwrap().message);
         drop(d);
         assert!(began.elapsed() < Duration::from_secs(60), "the ranks end");

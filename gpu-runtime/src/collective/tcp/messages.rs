@@ -59,7 +59,7 @@ impl MessageSender {
         self.lost.get().is_none() && outgoing.as_ref().is_some_and(|outgoing| outgoing.send(message).is_ok())
     }
 
-    /// Closes the queue: later messages are dropped.
+    /// Closes the queue: later messages are not sent.
     fn close(&self) {
         *self.outgoing.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

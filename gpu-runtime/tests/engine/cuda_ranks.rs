@@ -48,7 +48,7 @@ pub(crate) fn outcome<E: Engine>(d: &mut Driver<E>, full: bool) -> Outcome {
     (vec![first, last], sample_result(d.run(Operation::Sample(Box::new(request)))).sequences)
 }
 
-/// What one rank computes is what several compute, but for the order of sums; these compute the same bits each time.
+/// Several ranks compute what one rank computes, except for the order of sums, and the same bits each time.
 fn as_one(family: &str, layouts: &[&str], full: bool) {
     let (expected, greedy) = outcome(&mut open(family, "tp=1"), full);
     for layout in layouts {

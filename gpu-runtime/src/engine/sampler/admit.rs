@@ -2,7 +2,7 @@
 //!
 //! Requests are admitted by weighted deficit round-robin over tenants, and within a tenant from the session that holds
 //! the fewest sequences. The number of sequences and the KV budget are divided in the same way: first among tenants by
-//! their weights, then evenly among a tenant's sessions. A request below its share is admitted even if others hold all
+//! their weights, then evenly among a tenant's sessions. Those below their share are admitted even if others hold all
 //! capacity.
 
 use std::sync::Arc;

@@ -13,8 +13,7 @@ use super::{
     MAX_NODES, Node, Op, bind,
 };
 
-const NOT_ALLOWED: &str =
-    "this target is not allowed in a custom loss; docs/users/compatibility.md lists those that are";
+const NOT_ALLOWED: &str = "this target is not allowed in a custom loss; docs/users/compatibility.md lists those that are";
 /// Longest name of an input.
 const MAX_INPUT_NAME: usize = 64;
 
@@ -145,9 +144,8 @@ impl Reader {
             _ => return Err(place.refused("op must be placeholder, call_function, call_method or output")),
         };
         let Some(signature) = Signature::of(&target) else {
-            return Err(place.refused(
-                "this target is not allowed in a custom loss; docs/users/compatibility.md lists those that are",
-            ));
+            return Err(place
+                .refused("this target is not allowed in a custom loss; docs/users/compatibility.md lists those that are"));
         };
         let given = self.arguments(place, value)?;
         let arguments = bind::bind(place, signature, given)?;

@@ -67,9 +67,7 @@ fn advice(error: &LoadError) -> &'static str {
         LoadError::Io { .. } => {
             "give --model NAME=PATH with a Hugging Face folder or a .gguf file that this user can read"
         }
-        LoadError::Unsupported(_) => {
-            "this family or format is not served: docs/users/compatibility.md lists those that are"
-        }
+        LoadError::Unsupported(_) => "this family or format is not served: docs/users/compatibility.md lists those that are",
         LoadError::Memory { .. } => "give --memory-mib more",
         LoadError::Device => "give --device another one, or cpu",
         LoadError::DeviceMemory => "give fewer models, or --device another one, or cpu",

@@ -51,7 +51,8 @@ fn row_level_security(bypass: Option<&str>) -> Check {
     match bypass {
         None => Check::ok(GROUP, NAME, "keeps tenants apart".to_owned()),
         Some(reason) => {
-            let advice = "connect with a role of its own that owns the database and is no superuser (docs/operators/operations.md)";
+            let advice =
+                "connect with a role of its own that owns the database and is no superuser (docs/operators/operations.md)";
             Check::warning(GROUP, NAME, format!("does not keep tenants apart: {reason}"), advice)
         }
     }

@@ -1,4 +1,4 @@
-//! What a model is made of, whatever file format described it.
+//! Configuration and files of a model, independent of the file format.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,19 +29,19 @@ pub struct ModelConfig {
     pub hidden_size: usize,
     /// Width of the MLP.
     pub intermediate_size: usize,
-    /// Query heads.
+    /// Number of query heads.
     pub num_heads: usize,
-    /// Key and value heads; divides `num_heads`.
+    /// Number of key and value heads; divides `num_heads`.
     pub num_kv_heads: usize,
-    /// Width of a head; `num_heads * head_dim` need not equal `hidden_size`. Where attention is latent, the padded one.
+    /// Width of a head; `num_heads * head_dim` need not equal `hidden_size`. With latent attention, the padded width.
     pub head_dim: usize,
     /// Queries, keys and values come from latents.
     pub latent: Option<LatentAttention>,
-    /// Tokens of the vocabulary, of which ranks have the rows of embedding and unembedding in parts.
+    /// Number of tokens in the vocabulary. Ranks may hold the rows of embedding and unembedding in parts.
     pub vocab_size: usize,
     /// The part of these rows that is here.
     pub vocab_part: VocabularyPart,
-    /// Longest sequence.
+    /// Longest sequence that the model supports.
     pub max_position_embeddings: usize,
     /// Added to the mean square in RMSNorm.
     pub rms_norm_eps: f32,
@@ -51,7 +51,7 @@ pub struct ModelConfig {
     pub embedding_scale: f32,
     /// Factor on attention's scores.
     pub attention_scale: f32,
-    /// Rotary embeddings, of which each block uses one.
+    /// Rotary embeddings; each block uses one.
     pub ropes: Vec<RopeConfig>,
     /// Decoder blocks, first to last.
     pub blocks: Vec<Block>,
@@ -67,7 +67,7 @@ impl ModelConfig {
         self.blocks[layer].experts.as_ref().map_or(self.intermediate_size, |experts| experts.width)
     }
 
-    /// Decoder blocks.
+    /// Number of decoder blocks.
     pub fn num_layers(&self) -> usize {
         self.blocks.len()
     }
@@ -82,7 +82,7 @@ impl ModelConfig {
         self.num_kv_heads * self.head_dim
     }
 
-    /// Extents of attention.
+    /// Extents of attention over all blocks.
     pub(crate) fn attention_shape(&self) -> AttentionShape {
         AttentionShape {
             layers: self.num_layers(),
@@ -106,13 +106,13 @@ pub struct Block {
     pub norms: BlockNorms,
     /// RMSNorm on each q and k head before rotation.
     pub head_norms: bool,
-    /// Which of [`ModelConfig::ropes`] rotates q and k.
+    /// Index of the [`ModelConfig::ropes`] that rotates q and k.
     pub rope: usize,
     /// Attend to the last `w` positions (own included), or to all.
     pub window: Option<usize>,
     /// Activation of the MLP's gate.
     pub activation: Activation,
-    /// Which projections have biases.
+    /// Projections that have biases.
     pub biases: Biases,
     /// Each query head has a learned score that joins the softmax without a value (Xiao et al. 2023, arXiv:2309.17453).
     pub sinks: bool,
@@ -123,18 +123,18 @@ pub struct Block {
 /// Names of a block's RMSNorms in Hugging Face checkpoints, by their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockNorms {
-    /// Of the input of attention.
+    /// Norm of the input of attention.
     pub pre_attention: &'static str,
-    /// Of what attention adds to the residual stream.
+    /// Norm of attention's output, before it is added to the residual stream.
     pub post_attention: Option<&'static str>,
-    /// Of the input of the MLP.
+    /// Norm of the input of the MLP.
     pub pre_mlp: &'static str,
-    /// Of what the MLP adds to the residual stream.
+    /// Norm of the MLP's output, before it is added to the residual stream.
     pub post_mlp: Option<&'static str>,
 }
 
 impl BlockNorms {
-    /// Inputs alone, as Llama names them.
+    /// Norms of only the inputs, as Llama names them.
     pub const PRE: Self = Self {
         pre_attention: "input_layernorm",
         post_attention: None,
@@ -143,20 +143,21 @@ impl BlockNorms {
     };
 }
 
-/// Which projections of a block have biases.
+/// Projections of a block that have biases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Biases {
-    /// q, k and v; of latent attention the projections to the latents.
+    /// Projections of q, k and v; with latent attention the projections to the latents.
     pub qkv: bool,
-    /// Attention's output.
+    /// Projection of attention's output.
     pub o: bool,
-    /// gate, up and down, of experts too.
+    /// Projections gate, up and down, also those of experts.
     pub mlp: bool,
-    /// The router.
+    /// Router of the experts.
     pub router: bool,
 }
 
-/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864), half-split layout unless [`LatentAttention`] says otherwise.
+/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864). The layout is half-split, except as described at
+/// [`LatentAttention`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeConfig {
     /// Base of the frequencies.
@@ -168,16 +169,16 @@ pub struct RopeConfig {
 /// How rotary frequencies are stretched.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RopeScaling {
-    /// As trained.
+    /// Frequencies as in training.
     None,
     /// All frequencies divided by a factor.
     Linear {
-        /// The divisor.
+        /// Divisor of all frequencies.
         factor: f64,
     },
     /// Llama 3: low frequencies divided, high ones kept, a smooth ramp between.
     Llama3 {
-        /// The divisor.
+        /// Divisor of low frequencies.
         factor: f64,
         /// Wavelengths above `original / low` are divided.
         low_freq_factor: f64,
@@ -188,7 +189,7 @@ pub enum RopeScaling {
     },
     /// YaRN (Peng et al. 2023, arXiv:2309.00071): as Llama 3's with a ramp over dimensions, and rotated vectors are scaled.
     Yarn {
-        /// Divides low frequencies.
+        /// Divisor of low frequencies.
         factor: f64,
         /// Rotations within the original context above which frequencies are kept.
         beta_fast: f64,
@@ -210,22 +211,22 @@ pub type ModelFiles = BTreeMap<String, Vec<u8>>;
 /// Read access to a checkpoint's tensors under their Hugging Face names
 /// (`model.layers.0.self_attn.q_proj.weight`), whatever the file calls them.
 pub trait TensorSource: Send {
-    /// The tensor's extents, outermost first; `None` if there is no such tensor.
+    /// The tensor's extents, outermost first; `None` if the tensor does not exist.
     fn shape(&self, name: &str) -> Option<Vec<usize>>;
 
     /// The tensor's elements, row-major, widened or dequantized to f32.
     fn read(&self, name: &str) -> Result<Vec<f32>, LoadError>;
 
-    /// As [`TensorSource::read`], of these elements alone.
+    /// Reads only these elements, like [`TensorSource::read`].
     ///
     /// # Errors
-    /// As there, and when the tensor does not have them.
+    /// Errors of [`TensorSource::read`], and an error if the tensor does not have these elements.
     fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
         let all = self.read(name)?;
         all.get(elements.clone()).map(<[f32]>::to_vec).ok_or_else(|| absent_part(name, &elements))
     }
 
-    /// All names, sorted.
+    /// Names of all tensors, sorted.
     fn names(&self) -> Vec<String>;
 }
 
@@ -236,11 +237,11 @@ pub(crate) fn absent_part(name: &str, elements: &Range<usize>) -> LoadError {
 
 /// A model found on disk and checked: every tensor that its family needs is there with the right shape.
 pub struct ModelSource {
-    /// What it is made of.
+    /// Configuration of the model.
     pub config: ModelConfig,
     /// Tokenizer and configuration files.
     pub files: ModelFiles,
-    /// Its weights.
+    /// Tensors of the model.
     pub tensors: Box<dyn TensorSource>,
     /// The files that hold its weights.
     pub weight_files: WeightFiles,
@@ -283,17 +284,17 @@ pub enum LoadError {
     /// A file cannot be read.
     #[error("{path}: {source}")]
     Io {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// A file is not what it should be.
+    /// A file has an unexpected form.
     #[error("{path}: {reason}")]
     Malformed {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Description of the problem.
         reason: String,
     },
     /// The model asks for something that the runtime does not have.
@@ -305,23 +306,23 @@ pub enum LoadError {
     /// A rank could not be started.
     #[error("rank {rank}: {reason}")]
     Rank {
-        /// Which.
+        /// Number of the rank.
         rank: usize,
-        /// Why.
+        /// Description of the problem.
         reason: String,
     },
-    /// A GPU refused them.
-    #[error("the device refused the models; the log says why")]
+    /// A GPU refused the models.
+    #[error("the device refused the models; see the log for the reason")]
     Device,
-    /// They do not fit into the memory of a GPU.
-    #[error("out of device memory: the models do not fit on the GPU; the log says what was asked for")]
+    /// The models do not fit into the memory of a GPU.
+    #[error("out of device memory: the models do not fit on the GPU; see the log for the request")]
     DeviceMemory,
     /// The memory budget leaves nothing for runs.
     #[error("the memory budget of {budget} bytes is too small: {}", parts(plan))]
     Memory {
-        /// The budget.
+        /// The budget in bytes.
         budget: u64,
-        /// What its parts would be.
+        /// Parts that the budget would need.
         plan: MemoryPlan,
     },
     /// A tensor that the family needs is absent.
@@ -330,11 +331,11 @@ pub enum LoadError {
     /// A tensor has other extents than the configuration implies.
     #[error("tensor {name} has shape {found:?}, expected {expected:?}")]
     WrongShape {
-        /// Which.
+        /// Name of the tensor.
         name: String,
-        /// As stored.
+        /// Shape in the file.
         found: Vec<usize>,
-        /// As configured.
+        /// Shape by the configuration.
         expected: Vec<usize>,
     },
 }

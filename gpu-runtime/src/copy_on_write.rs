@@ -1,4 +1,4 @@
-//! What a run shares with a save that is being written, when the run changes it.
+//! Data that a run shares with a save in progress, when the run changes them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) fn make_mut_or_wait<T: Clone>(shared: &mut Arc<T>) -> &mut T {
         match if_memory_suffices(|| T::clone(shared)) {
             Some(copy) => *shared = Arc::new(copy),
             None => {
-                tracing::info!("the engine waits for a save, as there is no memory for a copy of what the save shares");
+                tracing::info!("the engine waits for a save because memory for a copy of the shared data is missing");
                 while Arc::get_mut(shared).is_none() {
                     std::thread::sleep(PAUSE);
                 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use crate::fault::{DeviceFault, Fault};
 
-    /// A value; where it says so there is no memory for a copy.
+    /// A value, and whether cloning it runs out of memory.
     struct Value(u32, bool);
 
     impl Clone for Value {

@@ -1,4 +1,4 @@
-//! Engines on GPUs.
+//! Engines that run on GPUs.
 
 use crate::backend::cuda::Cuda;
 use crate::config::{LoadError, ModelSource};
@@ -59,10 +59,10 @@ impl ProcessRank {
         loaded(|| ParallelEngine::over(self, device, models, options))
     }
 
-    /// As [`ProcessRank::follow`] on a GPU.
+    /// Follows rank 0 like [`ProcessRank::follow`], on a GPU.
     ///
     /// # Errors
-    /// As there, and those of [`ParallelEngine::on_gpus`].
+    /// Errors of [`ProcessRank::follow`], and of [`ParallelEngine::on_gpus`].
     pub fn follow_on_gpu(
         self,
         device: Cuda,

@@ -16,13 +16,13 @@ pub enum Fault {
     OutOfMemory,
 }
 
-/// What a panic carries where a device refused an op.
+/// Payload of a panic after a device refused an op.
 #[derive(Clone, Debug)]
 #[cfg_attr(not(any(test, feature = "cuda")), allow(dead_code, reason = "of other devices than the processor"))]
 pub(crate) struct DeviceFault {
-    /// What requests fail with.
+    /// Fault that the requests fail with.
     pub(crate) fault: Fault,
-    /// What it said.
+    /// Message of the panic.
     pub(crate) message: String,
 }
 
@@ -66,7 +66,7 @@ fn fault_of(panic: &(dyn Any + Send)) -> Fault {
     panic.downcast_ref::<DeviceFault>().map_or(Fault::Panic, |refused| refused.fault)
 }
 
-/// What a panic said.
+/// Text of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()

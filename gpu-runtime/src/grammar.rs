@@ -18,13 +18,13 @@ use crate::stop::Detokenizer;
 
 /// White space between the parts of a value: enough for common layouts, and an end to it, so that no sample is filled with it.
 const WHITE_SPACE: &str = r"[ \n\t]{0,8}";
-/// Most symbols of a grammar.
+/// Maximum number of symbols of a grammar.
 const MAX_GRAMMAR: usize = 100_000;
-/// Most states of its lexer, of one to two kilobytes each.
+/// Maximum number of states of its lexer, of one to two kilobytes each.
 const MAX_LEXER_STATES: usize = 10_000;
 /// Work to build the lexer: about 10 ms.
 const LEXER_FUEL: u64 = 500_000;
-/// Most bytes of the library's reasons in an error.
+/// Maximum bytes of the library's reasons in an error.
 const MAX_REASON: usize = 300;
 
 /// Compiles schemas for the vocabulary of a model.
@@ -51,10 +51,10 @@ fn refused(reason: impl fmt::Display) -> OpError {
 }
 
 impl GrammarCompiler {
-    /// For a model with this tokenizer, so many token ids and these end tokens.
+    /// Makes a compiler for a model with this tokenizer, `vocab_size` token ids and the end tokens `eos`.
     ///
     /// # Errors
-    /// The user's, when the bytes of its tokens are not known.
+    /// An error of the user, if the bytes of the model's tokens are unknown.
     pub(crate) fn new(detokenizer: &Detokenizer, vocab_size: usize, eos: &[u32]) -> Result<Self, OpError> {
         let unsuitable = |reason: String| refused(format_args!("this model's tokenizer does not allow it: {reason}"));
         let json = detokenizer.to_json().map_err(unsuitable)?;

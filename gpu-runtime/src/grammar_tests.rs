@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::stop::tests::detokenizer;
 
-/// Its end token, and the size of its vocabulary with padding.
+/// End token of the tokenizer, and the size of its vocabulary with padding.
 const EOS: u32 = 256;
 const VOCAB: usize = 300;
 

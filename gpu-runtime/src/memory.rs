@@ -12,7 +12,7 @@ pub(crate) trait Cache: Send + Sync {
 /// Registered caches; some may have been dropped.
 static CACHES: Mutex<Vec<Weak<dyn Cache>>> = Mutex::new(Vec::new());
 
-/// Has [`release_free`] clear a cache as long as it exists.
+/// Registers a cache for [`release_free`] to clear as long as the cache exists.
 pub(crate) fn register(cache: &Arc<dyn Cache>) {
     let mut caches = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
     caches.retain(|cache| cache.strong_count() > 0);
@@ -30,7 +30,7 @@ pub fn release_free() {
     #[cfg(target_env = "gnu")]
     {
         unsafe extern "C" {
-            /// malloc_trim(3).
+            /// The C library's `malloc_trim(3)`.
             fn malloc_trim(pad: usize) -> i32;
         }
         // SAFETY: it may be called at any time by any thread, and touches only memory that nobody has allocated.

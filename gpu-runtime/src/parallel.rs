@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-/// Most ranks of a worker.
+/// Maximum number of ranks of a worker.
 const MAX_RANKS: usize = 64;
 
 /// A layout. Axes that are not named are 1.
@@ -23,11 +23,11 @@ pub struct Parallel {
     dp: NonZeroUsize,
     /// Times as many ranks share experts: all ranks of a replica do (expert parallel).
     ep: NonZeroUsize,
-    /// What replicas divide of a run's state.
+    /// Parts of a run's state that replicas divide.
     zero: ZeroStage,
 }
 
-/// What replicas divide of the state of a run, by the stages of ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054).
+/// Parts of a run's state that replicas divide, by the stages of ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ZeroStage {
     /// Moments and accumulated gradients.
@@ -46,24 +46,24 @@ impl Default for Parallel {
 /// A layout that cannot be read, or that is not supported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParallelError {
-    /// Not the form of a layout.
-    #[error("{0:?} is no layout; expected AXIS=RANKS[,AXIS=RANKS], such as tp=2")]
+    /// The text does not have the form of a layout.
+    #[error("invalid layout {0:?}: expected AXIS=RANKS[,AXIS=RANKS], such as tp=2")]
     Form(String),
     /// An axis that does not exist.
-    #[error("axis {0:?} is unknown; there are tp, dp, ep and zero")]
+    #[error("unknown axis {0:?}: expected tp, dp, ep or zero")]
     Axis(String),
     /// An axis that is given more than once.
     #[error("axis {0} is given twice")]
     Twice(&'static str),
-    /// Not a number of ranks.
+    /// The value is not a number of ranks.
     #[error("{axis}={value}: must be a number from 1 to {MAX_RANKS}")]
     Ranks {
-        /// Of which axis.
+        /// Name of the axis.
         axis: &'static str,
-        /// What was given.
+        /// Value that was given.
         value: String,
     },
-    /// Not a stage of ZeRO.
+    /// The value is not a stage of ZeRO.
     #[error("zero={0}: must be 2 or 3")]
     Stage(String),
     /// Stage 3 without replicas that could divide anything.
@@ -72,9 +72,9 @@ pub enum ParallelError {
     /// More ranks than there may be.
     #[error("{layout} has {ranks} ranks: there are at most {MAX_RANKS}")]
     TooMany {
-        /// What was asked for.
+        /// Layout that was given.
         layout: String,
-        /// Its ranks.
+        /// Number of its ranks.
         ranks: usize,
     },
 }
@@ -89,17 +89,17 @@ pub enum LayoutError {
         ranks: usize,
         /// The name in the model's configuration.
         what: &'static str,
-        /// Its value.
+        /// Value of that extent.
         extent: usize,
     },
     /// Ranks that do not divide the experts of a block.
     #[error("{layout} does not fit the model: its {ranks} ranks do not divide the {experts} experts of a block")]
     Experts {
-        /// What was asked for.
+        /// Layout that was given.
         layout: Parallel,
-        /// All ranks.
+        /// Number of all ranks of a replica.
         ranks: usize,
-        /// Experts of the block.
+        /// Number of the block's experts.
         experts: usize,
     },
     /// Expert parallel ranks for a model that they would not share.
@@ -111,7 +111,7 @@ pub enum LayoutError {
 }
 
 impl Parallel {
-    /// Tensor parallel ranks.
+    /// Number of tensor-parallel ranks.
     pub fn tp(self) -> usize {
         self.tp.get()
     }
@@ -131,7 +131,7 @@ impl Parallel {
         self.zero == ZeroStage::Three
     }
 
-    /// All ranks.
+    /// Number of all ranks.
     pub fn world(self) -> usize {
         self.replica() * self.dp()
     }
@@ -158,44 +158,45 @@ impl Parallel {
         (0..self.dp()).map(|replica| replica * self.replica() + rank % self.replica()).collect()
     }
 
-    /// Axes with their ranks, but those of one rank.
+    /// Axes with their ranks, except axes of one rank.
     fn axes(self) -> impl Iterator<Item = (&'static str, usize)> {
         [("tp", self.tp()), ("dp", self.dp()), ("ep", self.ep())].into_iter().filter(|(_, ranks)| *ranks > 1)
     }
 
-    /// Its name among what decides the bits of results: ranks add in another order than one does.
+    /// Name of the layout among the things that decide the bits of results: several ranks add in another order than one
+    /// does.
     pub fn name(self) -> String {
         if self.world() == 1 { "single".to_owned() } else { self.to_string() }
     }
 
-    /// With so many tensor parallel ranks, and one replica.
+    /// A layout with `ranks` tensor-parallel ranks, and one replica.
     ///
     /// # Errors
-    /// When that is 0 or too many.
+    /// If `ranks` is 0 or too large.
     pub fn with_tp(ranks: usize) -> Result<Self, ParallelError> {
         Ok(Self { tp: ranks_of("tp", ranks)?, ..Self::default() })
     }
 
-    /// The same with so many replicas.
+    /// The same layout with this number of replicas.
     ///
     /// # Errors
-    /// When that is 0, or too many with those of other axes.
+    /// If the number is 0, or too large with those of other axes.
     pub fn with_dp(self, replicas: usize) -> Result<Self, ParallelError> {
         Self { dp: ranks_of("dp", replicas)?, ..self }.checked()
     }
 
-    /// The same with so many expert parallel ranks.
+    /// The same layout with this number of expert-parallel ranks.
     ///
     /// # Errors
-    /// When that is 0, or too many with those of other axes.
+    /// If the number is 0, or too large with those of other axes.
     pub fn with_ep(self, ranks: usize) -> Result<Self, ParallelError> {
         Self { ep: ranks_of("ep", ranks)?, ..self }.checked()
     }
 
-    /// The same with this stage of ZeRO.
+    /// The same layout with this stage of ZeRO.
     ///
     /// # Errors
-    /// Stage 3 where there is one replica.
+    /// If the stage is 3 with only one replica.
     pub fn with_zero(self, zero: ZeroStage) -> Result<Self, ParallelError> {
         match zero {
             ZeroStage::Three if self.dp() == 1 => Err(ParallelError::StageAlone),
@@ -325,9 +326,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_named() {
-        assert_eq!(refusal("2"), "\"2\" is no layout; expected AXIS=RANKS[,AXIS=RANKS], such as tp=2");
-        assert_eq!(refusal(""), "\"\" is no layout; expected AXIS=RANKS[,AXIS=RANKS], such as tp=2");
-        assert_eq!(refusal("pp=2"), "axis \"pp\" is unknown; there are tp, dp, ep and zero");
+        assert_eq!(refusal("2"), "invalid layout \"2\": expected AXIS=RANKS[,AXIS=RANKS], such as tp=2");
+        assert_eq!(refusal(""), "invalid layout \"\": expected AXIS=RANKS[,AXIS=RANKS], such as tp=2");
+        assert_eq!(refusal("pp=2"), "unknown axis \"pp\": expected tp, dp, ep or zero");
         assert_eq!(refusal("tp=2,tp=2"), "axis tp is given twice");
         for value in ["0", "-1", "two", "65", ""] {
             assert_eq!(refusal(&format!("tp={value}")), format!("tp={value}: must be a number from 1 to 64"));

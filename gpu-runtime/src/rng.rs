@@ -4,7 +4,7 @@
 //! The generator is Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"). The
 //! seed is its key; purpose and index are the upper half of its counter, the position is the lower.
 
-/// What random numbers are for. Streams of different purposes are disjoint.
+/// Purpose of random numbers. Streams of different purposes are disjoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Sampled tokens: index is the sample's number, position the token's.

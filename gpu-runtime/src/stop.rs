@@ -19,7 +19,7 @@ impl fmt::Debug for Detokenizer {
 }
 
 impl Detokenizer {
-    /// Reads a `tokenizer.json`.
+    /// Reads the text of a `tokenizer.json`.
     pub(crate) fn from_json(json: &[u8]) -> Result<Self, LoadError> {
         Tokenizer::from_bytes(json)
             .map(Self)
@@ -35,7 +35,7 @@ impl Detokenizer {
         })
     }
 
-    /// The `tokenizer.json`.
+    /// The content of the `tokenizer.json`.
     pub(crate) fn to_json(&self) -> Result<serde_json::Value, String> {
         let text = self.0.to_string(false).map_err(|error| error.to_string())?;
         serde_json::from_str(&text).map_err(|error| error.to_string())
@@ -104,7 +104,7 @@ struct TextMatcher {
 }
 
 impl TextMatcher {
-    /// `None` without strings.
+    /// Makes a matcher; `None` without strings.
     fn new(strings: &[String], detokenizer: Option<Arc<Detokenizer>>) -> Result<Option<Self>, OpError> {
         if strings.len() > MAX_STOP_STRINGS {
             return Err(refused(format_args!("{} strings, at most {MAX_STOP_STRINGS} are allowed", strings.len())));

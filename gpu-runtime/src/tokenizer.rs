@@ -6,12 +6,12 @@ use tokenizers::{Decoder, DecoderWrapper, Tokenizer};
 
 use crate::config::LoadError;
 
-/// What became of a text that was encoded and decoded.
+/// Result of encoding and decoding a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
     /// How many tokens it was.
     pub tokens: usize,
-    /// What they are decoded to.
+    /// Text that the tokens are decoded to.
     pub text: String,
     /// Entries of the vocabulary, with those that were added.
     pub vocabulary: usize,
@@ -32,20 +32,20 @@ fn malformed(error: tokenizers::Error) -> LoadError {
     LoadError::Malformed { path: "tokenizer.json".to_owned(), reason: error.to_string() }
 }
 
-/// A model's tokenizer, for those who speak text.
+/// A model's tokenizer, for clients that send text.
 pub struct TextTokenizer {
     tokenizer: Tokenizer,
     /// Whether the text of tokens is the concatenation of their bytes.
     byte_level: bool,
-    /// Added tokens that are no text.
+    /// Added tokens that do not stand for text.
     special: BTreeMap<u32, String>,
 }
 
 impl TextTokenizer {
-    /// Reads a `tokenizer.json`. What it says of truncation and padding is left out: both would change a text.
+    /// Reads a `tokenizer.json`, without its truncation and padding: both would change a text.
     ///
     /// # Errors
-    /// [`LoadError::Malformed`] when it can't be read.
+    /// [`LoadError::Malformed`] if the file can't be read.
     pub fn from_json(json: &[u8]) -> Result<Self, LoadError> {
         let mut tokenizer = Tokenizer::from_bytes(json).map_err(malformed)?;
         tokenizer.with_truncation(None).map_err(malformed)?;
@@ -96,7 +96,7 @@ impl TextTokenizer {
         if let Some(byte) = fallback_byte(&entry) {
             return vec![byte];
         }
-        // SentencePiece writes a space so; a decoder alone would strip the one at the front.
+        // SentencePiece writes a space so; a decoder by itself would strip the leading one.
         if entry.contains('\u{2581}') {
             return entry.replace('\u{2581}', " ").into_bytes();
         }

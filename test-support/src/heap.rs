@@ -15,7 +15,7 @@ static COUNTING: Counting = Counting;
 
 struct Counting;
 
-/// What `work` returns, and the most bytes that it held at once beyond those that were there before.
+/// Runs `work`, and returns its result and the most bytes that it held at once beyond those held before.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get().0;
     HELD.set((before, before));
@@ -24,7 +24,6 @@ pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 /// Bytes that the thread holds.
-#[allow(dead_code, reason = "of the crates that this file is compiled into, one needs it")]
 pub fn held() -> isize {
     HELD.get().0
 }

@@ -12,7 +12,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If there is no counter of this name.
+    /// If the counter does not exist.
     pub fn counter(&self, kernel: &str, name: &str) -> Result<u64> {
         let counter: Counter = self.symbol(b"cudasim_counter")?;
         let [kernel, name] = [kernel, name].map(CString::new);
@@ -67,7 +67,7 @@ impl Client {
         checked(unsafe { fail(nth) })
     }
 
-    /// What stopped the device of the thread's context; empty if nothing did.
+    /// The report of the error that stopped the device of the thread's context; empty without an error.
     ///
     /// # Errors
     ///

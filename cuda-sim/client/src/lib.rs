@@ -1,6 +1,6 @@
-//! What the simulated driver offers beyond CUDA, for tests and for the other simulated libraries.
+//! Functions of the simulated driver beyond CUDA, for tests and for the other simulated libraries.
 //!
-//! All of it is found in the `libcuda.so` that the process loads; with a real driver there, [`Client::open`] fails.
+//! They belong to the `libcuda.so` that the process loads; with a real driver, [`Client::open`] fails.
 #![allow(unsafe_code, reason = "functions of a library that is loaded at run time")]
 
 mod control;
@@ -14,8 +14,8 @@ use thiserror::Error;
 /// Why the simulator could not be asked.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// There is no `libcuda.so`, or it is a real one.
-    #[error("the simulated driver is not there: {0}")]
+    /// The library `libcuda.so` is missing, or is a real driver.
+    #[error("the simulated driver is missing: {0}")]
     Missing(#[from] libloading::Error),
     /// The simulator refused the call, with the number of CUDA's error.
     #[error("the simulated driver answered CUDA error {0}")]
@@ -27,7 +27,7 @@ pub enum ClientError {
 
 type Result<T = ()> = std::result::Result<T, ClientError>;
 
-/// The loaded driver.
+/// Handle of the loaded driver library.
 #[derive(Debug)]
 pub struct Client {
     library: Library,

@@ -44,8 +44,8 @@ impl Client {
         checked(unsafe { call(stream, label.as_ptr(), run, job) })
     }
 
-    /// The same for a function that may wait for other ranks: it runs on a thread of its own. All such functions of a communicator have the
-    /// same group.
+    /// Queues a function that may wait for other ranks: it runs on a thread of its own. All such functions of a
+    /// communicator have the same group.
     ///
     /// # Errors
     ///

@@ -8,11 +8,11 @@ pub const HEADER_BYTES: usize = 64;
 /// Bytes of the header that say what the file is: `e_ident`, the type and the machine.
 pub const IDENTITY_BYTES: usize = 20;
 
-/// `EM_CUDA`.
+/// Machine number of CUDA: `EM_CUDA`.
 const MACHINE: u64 = 190;
 
-/// The versions of the ABI, `EI_ABIVERSION`: each has the architecture's number, and whether the code is for it alone, in other bits of
-/// the header's flags.
+/// Versions of the ABI, `EI_ABIVERSION`. Each stores in other bits of the header's flags the architecture's number, and
+/// whether the code runs only on that architecture.
 const ABI_VERSION_7: u8 = 7;
 const ABI_VERSION_8: u8 = 8;
 
@@ -21,11 +21,11 @@ const NO_BITS: u64 = 8;
 
 type Result<T> = std::result::Result<T, CubinError>;
 
-/// Bytes of the whole file, as its header says.
+/// Bytes of the whole file, according to its header.
 ///
 /// # Errors
 ///
-/// Where the header is not that of a cubin.
+/// If the header is not that of a cubin.
 pub fn file_length(header: &[u8; HEADER_BYTES]) -> Result<usize> {
     check_identity(header)?;
     let table = |what, at: usize, entry: usize, count: usize| {
@@ -47,7 +47,7 @@ pub fn file_length(header: &[u8; HEADER_BYTES]) -> Result<usize> {
 pub fn check_identity(header: &[u8]) -> Result<()> {
     let begins = |start: &[u8]| header.starts_with(start);
     match () {
-        () if !begins(b"\x7fELF") => Err(CubinError::Header("it does not begin as one")),
+        () if !begins(b"\x7fELF") => Err(CubinError::Header("expected the magic bytes of ELF")),
         () if !begins(b"\x7fELF\x02\x01\x01") => {
             Err(CubinError::Header("not of 64 bits, not little endian, or of a new version"))
         }
@@ -68,7 +68,7 @@ pub(crate) fn number(bytes: &[u8], at: usize, length: usize, what: &'static str)
 fn name(table: &[u8], at: u64) -> Result<&str> {
     let rest = usize::try_from(at).ok().and_then(|at| table.get(at..)).ok_or(CubinError::Truncated("a name"))?;
     let end = rest.iter().position(|byte| *byte == 0).ok_or(CubinError::Truncated("a name"))?;
-    std::str::from_utf8(&rest[..end]).map_err(|_| CubinError::Header("a name is no text"))
+    std::str::from_utf8(&rest[..end]).map_err(|_| CubinError::Header("a name is not UTF-8"))
 }
 
 pub(crate) struct Section<'a> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::elf::{File, number};
 use crate::{CubinError, Kernel};
 
-/// How an attribute's value is stored: in place, or as so many bytes behind it.
+/// Format of an attribute whose value is stored behind it, with its number of bytes; other values are in place.
 const SIZED: u64 = 4;
 
 /// `EIATTR_FRAME_SIZE`: number of a symbol, bytes of its stack.

@@ -12,63 +12,63 @@ use thiserror::Error;
 
 pub use elf::{HEADER_BYTES, IDENTITY_BYTES, check_identity, file_length};
 
-/// Why a file is no cubin.
+/// Reasons why a file is not a valid cubin.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum CubinError {
-    /// It is not an ELF file of 64 bits for a GPU.
-    #[error("no ELF file for a GPU: {0}")]
+    /// The file is not a 64-bit ELF file for a GPU.
+    #[error("not an ELF file for a GPU: {0}")]
     Header(&'static str),
-    /// Something lies outside the file, or has no end.
+    /// A part lies outside the file, or has no end.
     #[error("{0} is beyond the file")]
     Truncated(&'static str),
-    /// The file's ABI is not known.
-    #[error("version {0} of the ABI is not known")]
+    /// The version of the file's ABI is unknown.
+    #[error("unknown ABI version {0}: expected 7 or 8")]
     Abi(u8),
-    /// Something that a kernel must have is missing.
+    /// A required part of a kernel is missing.
     #[error("kernel {kernel} has no {what}")]
     Missing {
-        /// The kernel.
+        /// Name of the kernel.
         kernel: String,
-        /// What is missing.
+        /// Name of the missing part.
         what: &'static str,
     },
 }
 
-/// What a cubin says of itself.
+/// Contents of a cubin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cubin {
-    /// The devices that it is for.
+    /// Devices that the code runs on.
     pub architecture: Architecture,
-    /// In the order of their names.
+    /// Kernels in the order of their names.
     pub kernels: Vec<Kernel>,
 }
 
-/// What machine code is for.
+/// The architecture that machine code runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Architecture {
     /// The number behind `sm_`.
     pub number: u32,
-    /// Whether it has instructions of this architecture alone: `sm_90a`.
+    /// Whether the code runs only on this architecture, like `sm_90a`.
     pub specific: bool,
 }
 
 /// A kernel of a cubin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// As the file names it.
+    /// Name in the file.
     pub name: String,
-    /// Bytes of each parameter, in their order.
+    /// Bytes of each parameter, in order.
     pub parameters: Vec<u32>,
     /// Bytes of a thread's stack in local memory, where registers are spilled.
     pub stack: u32,
 }
 
 impl Cubin {
-    /// Reads a file.
+    /// Reads the contents of a file.
     ///
     /// # Errors
     ///
-    /// Where it is no cubin, or a broken one.
+    /// If the file is not a cubin, or is broken.
     pub fn parse(bytes: &[u8]) -> Result<Self, CubinError> {
         let file = elf::File::parse(bytes)?;
         Ok(Self { architecture: file.architecture()?, kernels: kernels::read(&file)? })

@@ -69,7 +69,7 @@ fn compute(operation: &mut Operation, compute: u32) -> Result {
     Ok(())
 }
 
-/// Which transposition a `cublasOperation_t` stands for.
+/// Whether a `cublasOperation_t` stands for a transposition.
 fn transposed(operation: i32) -> Result<bool> {
     match operation {
         0 => Ok(false),

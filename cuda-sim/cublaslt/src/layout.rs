@@ -51,7 +51,7 @@ pub(crate) struct Layout {
     pub(crate) batch_stride: i64,
 }
 
-/// What a multiplication does beside it.
+/// Options of a multiplication, from its descriptor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Operation {
     pub(crate) transpose_a: bool,

@@ -1,6 +1,6 @@
-//! Vector clocks: which operations of which streams are known to be complete.
+//! Vector clocks: the operations of all streams that are known to be complete.
 
-/// For each stream, how many of its operations happened before.
+/// Number of each stream's operations that happened before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Clock(Vec<u64>);
 

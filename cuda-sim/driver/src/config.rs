@@ -1,17 +1,17 @@
-//! What the environment says about the simulated machine.
+//! Configuration of the simulated machine from environment variables.
 
 use std::path::PathBuf;
 
 use crate::faults::Faults;
 
-/// When work on streams runs.
+/// Time at which work on streams runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Schedule {
-    /// At random between its submission and the moment when the host waits for it.
+    /// Operations run at random between their submission and the moment when the host waits for them.
     Random,
-    /// Not before the host waits.
+    /// Operations run when the host waits for them.
     Late,
-    /// At once.
+    /// Operations run at their submission.
     Eager,
 }
 

@@ -71,7 +71,7 @@ impl Cubins {
     }
 }
 
-/// What is wrong with a cubin is said on the standard error.
+/// Prints the error of a cubin to the standard error.
 pub(crate) fn report_invalid(message: &str) -> Code {
     eprintln!("cuda-sim: a cubin: {message}");
     INVALID_IMAGE

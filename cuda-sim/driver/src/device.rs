@@ -24,7 +24,7 @@ pub(crate) struct Device {
     streams: BTreeMap<usize, Stream>,
     events: BTreeMap<usize, Event>,
     captures: BTreeMap<usize, Graph>,
-    /// What the host knows to be complete.
+    /// Operations that the host knows to be complete.
     known: Clock,
     /// Operations that ran and that something may still be concurrent with: id, stream, number on the stream.
     history: Vec<(u32, usize, u64)>,
@@ -34,17 +34,17 @@ pub(crate) struct Device {
     schedule: Schedule,
     log: bool,
     step_limit: u64,
-    /// What stopped the device, if anything did: the code that every call answers from then on.
+    /// Error that stopped the device, if any: every later call returns this code.
     pub(crate) error: Option<Code>,
-    /// What was printed about it.
+    /// Text that was printed about the error.
     pub(crate) report: String,
     next: usize,
 }
 
-/// What a step of the schedule did.
+/// Result of a step of the schedule.
 pub(crate) enum Step {
     Ran,
-    /// A call of the host is next; whoever runs it holds no lock.
+    /// A call of the host is next; it must run while no lock is held.
     Call {
         stream: usize,
         call: HostCall,
@@ -195,7 +195,8 @@ impl Device {
         self.forget();
     }
 
-    /// Nothing can be concurrent any more with what the host knows, once no older submission is left.
+    /// Forgets times once no older submission is left: nothing can then be concurrent with anything that the host
+    /// knows.
     fn forget(&mut self) {
         if !self.is_idle() {
             return;
@@ -263,7 +264,7 @@ impl Device {
         }
     }
 
-    /// Stops the device.
+    /// Puts the device into its error state.
     pub(crate) fn fail(&mut self, stop: &Stop) {
         eprintln!("cuda-sim: {}", stop.message);
         if self.error.is_none() {

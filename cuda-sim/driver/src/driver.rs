@@ -35,7 +35,7 @@ pub(crate) struct Driver {
 #[derive(Debug)]
 struct LoadedModule {
     functions: BTreeMap<String, usize>,
-    /// Name, address, bytes.
+    /// Variables with name, address and bytes.
     variables: Vec<(String, u64, usize)>,
     device: usize,
 }
@@ -61,7 +61,7 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut Driver) -> T) -> T {
     f(lock().get_or_insert_with(Driver::new))
 }
 
-/// The same, for functions that can fail.
+/// Like `with`, but for functions that can fail.
 pub(crate) fn try_with<T>(f: impl FnOnce(&mut Driver) -> Result<T>) -> Result<T> {
     with(f)
 }
@@ -87,7 +87,7 @@ pub(crate) fn set_current(device: Option<usize>) {
     CURRENT.set(device);
 }
 
-/// What the thread's call of the host may touch memory as.
+/// Device and operation with which the thread's call of the host may touch memory.
 pub(crate) fn calling() -> Option<(usize, Op)> {
     CALLING.with_borrow(Clone::clone)
 }
@@ -203,7 +203,7 @@ fn run_call((device, stream): (usize, usize), call: &HostCall, op: Op) {
     PROGRESS.notify_all();
 }
 
-/// Runs a call of the host on a thread of its own: it may wait for other ranks, and who came to it must not wait with it.
+/// Runs a call of the host on a thread of its own: it may wait for other ranks, and must not block the calling thread.
 fn spawn_call(place: (usize, usize), call: HostCall, op: Op) {
     std::thread::spawn(move || run_call(place, &call, op));
 }
@@ -228,7 +228,7 @@ pub(crate) fn progress(device: usize, condition: impl Fn(&Device) -> bool) -> bo
 /// How far [`advance`] goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// So many operations, fewer if no more can run now: by chance, or for a host that polls.
+    /// A number of operations at most; fewer if no more can run now: by chance, or for a host that polls.
     UpTo(usize),
     /// Until the condition holds, also while other threads run what it needs.
     Wait,

@@ -64,7 +64,7 @@ impl From<MemoryError> for Code {
     }
 }
 
-/// What a GPU would answer, where it notices at all.
+/// Error code that a GPU would return, if it notices the error at all.
 impl From<&Stop> for Code {
     fn from(stop: &Stop) -> Self {
         match stop.kind {

@@ -6,25 +6,25 @@ use std::path::PathBuf;
 pub(crate) struct Faults {
     allocations: Countdown,
     launches: Countdown,
-    /// Of page-locked memory.
+    /// Allocations of page-locked memory that fail.
     pinned: Countdown,
-    /// Records of events.
+    /// Records of events that fail.
     events: Countdown,
-    /// `CUDASIM_FAULT_FILE`: where a program beside this one writes faults of a process that runs.
+    /// `CUDASIM_FAULT_FILE`: file in which another program writes faults for this process.
     file: Option<PathBuf>,
 }
 
-/// Which calls fail.
+/// Range of calls that fail.
 #[derive(Debug, Clone, Copy, Default)]
 struct Countdown {
-    /// How many succeed before.
+    /// Number of calls that succeed before.
     before: u64,
-    /// How many fail then.
+    /// Number of calls that fail then.
     failing: u64,
 }
 
 impl Countdown {
-    /// The `nth` from now fails, counted from 1, and `count` in all; 0 for none.
+    /// Makes `count` calls fail, from the `nth` from now on, counted from 1; 0 for none.
     fn new(nth: u64, count: u64) -> Self {
         nth.checked_sub(1).map_or_else(Self::default, |before| Self { before, failing: count })
     }
@@ -82,7 +82,7 @@ impl Faults {
         self.launches = Countdown::new(nth, 1);
     }
 
-    /// As many allocations of page-locked memory fail, from the `nth` from now on; 0 for none.
+    /// Makes `count` allocations of page-locked memory fail, from the `nth` from now on; 0 for none.
     pub(crate) fn set_pinned(&mut self, nth: u64, count: u64) {
         self.pinned = Countdown::new(nth, count);
     }
@@ -92,8 +92,8 @@ impl Faults {
         self.events = Countdown::new(nth, 1);
     }
 
-    /// Takes what the file says, if there is one, and removes it: lines of `allocation NTH COUNT`, `pinned NTH COUNT`, `launch NTH` or
-    /// `event NTH`.
+    /// Reads the faults in the file, if it exists, and removes it: lines of `allocation NTH COUNT`, `pinned NTH COUNT`,
+    /// `launch NTH` or `event NTH`.
     fn read_file(&mut self) {
         let Some(path) = &self.file else { return };
         let Ok(text) = std::fs::read_to_string(path) else { return };

@@ -9,17 +9,17 @@ const KIND_PTX: u16 = 1;
 
 /// A module as a program loads it.
 pub(crate) enum Image {
-    /// PTX.
+    /// Text of a PTX module.
     Text(String),
     /// Machine code for a GPU.
     Cubin(Vec<u8>),
 }
 
-/// What the first bytes of an image say.
+/// Kind of an image by its first bytes.
 pub(crate) enum Kind {
     /// Text that ends with a zero.
     Text,
-    /// A fat binary of so many bytes, header included.
+    /// A fat binary of this number of bytes, header included.
     Fat(usize),
     /// Machine code for a GPU.
     Cubin,
@@ -59,7 +59,7 @@ pub(crate) fn fat_binary_text(bytes: &[u8]) -> Result<String> {
     }
 }
 
-/// Parses a module; what is wrong with it is said on the standard error.
+/// Parses a module; errors are printed to the standard error.
 pub(crate) fn parse(text: &str) -> Result<Module> {
     Module::parse(text).map_err(|error| -> Code {
         eprintln!("cuda-sim: {error}");

@@ -4,7 +4,8 @@
 //! launches, streams, events, graphs. Work on a stream runs late: not when it is submitted, but when the host waits, or
 //! at random before that, streams in a random order. Whatever relies on more than streams and events promise fails here.
 //!
-//! `ffi/` holds the C functions, the rest is safe code: `driver` keeps what handles stand for, `device` runs streams.
+//! `ffi/` holds the C functions, the rest is safe code: `driver` keeps the objects behind handles, `device` runs
+//! streams.
 
 mod clock;
 mod config;

@@ -9,9 +9,9 @@ use crate::work::{Submission, Work};
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     pub(crate) queue: VecDeque<Submission>,
-    /// What happened before the end of the stream's last operation.
+    /// Clock of the end of the stream's last operation.
     pub(crate) time: Clock,
-    /// Operations that ran.
+    /// Number of operations that ran.
     pub(crate) done: u64,
     /// The graph that its work is captured into, instead of running.
     pub(crate) capture: Option<usize>,
@@ -24,7 +24,7 @@ pub(crate) struct Event {
     /// How often it was recorded by submissions, and how many of these records ran.
     pub(crate) submitted: u64,
     pub(crate) recorded: u64,
-    /// What happened before each record that ran and that somebody may still wait for.
+    /// Clocks of records that ran and that may still be waited for.
     pub(crate) times: VecDeque<(u64, Clock)>,
     /// The graph whose capture recorded it last.
     pub(crate) capture: Option<usize>,
@@ -35,7 +35,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// What happened before a record; `None` while it has not run.
+    /// The clock of a record; `None` before the record ran.
     pub(crate) fn time(&self, recording: u64) -> Option<Clock> {
         if recording == 0 {
             return Some(Clock::default());
@@ -47,7 +47,7 @@ impl Event {
         found.or(self.times.front()).map(|(_, time)| time.clone())
     }
 
-    /// A record ran.
+    /// Stores the clock of a record that ran.
     pub(crate) fn record(&mut self, time: Clock) {
         self.recorded += 1;
         self.times.push_back((self.recorded, time));

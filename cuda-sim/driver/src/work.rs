@@ -1,4 +1,4 @@
-//! What streams do.
+//! Operations that streams run.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ pub(crate) type LoadedKernel = Arc<Kernel>;
 #[derive(Debug, Clone)]
 pub(crate) enum Work {
     Launch(Launch),
-    /// From memory that the host may change after the call: the bytes are taken at once.
+    /// A copy from memory that the host may change after the call: the call takes the bytes.
     Write {
         to: u64,
         bytes: Arc<Vec<u8>>,
     },
-    /// From page-locked memory: the bytes are read when the copy runs.
+    /// A copy from page-locked memory: the bytes are read when the copy runs.
     WritePinned {
         to: u64,
         from: HostMemory,
@@ -73,7 +73,7 @@ pub(crate) struct Submission {
 }
 
 impl Work {
-    /// What messages call it.
+    /// Name of the operation in messages.
     pub(crate) fn label(&self) -> String {
         match self {
             Self::Launch(launch) => launch.kernel.name().to_owned(),

@@ -73,7 +73,7 @@ impl Simulator {
         std::fs::write(&path, bytes)
     }
 
-    /// Where the libraries are.
+    /// Folder with the simulated libraries.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

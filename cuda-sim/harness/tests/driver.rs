@@ -5,7 +5,7 @@ use std::process::Output;
 
 use cuda_sim_harness::Simulator;
 
-/// Runs a program of `cuda-sim-host` and gives what it printed, and what the simulator said.
+/// Runs a program of `cuda-sim-host`; returns its success, its output, and the simulator's messages.
 fn run(program: &str, settings: &[(&str, &str)]) -> (bool, String, String) {
     let simulator = Simulator::new(&format!("{program}-{}", settings.len())).unwrap();
     run_on(&simulator, program, settings)

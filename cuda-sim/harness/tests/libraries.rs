@@ -66,14 +66,14 @@ fn a_dead_rank_is_an_error_and_no_hang() {
     }
 }
 
-/// As ranks of a server that has nothing to do.
+/// Ranks of a server without requests are idle like this.
 #[test]
 fn ranks_may_be_idle_for_longer_than_they_wait_for_each_other() {
     let settings = [("CUDASIM_NCCL_TIMEOUT_MS", "5000"), ("PAUSE_MS", "7000")];
     right(&two_ranks(&Simulator::new("idle").unwrap(), "rank", &settings));
 }
 
-/// Who polls its stream can give up; who only waits gets an error in the end.
+/// A rank that polls its stream can give up; a rank that only waits gets an error in the end.
 #[test]
 fn a_silent_rank_keeps_nobody_from_ending() {
     let settings = [("CUDASIM_NCCL_HANG", "1:1"), ("POLL_MS", "500"), ("CUDASIM_NCCL_TIMEOUT_MS", "600000")];
@@ -87,7 +87,7 @@ fn a_silent_rank_keeps_nobody_from_ending() {
     assert!(!first.contains("right=true") && report.contains("rank 1 never called"), "{first}{report}");
 }
 
-/// A wait for one stream is no wait for the collectives of others.
+/// Waiting for one stream does not wait for the collectives of others.
 #[test]
 fn a_stream_does_not_wait_for_a_collective_of_another() {
     for seed in ["1", "2", "3", "4"] {
@@ -97,7 +97,7 @@ fn a_stream_does_not_wait_for_a_collective_of_another() {
     }
 }
 
-/// Nothing runs work that is late but the library's own thread.
+/// Only the library's own thread runs work in late mode.
 #[test]
 fn a_device_comes_to_its_collectives_while_its_host_does_nothing() {
     let settings = [("CUDASIM_SCHEDULE", "late"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];

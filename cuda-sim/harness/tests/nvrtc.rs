@@ -1,5 +1,5 @@
-//! PTX that NVIDIA's compiler emits. `make test-cuda-sim` installs the compiler and says where; without it there is
-//! nothing to test here.
+//! PTX from NVIDIA's compiler. `make test-cuda-sim` installs the compiler and passes its path; without a compiler these
+//! tests do nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "tests")]
 
 use cuda_sim_harness::Simulator;

@@ -18,12 +18,12 @@ use crate::numbers::number;
 pub(crate) struct Comm {
     pub(crate) rank: usize,
     pub(crate) world: usize,
-    /// What the driver knows its collectives by.
+    /// Group number of the communicator's collectives in the driver.
     pub(crate) group: usize,
     connection: Mutex<Connection>,
     /// Another handle of the connection, to shut it down while a collective waits.
     shutdown_handle: UnixStream,
-    /// A collective failed: the communicator is of no use any more.
+    /// Whether a collective failed, after which the communicator is unusable.
     failed: AtomicBool,
 }
 
@@ -34,7 +34,7 @@ struct Connection {
     fault: Option<(Fault, u64)>,
 }
 
-/// What happens to a rank in its n-th collective.
+/// Fault of a rank in its n-th collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// `CUDASIM_NCCL_KILL=RANK:NTH`: its process is killed.
@@ -112,7 +112,7 @@ impl Comm {
         self.settle(|| self.try_messages(messages, client));
     }
 
-    /// A communicator that failed once does nothing any more.
+    /// Runs a call, unless the communicator has failed before.
     fn settle(&self, run: impl FnOnce() -> Result<(), String>) {
         if self.has_failed() {
             return;

@@ -1,11 +1,11 @@
 //! Messages between pairs of ranks: those of one group, of all ranks, are exchanged in one round.
 
-/// What one rank sends and expects, in the order of its calls.
+/// Messages that one rank sends and expects, in the order of its calls.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exchange {
-    /// Receiver and bytes.
+    /// Receiver and bytes of each message.
     pub(crate) sends: Vec<(u32, Vec<u8>)>,
-    /// Sender and number of bytes.
+    /// Sender and number of bytes of each message.
     pub(crate) receives: Vec<(u32, u64)>,
 }
 
@@ -45,10 +45,10 @@ impl Exchange {
     }
 }
 
-/// What each rank receives, one message after the other.
+/// Messages that each rank receives, one after the other.
 pub(crate) fn route(ranks: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
     let decoded: Option<Vec<Exchange>> = ranks.iter().map(|bytes| Exchange::decode(bytes)).collect();
-    let mut exchanges = decoded.ok_or("a message that makes no sense")?;
+    let mut exchanges = decoded.ok_or("malformed message")?;
     let mut received = Vec::new();
     for rank in 0..exchanges.len() {
         let mut bytes = Vec::new();
@@ -67,7 +67,7 @@ pub(crate) fn route(ranks: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
         received.push(bytes);
     }
     let left = exchanges.iter().position(|exchange| !exchange.sends.is_empty());
-    left.map_or(Ok(received), |rank| Err(format!("nobody receives what rank {rank} sends")))
+    left.map_or(Ok(received), |rank| Err(format!("no rank receives a message of rank {rank}")))
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
         let ranks = [exchange(&[(1, b"ab")], &[]), exchange(&[], &[(0, 3)])];
         assert_eq!(route(&ranks), Err("rank 1 expects 3 bytes of rank 0, which sends 2".to_owned()));
         let ranks = [exchange(&[(1, b"ab")], &[]), exchange(&[], &[])];
-        assert_eq!(route(&ranks), Err("nobody receives what rank 0 sends".to_owned()));
+        assert_eq!(route(&ranks), Err("no rank receives a message of rank 0".to_owned()));
         let ranks = [exchange(&[], &[(1, 2)]), exchange(&[], &[])];
         assert_eq!(route(&ranks), Err("rank 0 waits for rank 1, which sends nothing".to_owned()));
     }

@@ -18,7 +18,7 @@ use crate::numbers::number;
 use crate::progress_thread;
 use crate::reduce::size;
 
-/// NCCL 2.27.3.
+/// Version number of NCCL 2.27.3.
 const VERSION: c_int = 22703;
 
 const ID_BYTES: usize = 128;
@@ -55,7 +55,7 @@ fn join(id: &UniqueId, world: c_int, rank: c_int) -> Result<usize> {
     Ok(add(comm))
 }
 
-/// What the caller names of a collective.
+/// Parameters of a collective from the caller.
 struct Request {
     kind: Kind,
     send: u64,
@@ -214,7 +214,7 @@ fn message(data: u64, count: usize, element: c_int, peer: c_int) -> Result<Messa
     Ok((peer, data, count * size(element).ok_or(INVALID_ARGUMENT)?))
 }
 
-/// What a status means.
+/// Text of a status.
 #[unsafe(no_mangle)]
 extern "C" fn ncclGetErrorString(status: c_int) -> *const c_char {
     let text: &CStr = match status {

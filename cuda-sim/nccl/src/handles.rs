@@ -38,7 +38,7 @@ pub(crate) fn destroy(handle: usize) -> Result {
     finished.map_err(|_| UNHANDLED_CUDA_ERROR)
 }
 
-/// Ends a communicator at once: its collectives that run or are queued do nothing any more.
+/// Ends a communicator at once: its running and queued collectives stop.
 pub(crate) fn abort(handle: usize) -> Result {
     let comm = remove(handle)?;
     leave(&comm);

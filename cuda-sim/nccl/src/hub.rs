@@ -20,14 +20,14 @@ pub(crate) fn wait_for_answers() {
     drop(ANSWERING.write().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// `CUDASIM_NCCL_TIMEOUT_MS`: how long the ranks that came to a collective wait for the last one, and how long joining, sending and
-/// receiving may take. Before the first rank comes to a collective there is no limit.
+/// Reads `CUDASIM_NCCL_TIMEOUT_MS`: how long the ranks in a collective wait for the last one, and how long joining,
+/// sending and receiving may take. The wait for the first rank in a collective is unlimited.
 pub(crate) fn patience() -> Duration {
     let set = std::env::var("CUDASIM_NCCL_TIMEOUT_MS").ok().and_then(|value| value.parse().ok());
     Duration::from_millis(set.unwrap_or(20_000))
 }
 
-/// Listens at a path until all ranks have come and gone. The first rank to connect says how many there are.
+/// Listens at a path until all ranks have come and gone. The first rank to connect sends the number of ranks.
 pub(crate) fn start(path: &Path) -> Result<()> {
     let listener = UnixListener::bind(path)?;
     listener.set_nonblocking(true)?;
@@ -78,17 +78,17 @@ fn gather(listener: &UnixListener) -> Result<Vec<UnixStream>> {
     Ok(ranks.into_iter().flatten().collect())
 }
 
-/// What a rank calls, or why it never will.
+/// A call of a rank, or the reason why it will never call.
 type Arrival = (usize, Result<(Call, Vec<u8>)>);
 
-/// The connected ranks.
+/// Connections to all ranks.
 struct Hub {
     ranks: Vec<UnixStream>,
     arrivals: Receiver<Arrival>,
 }
 
 impl Hub {
-    /// With a thread for each rank that reads what it calls: the end of any rank is noticed whoever else is waited for.
+    /// Starts a thread per rank that reads the rank's calls, so that the end of any rank is noticed.
     fn new(ranks: Vec<UnixStream>) -> Result<Self> {
         let (arrived, arrivals) = channel();
         for (rank, stream) in ranks.iter().enumerate() {
@@ -106,7 +106,7 @@ impl Hub {
         Ok(Self { ranks, arrivals })
     }
 
-    /// The calls of all ranks. There is no limit for the first of them: ranks may have nothing to do.
+    /// Waits for the calls of all ranks. The wait for the first of them is unlimited: ranks may have nothing to do.
     fn calls(&self) -> std::result::Result<Vec<(Call, Vec<u8>)>, String> {
         let mut calls: Vec<Option<(Call, Vec<u8>)>> = self.ranks.iter().map(|_| None).collect();
         let mut deadline = None;
@@ -152,7 +152,7 @@ fn remaining(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
-/// Each rank's result.
+/// Computes each rank's result.
 fn compute(calls: &[(Call, Vec<u8>)]) -> std::result::Result<Vec<Vec<u8>>, String> {
     let Some((first, _)) = calls.first() else { return Err("no ranks".to_owned()) };
     if let Some(other) = calls.iter().position(|(call, _)| call != first) {

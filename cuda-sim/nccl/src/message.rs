@@ -1,4 +1,4 @@
-//! What ranks and the hub send each other.
+//! Messages between ranks and the hub.
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
 
@@ -17,14 +17,14 @@ pub(crate) struct Call {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Everybody is there.
+    /// Waits until all ranks are there.
     Join,
     AllReduce,
     Broadcast,
     Reduce,
     AllGather,
     ReduceScatter,
-    /// Messages between pairs.
+    /// Exchanges messages between pairs.
     Exchange,
 }
 
@@ -69,7 +69,7 @@ fn receive_bytes(from: &mut impl Read) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The hub's answer: the rank's result, or why there is none.
+/// Sends the hub's answer: the rank's result, or the reason why it is missing.
 pub(crate) fn send_answer(to: &mut impl Write, answer: &std::result::Result<Vec<u8>, String>) -> Result<()> {
     match answer {
         Ok(bytes) => {
@@ -83,7 +83,7 @@ pub(crate) fn send_answer(to: &mut impl Write, answer: &std::result::Result<Vec<
     }
 }
 
-/// The answer after its first byte, which says whether there is a result.
+/// Receives an answer after its first byte, which tells whether there is a result.
 pub(crate) fn receive_answer(first: u8, from: &mut impl Read) -> Result<std::result::Result<Vec<u8>, String>> {
     let bytes = receive_bytes(from)?;
     Ok(if first == 1 { Ok(bytes) } else { Err(String::from_utf8_lossy(&bytes).into_owned()) })

@@ -12,7 +12,7 @@ static STARTED: Once = Once::new();
 const PAUSE: Duration = Duration::from_millis(2);
 const OPERATIONS: usize = 64;
 
-/// From now on the process' devices come to their collectives.
+/// Starts the thread that brings the process's devices to their collectives.
 pub(crate) fn start() {
     STARTED.call_once(|| drop(std::thread::spawn(run)));
 }

@@ -1,4 +1,4 @@
-//! What a kernel did, in the units in which a GPU's profiler counts.
+//! Counters of a kernel's work, in the units of a GPU's profiler.
 
 use std::ops::AddAssign;
 
@@ -25,7 +25,7 @@ pub struct Counters {
     pub shared_requests: u64,
     /// Passes over the 32 banks that these took beyond the fewest possible.
     pub bank_conflicts: u64,
-    /// `mma` instructions.
+    /// Number of `mma` instructions.
     pub tensor_instructions: u64,
     /// Floating-point operations in them; a multiplication and an addition are two.
     pub tensor_flop: u64,

@@ -7,7 +7,7 @@ use crate::value::convert::Conversion;
 /// Index of a register in a warp.
 pub(crate) type Reg = u32;
 
-/// The destination `_`.
+/// Stands for the destination `_`.
 pub(crate) const DISCARD: Reg = u32::MAX;
 
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(crate) struct Instruction {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Operand {
     Reg(Reg),
-    /// A negated predicate.
+    /// Register with a predicate that is negated.
     Not(Reg),
     Imm(u64),
     Special(Special),
@@ -42,11 +42,11 @@ pub(crate) enum Special {
     WarpCount,
     LaneMask(Lanes),
     Clock,
-    /// Where dynamic shared memory begins: after the static variables.
+    /// Start of dynamic shared memory, behind the static variables.
     DynamicShared,
 }
 
-/// Which lanes `%lanemask_*` holds, relative to the own one.
+/// Lanes in a `%lanemask_*`, relative to the own lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lanes {
     Equal,

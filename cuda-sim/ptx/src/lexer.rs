@@ -5,7 +5,7 @@
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
     pub(crate) line: u32,
-    /// Where the token begins in the text.
+    /// Start of the token in the text.
     pub(crate) at: usize,
 }
 
@@ -71,7 +71,7 @@ fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'$' | b'%')
 }
 
-/// Words hold `::` inside, as in `shared::cta`; a colon alone ends a label.
+/// Length of a word. Words may contain `::`, as in `shared::cta`; a single colon ends a label.
 fn word_length(bytes: &[u8]) -> usize {
     let mut length = 0;
     while length < bytes.len() {

@@ -2,7 +2,7 @@
 
 use crate::instruction::Instruction;
 
-/// What a PTX file defines.
+/// Contents of a PTX file.
 #[derive(Debug, Clone)]
 pub struct Module {
     pub(crate) kernels: Vec<Kernel>,
@@ -22,7 +22,7 @@ impl Module {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
 
-    /// The variables of the module's scope; whoever loads the module allocates them and calls [`Module::place`].
+    /// The variables of the module's scope. The loader of the module allocates them and calls [`Module::place`].
     #[must_use]
     pub fn variables(&self) -> &[Variable] {
         &self.variables
@@ -39,26 +39,26 @@ impl Module {
 /// A `.global` or `.const` variable.
 #[derive(Debug, Clone)]
 pub struct Variable {
-    /// As the module names it.
+    /// Name in the module.
     pub name: String,
-    /// Its initial bytes; shorter than `size` where the rest is zero.
+    /// Initial bytes; shorter than `size` if the rest is zero.
     pub initial: Vec<u8>,
-    /// Bytes.
+    /// Number of bytes that the variable takes.
     pub size: usize,
     /// True for `.const`: kernels only read it.
     pub constant: bool,
 }
 
-/// A kernel's parameter.
+/// A parameter of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Param {
     /// Bytes from the start of the parameter block.
     pub offset: usize,
-    /// Bytes.
+    /// Number of bytes that the parameter takes.
     pub size: usize,
 }
 
-/// A decoded `.entry`.
+/// A decoded kernel: an `.entry` of the module.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     pub(crate) name: String,
@@ -72,13 +72,13 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// As the module names it.
+    /// The kernel's name in the module.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// In the order of the declaration.
+    /// The kernel's parameters, in the order of the declaration.
     #[must_use]
     pub fn params(&self) -> &[Param] {
         &self.params

@@ -1,6 +1,6 @@
 //! A small seeded generator: the same seed gives the same schedule.
 
-/// SplitMix64.
+/// Generator by the SplitMix64 algorithm.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 

@@ -1,6 +1,6 @@
 //! A register of a warp: one value for each of its 32 lanes, and functions on whole registers.
 //!
-//! A register's bits above its type's size are unspecified: whoever reads a value takes as many low bits as it needs.
+//! A register's bits above its type's size are unspecified: readers take only as many low bits as they need.
 
 use half::{bf16, f16};
 
@@ -15,11 +15,11 @@ pub(crate) type Binary = fn(&Row, &Row) -> Row;
 pub(crate) type Ternary = fn(&Row, &Row, &Row) -> Row;
 pub(crate) type Quaternary = fn(&Row, &Row, &Row, &Row) -> Row;
 
-/// What a register can hold.
+/// A value that a register can hold.
 pub(crate) trait Value: Copy {
-    /// From the low bits of a register.
+    /// Takes the value from the low bits of a register.
     fn take(bits: u64) -> Self;
-    /// To a register.
+    /// The bits of the value in a register.
     fn put(self) -> u64;
 }
 

@@ -12,12 +12,12 @@ pub struct Stop {
     pub message: String,
 }
 
-/// Classes of stops.
+/// Classes of errors that stop a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopKind {
     /// An address outside every allocation, or outside the block's shared memory.
     OutOfBounds,
-    /// An address that is no multiple of the access' size.
+    /// An address that is not a multiple of the size of the access.
     Misaligned,
     /// A read of bytes that were never written.
     Uninitialised,

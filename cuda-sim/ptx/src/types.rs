@@ -1,6 +1,6 @@
 //! The scalar types of PTX.
 
-/// What an instruction's suffix names, such as `.u32`.
+/// Type that an instruction's suffix names, such as `.u32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Type {
     B8,
@@ -55,7 +55,7 @@ impl Type {
         })
     }
 
-    /// Bytes in memory.
+    /// Number of bytes in memory.
     pub(crate) fn size(self) -> usize {
         match self {
             Self::B8 | Self::U8 | Self::S8 | Self::Pred => 1,

@@ -20,7 +20,7 @@ pub struct RouterRule {
     pub per_token: usize,
     /// Weights are relative to the chosen experts' scores, so that they add up to one (before scaling).
     pub normalised: bool,
-    /// What scores are.
+    /// Function that turns logits into scores.
     pub scores: RouterScores,
 }
 
@@ -29,15 +29,15 @@ pub struct RouterRule {
 pub enum RouterScores {
     /// The softmax: over the chosen experts' logits if weights are normalised, else over all.
     Softmax,
-    /// DeepSeek-V3's (DeepSeek-AI 2024, arXiv:2412.19437): the sigmoid. A correction for each expert is added for the choice
-    /// alone, and only experts of some groups are chosen from.
+    /// The sigmoid, as in DeepSeek-V3 (DeepSeek-AI 2024, arXiv:2412.19437). Each expert has a correction that is added
+    /// only for the choice, and experts are chosen only from some groups.
     Sigmoid {
         /// Groups of experts that follow each other; divides their number.
         groups: usize,
         /// Groups that are chosen from: those with the largest sums of their two best corrected scores, of equal ones the
         /// first.
         chosen_groups: usize,
-        /// Multiplies the weights.
+        /// Factor of the weights.
         scaling: f32,
     },
 }
@@ -46,7 +46,7 @@ impl RouterRule {
     /// Added to the sum of sigmoids that weights are divided by.
     pub const EPS: f32 = 1e-20;
 
-    /// Of families whose scores are the softmax.
+    /// The rule of families whose scores are the softmax.
     pub fn softmax(per_token: usize, normalised: bool) -> Self {
         Self { per_token, normalised, scores: RouterScores::Softmax }
     }
@@ -59,25 +59,25 @@ pub struct ExpertRows {
     pub expert: usize,
     /// Rows of the batch, in order.
     pub rows: Vec<usize>,
-    /// For each of them, which of the row's experts it is.
+    /// Index of the expert among the row's experts, for each of `rows`.
     pub slots: Vec<usize>,
 }
 
 impl ExpertRows {
-    /// What of `rows` of the batch is here, counted from the first row that is.
+    /// Indices in [`ExpertRows::rows`] of the batch's `rows`.
     pub fn within(&self, rows: &Range<usize>) -> Range<usize> {
         let before = |row: usize| self.rows.partition_point(|own| *own < row);
         before(rows.start)..before(rows.end)
     }
 }
 
-/// Which rows of a batch go to which experts. A row's experts are in ascending order.
+/// Assignment of a batch's rows to experts. A row's experts are in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispatch {
     per_token: usize,
     /// Experts that there are.
     count: usize,
-    /// `[rows][per_token]`.
+    /// Experts of each row: `[rows][per_token]`.
     experts: Vec<usize>,
     /// Experts that rows go to, ascending.
     parts: Vec<ExpertRows>,
@@ -86,7 +86,8 @@ pub struct Dispatch {
 }
 
 impl Dispatch {
-    /// From the experts of every row, of `count` there are, `[rows][per_token]`, ascending in each row.
+    /// Groups rows by expert. `experts` are those of every row, `[rows][per_token]`, ascending in each row; `count` is
+    /// the number of experts.
     pub fn new(experts: Vec<usize>, per_token: usize, count: usize) -> Self {
         let mut order: Vec<usize> = (0..experts.len()).collect();
         order.sort_by_key(|at| experts[*at]);
@@ -122,12 +123,12 @@ impl Dispatch {
         &self.experts[row * self.per_token..(row + 1) * self.per_token]
     }
 
-    /// For each expert of a row: index of its part, and of the row in it.
+    /// Index of the part, and of the row in it, for each expert of a row.
     pub fn places(&self, row: usize) -> &[(usize, usize)] {
         &self.places[row * self.per_token..(row + 1) * self.per_token]
     }
 
-    /// The same for some rows of the batch alone.
+    /// The dispatch of only some rows of the batch.
     pub fn of_rows(&self, rows: &Range<usize>) -> Self {
         Self::new(
             self.experts[rows.start * self.per_token..rows.end * self.per_token].to_vec(),
@@ -148,7 +149,7 @@ impl Dispatch {
 
 /// A head with one output: parameters `weight`, `[hidden]` elements, and `weight + 1`, the bias.
 pub struct ScalarHead<'a, B: Backend> {
-    /// What has both.
+    /// Parameters that contain the weight and the bias.
     pub params: &'a B::Params,
     /// Index of the weight.
     pub weight: usize,
@@ -193,8 +194,8 @@ pub trait FamilyOps<B: Backend>: LatentOps<B> + VocabularyOps<B> {
         d_out: &B::Rows,
     ) -> (Vec<B::Rows>, B::Rows);
 
-    /// [`FamilyOps::combine_backward`] where `parts` are those of `held` of the dispatch alone: the gradients with respect to
-    /// these, and to the weights of their experts; to others it is zero.
+    /// [`FamilyOps::combine_backward`] for only the parts of the experts in `held`: the gradients with respect to these
+    /// parts, and to the weights of their experts. The gradient of other experts' weights is zero.
     fn combine_backward_of(
         backend: &B,
         parts: &[B::Rows],
@@ -213,17 +214,18 @@ pub trait FamilyOps<B: Backend>: LatentOps<B> + VocabularyOps<B> {
         (d_parts.into_iter().skip(held.start).take(held.len()).collect(), d_weights)
     }
 
-    /// The same ranks, with what the backend exchanges rows and parameters with among them, if that is not the host: all of them call
-    /// it.
+    /// Returns the same ranks with the backend's transport for rows and parameters among them, if that is not the host.
+    /// All of them call it.
     ///
     /// # Errors
-    /// What one of them lacks: the same on all.
+    /// If one of the ranks lacks something; the error is the same on all.
     fn connect(_backend: &B, ranks: Ranks) -> Result<Ranks, String> {
         Ok(ranks)
     }
 
-    /// The parts of all ranks, in their order, each element as the rank has it that has the part. `extents` says of each part
-    /// which rank has it, ascending, and its rows, of `width` elements; `own` are those of this one. All ranks call it.
+    /// Gathers the parts of all ranks, in their order, each element as its rank has it. `extents` contains for each
+    /// part its rank, ascending, and its number of rows, of `width` elements; `own` are the parts of this rank. All
+    /// ranks call it.
     fn gather_parts(
         backend: &B,
         own: &[B::Rows],
@@ -250,8 +252,8 @@ pub trait FamilyOps<B: Backend>: LatentOps<B> + VocabularyOps<B> {
     /// A copy of what a linear layer's forward or backward pass returned for a segment of this rank, `[rows, rank]`.
     fn low_rank_rows(backend: &B, low_rank: &B::LowRank, segment: usize, rank: usize) -> B::Rows;
 
-    /// Adds a score for each head to the softmax of [`Backend::attention`], with a value of zero: to its output
-    /// and log-sum-exp, in place. With these, [`Backend::attention_backward`] computes what it says.
+    /// Adds a score for each head to the softmax of [`Backend::attention`], with a value of zero: to its output and
+    /// log-sum-exp, in place. From these, [`Backend::attention_backward`] computes gradients that include the sinks.
     fn add_sinks(backend: &B, sinks: &B::Vector, attended: &mut [B::Rows; 2]);
 
     /// Adds the gradient of the sinks to parameter `dw`, rows in order, given what [`FamilyOps::add_sinks`] left and the
@@ -264,8 +266,8 @@ pub trait FamilyOps<B: Backend>: LatentOps<B> + VocabularyOps<B> {
         dw: (&mut B::Params, usize),
     );
 
-    /// `x · w + b` of some rows of `x`, normalised hidden states. Nothing is rounded to [`Dtype`](super::Dtype); the order of
-    /// the sum depends on the width alone, and the bias is added last.
+    /// Computes `x · w + b` for some rows of `x`, normalised hidden states. Nothing is rounded to
+    /// [`Dtype`](super::Dtype); the order of the sum depends only on the width, and the bias is added last.
     fn scalar_head(backend: &B, head: ScalarHead<'_, B>, x: &B::Rows, rows: Range<usize>) -> Vec<f32>;
 
     /// Writes the gradient with respect to these rows of `x` to those of `dx`, given that with respect to their values, `dy`.

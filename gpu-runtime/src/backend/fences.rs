@@ -12,8 +12,9 @@ pub trait Fences {
     /// Masters, moments or gradients.
     type Params: Params;
 
-    /// After all work that was asked for so far. Another thread that reads after it sees the results of that work; it neither waits for
-    /// what is asked for later nor holds it up. Nothing that it reads may be written meanwhile: who shares data copies it before.
+    /// Returns a fence behind all work that was requested so far. Another thread that reads after the fence sees the
+    /// results of that work; it neither waits for later work nor delays it. The data that it reads must not be written
+    /// meanwhile: owners of shared data copy it before they write.
     fn fence(&self) -> Self::Fence;
 
     /// Passes on an array's elements as they were at a fence, from the first to the last, until that fails.
@@ -23,5 +24,5 @@ pub trait Fences {
     fn param_to_host<'a>(&self, of: (&'a Self::Params, usize), fence: &Self::Fence) -> Cow<'a, [f32]>;
 }
 
-/// What gets an array's elements, chunk after chunk, until it fails.
+/// Receiver of an array's elements, chunk after chunk, until it fails.
 pub type ChunkSink<'a> = dyn FnMut(&[f32]) -> io::Result<()> + 'a;

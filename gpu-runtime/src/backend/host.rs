@@ -11,7 +11,7 @@ use crate::collective::Ranks;
 /// another one than zeros with elements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostParams {
-    /// Of the length in `lens`, or empty: zeros.
+    /// Arrays of the lengths in `lens`; an empty one stands for zeros.
     arrays: Vec<Vec<f32>>,
     lens: Vec<usize>,
 }
@@ -23,7 +23,7 @@ impl HostParams {
         Self { arrays, lens }
     }
 
-    /// Zeros without elements.
+    /// Arrays of zeros, stored without elements.
     pub(crate) fn zeros(lens: &[usize]) -> Self {
         Self { arrays: vec![Vec::new(); lens.len()], lens: lens.to_vec() }
     }
@@ -50,12 +50,13 @@ impl HostParams {
         self.arrays[index] = array;
     }
 
-    /// The arrays, for reading. Panics where one has not been written.
+    /// Iterates over the arrays. Panics if one was never written.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         (0..self.lens.len()).map(|index| &self[index])
     }
 
-    /// Those arrays of a range that are zeros without elements, for these to be written: each with its length.
+    /// Vectors and lengths of those arrays in a range that are stored without elements, so that the caller can write
+    /// them.
     pub(crate) fn without_elements(&mut self, range: Range<usize>) -> impl Iterator<Item = (&mut Vec<f32>, usize)> {
         let arrays = self.arrays[range.clone()].iter_mut().zip(self.lens[range].iter().copied());
         arrays.filter(|(array, len)| array.len() < *len)
@@ -73,7 +74,7 @@ fn written(array: &mut Vec<f32>, len: usize) -> &mut [f32] {
     array
 }
 
-/// For reading. Panics where the array has not been written.
+/// Read access. Panics if the array was never written.
 impl Index<usize> for HostParams {
     type Output = [f32];
 
@@ -84,7 +85,7 @@ impl Index<usize> for HostParams {
     }
 }
 
-/// For writing, zeros included.
+/// Write access, also to arrays of zeros.
 impl IndexMut<usize> for HostParams {
     fn index_mut(&mut self, index: usize) -> &mut [f32] {
         written(&mut self.arrays[index], self.lens[index])

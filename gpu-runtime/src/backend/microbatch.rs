@@ -3,19 +3,19 @@
 /// Rows of a pass that suit a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MicrobatchRows {
-    /// Of a pass that trains: it reads all weights twice.
+    /// Rows of a training pass, which reads all weights twice.
     pub training: usize,
-    /// Of a forward pass.
+    /// Rows of a forward pass.
     pub forward: usize,
 }
 
 impl MicrobatchRows {
-    /// The same for all passes.
+    /// The same number of rows for all passes.
     pub fn of_all(rows: usize) -> Self {
         Self { training: rows, forward: rows }
     }
 
-    /// Of a pass.
+    /// Rows of a pass.
     pub fn of(self, trains: bool) -> usize {
         if trains { self.training } else { self.forward }
     }

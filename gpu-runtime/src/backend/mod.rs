@@ -1,20 +1,20 @@
-//! The seam between models and devices: coarse ops with static dispatch.
+//! Interface between models and devices: coarse ops with static dispatch.
 //!
-//! `model/` and `engine/` are written once, over [`Backend`]; a device implements it in a folder of its own. What an op
-//! fuses, packs, transposes or launches is up to the backend; its contract stands at the trait.
+//! `model/` and `engine/` are written once, over [`Backend`]; a device implements it in a folder of its own. A backend
+//! decides what an op fuses, packs, transposes or launches; the trait documents the op's contract.
 //!
 //! Contracts that hold for every op:
 //! - **Rounding.** Rows, gradients and sums are f32 (or rounded as the backend documents). Base weights and embeddings are
 //!   rounded to [`Dtype`], to nearest even, when they are packed. The left side of a GEMM with packed weights is rounded to
 //!   [`Dtype`] where the backend multiplies that type (the CPU: bf16 with AVX-512 BF16), and A and B of adapters with it;
-//!   elsewhere both stay f32. Attention is rounded where it says so. Both sides of gradients of weights are rounded to
-//!   [`Dtype`] where the backend sums them in tiles of that type (the CPU: bf16 with AMX). Nothing else is rounded.
-//! - **Batch invariance.** An output row is reduced in an order that depends on its own sequence alone: its bits do not
+//!   elsewhere both stay f32. Attention is rounded where the op documents it. Both sides of weight gradients are
+//!   rounded to [`Dtype`] where the backend sums them in tiles of that type (the CPU: bf16 with AMX), and nothing else.
+//! - **Batch invariance.** An output row is reduced in an order that depends only on its own sequence: its bits do not
 //!   depend on the other rows of the batch, nor on how a sequence is cut into passes.
 //! - **Order of sums.** Gradients of weights are added to the old values in the order of rows: one by one, or, where a backend
 //!   adds several at once, in groups that begin anew with each sequence: how examples form microbatches changes no bits.
-//! - **Uninitialised rows.** [`Backend::alloc`] returns rows with anything in them (the reference backend: NaN) for
-//!   [`Backend::linear`] and [`Backend::linear_backward`], which overwrite them. Other ops read written elements alone.
+//! - **Uninitialised rows.** [`Backend::alloc`] returns rows with arbitrary contents (the reference backend: NaN) for
+//!   [`Backend::linear`] and [`Backend::linear_backward`], which overwrite them. Other ops read only written elements.
 //! - **Panics.** Extents that do not fit together are a bug of the caller and panic; nothing is written out of bounds.
 
 pub mod check;
@@ -48,7 +48,7 @@ pub use crate::sampling::{LogitChanges, SamplingRule};
 
 /// A device with its kernels. One engine owns it; ops run in the order in which they are called.
 pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
-    /// Activations `[rows, width]`.
+    /// Activations on the device: `[rows, width]`.
     type Rows: Rows;
     /// The left side of GEMMs, `[rows, k]`, in the backend's form.
     type Lhs: Send + Sync;
@@ -62,17 +62,17 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     type Rope: Send + Sync;
     /// Gradients of embedding rows by token, apart from their parameter.
     type EmbeddingSums: Default + Send;
-    /// For each segment of a [`LinearCall`], in order: `scale · (x Aᵀ)`, or the gradient with respect to `x Aᵀ`.
+    /// Rows `scale · (x Aᵀ)` of each segment of a [`LinearCall`], or the gradient with respect to `x Aᵀ`.
     type LowRank: Send;
     /// The gradient with respect to a linear layer's output, `[rows, outputs]`, as backward passes read it.
     type OutputGradient<'a>;
     /// A linear layer's input, `[rows, inputs]`, as gradients of its weights read it.
     type WeightInput<'a>;
-    /// What [`Backend::target_logprobs`] saves for the backward pass: the log-sum-exp of each row, perhaps its logits.
+    /// State of [`Backend::target_logprobs`] for the backward pass: the log-sum-exp of each row, perhaps its logits.
     type HeadState: Send;
     /// Keys and values in blocks of [`KV_BLOCK`] tokens, addressed by [`BlockId`].
     type KvPool: Send + Sync;
-    /// Ops of some families or runs alone.
+    /// Ops that only some families or runs need.
     type Family: FamilyOps<Self>;
 
     /// Bytes of an element of [`Backend::Rows`]: memory plans count in them.
@@ -81,7 +81,7 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     /// Name and threads, for logs.
     fn device(&self) -> DeviceInfo;
 
-    /// Why the device is of no use any more, if so: all ops panic then, and the engine ends.
+    /// The reason why the device has failed for good, if it has: all ops panic then, and the engine ends.
     fn failure(&self) -> Option<String> {
         None
     }
@@ -143,25 +143,25 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     /// `to += from`, element by element.
     fn add_params(&self, to: &mut Self::Params, from: &Self::Params);
 
-    /// For each array the sum of squares of its elements in `a`, or in `a + b` where `b` is given, in f64 and in an order
-    /// that its length decides. Finite exactly when all its elements are.
+    /// The sum of squares of each array's elements in `a`, or in `a + b` if `b` is given. It is computed in f64, in an
+    /// order that depends only on the array's length. Finite exactly when all its elements are.
     fn squared_norms(&self, a: &Self::Params, b: Option<&Self::Params>) -> Vec<f64>;
 
     /// AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) in the order of operations of `torch.optim.AdamW`: decay,
-    /// moments, bias correction, update. Elements are independent. Where the denominator is zero (`eps` 0 and no gradient
-    /// yet) the parameter only decays. A panic concerns the step alone on which it happened.
+    /// moments, bias correction, update. Elements are independent. Where the denominator is zero (`eps` 0 and no
+    /// gradient yet) the parameter only decays. A panic affects only the step in which it happened.
     fn adamw(&self, steps: Vec<AdamWStep<'_, Self>>) -> Vec<Result<(), Fault>>;
     // Rows.
-    /// Rows with anything in them, NaN included: an op has to write their elements before another one reads them.
+    /// Rows with arbitrary contents, NaN included: an op must write their elements before another one reads them.
     fn alloc(&self, rows: usize, width: usize) -> Self::Rows;
 
-    /// Rows of zeros.
+    /// Rows filled with zeros.
     fn zeros(&self, rows: usize, width: usize) -> Self::Rows;
 
     /// A copy of rows.
     fn copy(&self, rows: &Self::Rows) -> Self::Rows;
 
-    /// The rows of these indices, which may repeat, as dense rows.
+    /// Gathers the rows with these indices, which may repeat, into dense rows.
     fn gather(&self, from: &Self::Rows, rows: &[usize]) -> Self::Rows;
 
     /// Writes row `i` of `from` to row `rows[i]` of `to`, whose other rows stay. Indices are distinct.
@@ -171,7 +171,7 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     /// `scale · E[token]` for every token, `[tokens, width]`, in f32 from the stored elements.
     fn embed_table(&self, table: &Self::Table, width: usize, tokens: &[u32], scale: f32) -> Self::Rows;
 
-    /// As [`Backend::embed_table`] with `E` the unembedding, of models that tie both.
+    /// [`Backend::embed_table`] with the unembedding as `E`, for models that tie both.
     fn embed_tied(&self, head: &Self::Matrix, tokens: &[u32], scale: f32) -> Self::Rows;
 
     /// Adds `scale · dx[row]` to the gradient of each row's token, rows in order. `dx` is `[tokens, width]`.
@@ -180,14 +180,14 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     /// Adds each token's sum, as one term, to its row of parameter `index`.
     fn add_embedding_sums(&self, sums: Self::EmbeddingSums, params: &mut Self::Params, index: usize);
 
-    /// RMSNorm `x / sqrt(mean(x²) + eps) · w` (Zhang & Sennrich 2019, arXiv:1910.07467) of every row, in f32. The order of the
-    /// mean's sum depends on the width alone.
+    /// RMSNorm `x / sqrt(mean(x²) + eps) · w` (Zhang & Sennrich 2019, arXiv:1910.07467) of every row, in f32. The order
+    /// of the mean's sum depends only on the width.
     fn norm(&self, norm: Norm<'_, Self>, x: &Self::Rows) -> Self::Rows;
 
     /// [`Backend::lhs`] of [`Backend::norm`], to the bit, without storing the rows.
     fn norm_lhs(&self, norm: Norm<'_, Self>, x: &Self::Rows) -> Self::Lhs;
 
-    /// `x += norm(y)`, to the bit that of [`Backend::norm`] and an addition.
+    /// Computes `x += norm(y)`, equal to the bit to [`Backend::norm`] and an addition.
     fn add_norm(&self, norm: Norm<'_, Self>, y: &Self::Rows, x: &mut Self::Rows);
 
     /// Adds to `dx` the gradient with respect to the input `x` of [`Backend::norm`], given that with respect to its output,
@@ -205,11 +205,11 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     /// they are for gradients.
     fn lhs(&self, x: &Self::Rows) -> Self::Lhs;
 
-    /// `out = residual + x Wᵀ + Σ segments + b`, where `residual` is zero unless given. All have `[rows, outputs]` elements;
-    /// `residual` and `out` may have more rows than `x`, of which those of `out` stay. Old elements of `out` are not read.
-    /// An element is summed in f32 in this order: the residual, the terms of `x Wᵀ` along the inputs in sequence, those of its
-    /// segment's `z Bᵀ` along the rank, the bias. `z = scale · (x Aᵀ)` is summed in f32, scaled, and then, as the left side of
-    /// a GEMM with B, rounded; `x` is rounded by [`Backend::lhs`]. Returns the unrounded `z` of every segment.
+    /// Computes `out = residual + x Wᵀ + Σ segments + b`, all `[rows, outputs]`; `residual` is zero unless given. `residual`
+    /// and `out` may have more rows than `x`; those of `out` are kept. Old elements of `out` are not read.
+    /// An element is summed in f32 in this order: the residual, the terms of `x Wᵀ` along the inputs in sequence, those of
+    /// its segment's `z Bᵀ` along the rank, the bias. `z = scale · (x Aᵀ)` is summed in f32, scaled, and rounded as the left
+    /// side of a GEMM with B; `x` is rounded by [`Backend::lhs`]. Returns the unrounded `z` of every segment.
     fn linear(
         &self,
         call: &LinearCall<'_, Self>,

@@ -3,7 +3,7 @@
 use super::{BufferBytes, MicrobatchRows};
 use crate::parallel::Parallel;
 
-/// What a backend does for passes as a whole.
+/// Operations of a backend on passes as a whole.
 pub trait Passes {
     /// Rows of a pass that suit the device's caches. No result depends on them.
     fn microbatch_rows(&self) -> MicrobatchRows {

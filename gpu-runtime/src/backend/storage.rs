@@ -22,10 +22,10 @@ pub trait Params: Clone + Send + Sync + 'static {
     /// The elements of an array on the host, after all work that was asked for: for what ranks exchange there.
     fn host(&self, index: usize) -> Cow<'_, [f32]>;
 
-    /// Number of arrays.
+    /// The number of arrays.
     fn len(&self) -> usize;
 
-    /// Whether there is no array.
+    /// Whether the number of arrays is zero.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -61,8 +61,8 @@ pub trait Params: Clone + Send + Sync + 'static {
         false
     }
 
-    /// Arrays of these lengths whose elements the ranks have, this one `self`: those of all fragments, of which each list is exchanged
-    /// together. `None` where ranks exchange through the host.
+    /// Gathers arrays of these lengths from the ranks' elements, of which `self` are this rank's. Each list of
+    /// fragments is exchanged together. `None` if ranks exchange through the host.
     fn gather_fragments(&self, _ranks: &Ranks, _lens: &[usize], _fragments: &[Vec<Fragment>]) -> Option<Self> {
         None
     }

@@ -21,12 +21,12 @@ pub const KV_BLOCK: usize = 32;
 pub enum Dtype {
     /// bfloat16, sums in f32.
     Bf16,
-    /// 32-bit floats.
+    /// IEEE 754 single precision (32 bits).
     F32,
 }
 
 impl Dtype {
-    /// As flags and logs spell it.
+    /// Name in flags and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bf16 => "bf16",
@@ -51,11 +51,11 @@ impl Dtype {
     }
 }
 
-/// A value that is one's own or another's.
+/// A value that is owned or borrowed.
 pub enum Held<'a, T> {
-    /// One's own.
+    /// A value owned here.
     Owned(T),
-    /// Another's.
+    /// A reference to the value.
     Borrowed(&'a T),
 }
 
@@ -70,16 +70,16 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-/// What a matrix is multiplied for: decides its element type.
+/// Purpose of a matrix, which decides its element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatrixRole {
-    /// A weight of the model: stored as [`Dtype`] says.
+    /// A weight of the model, stored as [`Dtype`].
     Base,
     /// A or B of an adapter: stored as the inputs of GEMMs are, which may be wider than the base weights.
     Adapter,
 }
 
-/// Where the elements of a weight come from.
+/// Source of a weight's elements.
 pub enum Source<'a, B: Backend> {
     /// The host: a file that is being loaded.
     Host(&'a [f32]),
@@ -98,7 +98,7 @@ impl<B: Backend> Clone for Source<'_, B> {
 impl<B: Backend> Copy for Source<'_, B> {}
 
 impl<'a, B: Backend> Source<'a, B> {
-    /// Its elements on the host.
+    /// The elements on the host.
     pub fn host(self) -> Cow<'a, [f32]> {
         match self {
             Self::Host(values) => Cow::Borrowed(values),
@@ -110,7 +110,7 @@ impl<'a, B: Backend> Source<'a, B> {
         }
     }
 
-    /// Some of the elements.
+    /// A range of the elements.
     pub fn part(self, range: Range<usize>) -> Self {
         match self {
             Self::Host(values) => Self::Host(&values[range]),
@@ -125,9 +125,9 @@ impl<'a, B: Backend> Source<'a, B> {
 /// Extents of a model's attention, and the scale of its scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AttentionShape {
-    /// Decoder blocks.
+    /// Number of decoder blocks.
     pub layers: usize,
-    /// Query heads.
+    /// Number of query heads.
     pub heads: usize,
     /// Key and value heads; divides `heads`.
     pub kv_heads: usize,
@@ -165,7 +165,7 @@ pub struct Span {
     pub rows: Range<usize>,
     /// Position of the first row.
     pub start: usize,
-    /// Its KV blocks, [`KV_BLOCK`] positions each from position 0 on, up to its last row at least.
+    /// KV blocks of the sequence, [`KV_BLOCK`] positions each from position 0 on, at least up to its last row.
     pub blocks: Vec<BlockId>,
     /// Positions below this one are in the blocks already, which other sequences may share: they are not written.
     pub held: usize,
@@ -186,7 +186,7 @@ pub struct AttentionCall<'a> {
 
 /// RMSNorm weights of a row or a head.
 pub struct Norm<'a, B: Backend> {
-    /// `[width]`.
+    /// Factor of each column: `[width]`.
     pub weight: &'a B::Vector,
     /// Added to the mean square.
     pub eps: f32,
@@ -202,11 +202,11 @@ impl<B: Backend> Copy for Norm<'_, B> {}
 
 /// The ops on q and k between projection and attention: RMSNorm of each head where there are norms, then rotation.
 pub struct Rotation<'a, B: Backend> {
-    /// Extents of `qkv`.
+    /// Extents of the columns of `qkv`.
     pub shape: &'a AttentionShape,
     /// Norms of q heads and of k heads.
     pub norms: Option<[Norm<'a, B>; 2]>,
-    /// Rotary table.
+    /// Rotary table of the heads.
     pub rope: &'a B::Rope,
     /// Position of every row of the batch.
     pub positions: &'a [u32],
@@ -239,7 +239,7 @@ impl GradientSlot {
     }
 }
 
-/// What an adapter adds to a linear layer, for one group of rows: `out[rows, column..] += scale · (x Aᵀ) Bᵀ`.
+/// Contribution of an adapter to a linear layer, for one group of rows: `out[rows, column..] += scale · (x Aᵀ) Bᵀ`.
 pub struct LoraSegment<'a, B: Backend> {
     /// Index of the group of rows: whose gradient this is.
     pub group: usize,
@@ -247,29 +247,29 @@ pub struct LoraSegment<'a, B: Backend> {
     pub rows: Range<usize>,
     /// First column of the outputs.
     pub column: usize,
-    /// (outputs, inputs).
+    /// Numbers of outputs and inputs.
     pub extents: (usize, usize),
     /// Columns of B and rows of A.
     pub rank: usize,
-    /// alpha / rank.
+    /// Factor of the product BA: alpha / rank.
     pub scale: f32,
-    /// A, `[rank, inputs]`.
+    /// The matrix A: `[rank, inputs]`.
     pub a: &'a B::Matrix,
-    /// B, `[outputs, rank]`.
+    /// The matrix B: `[outputs, rank]`.
     pub b: &'a B::Matrix,
-    /// Where the gradients of A and B go among the adapter's parameters; `None` where that is computed elsewhere.
+    /// Slots of the gradients of A and B among the adapter's parameters; `None` if they are computed elsewhere.
     pub grads: [Option<GradientSlot>; 2],
-    /// Whether its gradients are wanted; ops of the backward pass skip it otherwise.
+    /// Whether its gradients are needed; if not, ops of the backward pass skip it.
     pub trains: bool,
 }
 
 /// A linear layer `y = x Wᵀ + b` with the adapters on it. Segments of one column do not overlap.
 pub struct LinearCall<'a, B: Backend> {
-    /// `[outputs, inputs]`.
+    /// Weight of the layer: `[outputs, inputs]`.
     pub weight: &'a B::Matrix,
-    /// `[outputs]`.
+    /// Bias of each output: `[outputs]`.
     pub bias: Option<&'a B::Vector>,
-    /// Column by column, rows in order.
+    /// Adapters column by column, each with its rows in order.
     pub lora: &'a [LoraSegment<'a, B>],
 }
 
@@ -282,7 +282,7 @@ pub struct WeightPart {
     pub bias: Option<usize>,
     /// First column of its outputs.
     pub column: usize,
-    /// Its outputs.
+    /// Number of its outputs.
     pub outputs: usize,
 }
 
@@ -296,15 +296,15 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// In place of a token that is not in a part of a vocabulary.
+    /// Stands for a token that is not in a part of a vocabulary.
     pub const ELSEWHERE: u32 = u32::MAX;
 
-    /// No rows.
+    /// Targets of zero rows.
     pub fn empty() -> Self {
         Self { offsets: vec![0], ids: Vec::new() }
     }
 
-    /// Appends a row.
+    /// Appends the targets of a row.
     pub fn push(&mut self, ids: impl IntoIterator<Item = u32>) {
         self.ids.extend(ids);
         self.offsets.push(self.ids.len());
@@ -316,23 +316,23 @@ impl Targets {
     }
 }
 
-/// What the loss head's backward pass starts from: rows of the pass that have a gradient.
+/// Inputs of the loss head's backward pass: rows of the pass that have a gradient.
 pub struct HeadGradient<'a> {
-    /// These rows, among those of [`Backend::target_logprobs`].
+    /// Indices of these rows among those of [`Backend::target_logprobs`].
     pub rows: &'a [usize],
-    /// The same rows by sequence, counted from the first of them: they cover all of them, in order.
+    /// The same rows by sequence, counted from the first of them. The sequences cover all rows, in order.
     pub sequences: &'a [Range<usize>],
-    /// Their targets.
+    /// Targets of these rows.
     pub targets: &'a Targets,
     /// Gradients of the loss with respect to the targets' log-probabilities.
     pub d_logprobs: &'a [f32],
 }
 
-/// What the gradients of weights are added to.
+/// Destinations of the gradients of weights.
 pub enum GradientSinks<'a, 'b, B: Backend> {
-    /// To the adapters, one set per group of rows; `None` for groups that do not train.
+    /// Gradients of adapters, one set per group of rows; `None` for groups that do not train.
     Adapters(&'a mut [Option<&'b mut B::Params>]),
-    /// To all parameters of the model.
+    /// Gradients of all parameters of the model.
     Full(&'a mut B::Params),
 }
 
@@ -346,15 +346,15 @@ pub enum EmbeddingGradient<'a, B: Backend> {
 
 /// One AdamW step of one set of parameters. All sets have one layout.
 pub struct AdamWStep<'a, B: Backend> {
-    /// Masters, which are updated.
+    /// Master parameters, which are updated.
     pub params: &'a mut B::Params,
-    /// Accumulated gradient.
+    /// Accumulated gradient of the parameters.
     pub grads: &'a B::Params,
     /// First and second moments, which are updated.
     pub moments: [&'a mut B::Params; 2],
     /// Learning rate, betas, epsilon and weight decay.
     pub hyper: &'a AdamParams,
-    /// Counts from 1.
+    /// Number of the step, counted from 1.
     pub step: u64,
     /// Multiplies the gradient: clipping by norm.
     pub grad_scale: f32,
@@ -365,14 +365,14 @@ pub struct AdamWStep<'a, B: Backend> {
 pub struct DeviceInfo {
     /// Kernels in use, e.g. `avx512-bf16`.
     pub kernels: &'static str,
-    /// Threads that compute.
+    /// Number of threads that compute.
     pub threads: usize,
 }
 
 /// Bytes of the buffers that a backend reuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferBytes {
-    /// Most bytes in use at once since [`Backend::reset_peak`].
+    /// Maximum number of bytes in use at once since [`Backend::reset_peak`].
     pub peak: usize,
     /// Bytes in use now.
     pub used: usize,

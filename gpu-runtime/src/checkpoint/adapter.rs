@@ -10,12 +10,12 @@ use trainyard_protocol::{LoraSpec, OpError};
 use super::{Elements, NamedTensor, TensorMap, io_error, malformed, read_tensors, write_json, write_tensors};
 use crate::config::LoadError;
 
-/// The adapter's description.
+/// File that describes an adapter.
 pub(crate) const CONFIG_FILE: &str = "adapter_config.json";
-/// The adapter's tensors.
+/// File with the tensors of an adapter.
 pub(crate) const TENSORS_FILE: &str = "adapter_model.safetensors";
 
-/// What PEFT puts before a module's name.
+/// Prefix that PEFT puts before a module's name.
 pub(super) const PREFIX: &str = "base_model.model.";
 pub(super) const A_SUFFIX: &str = ".lora_A.weight";
 pub(super) const B_SUFFIX: &str = ".lora_B.weight";
@@ -25,7 +25,8 @@ pub(super) const B_SUFFIX: &str = ".lora_B.weight";
 pub(crate) struct AdapterModule<'a, T: ?Sized = [f32]> {
     /// The module in the base model: `model.layers.0.self_attn.q_proj`, `lm_head`.
     pub name: &'a str,
-    /// Of A `[rank, inputs]` and B `[outputs, rank]`; on experts `[matrices, …]`, of which one has a matrix for each.
+    /// Shapes of A `[rank, inputs]` and B `[outputs, rank]`. On experts both are `[matrices, …]`, and one of them has a
+    /// matrix for each expert.
     pub shapes: [Vec<usize>; 2],
     pub a: &'a T,
     pub b: &'a T,
@@ -34,20 +35,20 @@ pub(crate) struct AdapterModule<'a, T: ?Sized = [f32]> {
 /// A module's adapter, as read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdapterTensors {
-    /// As [`AdapterModule::shapes`].
+    /// Shapes as in [`AdapterModule::shapes`].
     pub shapes: [Vec<usize>; 2],
     pub a: Vec<f32>,
     pub b: Vec<f32>,
 }
 
-/// An adapter.
+/// An adapter with the tensors of all its modules.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Adapter {
     /// Rank of every module's matrices.
     pub rank: usize,
     /// `B A` is multiplied by `alpha / rank`.
     pub alpha: f32,
-    /// By module.
+    /// Tensors by module name.
     pub tensors: BTreeMap<String, AdapterTensors>,
 }
 

@@ -226,7 +226,7 @@ mod tests {
         assert_eq!((content(&target), siblings(&target)), ("first".to_owned(), 1));
     }
 
-    /// What a crash leaves at each point of an overwrite, and what is there after the next write.
+    /// Checks the files after a crash at each point of an overwrite, and after the next write.
     #[test]
     fn a_crash_never_loses_both() {
         let points: [(&[(&str, &str)], &str); 3] = [

@@ -7,13 +7,12 @@ use crate::backend::ChunkSink;
 
 /// Elements of a tensor, in row-major order.
 pub(crate) trait Elements {
-    /// Number of elements.
     fn count(&self) -> usize;
 
-    /// Calls `sink` with all of them, chunk after chunk, until it fails.
+    /// Calls `sink` with all elements, chunk after chunk, until it fails.
     fn for_each_chunk(&self, sink: &mut ChunkSink<'_>) -> io::Result<()>;
 
-    /// All of them.
+    /// All elements at once.
     fn whole(&self) -> io::Result<Cow<'_, [f32]>> {
         let mut all = Vec::with_capacity(self.count());
         self.for_each_chunk(&mut |chunk| {

@@ -25,11 +25,8 @@ const CHUNK: usize = 1 << 20;
 pub(crate) enum Kind {
     /// The parameters in f32.
     Masters,
-    /// First moments.
     FirstMoments,
-    /// Second moments.
     SecondMoments,
-    /// The accumulated gradient.
     Gradient,
 }
 
@@ -61,11 +58,11 @@ struct FileSum {
 /// A run as it was read.
 #[derive(Debug)]
 pub(crate) struct RunSnapshot {
-    /// What it trains.
+    /// Spec of the trained parameters.
     pub spec: RunSpec,
-    /// Optimizer steps taken.
+    /// Number of optimizer steps taken.
     pub step: u64,
-    /// Its tensors.
+    /// Tensors of each kind.
     pub tensors: BTreeMap<Kind, TensorMap>,
 }
 

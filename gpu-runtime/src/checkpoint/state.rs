@@ -1,4 +1,4 @@
-//! What a training checkpoint has beside the weights: the manifest and the optimizer's moments.
+//! Contents of a training checkpoint apart from weights: the manifest and the optimizer's moments.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,21 +14,20 @@ use crate::config::{LoadError, ModelFiles};
 pub(crate) const MODEL_FILE: &str = "model.safetensors";
 /// Weight and bias of a scalar head.
 pub(crate) const SCALAR_HEAD_FILE: &str = "value_head.safetensors";
-/// The optimizer's moments.
+/// File with the optimizer's moments.
 pub(super) const OPTIMIZER_FILE: &str = "optimizer.safetensors";
-/// See [`Manifest`].
+/// File with the [`Manifest`].
 pub(crate) const MANIFEST_FILE: &str = "trainyard.json";
 
 const FORMAT: u32 = 1;
 const M_SUFFIX: &str = ".m";
 const V_SUFFIX: &str = ".v";
 
-/// What was trained and how far.
+/// Spec and progress of a training run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// The run's spec.
     pub spec: RunSpec,
-    /// Optimizer steps taken.
+    /// Number of optimizer steps taken.
     pub step: u64,
 }
 
@@ -59,24 +58,19 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, LoadError> {
 /// A parameter's moments, to be written.
 #[derive(Clone, Debug)]
 pub(crate) struct MomentsRef<'a, T: ?Sized = [f32]> {
-    /// The parameter.
+    /// Name of the parameter.
     pub name: String,
-    /// Its extents.
+    /// Extents of the parameter.
     pub shape: Vec<usize>,
-    /// First moment.
     pub m: &'a T,
-    /// Second moment.
     pub v: &'a T,
 }
 
 /// A parameter's moments, as read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Moments {
-    /// The parameter's extents.
     pub shape: Vec<usize>,
-    /// First moment.
     pub m: Vec<f32>,
-    /// Second moment.
     pub v: Vec<f32>,
 }
 
@@ -125,7 +119,7 @@ pub(crate) fn write_model_files(dir: &Path, files: &ModelFiles) -> Result<(), Op
     Ok(())
 }
 
-/// A `config.json` without what it says of quantized files: weights are written in f32.
+/// A `config.json` without its keys for quantized files: weights are written in f32.
 fn unquantized(config: &[u8]) -> Cow<'_, [u8]> {
     let keys = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(config);
     let without = keys.ok().and_then(|mut keys| keys.remove("quantization_config").map(|_| keys));

@@ -24,7 +24,7 @@ const MAX_HEADER: u64 = 100_000_000;
 const CHUNK: usize = 16_384;
 const METADATA: &str = "__metadata__";
 
-/// What a header says of a tensor.
+/// A tensor's entry in the header.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) dtype: String,
@@ -34,7 +34,8 @@ pub(super) struct Entry {
 
 /// Writes tensors in the order given. Elements keep their bits. The file is not synced.
 ///
-/// A repeated name, or a number of elements, said or written, that is not the product of the extents, is the server's error.
+/// A repeated name is an error of the server, and so is a number of elements, announced or written, that differs from
+/// the product of the extents.
 pub(crate) fn write_tensors<T: Elements + ?Sized>(path: &Path, tensors: &[NamedTensor<'_, T>]) -> Result<(), OpError> {
     let header = header_of(tensors)?;
     let write = || {
@@ -45,7 +46,7 @@ pub(crate) fn write_tensors<T: Elements + ?Sized>(path: &Path, tensors: &[NamedT
         for (name, _, values) in tensors {
             let mut left = values.count();
             let differs =
-                || io::Error::other(format!("tensor {name} has not the {} elements of its shape", values.count()));
+                || io::Error::other(format!("tensor {name} must have the {} elements of its shape", values.count()));
             values.for_each_chunk(&mut |chunk| {
                 left = left.checked_sub(chunk.len()).ok_or_else(differs)?;
                 chunk.chunks(CHUNK).try_for_each(|part| {
@@ -229,7 +230,7 @@ mod tests {
         );
     }
 
-    /// Elements of which more or fewer come than were announced.
+    /// Elements whose number differs from the announced one.
     struct Announced(usize, Vec<f32>);
 
     impl Elements for Announced {
@@ -256,7 +257,7 @@ mod tests {
         write(8).unwrap();
         for written in [0, 7, 9, 100] {
             let error = write(written).unwrap_err();
-            assert!(error.message.contains("tensor a has not the 8 elements of its shape"), "{error}");
+            assert!(error.message.contains("tensor a must have the 8 elements of its shape"), "{error}");
         }
     }
 

@@ -1,9 +1,9 @@
-//! What ranks have to agree on, and how a call fails.
+//! Calls that ranks must agree on, and errors of calls.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A collective operation.
+/// A kind of collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Sums, to all ranks.
@@ -24,7 +24,7 @@ pub enum Operation {
         /// The rank that sends.
         root: usize,
     },
-    /// Nothing; all wait for all.
+    /// Only waits: all ranks wait for all.
     Barrier,
 }
 
@@ -45,9 +45,9 @@ impl fmt::Display for Operation {
 /// A call of a collective: equal on all ranks that enter it together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Which one.
+    /// Operation that is called.
     pub operation: Operation,
-    /// The extents that all ranks share; empty where they may differ.
+    /// Extents that all ranks share; empty if they may differ.
     pub shape: Vec<usize>,
 }
 
@@ -73,59 +73,59 @@ pub enum CollectiveError {
     Mismatch {
         /// The rank that differs.
         rank: usize,
-        /// What it called.
+        /// The differing call of that rank.
         theirs: Call,
         /// The rank that it is compared with.
         other: usize,
-        /// What that one called.
+        /// The call of that other rank.
         call: Call,
     },
     /// A rank ended, or its connection broke.
     #[error("rank {rank} was lost during {call}: {reason}")]
     Lost {
-        /// The rank.
+        /// The rank that was lost.
         rank: usize,
-        /// What the reporting rank called.
+        /// The call of the reporting rank.
         call: Call,
-        /// What is known of the cause.
+        /// Known details of the cause.
         reason: String,
     },
     /// A rank ended, or its connection broke, as is known without a call.
     #[error("rank {rank} was lost: {reason}")]
     Gone {
-        /// The rank.
+        /// The rank that was lost.
         rank: usize,
-        /// What is known of the cause.
+        /// Known details of the cause.
         reason: String,
     },
     /// A rank did not enter the call in time.
     #[error("rank {rank} did not enter {call} within {limit:?}")]
     TimedOut {
-        /// The rank.
+        /// The rank that is missing.
         rank: usize,
-        /// What the others wait in.
+        /// The call that the others wait in.
         call: Call,
-        /// The time limit.
+        /// Time limit of the wait.
         limit: Duration,
     },
     /// A rank sent data of another type or length than the call has.
     #[error("rank {rank} sent {found} in {call}, not {expected}")]
     Malformed {
-        /// The rank.
+        /// The rank that sent the data.
         rank: usize,
-        /// What was called.
+        /// The call of the reporting rank.
         call: Call,
-        /// What came.
+        /// Description of the received data.
         found: String,
-        /// What should have come.
+        /// Description of the expected data.
         expected: String,
     },
     /// A rank cannot go on, for a reason of its own.
     #[error("rank {rank} failed: {reason}")]
     Failed {
-        /// The rank.
+        /// The rank that failed.
         rank: usize,
-        /// What it said.
+        /// The reason given by that rank.
         reason: String,
     },
     /// The ranks could not be connected.

@@ -7,9 +7,9 @@ pub(crate) const DEVICE_PIECE: usize = 1 << 22;
 /// NVLink. An assumption, which nothing has measured.
 pub const COMMUNICATOR_BYTES: usize = 512 << 20;
 
-/// Bytes that exchanges of parameters, gradients and sums of rows take beside what they read and return, given the sizes of axes: most
-/// in a sum of parts, of which a rank has a piece for each rank of the communicator, as many from them, and their sums. Exchanges of
-/// one communicator follow those of another.
+/// Bytes that exchanges of parameters, gradients and sums of rows take in addition to what they read and return, given
+/// the sizes of axes. The maximum is in a sum of parts: a rank has a piece for each rank of the communicator, as many
+/// from them, and their sums. Exchanges of one communicator follow those of another.
 pub fn exchange_bytes(tp: usize, dp: usize, ep: usize) -> usize {
     let most = |ranks: usize| size_of::<f32>() * (2 * DEVICE_PIECE + DEVICE_PIECE.div_ceil(ranks));
     communicator_ranks(tp, dp, ep).map(most).max().unwrap_or(0)

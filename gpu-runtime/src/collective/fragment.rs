@@ -1,4 +1,4 @@
-//! Parts of arrays of which each rank holds an equal slice.
+//! Parts of arrays that ranks hold in equal slices.
 
 use std::ops::Range;
 
@@ -7,24 +7,24 @@ use super::rank::slice_of;
 /// An array among those of a run: its index, and its elements on all ranks together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Its index.
+    /// Index of the array.
     pub index: usize,
-    /// Its elements.
+    /// Number of its elements.
     pub len: usize,
 }
 
 /// A range of each rank's slice of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// The array.
+    /// The array that is divided.
     pub of: Extent,
     /// The range in each slice.
     pub offsets: Range<usize>,
 }
 
 impl Fragment {
-    /// Where it lies in the slice of a rank, and its first element in the whole array. Slices may be one element shorter than the
-    /// first one.
+    /// The fragment's range in the slice of a rank, and its first element in the whole array. Slices may be one element
+    /// shorter than the first one.
     pub fn within(&self, world: usize, rank: usize) -> (Range<usize>, usize) {
         let slice = slice_of(self.of.len, world, rank);
         let within = self.offsets.start.min(slice.len())..self.offsets.end.min(slice.len());
@@ -33,7 +33,8 @@ impl Fragment {
     }
 }
 
-/// Fragments that are exchanged together, at most so many elements of all ranks, of arrays in their order. They follow from the extents alone.
+/// Fragments that are exchanged together: at most `elements` elements of all ranks, of arrays in their order. They
+/// depend only on the extents.
 pub(crate) fn pieces(arrays: &[Extent], world: usize, elements: usize) -> Vec<Vec<Fragment>> {
     let most = (elements / world).max(1);
     let (mut pieces, mut held) = (vec![Vec::new()], 0);

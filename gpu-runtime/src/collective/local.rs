@@ -38,12 +38,12 @@ pub struct LocalRank {
     meeting: Arc<Meeting>,
 }
 
-/// Where the ranks of a process meet.
+/// Meeting point of the ranks of a process.
 #[derive(Debug)]
 struct Meeting {
     round: Mutex<Round>,
     changed: Condvar,
-    /// Of the round that somebody may wait for. It counts under the lock and is polled without it.
+    /// Number of changes to the round that somebody may wait for. It is written under the lock and polled without it.
     changes: AtomicUsize,
     spins: usize,
     world: usize,
@@ -62,12 +62,12 @@ struct Round {
     sleepers: usize,
 }
 
-/// What a rank waits in.
+/// A call that ranks wait in.
 #[derive(Debug)]
 struct Posted {
     members: Vec<usize>,
     call: Call,
-    /// For each member.
+    /// Part of each member.
     parts: Vec<Payload>,
 }
 
@@ -83,9 +83,9 @@ impl Meeting {
         self.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells those who wait that the round has changed.
+    /// Wakes the waiting ranks after a change of the round.
     fn announce(&self, round: &Round) {
-        // Release: who sees the change takes the lock anyway; it only must not see it early.
+        // Release: a rank that sees the change takes the lock anyway; it must only not see it early.
         self.changes.fetch_add(1, Ordering::Release);
         if round.sleepers > 0 {
             self.changed.notify_all();

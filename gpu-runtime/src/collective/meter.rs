@@ -1,4 +1,4 @@
-//! What collectives cost a rank: time, and bytes that it sends.
+//! Cost of collectives for a rank: time, and bytes that it sends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ pub struct CollectiveUse {
     pub nanoseconds: u64,
     /// Bytes for other ranks.
     pub bytes_sent: u64,
-    /// Of these, by [`CollectiveKind`].
+    /// Bytes sent by [`CollectiveKind`].
     by_kind: [u64; CollectiveKind::ALL.len()],
 }
 
@@ -26,7 +26,7 @@ impl CollectiveUse {
         self.by_kind[kind as usize]
     }
 
-    /// What was used since `before`.
+    /// The difference from an earlier use, `before`.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             nanoseconds: self.nanoseconds.saturating_sub(before.nanoseconds),

@@ -1,4 +1,4 @@
-//! What travels between ranks: f32 elements or bytes, shared within a process.
+//! Payloads between ranks: f32 elements or bytes, shared within a process.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use super::call::{Call, CollectiveError};
 /// The part of one rank for another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
-    /// Rows, gradients, parameters.
+    /// Values of rows, gradients or parameters.
     Floats(Arc<Vec<f32>>),
-    /// Plans and identifiers.
+    /// Encoded plans and identifiers.
     Bytes(Arc<Vec<u8>>),
 }
 
@@ -26,7 +26,7 @@ impl From<Vec<u8>> for Payload {
 }
 
 impl Payload {
-    /// Its size.
+    /// Size of the payload in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Floats(values) => size_of_val(values.as_slice()),
@@ -34,7 +34,7 @@ impl Payload {
         }
     }
 
-    /// For errors.
+    /// A description of type and size, for errors.
     fn describe(&self) -> String {
         match self {
             Self::Floats(values) => format!("{} f32 elements", values.len()),
@@ -93,7 +93,7 @@ pub(super) fn bytes(call: &Call, rank: usize, part: Option<&Payload>) -> Result<
         Some(Payload::Bytes(values)) => Ok(Arc::clone(values)),
         Some(other) => Err(malformed(call, rank, other, "bytes".to_owned())),
         None => {
-            let (found, expected) = ("nothing: there is no such rank".to_owned(), "bytes".to_owned());
+            let (found, expected) = ("nothing from this rank".to_owned(), "bytes".to_owned());
             Err(CollectiveError::Malformed { rank, call: call.clone(), found, expected })
         }
     }

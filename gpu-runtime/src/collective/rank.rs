@@ -13,7 +13,7 @@ pub(super) const ONE_EXCHANGE: usize = 4_096;
 
 /// One of the ranks that compute a model together.
 pub trait Collective: Send + Sync {
-    /// Which rank this is, from 0.
+    /// Number of this rank, from 0.
     fn rank(&self) -> usize;
 
     /// How many ranks there are.
@@ -31,7 +31,7 @@ pub trait Collective: Send + Sync {
         parts: Vec<Payload>,
     ) -> Result<Vec<Payload>, CollectiveError>;
 
-    /// Has every further call of any rank fail, those included that others wait in: this one cannot go on.
+    /// Makes every further call of any rank fail, including calls that others wait in, because this rank cannot go on.
     fn fail(&self, _failure: CollectiveError) {}
 
     /// Why further calls will fail, as far as it is known without one.

@@ -17,16 +17,16 @@ use super::subgroup::Subgroup;
 #[cfg(any(test, feature = "cuda"))]
 use super::volume::CollectiveKind;
 
-/// Shares a model's collectives among its passes. Errors are sticky, as those of devices are: a pass whose collective fails
-/// goes on with what it has, and whoever runs passes asks [`Ranks::check`] before it uses a result.
+/// Shares a model's collectives among its passes. Errors are sticky, like those of devices: a pass whose collective
+/// fails goes on with the data that it has, and the caller of passes checks [`Ranks::check`] before it uses a result.
 #[derive(Clone)]
 pub struct Ranks {
     collective: Arc<dyn Collective>,
-    /// All ranks of the worker, of which these may be some.
+    /// All ranks of the worker; these may be a part of them.
     whole: Arc<Metered>,
-    /// Of all of them.
+    /// First failure among all ranks.
     failure: Arc<OnceLock<CollectiveError>>,
-    /// What a backend exchanges with among these ranks, and not through the host.
+    /// Transport that a backend uses among these ranks instead of the host's.
     device: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -49,8 +49,8 @@ impl Ranks {
         Self { collective: Arc::<Metered>::clone(&whole), whole, failure: Arc::default(), device: None }
     }
 
-    /// Some of these ranks, in ascending order and this one among them, who count from 0 among themselves. What fails among them
-    /// has failed for all.
+    /// A group of these ranks, in ascending order and with this one, numbered from 0. A failure in the group is a
+    /// failure of all ranks.
     #[must_use]
     pub fn among(&self, members: Vec<usize>) -> Self {
         let collective: Arc<dyn Collective> = match members.len() {
@@ -61,18 +61,18 @@ impl Ranks {
         Self { collective, device: None, ..self.clone() }
     }
 
-    /// The same ranks with what a backend exchanges with among them: see [`Ranks::device`].
+    /// The same ranks with a backend's transport for exchanges among them; see [`Ranks::device`].
     #[must_use]
     pub fn with_device(self, device: Arc<dyn Any + Send + Sync>) -> Self {
         Self { device: Some(device), ..self }
     }
 
-    /// What [`Ranks::with_device`] was given, if it is a `T`.
+    /// The transport given to [`Ranks::with_device`], if it is a `T`.
     pub fn device<T: Any>(&self) -> Option<&T> {
         self.device.as_deref()?.downcast_ref()
     }
 
-    /// Which rank this is.
+    /// Number of this rank.
     pub fn rank(&self) -> usize {
         self.collective.rank()
     }
@@ -82,7 +82,7 @@ impl Ranks {
         self.collective.world()
     }
 
-    /// What collectives have cost this rank, among whomever.
+    /// Use of collectives by this rank, in all groups.
     pub fn used(&self) -> CollectiveUse {
         self.whole.read()
     }
@@ -93,7 +93,7 @@ impl Ranks {
         self.whole.count(kind, bytes);
     }
 
-    /// Whether there are no others.
+    /// Whether this rank is the only one.
     pub fn is_single(&self) -> bool {
         self.world() == 1
     }
@@ -163,8 +163,8 @@ impl Ranks {
         self.recorded(|| None, gather)
     }
 
-    /// On rank 0 the arrays of all ranks, which may differ in length, in the order of ranks. `None` on the others, and after a
-    /// failure.
+    /// Gathers the arrays of all ranks on rank 0, in the order of ranks; their lengths may differ. `None` on the other
+    /// ranks, and after a failure.
     pub fn gather(&self, mine: Vec<f32>) -> Option<Vec<Arc<Vec<f32>>>> {
         let gather = |collective: &dyn Collective| {
             let call = Call::new(Operation::Gather { root: 0 }, &[]);
@@ -178,14 +178,14 @@ impl Ranks {
         self.recorded(|| None, gather).filter(|_| self.rank() == 0)
     }
 
-    /// The bytes of every rank, in the order of ranks; those of this one alone after a failure.
+    /// The bytes of every rank, in the order of ranks; after a failure only those of this rank.
     pub fn all_bytes(&self, mine: Vec<u8>) -> Vec<Arc<Vec<u8>>> {
         let own = mine.clone();
         self.recorded(|| vec![Arc::new(own)], |collective| all_bytes(collective, mine))
     }
 
-    /// What every rank passes, in the order of ranks: as MessagePack with names, which keeps every bit of its numbers. `mine`
-    /// alone after a failure; bytes of another version are one.
+    /// The value that each rank passes, in the order of ranks. Values travel as MessagePack with names, which keeps
+    /// every bit of numbers. After a failure, bytes of another version included, the result is only `mine`.
     pub fn all_of<T: Serialize + DeserializeOwned>(&self, mine: T) -> Vec<T> {
         if self.is_single() {
             return vec![mine];
@@ -207,7 +207,7 @@ impl Ranks {
         all
     }
 
-    /// What rank 0 decided; `mine`, which is ignored elsewhere, after a failure.
+    /// The decision of rank 0; `mine` is ignored on other ranks, except after a failure.
     pub fn decide(&self, mine: u8) -> u8 {
         let decide = |collective: &dyn Collective| {
             let decision = collective.broadcast(0, vec![mine])?;

@@ -1,4 +1,4 @@
-//! Some of the ranks, as a world of their own.
+//! A group of ranks as a world of its own.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ pub(super) struct Subgroup {
 }
 
 impl Subgroup {
-    /// `members` are in ascending order.
+    /// Makes a group; `members` are in ascending order.
     ///
     /// # Panics
-    /// Where this rank is none of them.
+    /// If this rank is not a member.
     pub(super) fn new(whole: Arc<dyn Collective>, members: Vec<usize>) -> Self {
         let own = whole.rank();
         assert!(members.contains(&own), "rank {own} is one of {members:?}");

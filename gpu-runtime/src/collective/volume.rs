@@ -18,10 +18,10 @@ pub enum CollectiveKind {
 }
 
 impl CollectiveKind {
-    /// In the order of tables.
+    /// All kinds in the order of tables.
     pub const ALL: [Self; 4] = [Self::AllReduce, Self::ReduceScatter, Self::AllGather, Self::AllToAll];
 
-    /// For people.
+    /// Name of the kind in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::AllReduce => "all-reduce",
@@ -31,7 +31,7 @@ impl CollectiveKind {
         }
     }
 
-    /// That of an operation; `None` where it moves plans, decisions or checkpoints.
+    /// The kind of an operation; `None` if it moves plans, decisions or checkpoints.
     pub(super) fn of(operation: Operation) -> Option<Self> {
         match operation {
             Operation::AllReduce => Some(Self::AllReduce),
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::collective::{Collective, local_ranks};
 
-    /// What each of `world` ranks sent, by kind.
+    /// Elements that each of `world` ranks sent, by kind.
     fn counted(world: usize, work: impl Fn(&Metered) + Sync) -> Vec<Vec<u64>> {
         thread::scope(|scope| {
             let work = &work;

@@ -1,16 +1,17 @@
-//! Mixtures of experts.
+//! Configuration of mixtures of experts.
 
 use std::ops::Range;
 
 use super::ModelConfig;
 use crate::backend::{RouterRule, RouterScores};
 
-/// A mixture of experts (Shazeer et al. 2017, arXiv:1701.06538): gated MLPs of which a router chooses some for every token.
+/// A mixture of experts (Shazeer et al. 2017, arXiv:1701.06538): gated MLPs; a router chooses some of them for every
+/// token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experts {
-    /// Number of experts.
+    /// Number of routed experts.
     pub count: usize,
-    /// Those that this rank has: all of them, unless ranks share them.
+    /// Experts that this rank holds: all of them, unless ranks share them.
     pub held: Range<usize>,
     /// Width of each expert's MLP.
     pub width: usize,
@@ -18,8 +19,8 @@ pub struct Experts {
     pub shared: Option<usize>,
     /// How a token's experts and their weights follow from the router's logits.
     pub rule: RouterRule,
-    /// Added to the experts' scores for the choice alone, where the rule has one: `e_score_correction_bias` of the checkpoint
-    /// (Wang et al. 2024, arXiv:2408.15664). No gradient trains it.
+    /// Correction added to the experts' scores only for the choice, if the rule has one: `e_score_correction_bias` of
+    /// the checkpoint (Wang et al. 2024, arXiv:2408.15664). No gradient trains it.
     pub correction: Vec<f32>,
     /// The router's module within a block.
     pub router: &'static str,
@@ -44,7 +45,7 @@ impl Experts {
         expert.checked_div(self.held.len()).unwrap_or(0)
     }
 
-    /// Most experts of a token that this rank has.
+    /// Maximum number of a token's experts that this rank holds.
     pub fn most_held(&self) -> usize {
         self.rule.per_token.min(self.held.len())
     }

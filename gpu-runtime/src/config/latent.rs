@@ -1,4 +1,4 @@
-//! Multi-head latent attention.
+//! Configuration of multi-head latent attention.
 
 use super::ModelConfig;
 use crate::backend::LatentHeads;
@@ -14,7 +14,7 @@ pub struct LatentAttention {
     pub kv_rank: usize,
     /// Elements of a query or key head that are not rotated.
     pub nope_dim: usize,
-    /// Those that are, after these.
+    /// Elements of a query or key head that are rotated, after the others.
     pub rope_dim: usize,
     /// Width of a value head.
     pub value_dim: usize,

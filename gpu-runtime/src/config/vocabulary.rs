@@ -8,7 +8,7 @@ use super::ModelConfig;
 /// GEMM.
 const UNIT: usize = 32;
 
-/// Which of several equal parts of the vocabulary a rank has. The rows of a part follow each other.
+/// One of several equal parts of the vocabulary, which a rank holds. The rows of a part follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VocabularyPart {
     /// The part, from 0.
@@ -18,7 +18,7 @@ pub struct VocabularyPart {
 }
 
 impl Default for VocabularyPart {
-    /// All of it.
+    /// The whole vocabulary as one part.
     fn default() -> Self {
         Self { index: 0, of: 1 }
     }

@@ -1,4 +1,4 @@
-//! Loaded base models.
+//! Base models that an engine has loaded.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -25,12 +25,12 @@ pub(super) struct Base<B: Backend> {
     pub(super) detokenizer: Option<Arc<Detokenizer>>,
     /// Made when the first schema comes.
     grammars: OnceLock<Result<GrammarCompiler, OpError>>,
-    /// For full-parameter runs, which start from the unrounded weights.
+    /// Source of the unrounded weights, which full-parameter runs start from.
     tensors: Mutex<Box<dyn TensorSource>>,
     weight_files: WeightFiles,
     /// Digest of the weights.
     pub(super) fingerprint: Arc<str>,
-    /// Those that hold the same part of the model.
+    /// Ranks that hold the same part of the model, one of each replica.
     pub(super) replicas: Ranks,
     /// How all ranks share models and runs.
     pub(super) layout: Parallel,
@@ -92,7 +92,7 @@ impl<B: Backend> Base<B> {
         })
     }
 
-    /// Whether it is on this rank alone.
+    /// Whether this rank holds the whole model and is the only replica.
     pub(super) fn is_alone(&self) -> bool {
         self.model.ranks.is_single() && self.replicas.is_single()
     }
@@ -106,26 +106,26 @@ impl<B: Backend> Base<B> {
         &self.model.whole
     }
 
-    /// What a run of the whole model trains, as files have it.
+    /// Specs of everything that a run of the whole model trains, as files have it.
     pub(super) fn whole_params<'a>(&self, what: impl Into<TrainedParams<'a>>) -> Vec<ParamSpec> {
         let WholeModel { config, table } = self.whole();
         table.trained(config, what)
     }
 
-    /// What a run trains on this rank.
+    /// Specs of everything that a run trains on this rank.
     pub(super) fn own_params<'a>(&self, what: impl Into<TrainedParams<'a>>) -> Vec<ParamSpec> {
         self.model.table.trained(self.config(), what)
     }
 
-    /// This rank's parts of all that a run trains.
+    /// This rank's parts of everything that a run trains.
     pub(super) fn slices<'a>(&self, what: impl Into<TrainedParams<'a>>, values: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
         let params = self.own_params(what);
         let slice = |(param, all)| self.model.shard.slice(param, Cow::Owned(all)).into_owned();
         params.iter().zip(values).map(slice).collect()
     }
 
-    /// This replica's parts of the arrays of a run that trains all parameters, from the whole arrays, from this rank's parts of these,
-    /// or from what they are already.
+    /// This replica's parts of the arrays of a run that trains all parameters. The arrays are whole, this rank's parts,
+    /// or already this replica's parts.
     pub(super) fn own_parts<'a>(&self, what: impl Into<TrainedParams<'a>>, arrays: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
         let of = |(param, values): (&ParamSpec, Vec<f32>)| {
             let own = slice_of(param.len(), self.replicas.world(), self.replicas.rank());
@@ -137,8 +137,8 @@ impl<B: Backend> Base<B> {
         self.own_params(what).iter().zip(arrays).map(of).collect()
     }
 
-    /// All of what a run trains from the parts of all ranks of the first replica, which call it together: on rank 0 alone.
-    /// Other replicas hold the same.
+    /// Gathers everything that a run trains from the parts of the first replica's ranks, which call it together. Only
+    /// rank 0 gets a result. Other replicas hold the same parameters.
     pub(super) fn gather<'a, 'v>(
         &self,
         what: impl Into<TrainedParams<'a>>,
@@ -185,8 +185,8 @@ impl<B: Backend> Base<B> {
         self.layout.divides_parameters() && !self.replicas.is_single() && what.into().lora.is_none()
     }
 
-    /// This rank's parts of all parameters in f32, as the files have them; where replicas divide them, this replica's parts of
-    /// these.
+    /// Reads this rank's parts of all parameters in f32, as the files have them; if replicas divide them, this
+    /// replica's parts of these.
     pub(super) fn read_masters(&self) -> Result<Vec<Vec<f32>>, OpError> {
         let tensors = self.tensors.lock().unwrap_or_else(PoisonError::into_inner);
         let read = self.model.table.specs.iter().map(|param| {

@@ -23,7 +23,7 @@ use crate::fault::{Fault, guarded};
 /// State of a control operation after its execution.
 enum ControlOutcome<B: Backend> {
     Done(OpResult),
-    /// It is done when the save is written; then the snapshot is registered under its key.
+    /// A save, which is done when it is written; then the snapshot is registered under its key.
     Save(Job<OpResult>, Option<NewSnapshot<B>>),
 }
 

@@ -1,4 +1,4 @@
-//! What a rank holds of a run whose parameters replicas divide (ZeRO stage 3), against the plan and against one rank.
+//! Memory of a rank for a run whose parameters replicas divide (ZeRO stage 3), against the plan and against one rank.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
@@ -96,7 +96,7 @@ impl<C: Collective> Collective for Copying<C> {
         };
         let copies = received.iter().map(copy).collect();
         drop(received);
-        // Nobody reads what was sent any more.
+        // The sent data are no longer read.
         let nothing = vec![Payload::from(Vec::<u8>::new()); members.len()];
         self.0.exchange_among(members, Call::new(Exchange::Barrier, &[]), nothing)?;
         drop(sent);

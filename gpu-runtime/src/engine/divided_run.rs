@@ -15,14 +15,14 @@ impl<B: Backend> TrainingRun<B> {
         GatheredPass::new((&self.base.model, &self.base.replicas), &self.spec, &self.masters, trains)
     }
 
-    /// Its weights in the form that passes read, all of them, for a sampler. All replicas call it together.
+    /// Gathers all weights of the run in the form that passes read, for a sampler. All replicas call it together.
     pub(super) fn gathered_weights(&self, backend: &B) -> Result<SamplerWeights<B>, OpError> {
         let weights = gathered_weights(backend, (&self.base.model, &self.base.replicas), &*self.masters);
         let weights = Arc::new(weights.map_err(|error| OpError::server(error.to_string()))?);
         Ok(SamplerWeights { base: Arc::clone(&self.base), weights, adapter: None })
     }
 
-    /// Elements of its arrays, those of all replicas together.
+    /// Elements of the arrays on all replicas together.
     pub(super) fn whole_lens(&self) -> Vec<usize> {
         self.base.own_params(&self.spec).iter().map(ParamSpec::len).collect()
     }

@@ -17,7 +17,7 @@ pub(super) struct FairShare {
     max_deficit: i64,
     /// Credit of the current round per unit of weight.
     quantum: i64,
-    /// In round-robin order.
+    /// Accounts of tenants in round-robin order.
     accounts: Vec<Account>,
     /// Index of the account that is served first in the next batch.
     next: usize,

@@ -107,8 +107,8 @@ fn bounded(fair_share: &FairShare, largest: usize) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// For any arrivals: a batch leaves out an item that fits only if its tenant has a deficit of a round, and credit and
-    /// deficits stay bounded.
+    /// Holds for any arrivals: a batch leaves out a fitting item only if its tenant has a deficit of a round, and
+    /// credit and deficits stay bounded.
     #[test]
     fn batches_are_full_and_deficits_bounded(
         weights in prop::collection::vec(1u32..1000, 1..6),

@@ -3,8 +3,8 @@
 //! It covers the values of every tensor that the engine reads, as they are before they are packed, and the tensors' names:
 //! all of them, as each is loaded anyway. So it costs no reading, only 0.1 s for 135 million parameters (measured on one
 //! core). Files that differ in their format, or in a tensor that the model does not use, and hold the same values have the
-//! same digest. A change of up to 32 consecutive bits is always detected, any other by all but one in four billion; it is no
-//! protection from an adversary. `config.json` is not covered.
+//! same digest. A change of up to 32 consecutive bits is always detected, any other by all but one in four billion; it
+//! does not protect from an adversary. `config.json` is not covered.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const PIECE: usize = 4_096;
 /// The digest of the tensors that were added.
 #[derive(Default)]
 pub(super) struct Fingerprint {
-    /// By the tensor's name, so that the order in which they are read does not matter: checksum and elements.
+    /// Checksum and number of elements by the tensor's name, so that the order of reading does not matter.
     tensors: BTreeMap<String, (u32, usize)>,
 }
 

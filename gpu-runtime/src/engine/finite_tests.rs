@@ -18,7 +18,6 @@ fn trained() -> CpuEngine {
     engine
 }
 
-/// The accumulated gradient.
 fn sum(run: &TrainingRun<HostBackend>) -> Vec<Vec<f32>> {
     let sum = &run.gradient.as_ref().unwrap().sum;
     (0..sum.len()).map(|i| sum.host(i).into_owned()).collect()

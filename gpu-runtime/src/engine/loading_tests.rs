@@ -1,4 +1,4 @@
-//! What a rank holds while it loads, and afterwards.
+//! Memory of a rank while it loads, and afterwards.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
@@ -65,7 +65,7 @@ fn model() -> TempDir {
     folder
 }
 
-/// What a rank's engine holds once it is loaded, and the most that it held before.
+/// Bytes that a rank's engine holds once it is loaded, and the maximum before.
 fn loaded(path: &Path, rank: impl crate::collective::Collective + 'static, options: &EngineOptions) -> (usize, usize) {
     let backend = host_backend(&EngineOptions { threads: 1, ..options.clone() });
     let models = vec![("m".to_owned(), load(path).unwrap())];

@@ -26,7 +26,7 @@ impl Digest {
         self.0 = (self.0 ^ u64::from(word)).wrapping_mul(0x0100_0000_01b3);
     }
 
-    /// As an extent of a collective, on which ranks have to agree.
+    /// The value as an extent of a collective, on which ranks must agree.
     pub(super) fn extent(self) -> usize {
         // Half of the bits are enough, and fit everywhere.
         (self.0 >> 32) as usize
@@ -46,10 +46,10 @@ pub(super) fn agreed_turn(ranks: &Ranks, next: impl FnOnce() -> Option<Turn>) ->
     TURNS.get(usize::from(ranks.decide(code as u8))).copied().flatten()
 }
 
-/// What this rank computed, if all ranks did; else its error, or that of the first rank that has one.
+/// Returns this rank's value if all ranks have one.
 ///
 /// # Errors
-/// That one.
+/// This rank's error, or that of the first rank that has one.
 pub(super) fn agreed<T>(ranks: &Ranks, own: Result<T, OpError>) -> Result<T, OpError> {
     if ranks.is_single() {
         return own;

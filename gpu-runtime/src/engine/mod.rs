@@ -59,8 +59,8 @@ use turns::{Turn, Turns, Waiting};
 
 /// How long a step waits for a save, a checkpoint or a schema when there is nothing else to do.
 const BACKGROUND_WAIT: Duration = Duration::from_millis(2);
-/// To be increased by each release that changes the bits of any result on any kernel class, as the recorded checksums tell
-/// (`tests/engine/checksums.rs`): runs of other versions are not silently continued.
+/// Must be increased by each release that changes the bits of any result on any kernel class, as the recorded checksums
+/// show (`tests/engine/checksums.rs`): runs of other versions are not silently continued.
 const NUMERICS_VERSION: u32 = 1;
 
 /// A snapshot to register: its key, its weights and their bytes.
@@ -69,17 +69,17 @@ type NewSnapshot<B> = (String, SamplerWeights<B>, usize);
 /// Trains runs and samples from them on one backend.
 pub struct Engine<B: Backend> {
     backend: Arc<B>,
-    /// Those that execute the same calls.
+    /// Ranks that execute the same calls.
     ranks: Ranks,
     parallel: Parallel,
-    /// Since the start: ranks agree on it.
+    /// Number of steps since the start, on which ranks agree.
     steps: usize,
     bases: Vec<Arc<Base<B>>>,
     runs: BTreeMap<RunId, TrainingRun<B>>,
     trainer: Trainer<B>,
     sampler: Sampler<B>,
     budget: Budget,
-    /// In-memory sampler snapshots by key.
+    /// Sampler snapshots in memory, by key.
     snapshots: Snapshots<B>,
     checkpoints: CheckpointLoads<B>,
     schemas: SchemaCompiles<B>,
@@ -137,7 +137,7 @@ impl<B: Backend> Engine<B> {
         Self::on_ranks(backend, models, EngineOptions { parallel: Parallel::default(), ..options }, Ranks::default())
     }
 
-    /// As [`Engine::on`] for one of the ranks of `options.parallel`, with its part of the models. Budgets are the rank's.
+    /// [`Engine::on`] for one of the ranks of `options.parallel`, with its part of the models. Budgets are the rank's.
     fn on_ranks(
         backend: B,
         models: Vec<(String, ModelSource)>,
@@ -176,7 +176,7 @@ impl<B: Backend> Engine<B> {
         })
     }
 
-    /// For the description of its device and its counters.
+    /// The backend, which describes its device and has counters.
     pub fn backend(&self) -> &B {
         &self.backend
     }
@@ -227,7 +227,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// What waits for a step.
+    /// Kinds of work that wait for a step.
     fn waiting(&self) -> Waiting {
         Waiting {
             control: self.control.has(|operation| self.is_ready(operation)),

@@ -9,7 +9,7 @@ use super::run::{AccumulatedGradient, TrainingRun};
 use crate::backend::{AdamWStep, Backend};
 use crate::fault::{Fault, guarded};
 
-/// Of panics, in the log.
+/// Description of the work, for panics in the log.
 const WHAT: &str = "optimizer step";
 
 /// Fails if a hyper-parameter is out of range; the error names the field.
@@ -34,13 +34,13 @@ fn validate(params: &AdamParams) -> Result<(), OpError> {
     Ok(())
 }
 
-/// The scale that brings a gradient of global norm `norm` down to `grad_clip_norm`, as
-/// `torch.nn.utils.clip_grad_norm_` computes it: `max / (norm + 1e-6)`, at most 1. A limit that is not positive is none.
+/// The scale that brings a gradient of global norm `norm` down to `grad_clip_norm`, as `torch.nn.utils.clip_grad_norm_`
+/// computes it: `max / (norm + 1e-6)`, at most 1. A limit that is not positive turns clipping off.
 fn clip_scale(norm: f64, grad_clip_norm: f64) -> f32 {
     if grad_clip_norm > 0.0 { (grad_clip_norm / (norm + 1e-6)).min(1.0) as f32 } else { 1.0 }
 }
 
-/// What a step returns, or why its run is lost.
+/// The result of a step, or the fault by which its run is lost.
 type Outcome = Result<Result<OpResult, OpError>, Fault>;
 
 /// A validated step with the gradient that it consumes.
@@ -85,7 +85,7 @@ pub(super) fn optim_steps<B: Backend>(backend: &B, runs: Vec<(&mut TrainingRun<B
 fn take_gradient<B: Backend>(backend: &B, run: &mut TrainingRun<B>) -> Result<AccumulatedGradient<B>, OpError> {
     if run.gradient.as_ref().is_some_and(|gradient| !gradient.norm.is_finite()) {
         return Err(OpError::user(
-            "the accumulated gradient is not finite, so that no step can be taken with it; load a checkpoint to go on",
+            "the accumulated gradient is not finite, so no step can be taken; load a checkpoint to continue",
         ));
     }
     let zeros =
@@ -93,7 +93,7 @@ fn take_gradient<B: Backend>(backend: &B, run: &mut TrainingRun<B>) -> Result<Ac
     Ok(run.gradient.take().unwrap_or_else(|| zeros(run)))
 }
 
-/// Updates the masters and the moments of all steps at once, but of those for which there is no memory.
+/// Updates the masters and moments of all steps at once, except of those for which memory is missing.
 fn update<B: Backend>(backend: &B, steps: &mut [AcceptedStep<'_, B>]) -> Vec<Result<(), Fault>> {
     let (mut outcomes, mut calls) = (Vec::new(), Vec::new());
     for AcceptedStep { run, hyper, gradient, part } in steps {

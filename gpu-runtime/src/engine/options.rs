@@ -14,15 +14,17 @@ pub struct EngineOptions {
     pub threads: usize,
     /// Class of kernels; the best one that the processor has where it is `None`, or one that the processor does not have.
     pub kernels: Option<HostKernels>,
-    /// Budget in bytes of all that the engine holds; `None` is no limit. The budgets below are parts of it.
+    /// Budget in bytes for everything that the engine holds; unlimited when `None`. The budgets below are parts of it.
     pub memory_bytes: Option<usize>,
     /// Budget in bytes of keys and values, for samples and the prefix cache together. Runs may leave less of it.
     pub kv_bytes: usize,
-    /// Rows of a microbatch; where it is `None`, as many as suit the backend. A longer example is a microbatch of its own. No bit
-    /// of a result depends on it. Passes that train a run whose parameters replicas divide have their own, on which bits depend.
+    /// Rows of a microbatch; when `None`, as many as suit the backend. A longer example is a microbatch of its own.
+    /// Results do not depend on it. Passes that train a run whose parameters replicas divide use a fixed number of
+    /// rows, on which results depend.
     pub microbatch_tokens: Option<usize>,
-    /// Budget in bytes of a training pass. Microbatches shrink to fit; an example that alone exceeds it saves fewer
-    /// activations and recomputes the others, which changes no bit. One that exceeds it even so is computed nevertheless.
+    /// Budget in bytes of a training pass. Microbatches shrink to fit; a single example that exceeds it saves fewer
+    /// activations and recomputes the others, which changes no bit. An example that exceeds it even so is computed
+    /// nevertheless.
     pub activation_bytes: usize,
     /// Limit in bytes of cached sampler checkpoints; the one used last is always cached.
     pub checkpoint_bytes: usize,
@@ -45,7 +47,7 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// Those of each rank: an equal part of all budgets.
+    /// Options of each rank: an equal part of all budgets.
     pub(super) fn of_rank(&self) -> Self {
         let part = |bytes: usize| bytes / self.parallel.world();
         Self {

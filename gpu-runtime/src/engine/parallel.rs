@@ -42,18 +42,18 @@ type Models = Vec<(String, ModelSource)>;
 trait Follower: Send {
     fn rank(&self) -> usize;
 
-    /// Has it make a call.
+    /// Sends it a command, which the rank then executes.
     ///
     /// # Errors
-    /// Why it cannot any more.
+    /// If the rank can no longer receive commands, with the reason.
     fn send(&self, command: &Command) -> Result<(), String>;
 
-    /// Why it is lost, where that is noticed without a call.
+    /// The reason why the rank is lost, if that is noticed without a call.
     fn lost(&self) -> Option<String> {
         None
     }
 
-    /// Has a process end as after a crash, so that what supervises it starts it again.
+    /// Makes a process end as after a crash, so that its supervisor starts it again.
     fn abandon(&self) {}
 
     #[cfg(test)]
@@ -68,18 +68,18 @@ pub struct ParallelEngine<B: Backend> {
     leader: Engine<B>,
     followers: Vec<Box<dyn Follower>>,
     parallel: Parallel,
-    /// Why a follower does not take commands any more.
+    /// The reason why a follower no longer takes commands.
     failure: Option<String>,
-    /// Where ranks are processes.
+    /// Folders that ranks exchange, if ranks are processes.
     folders: Option<RankFolders>,
 }
 
 impl ParallelEngine<HostBackend> {
-    /// An engine with the ranks of `options.parallel`, which share the threads and the memory of `options`. `models` are the
-    /// models as each rank opened them.
+    /// Makes an engine with the ranks of `options.parallel`, which share the threads and the memory of `options`.
+    /// `models` are the models as each rank opened them.
     ///
     /// # Errors
-    /// The first model that cannot be loaded or that so many ranks cannot share.
+    /// If a model cannot be loaded, or cannot be shared by this number of ranks.
     pub fn new(models: Vec<Models>, options: EngineOptions) -> Result<Self, LoadError> {
         let world = options.parallel.world();
         let threads = match options.threads {
@@ -93,16 +93,16 @@ impl ParallelEngine<HostBackend> {
 }
 
 impl<B: Backend> ParallelEngine<B> {
-    /// As [`ParallelEngine::new`], with a backend for each rank.
+    /// Makes an engine like [`ParallelEngine::new`], with a backend for each rank.
     ///
     /// # Errors
-    /// As there.
+    /// If a model cannot be loaded or the layout does not fit it, as in [`ParallelEngine::new`].
     pub fn on(backends: Vec<B>, models: Vec<Models>, options: &EngineOptions) -> Result<Self, LoadError> {
         let parallel = options.parallel;
         models.iter().try_for_each(|models| check_models(models, parallel))?;
         let options = options.of_rank();
         let mut starts = local_ranks(parallel.world(), LIMIT).into_iter().zip(backends.into_iter().zip(models));
-        let (rank, (backend, own)) = starts.next().ok_or_else(|| rank_error(0, "there are no ranks"))?;
+        let (rank, (backend, own)) = starts.next().ok_or_else(|| rank_error(0, "expected at least one rank"))?;
         let mut followers: Vec<Box<dyn Follower>> = Vec::new();
         let mut loading = Vec::new();
         for (at, (rank, (backend, models))) in starts.enumerate() {
@@ -117,22 +117,22 @@ impl<B: Backend> ParallelEngine<B> {
         Ok(Self { leader, followers, parallel, failure: None, folders: None })
     }
 
-    /// For the description of a rank's device.
+    /// The backend of rank 0, which describes its device.
     pub fn backend(&self) -> &B {
         self.leader.backend()
     }
 
-    /// What has the other ranks fetch folders, where they are processes.
+    /// The folders that other ranks fetch; `None` unless ranks are processes.
     pub fn folders(&self) -> Option<&RankFolders> {
         self.folders.as_ref()
     }
 
-    /// What collectives have cost rank 0.
+    /// Cost of collectives on rank 0.
     pub fn collectives(&self) -> CollectiveUse {
         self.leader.ranks.used()
     }
 
-    /// Has all followers make a call.
+    /// Sends a call to all followers.
     fn send(&mut self, command: &Command) {
         for follower in &self.followers {
             let Err(reason) = follower.send(command) else { continue };
@@ -261,7 +261,7 @@ impl PlanMemory for AllRanks {
     }
 }
 
-/// What all ranks have, given what each has.
+/// The plan of all ranks, given the plan of one.
 pub(super) fn plan_of_all(one: MemoryPlan, ranks: u64) -> MemoryPlan {
     MemoryPlan {
         budget: one.budget.map(|budget| budget * ranks),

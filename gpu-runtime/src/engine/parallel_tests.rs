@@ -59,7 +59,7 @@ fn failure(engine: &mut ParallelEngine<HostBackend>, operation: Operation) -> St
 #[test]
 fn a_rank_that_goes_another_way_ends_the_engine() {
     let mut engine = engine();
-    // The follower alone unloads the run.
+    // Only the follower unloads the run.
     engine.send(&Command::UnloadRun(RunId::new("a")));
     let message = failure(&mut engine, pass("a", 3));
     assert!(
@@ -118,7 +118,7 @@ fn a_replica_that_is_lost_or_goes_another_way_ends_the_engine() {
         engine.followers[last].as_thread().unwrap().end();
         let message = failure(&mut engine, pass("a", 3));
         assert!(message.ends_with("its thread ended"), "{layout}: {message}");
-        // The last follower alone unloads the run.
+        // Only the last follower unloads the run.
         let mut engine = engine_of(layout);
         engine.followers[last].send(&Command::UnloadRun(RunId::new("a"))).unwrap();
         let message = failure(&mut engine, pass("a", 3));
@@ -177,7 +177,7 @@ fn adapter() -> RunSpec {
     RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::default() }
 }
 
-/// What an engine does with these operations: all that it returns.
+/// Everything that an engine returns for these operations.
 fn outcome(engine: &mut impl trainyard_protocol::Engine, full: bool) -> Vec<Completion> {
     let spec = adapter();
     let spec = if full { RunSpec { lora: None, ..spec } } else { spec };
@@ -206,7 +206,7 @@ fn golden_model() -> Models {
     vec![("m".to_owned(), load(&golden("llama")).unwrap())]
 }
 
-/// What `lead` returns of rank 0, where rank 1 is as another process with these options and copies.
+/// The result of `lead` on rank 0, while rank 1 runs as another process with these options and copies.
 fn with_follower<T>(
     options: &EngineOptions,
     of_follower: &EngineOptions,

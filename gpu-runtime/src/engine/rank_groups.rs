@@ -5,23 +5,23 @@ use crate::collective::Ranks;
 use crate::config::LoadError;
 use crate::parallel::Parallel;
 
-/// A rank's groups.
+/// Groups that a rank belongs to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RankGroups {
-    /// Those that make the same calls: all.
+    /// All ranks, which make the same calls.
     pub(super) all: Ranks,
-    /// Those that share the model with it: within a replica.
+    /// Ranks that share the model with this one: its replica.
     pub(super) model: Ranks,
-    /// Of these the ones that share each layer's heads and its MLP's width.
+    /// Ranks of the replica that share each layer's heads and the width of its MLP.
     pub(super) tensor: Ranks,
-    /// Those with the same part of the model: one of each replica.
+    /// Ranks with the same part of the model: one of each replica.
     pub(super) replicas: Ranks,
-    /// The layout of all.
+    /// The layout of all ranks.
     pub(super) layout: Parallel,
 }
 
 impl RankGroups {
-    /// Of one of the ranks of `layout`, which `all` connects.
+    /// The groups of one rank of `layout`; `all` connects the ranks.
     pub(super) fn new(all: Ranks, layout: Parallel) -> Self {
         if all.is_single() {
             return Self { all: all.clone(), model: all.clone(), tensor: all.clone(), replicas: all, layout };
@@ -32,10 +32,10 @@ impl RankGroups {
         Self { all, model, tensor, replicas, layout }
     }
 
-    /// The same groups, whose passes exchange as the backend does.
+    /// The same groups with the backend's transport for exchanges in passes.
     ///
     /// # Errors
-    /// What a rank lacks for that.
+    /// If a rank lacks something that the transport needs.
     pub(super) fn connected<B: Backend>(self, backend: &B) -> Result<Self, LoadError> {
         let rank = self.all.rank();
         let connect = |ranks| B::Family::connect(backend, ranks).map_err(|reason| LoadError::Rank { rank, reason });

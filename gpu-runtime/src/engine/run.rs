@@ -22,14 +22,14 @@ pub(super) struct TrainingRun<B: Backend> {
     pub(super) masters: Arc<B::Params>,
     /// First and second moments, this replica's parts of them; `None` before the first step.
     pub(super) moments: Option<[Arc<B::Params>; 2]>,
-    /// Optimizer steps taken.
+    /// Number of optimizer steps taken.
     pub(super) step: u64,
-    /// Since the last optimizer step.
+    /// Gradient accumulated since the last optimizer step.
     pub(super) gradient: Option<AccumulatedGradient<B>>,
     /// Memory for the next gradient; only of runs that train all parameters.
     spare_gradient: Option<B::Params>,
     pass_weights: PassWeights<B>,
-    /// What it takes of the memory budget at most.
+    /// Largest share of the memory budget that the run takes.
     pub(super) planned: RunMemory,
     /// Bytes of its packed adapter for a forward-only pass, and for one that trains.
     adapter_bytes: [usize; 2],
@@ -39,7 +39,7 @@ pub(super) struct TrainingRun<B: Backend> {
 
 /// A sum of gradients for the next optimizer step.
 pub(super) struct AccumulatedGradient<B: Backend> {
-    /// This replica's parts.
+    /// This replica's parts of the sum.
     pub(super) sum: Arc<B::Params>,
     /// The global L2 norm of the sum: finite, unless a snapshot held a sum that is not.
     pub(super) norm: f64,
@@ -50,7 +50,7 @@ enum PassWeights<B: Backend> {
     /// Packed when a pass or a sampler needs it.
     Lora(LoraSpec, Option<Arc<Adapter<B>>>),
     Full(Arc<Weights<B>>),
-    /// All parameters, of which replicas hold parts: passes gather them.
+    /// All parameters, divided among replicas: passes gather them.
     Divided,
 }
 
@@ -118,7 +118,7 @@ impl<B: Backend> TrainingRun<B> {
         matches!(self.pass_weights, PassWeights::Divided)
     }
 
-    /// Its adapter, if that is packed.
+    /// The packed adapter, if the run's adapter is packed.
     pub(super) fn packed(&self) -> Option<Arc<Adapter<B>>> {
         match &self.pass_weights {
             PassWeights::Lora(_, adapter) => adapter.clone(),
@@ -126,7 +126,7 @@ impl<B: Backend> TrainingRun<B> {
         }
     }
 
-    /// Its scalar head, if it has one, as its parameters are now; `None` where passes gather it.
+    /// The scalar head with the current parameters, if the run has one; `None` if passes gather it.
     pub(super) fn scalar_head(&self) -> Option<RunHead<B>> {
         (self.spec.head.is_scalar() && !self.is_divided()).then(|| RunHead::of(&self.masters))
     }
@@ -163,7 +163,7 @@ impl<B: Backend> TrainingRun<B> {
         packed.clone()
     }
 
-    /// Evicts its packed adapter. `None` if there is none, or if it is in use.
+    /// Evicts the packed adapter. `None` if there is none, or if it is in use.
     pub(super) fn unpack(&mut self) -> Option<RecycledAdapter<B>> {
         let PassWeights::Lora(lora, packed) = &mut self.pass_weights else { return None };
         let adapter = Arc::into_inner(packed.take()?)?;
@@ -231,7 +231,8 @@ impl<B: Backend> TrainingRun<B> {
         backend.begin_gradient(&self.masters.lens(), self.spare_gradient.take())
     }
 
-    /// Whether passes add up what the optimizer takes: there are no other replicas, or they exchange gradients in each pass.
+    /// Whether passes add up exactly the sums that the optimizer takes: this is the only replica, or replicas exchange
+    /// gradients in each pass.
     fn sums_as_stored(&self) -> bool {
         self.base.replicas.is_single() || self.is_divided()
     }
@@ -243,8 +244,8 @@ impl<B: Backend> TrainingRun<B> {
         }
     }
 
-    /// Adds the gradient of a request, of which each replica computed a part of the examples. Fails, changing nothing, if it or
-    /// the sum is not finite: the run can continue without it.
+    /// Adds the gradient of a request; each replica computed it for a part of the examples. Fails without changes if
+    /// the gradient or the sum is not finite: the run can continue without the request.
     pub(super) fn accumulate(&mut self, backend: &B, grads: B::Params) -> Result<(), OpError> {
         let grads = if self.sums_as_stored() {
             grads
@@ -302,17 +303,18 @@ impl<B: Backend> TrainingRun<B> {
         backend.zero_params(&part_lens(&self.masters.lens(), &self.base.replicas))
     }
 
-    /// This replica's parts of its parameters, for an optimizer step, if there are other replicas and all have all of them.
+    /// This replica's parts of the parameters for an optimizer step, if there are other replicas and each has all
+    /// parameters.
     pub(super) fn master_part(&self, backend: &B) -> Option<B::Params> {
         (!self.sums_as_stored()).then(|| part_of(backend, &self.base.replicas, &self.masters))
     }
 
-    /// Its parameters from the parts that all replicas have updated.
+    /// Gathers the parameters from the parts that all replicas have updated.
     pub(super) fn gather_masters(&mut self, part: &B::Params) {
         gather_into(&self.base.replicas, part, make_mut_or_wait(&mut self.masters));
     }
 
-    /// Its parameters, or the part of them that is given, and the moments of these, mutable: copied where a save holds them.
+    /// The parameters, or the given part of them, and their moments, mutable; arrays that a save holds are copied.
     /// Moments are zeros before the first step.
     pub(super) fn masters_and_moments<'a>(
         &'a mut self,

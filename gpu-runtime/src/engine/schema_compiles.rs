@@ -1,5 +1,5 @@
-//! Samples whose text follows a JSON schema. Schemas are compiled on a thread of their own, one at a time, while the engine
-//! goes on; tenants take turns, so that many large schemas of one delay its own samples alone.
+//! Samples whose text follows a JSON schema. Schemas are compiled on a thread of their own, one at a time, while the
+//! engine goes on; tenants take turns, so that many large schemas of one tenant delay only that tenant's samples.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl<B: Backend> SchemaCompiles<B> {
         }
     }
 
-    /// On these ranks.
+    /// Compiles each schema on all of these ranks.
     pub(super) fn on(self, ranks: &Ranks) -> Self {
         Self { thread: self.thread.on(ranks), ..self }
     }

@@ -8,8 +8,8 @@ pub(super) const PASSES_PER_MICROBATCH: usize = 16;
 /// Whose turn it is. The order of turns decides when a result is there, and no bit of it.
 ///
 /// Control operations take turns with batches. One that took long (the restore of a large run, a step of all parameters)
-/// is followed by as much time of sampling, so that tenants who sample keep half of the engine beside tenants whose runs
-/// are saved and restored in turn.
+/// is followed by as much time of sampling, so that tenants that sample keep half of the engine beside tenants whose
+/// runs are saved and restored in turn.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     last_was_control: bool,
@@ -19,7 +19,7 @@ pub(super) struct Turns {
     passes: usize,
 }
 
-/// What waits for a turn.
+/// Kinds of work that wait for a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiting {
     pub(super) control: bool,
@@ -81,7 +81,7 @@ mod tests {
 
     const ALL: Waiting = Waiting { control: true, training: true, sampling: true };
 
-    /// The turns that are taken while the same things wait, each of which takes its milliseconds.
+    /// The turns taken while the same kinds of work wait; `milliseconds` is the duration of each turn.
     fn turns(waiting: Waiting, milliseconds: impl Fn(Turn) -> u64, count: usize) -> Vec<Turn> {
         let mut turns = Turns::default();
         (0..count)

@@ -5,7 +5,7 @@ use super::keys::Keys;
 use super::safetensors::SafetensorsSource;
 use crate::config::{LoadError, TensorSource};
 
-/// What the tensors of scales have after the names of those that they scale.
+/// Suffix of the names of tensors of scales, after the names of the tensors that they scale.
 const SUFFIX: &str = "_scale_inv";
 
 /// Rows and columns of a block.

@@ -1,4 +1,4 @@
-//! Hugging Face folders.
+//! Models in Hugging Face folders.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::stacked::{StackedExperts, has_stacks};
 use super::{check, families, io, malformed};
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 
-/// What a client may need to tokenize and render; never weights.
+/// Files that a client may need to tokenize and render; never weights.
 const FILES: [&str; 11] = [
     "added_tokens.json",
     "chat_template.jinja",
@@ -34,7 +34,8 @@ const INDEX: &str = "model.safetensors.index.json";
 /// hundred thousand tensors has ten million.
 const MAX_JSON: u64 = 1 << 25;
 
-/// What a `config.json` describes, its weights unseen: end tokens and what routers add to scores are not in it.
+/// Reads the model that a `config.json` describes without its weights: end tokens and the routers' corrections are
+/// missing.
 pub(super) fn config(path: &Path) -> Result<ModelConfig, LoadError> {
     families::config(Keys::new(&path.display().to_string(), &read_object(path)?))
 }

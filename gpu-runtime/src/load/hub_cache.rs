@@ -30,7 +30,7 @@ pub fn locate(path: &Path, cache: Option<&Path>) -> Result<PathBuf, LoadError> {
     }
 }
 
-/// Where the cache has a model of this id: `org/name`, or `name` alone.
+/// Folder of the cache for a model with this id: `org/name`, or only `name`.
 fn folder_of(id: &str) -> Option<String> {
     let plain = |part: &str| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

@@ -46,11 +46,11 @@ pub fn load(path: &Path) -> Result<ModelSource, LoadError> {
     }
 }
 
-/// What the model at `path` is made of: a Hugging Face folder, with or without its weights, a `config.json`, or a `*.gguf` file.
-/// Weights are not read.
+/// Reads the configuration of the model at `path`: a Hugging Face folder, with or without its weights, a `config.json`,
+/// or a `*.gguf` file. Weights are not read.
 ///
 /// # Errors
-/// As for [`load`], of the configuration alone.
+/// Errors of [`load`] that concern the configuration.
 pub fn describe(path: &Path) -> Result<ModelConfig, LoadError> {
     let metadata = std::fs::metadata(path).map_err(|source| io(path, source))?;
     if path.extension().is_some_and(|extension| extension == "json") && metadata.is_file() {
@@ -60,10 +60,10 @@ pub fn describe(path: &Path) -> Result<ModelConfig, LoadError> {
     if metadata.is_dir() && within.is_file() { hf::config(&within) } else { load(path).map(|source| source.config) }
 }
 
-/// What the text of a `config.json` describes; `name` is for errors.
+/// Reads the text of a `config.json`; `name` is for errors.
 ///
 /// # Errors
-/// As for [`load`], of the configuration alone.
+/// Errors of [`load`] that concern the configuration.
 pub fn describe_json(name: &str, text: &str) -> Result<ModelConfig, LoadError> {
     let json = serde_json::from_str(text).map_err(|error| malformed(Path::new(name), error.to_string()))?;
     families::config(keys::Keys::new(name, &json))

@@ -8,7 +8,7 @@ pub(super) const BLOCK_BYTES: usize = BLOCK / 2;
 /// The values of 4-bit floats (E2M1).
 const FP4: [f64; 16] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0];
 
-/// What a shared exponent (E8M0) multiplies by.
+/// The factor that a shared exponent (E8M0) stands for.
 pub(super) fn scale(exponent: u8) -> f64 {
     2f64.powi(i32::from(exponent) - 127)
 }

@@ -32,7 +32,7 @@ struct ExpertTensor {
 }
 
 impl ExpertTensor {
-    /// `model.layers.0.mlp.experts.3.gate_proj.weight`
+    /// Parses a name like `model.layers.0.mlp.experts.3.gate_proj.weight`.
     fn parse(name: &str) -> Option<Self> {
         let (layer, rest) = name.strip_prefix("model.layers.")?.split_once(".mlp.experts.")?;
         let (expert, rest) = rest.split_once('.')?;
@@ -71,7 +71,7 @@ impl ExpertTensor {
         if self.is_bias { vec![outputs] } else { vec![outputs, inputs] }
     }
 
-    /// Which outputs of the stack are this projection's: the first, and the distance of the next.
+    /// Outputs of the stack that belong to this projection: the first, and the distance of the next.
     fn outputs(&self) -> (usize, usize) {
         match self.part {
             Part::Gate => (0, 2),
@@ -122,7 +122,7 @@ impl StackedExperts {
         Ok(Self { inner, config: config.clone() })
     }
 
-    /// What a name means, if it is that of an expert's tensor in a stack.
+    /// Parses a name if it is that of an expert's tensor in a stack.
     fn expert_tensor(&self, name: &str) -> Option<ExpertTensor> {
         let tensor = ExpertTensor::parse(name)?;
         stacked(&self.config, tensor.layer).filter(|experts| tensor.expert < experts.count).map(|_| tensor)

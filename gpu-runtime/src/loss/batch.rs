@@ -11,12 +11,12 @@ use super::inputs::prepare;
 
 /// Checks requests to the models that an engine serves.
 pub struct Preparer {
-    /// By name of the model.
+    /// Extents by the model's name.
     extents: BTreeMap<String, ModelExtents>,
 }
 
 impl Preparer {
-    /// For requests to these models.
+    /// A preparer for requests to these models.
     pub fn new(models: &[BaseModel]) -> Self {
         Self { extents: models.iter().map(|model| (model.name.clone(), model.into())).collect() }
     }

@@ -1,4 +1,4 @@
-//! `cross_entropy`: `-lp`.
+//! The loss `cross_entropy`: `-lp`.
 
 use super::term::Term;
 

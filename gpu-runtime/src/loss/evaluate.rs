@@ -1,4 +1,4 @@
-//! From the terms of a datum's targets to its loss.
+//! Evaluation of a datum's loss from the terms of its targets.
 
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{LossFn, OpError, PolicyInputs, PreparedDatum, ValueInputs};
@@ -6,7 +6,7 @@ use trainyard_protocol::{LossFn, OpError, PolicyInputs, PreparedDatum, ValueInpu
 use super::term::Term;
 use super::{cross_entropy, custom, dro, gspo, ratio, stable_reinforce, value};
 
-/// A datum's loss.
+/// The loss of one datum.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LossValue {
     /// Sum of all terms.

@@ -105,7 +105,7 @@ fn mean_log_ratio(lp: &[f32], policy: &PolicyInputs) -> f64 {
 }
 
 proptest! {
-    /// The gradient is the slope of the sum with the detached mean held constant: a step of `lp_t` moves `s_t` alone, by
+    /// The gradient is the slope of the sum with the detached mean held constant: a step of `lp_t` moves only `s_t`, by
     /// the factor exp(step).
     #[test]
     fn the_gradient_agrees_with_differences(rows in rows()) {
@@ -145,7 +145,7 @@ proptest! {
         prop_assert!((slope - gradient).abs() < 2e-3 * (1.0 + gradient.abs()), "{slope} {gradient}");
     }
 
-    /// With one position, masked, a sequence's ratio is its token's: gspo is ppo.
+    /// A sequence with one sampled position has its token's ratio: gspo is ppo.
     #[test]
     fn a_sequence_of_one_token_is_ppo(lp in -5f32..-0.1, gap in -1f32..1.0, advantage in -2f32..2.0) {
         let (lp, policy) = split(&[(lp, gap, advantage, true)]);

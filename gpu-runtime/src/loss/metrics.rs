@@ -1,4 +1,4 @@
-//! What a loss reports beside its sum.
+//! Metrics that a loss reports in addition to its sum.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ fn stable_reinforce<'a>(data: impl Iterator<Item = (&'a PreparedDatum, &'a [f32]
     named.into_iter().map(|(name, value)| (format!("stable_reinforce_trainyard/{name}"), value)).collect()
 }
 
-/// Of the sampled positions of a datum.
+/// Statistics of ratios over the sampled positions of a datum.
 #[derive(Default)]
 struct Ratios {
     count: f64,

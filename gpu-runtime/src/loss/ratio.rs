@@ -4,7 +4,7 @@ use trainyard_protocol::{ClipRange, PolicyInputs};
 
 use super::term::{PolicyTarget, Term, policy_targets};
 
-/// `-r A`.
+/// Terms of importance sampling: `-r A`.
 pub(super) fn importance_sampling(logprobs: &[f32], inputs: &PolicyInputs) -> Vec<Term> {
     by_token(logprobs, inputs, |_, ratio, advantage| Term::new(-ratio * advantage, -ratio * advantage))
 }

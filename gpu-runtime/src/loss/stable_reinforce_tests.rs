@@ -106,7 +106,7 @@ fn split(rows: &[(f32, f32, f32)]) -> (Vec<f32>, PreparedDatum) {
 }
 
 proptest! {
-    /// The penalty alone is differentiable: its gradient is its slope.
+    /// The penalty by itself is differentiable: its gradient is its slope.
     #[test]
     fn the_penaltys_gradient_agrees_with_differences(rows in rows(), kl_coeff in 0.0..3.0) {
         let still: Vec<_> = rows.iter().map(|row| (row.0, row.1, 0.0)).collect();
@@ -124,7 +124,7 @@ proptest! {
         }
     }
 
-    /// Without a penalty it is cispo with the bounds 0 and 2.
+    /// The loss equals cispo with the bounds 0 and 2 if the penalty is off.
     #[test]
     fn without_a_penalty_it_is_a_cispo(rows in rows()) {
         let (lp, datum) = split(&rows);

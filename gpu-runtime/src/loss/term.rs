@@ -1,4 +1,4 @@
-//! What a loss function sees of a datum and what it returns.
+//! Inputs of a loss function from a datum, and its results.
 
 use trainyard_protocol::PolicyInputs;
 

@@ -15,7 +15,7 @@ use crate::config::ModelConfig;
 /// which writes where all of them write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdaptedModule {
-    /// Its name, `model.layers.0.self_attn.q_proj` … `lm_head`.
+    /// Name of the module: `model.layers.0.self_attn.q_proj` … `lm_head`.
     pub name: String,
     /// (outputs, inputs); of each expert where it is on several.
     pub extents: (usize, usize),
@@ -38,7 +38,7 @@ impl AdaptedModule {
         }
     }
 
-    /// The unembedding.
+    /// The unembedding as a layer for adapters.
     pub(crate) fn unembedding(c: &ModelConfig) -> Self {
         Self { name: "lm_head".into(), extents: (c.vocab_rows(), c.hidden_size), slot: None, experts: None }
     }
@@ -67,7 +67,7 @@ impl AdaptedModule {
         }
     }
 
-    /// How ranks share A and B, and whether each has a part of their gradients alone.
+    /// How ranks share A and B, and for each of both whether a rank has only a part of the gradient.
     fn shards(&self) -> [(ShardAxis, bool); 2] {
         const ALL: (ShardAxis, bool) = (ShardAxis::Replicated, false);
         if self.experts.is_some() {

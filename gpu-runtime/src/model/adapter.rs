@@ -18,11 +18,11 @@ pub(crate) struct LoraPair<B: Backend> {
     pub param: usize,
     /// (outputs, inputs), of each expert.
     pub extents: (usize, usize),
-    /// A, `[rank, inputs]`.
+    /// Matrices A: `[rank, inputs]` each.
     a: Vec<B::Matrix>,
-    /// B, `[outputs, rank]`.
+    /// Matrices B: `[outputs, rank]` each.
     b: Vec<B::Matrix>,
-    /// On experts, the first of this rank's, and which of A (0) and B (1) they have in common.
+    /// First expert of this rank, and which of A (0) and B (1) the experts share; only for pairs on experts.
     shared: Option<(usize, usize)>,
 }
 
@@ -66,11 +66,11 @@ type BlockPairs<B> = [Option<LoraPair<B>>; Projection::ALL.len()];
 /// An adapter's weights. They are updated in place only where this is their sole holder.
 pub(crate) struct Adapter<B: Backend> {
     pub rank: usize,
-    /// alpha / rank.
+    /// Factor of the product BA: alpha / rank.
     pub scale: f32,
-    /// Per block, by [`Projection`].
+    /// Pairs of each block, by [`Projection`].
     blocks: Vec<BlockPairs<B>>,
-    /// On the unembedding.
+    /// Pair on the unembedding.
     pub unembed: Option<LoraPair<B>>,
 }
 
@@ -179,7 +179,7 @@ impl<B: Backend> Adapter<B> {
         self.pairs().flat_map(LoraPair::matrices).map(|matrix| backend.matrix_bytes(matrix)).sum()
     }
 
-    /// Its parameters, with the rounding of packing, as they were at a fence.
+    /// Parameters of the adapter at a fence, with the rounding of packing.
     pub(crate) fn to_host(&self, backend: &B, fence: &B::Fence) -> Vec<Vec<f32>> {
         let elements =
             |matrices: &[B::Matrix]| matrices.iter().flat_map(|m| backend.matrix_to_host(m, fence)).collect();

@@ -16,7 +16,7 @@ use super::zero::gathered::Unit;
 use super::zero::weight_source::WeightSource;
 use crate::backend::{Backend, FamilyOps, GradientSinks, Held, LatentOps, Rows};
 
-/// Where a pass's gradients go.
+/// Destination of a pass's gradients.
 pub(super) enum GradientSink<'a, 'b, B: Backend> {
     /// One set per group that has an adapter; `None` for groups that do not train.
     Adapters(&'a mut [Option<&'b mut B::Params>]),

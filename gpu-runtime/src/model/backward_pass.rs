@@ -1,4 +1,4 @@
-//! What the backward passes of attention, MLP and experts have in common.
+//! State that the backward passes of attention, MLP and experts share.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ pub(super) struct Backward<'a, 'b, 'c, B: Backend> {
     /// Rows of the batch by sequence.
     pub(super) sequences: &'a [Range<usize>],
     pub(super) sinks: GradientSinks<'b, 'c, B>,
-    /// By group: whether its gradients are wanted.
+    /// Whether the gradients of each group are needed.
     pub(super) trains: &'a [bool],
 }
 

@@ -10,12 +10,13 @@ use super::shard::Shard;
 use crate::collective::CollectiveKind;
 use crate::config::{Block, Experts, ModelConfig};
 
-/// Who takes part.
+/// Ranks that take part in an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Members {
-    /// Tensor parallel ranks.
+    /// Tensor-parallel ranks of a replica.
     Tensor,
-    /// All ranks of a replica: they share experts, of which each has some, and compute the rest of a block alike or in parts.
+    /// All ranks of a replica: they share experts, of which each holds some, and compute the rest of a block alike or
+    /// in parts.
     Replica,
 }
 
@@ -44,30 +45,30 @@ impl Exchange {
     }
 }
 
-/// Before the first block of a forward pass over `rows` rows: a sum of what each rank has of their embeddings.
+/// The exchange before the first block of a forward pass over `rows` rows: a sum of each rank's part of the embeddings.
 pub(crate) fn embedding_exchanges(c: &ModelConfig, rows: usize) -> Vec<Exchange> {
     vec![Exchange::sum(rows * c.hidden_size)]
 }
 
-/// Of the loss head over `rows` rows with a target and a gradient each: the targets' logits, what log-sum-exps are of, and in the
-/// backward pass the gradient with respect to the hidden states.
+/// Exchanges of the loss head over `rows` rows, each with a target and a gradient: the targets' logits, the terms of
+/// the log-sum-exps, and in the backward pass the gradient with respect to the hidden states.
 pub(crate) fn loss_exchanges(c: &ModelConfig, rows: usize) -> Vec<Exchange> {
     vec![Exchange::sum(rows), of_vocabulary(2 * rows), Exchange::sum(rows * c.hidden_size)]
 }
 
-/// Where tokens are sampled from `rows` rows: the logits of each rank's tokens, of at most `at_once` rows at a time.
+/// Exchanges for sampling from `rows` rows: the logits of each rank's tokens, at most `at_once` rows at a time.
 pub(crate) fn logit_exchanges(c: &ModelConfig, rows: usize, at_once: usize) -> Vec<Exchange> {
     let of = |first: usize| of_vocabulary((rows - first).min(at_once) * c.vocab_rows());
     merged((0..rows).step_by(at_once).map(of))
 }
 
-/// What each tensor parallel rank has of its part of the vocabulary, to all.
+/// An exchange in which each tensor-parallel rank sends all others the values for its part of the vocabulary.
 fn of_vocabulary(len: usize) -> Exchange {
     Exchange { kind: CollectiveKind::AllGather, ..Exchange::sum(len) }
 }
 
-/// Those of a forward pass over `rows` rows through some blocks of `c`, a rank's part: a sum after attention and one after the MLP,
-/// or with experts their outputs. `ranks` share the experts.
+/// Exchanges of a forward pass over `rows` rows through some blocks of `c`, a rank's part: a sum after attention and
+/// one after the MLP, or with experts their outputs. `ranks` share the experts.
 pub(crate) fn forward_exchanges<'b>(
     c: &ModelConfig,
     rows: usize,
@@ -86,8 +87,8 @@ pub(crate) fn forward_exchanges<'b>(
     merged(blocks.flat_map(of))
 }
 
-/// Those of the backward pass over the same rows, in which the first `recomputed` blocks are computed again: sums of the gradients
-/// with respect to what all ranks compute alike and read a part of the model with.
+/// Exchanges of the backward pass over the same rows, which recomputes the first `recomputed` blocks: sums of the
+/// gradients with respect to values that all ranks compute alike and that they multiply with their parts of the model.
 pub(crate) fn backward_exchanges(
     c: &ModelConfig,
     rows: usize,
@@ -130,8 +131,8 @@ fn experts_backward(
     all
 }
 
-/// Those at the end of a request, for the gradients of `own` that several ranks have parts of. `tensor` is the number of tensor
-/// parallel ranks.
+/// Exchanges at the end of a request, for the gradients of `own` that several ranks have parts of. `tensor` is the
+/// number of tensor-parallel ranks.
 pub(crate) fn gradient_exchanges(shard: &Shard, tensor: usize, own: &[ParamSpec]) -> Vec<Exchange> {
     let of = |spec: &ParamSpec| {
         let group = shard.gradient_ranks(spec)?;

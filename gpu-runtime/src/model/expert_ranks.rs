@@ -67,7 +67,7 @@ impl<'a, B: Backend> ExpertRanks<'a, B> {
 
 /// Parts of a dispatch on every rank.
 pub(super) enum Parts<'r, B: Backend> {
-    /// Of the only rank.
+    /// Parts on the only rank.
     Own(&'r [B::Rows]),
     All(Vec<B::Rows>),
 }

@@ -25,28 +25,28 @@ use crate::backend::{
     Backend, Dispatch, ExpertRows, FamilyOps, GradientSinks, Held, LatentOps, LoraSegment, RouterRule, Rows, WeightPart,
 };
 
-/// What the backward pass of a block's experts needs.
+/// Activations that the backward pass of a block's experts needs.
 pub(super) struct ExpertActivations<B: Backend> {
     /// Residual stream before the experts.
     x: B::Rows,
     /// The router's logits, `[rows, experts]`.
     logits: B::Rows,
     pub(super) dispatch: Dispatch,
-    /// Of a row's experts.
+    /// Weights of each row's experts.
     weights: B::Rows,
-    /// By part of the dispatch that this rank computes.
+    /// Activations of the dispatch's parts that this rank computes.
     parts: Vec<PartActivations<B>>,
     /// The outputs of this rank's experts, `[rows of the part, hidden]`, before weighting.
     outputs: Vec<B::Rows>,
-    /// The sum of these, where a norm follows.
+    /// The sum of `outputs`, if a norm follows.
     out: Option<B::Rows>,
-    /// Of the MLP beside them.
+    /// Activations of the MLP beside the experts.
     shared: Option<SharedActivations<B>>,
 }
 
-/// Those of an expert.
+/// Activations of one expert.
 struct PartActivations<B: Backend> {
-    /// gate and up.
+    /// Gate and up columns.
     gate_up: B::Rows,
     /// `scale · (x Aᵀ)` of the adapters on gate_up and down.
     low_rank: [B::LowRank; 2],
@@ -226,7 +226,8 @@ fn expert_backward<B: Backend>(
     d_input
 }
 
-/// The gradients of an expert's linear layer, or of what adapters on it have for this expert alone.
+/// Computes the gradients of an expert's linear layer, or of the matrices that adapters on it have only for this
+/// expert.
 fn gradients<B: Backend>(
     pass: &mut Backward<'_, '_, '_, B>,
     linear: &Linear<B>,

@@ -22,7 +22,7 @@ pub(crate) struct PassInput<'a, B: Backend> {
     pub rows: &'a [(Range<usize>, usize)],
     /// Keys and values of each sequence, up to its first row.
     pub kv: &'a mut [KvSequence],
-    /// Rows by adapter.
+    /// Groups of rows by adapter.
     pub groups: &'a [RowGroup<B>],
 }
 
@@ -32,17 +32,17 @@ pub(super) struct BlockActivations<B: Backend> {
     pub(super) mlp: BlockMlp<B>,
 }
 
-/// Those of its MLP.
+/// Activations of a block's MLP.
 pub(super) enum BlockMlp<B: Backend> {
     Dense(MlpActivations<B>),
     Experts(ExpertActivations<B>),
 }
 
-/// Those of its attention.
+/// Activations of a block's attention.
 pub(super) struct AttentionActivations<B: Backend> {
     /// Residual stream before the block, `[rows, hidden]`.
     pub(super) x: B::Rows,
-    /// Of what made q, k and v.
+    /// Activations saved by the QKV projection.
     pub(super) projected: QkvActivations<B>,
     /// q, k, v, rotated.
     pub(super) qkv: B::Rows,
@@ -54,7 +54,7 @@ pub(super) struct AttentionActivations<B: Backend> {
     pub(super) low_rank: B::LowRank,
 }
 
-/// Those of what made queries, keys and values.
+/// Activations of the QKV projections.
 pub(super) enum QkvActivations<B: Backend> {
     Heads {
         /// q, k, v before head norms, where there are any.
@@ -65,11 +65,11 @@ pub(super) enum QkvActivations<B: Backend> {
     Latent(LatentActivations<B>),
 }
 
-/// Those of an MLP without experts.
+/// Activations of an MLP without experts.
 pub(super) struct MlpActivations<B: Backend> {
     /// Residual stream before the MLP.
     pub(super) x: B::Rows,
-    /// gate and up.
+    /// Gate and up columns.
     pub(super) gate_up: B::Rows,
     /// Output of the down projection before its norm, where there is one.
     pub(super) out: Option<B::Rows>,
@@ -77,17 +77,17 @@ pub(super) struct MlpActivations<B: Backend> {
     pub(super) low_rank: [B::LowRank; 2],
 }
 
-/// What was saved of a block for its backward pass.
+/// The part of a block's activations that was saved for its backward pass.
 pub(super) enum SavedBlock<B: Backend> {
-    /// All activations.
+    /// All activations of the block.
     All(Box<BlockActivations<B>>),
-    /// Its input: the rest is recomputed (activation checkpointing).
+    /// The block's input: the rest is recomputed (activation checkpointing).
     Input(B::Rows),
 }
 
-/// What the forward pass saves for the backward pass.
+/// Activations that the forward pass saves for the backward pass.
 pub(crate) struct Activations<B: Backend> {
-    /// Block by block.
+    /// Saved activations, block by block.
     pub(super) blocks: Vec<SavedBlock<B>>,
     /// The sequences with their KV blocks.
     pub(super) spans: Vec<Span>,
@@ -95,13 +95,13 @@ pub(crate) struct Activations<B: Backend> {
     pub(super) positions: Vec<u32>,
 }
 
-/// What a forward pass returns.
+/// Result of a forward pass.
 pub(crate) struct Pass<B: Backend> {
     /// Residual stream after the last block, `[rows, hidden]`.
     pub x: B::Rows,
-    /// Where `save` was given.
+    /// Saved activations, if `save` was given.
     pub activations: Option<Activations<B>>,
-    /// Of each block with experts, which rows went to which.
+    /// Assignment of rows to experts, for each block with experts.
     pub dispatches: Vec<Dispatch>,
 }
 
@@ -230,8 +230,8 @@ impl<B: Backend> BlockPass<'_, B> {
         (sum, MlpActivations { x, gate_up, out, low_rank: [z_gate_up, z_down] })
     }
 
-    /// As [`Self::linear`] with the residual stream added, of a layer whose inputs ranks share. Rank 0 begins with the residual stream and the bias, so that
-    /// sums are in the order in which one rank adds them.
+    /// [`Self::linear`] with the residual stream added, for a layer whose inputs ranks share. Rank 0 begins with the
+    /// residual stream and the bias, so that sums are in the order in which one rank adds them.
     pub(super) fn sum_onto(
         &self,
         layer: usize,

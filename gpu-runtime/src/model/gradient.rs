@@ -6,8 +6,8 @@ use super::weights::Model;
 use crate::backend::{Backend, EmbeddingGradient};
 use crate::collective::Ranks;
 
-/// The global L2 norm of the gradient `a` of what a run trains, or of `a + b`, over all ranks: sums of squares
-/// of the arrays in order, rank by rank, then over `replicas`, of which each has a part. Finite exactly when all elements are.
+/// The global L2 norm of a run's gradient `a`, or of `a + b`, over all ranks. Squares of the arrays are summed in
+/// order, rank by rank, then over `replicas`, each of which has a part. Finite exactly when all elements are.
 pub(crate) fn gradient_norm<'a, B: Backend>(
     backend: &B,
     (model, replicas): (&Model<B>, &Ranks),
@@ -30,7 +30,7 @@ pub(crate) fn gradient_norm<'a, B: Backend>(
 /// lookups of a microbatch would come before the unembedding of the next one, so they are summed separately until
 /// [`GradientSum::finish`]. Only rows of tokens that occur take memory.
 pub(crate) struct GradientSum<B: Backend> {
-    /// By parameter, without the lookups of tied embeddings.
+    /// Gradients by parameter, without the lookups of tied embeddings.
     pub(super) values: B::Params,
     /// Gradients of tied embeddings as inputs, by token.
     lookups: B::EmbeddingSums,
@@ -42,8 +42,8 @@ impl<B: Backend> GradientSum<B> {
         Self { values, lookups: B::EmbeddingSums::default() }
     }
 
-    /// Adds the gradient with respect to the residual stream before the first block, `[tokens, hidden]`, to the tokens'
-    /// embeddings, of which a rank has some.
+    /// Adds the gradient with respect to the residual stream before the first block, `[tokens, hidden]`, to the
+    /// embeddings of the tokens that this rank holds.
     pub(super) fn add_lookups(&mut self, backend: &B, model: &Model<B>, tokens: &[u32], dx: &B::Rows) {
         let (table, c) = (&model.table, &model.config);
         let into = match table.head == table.embed {
@@ -57,7 +57,7 @@ impl<B: Backend> GradientSum<B> {
         backend.embed_backward(&own, &backend.gather(dx, &at), c.embedding_scale, into);
     }
 
-    /// Its values, to which nothing more is added, with the lookups of tied embeddings.
+    /// The final values, with the lookups of tied embeddings added.
     pub(super) fn with_lookups(mut self, backend: &B, table: &ParamTable) -> B::Params {
         backend.add_embedding_sums(self.lookups, &mut self.values, table.embed);
         backend.finish_gradient(&mut self.values);

@@ -36,12 +36,12 @@ pub(crate) struct KvSequence {
 }
 
 impl KvSequence {
-    /// Tokens held.
+    /// Number of tokens held.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Its blocks; the last one may be partly filled.
+    /// Blocks of the sequence; the last one may be partly filled.
     pub(crate) fn blocks(&self) -> &[Arc<KvBlock>] {
         &self.blocks
     }

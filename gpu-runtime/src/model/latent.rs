@@ -16,7 +16,7 @@ use super::params::LatentParams;
 use crate::backend::{Backend, Held, LatentHeads, LatentOps, Norm, Rows};
 use crate::config::{LatentAttention, ModelConfig};
 
-/// What the backward pass needs.
+/// Activations that the backward pass of latent attention needs.
 pub(super) struct LatentActivations<B: Backend> {
     /// The queries' latent, and `scale · (x Aᵀ)` of the adapters on the projection to it.
     q_down: Option<(B::Rows, B::LowRank)>,
@@ -33,13 +33,13 @@ pub(super) struct Latent {
 }
 
 impl Latent {
-    /// That of a model, where its attention is latent.
+    /// The extents of a model's latent attention; `None` for other attention.
     pub(super) fn of(c: &ModelConfig) -> Option<Self> {
         let (config, heads) = c.latent.zip(c.latent_heads())?;
         Some(Self { config, heads })
     }
 
-    /// A latent's norm.
+    /// The RMSNorm of a latent, with the epsilon of latents.
     fn norm<'n, B: Backend>(&self, norm: &'n NormWeight<B>) -> Norm<'n, B> {
         norm.with(self.config.norm_eps)
     }

@@ -9,7 +9,7 @@ use super::projection::Projection;
 use crate::backend::Backend;
 use crate::config::{LoadError, ModelConfig};
 
-/// What makes queries, keys and values of a block's input.
+/// Projections from a block's input to queries, keys and values.
 pub(super) enum QkvWeights<B: Backend> {
     /// q, k and v, fused.
     Heads(Linear<B>),
@@ -18,15 +18,15 @@ pub(super) enum QkvWeights<B: Backend> {
 
 /// The projections of latent attention.
 pub(super) struct LatentWeights<B: Backend> {
-    /// To the queries' latent, and its norm.
+    /// Projection to the queries' latent, and the latent's norm.
     pub(super) q_down: Option<(Linear<B>, NormWeight<B>)>,
-    /// To queries.
+    /// Projection to the queries.
     pub(super) q: Linear<B>,
-    /// To the latent of keys and values, and to the part of keys that all heads have in common.
+    /// Projection to the latent of keys and values, and to the part of keys that all heads share.
     pub(super) kv_down: Linear<B>,
-    /// Of that latent.
+    /// Norm of the latent of keys and values.
     pub(super) kv_norm: NormWeight<B>,
-    /// To keys and values.
+    /// Projection from that latent to keys and values.
     pub(super) kv_up: Linear<B>,
 }
 
@@ -94,7 +94,7 @@ impl<B: Backend> QkvWeights<B> {
         }
     }
 
-    /// As [`QkvWeights::norms`].
+    /// Mutable variant of [`QkvWeights::norms`].
     pub(super) fn norms_mut(&mut self) -> Vec<&mut NormWeight<B>> {
         match self {
             Self::Heads(_) => Vec::new(),

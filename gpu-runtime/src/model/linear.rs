@@ -5,14 +5,12 @@ use super::params::LinearParams;
 use super::projection::Projection;
 use crate::backend::{Backend, LinearCall, LoraSegment, MatrixRole, Source, WeightPart};
 
-/// Where a projection's outputs are in its linear layer.
+/// Position of a projection's outputs in its linear layer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProjectionSlot {
-    /// `None` where no adapter can be on it.
+    /// The projection that adapters refer to; `None` if the part can't have adapters.
     pub(super) projection: Option<Projection>,
-    /// First column.
     pub(super) column: usize,
-    /// Columns.
     pub(super) outputs: usize,
     pub(super) params: LinearParams,
 }
@@ -25,8 +23,8 @@ pub(super) struct Linear<B: Backend> {
 }
 
 impl<B: Backend> Linear<B> {
-    /// From the weights and biases of the parts: for each its projection, if adapters can be on it, its outputs and its
-    /// parameters.
+    /// Builds a layer from the weights and biases of its parts. Each part has its projection, if adapters can be on it,
+    /// its number of outputs, and its parameters.
     pub(super) fn new(
         backend: &B,
         inputs: usize,
@@ -87,14 +85,14 @@ impl<B: Backend> Linear<B> {
         LinearCall { weight: &self.weight, bias: self.bias.as_ref(), lora }
     }
 
-    /// As [`Linear::with`] without the bias: for ranks whose sums another rank adds it to.
+    /// Like [`Linear::with`], but without the bias, for ranks whose sums another rank adds the bias to.
     pub(super) fn without_bias<'a>(&'a self, lora: &'a [LoraSegment<'a, B>]) -> LinearCall<'a, B> {
         LinearCall { bias: None, ..self.with(lora) }
     }
 
-    /// The segments of the adapters on it, projection by projection, group by group. `trains` says by group whether its
-    /// gradients are wanted; groups beyond its end do not train. `expert` is whose layer it is, if an expert's: groups without
-    /// rows are left out there.
+    /// The segments of the adapters on the layer, projection by projection, group by group. `trains` tells for each
+    /// group whether its gradients are needed; groups beyond its end do not train. `expert` is the expert that the
+    /// layer belongs to, if any: groups without rows are left out there.
     pub(super) fn segments<'a>(
         &self,
         groups: &'a [RowGroup<B>],
@@ -109,7 +107,7 @@ impl<B: Backend> Linear<B> {
         self.slots.iter().filter_map(on).flatten().collect()
     }
 
-    /// Its projections as parameters that are trained in full.
+    /// Projections of the layer as parameters that are trained in full.
     pub(super) fn parts(&self) -> Vec<WeightPart> {
         let part = |slot: &ProjectionSlot| {
             let LinearParams { weight, bias } = slot.params;

@@ -8,35 +8,34 @@ use super::weights::Model;
 use crate::backend::{AttentionShape, Backend, KV_BLOCK};
 use crate::config::{Block, Experts, ModelConfig};
 
-/// Most bytes of logits that a pass saves for its backward pass; more are recomputed.
+/// Maximum bytes of logits that a pass saves for its backward pass; more are recomputed.
 pub(super) const MAX_SAVED_LOGITS: usize = 64 << 20;
 
 /// Bytes per row of a training pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PassMemory {
-    /// Keys and values.
+    /// Bytes of keys and values per row.
     pub(super) kv: usize,
-    /// What a block saves for its backward pass: that of the largest one.
+    /// Bytes per row that the largest block saves for its backward pass.
     pub(super) block: usize,
-    /// What a recomputed block saves: its input.
+    /// Bytes per row that a recomputed block saves: its input.
     pub(super) input: usize,
-    /// What else is alive at once in the backward pass of a block: left sides of GEMMs and gradients.
+    /// Bytes per row of left sides of GEMMs and gradients that live at once in a block's backward pass.
     pub(super) working: usize,
-    /// What is alive at once in the loss head, logits excepted.
+    /// Bytes per row that live at once in the loss head, without logits.
     pub(super) head: usize,
-    /// Logits.
     pub(super) logits: usize,
     /// Number of blocks; not in bytes.
     pub(super) blocks: usize,
 }
 
 impl PassMemory {
-    /// For passes over a model; `adapters` are those that may be in the batch.
+    /// The memory of passes over a model; `adapters` are those that may be in the batch.
     pub(crate) fn of<'a, B: Backend>(model: &Model<B>, adapters: impl Iterator<Item = &'a LoraSpec>) -> Self {
         Self::planned(&model.config, (B::ACTIVATION_BYTES, model.kv_block_bytes), adapters)
     }
 
-    /// As [`PassMemory::of`] for a model that is not loaded, given bytes of an element of activations and of a KV block.
+    /// Like [`PassMemory::of`], but for a model that is not loaded; takes the bytes of an activation and of a KV block.
     pub(crate) fn planned<'a>(
         c: &ModelConfig,
         (element, kv_block_bytes): (usize, usize),
@@ -92,7 +91,7 @@ impl PassMemory {
         rows * self.kv + self.buffers(rows, saved)
     }
 
-    /// As [`PassMemory::bytes`], without keys and values.
+    /// Like [`PassMemory::bytes`], but without keys and values.
     pub(crate) fn buffers(&self, rows: usize, saved: usize) -> usize {
         let recomputed = self.blocks - saved;
         // Blocks that are recomputed are the first ones: when their backward pass runs, one after the other, those that
@@ -102,7 +101,7 @@ impl PassMemory {
         rows * recomputed * self.input + head.max(rows * (alive * self.block + self.working))
     }
 
-    /// Rows, up to `most`, of which every block may save its activations within `budget` bytes.
+    /// Number of rows, up to `most`, for which every block can save its activations within `budget` bytes.
     pub(crate) fn rows_within(&self, budget: usize, most: usize) -> usize {
         let (mut fits, mut exceeds) = (0, most + 1);
         while exceeds - fits > 1 {
@@ -112,7 +111,7 @@ impl PassMemory {
         fits
     }
 
-    /// Most blocks that may save their activations of `rows` rows within `budget` bytes.
+    /// Maximum number of blocks that can save their activations of `rows` rows within `budget` bytes.
     pub(crate) fn saved_within(&self, rows: usize, budget: usize) -> usize {
         (0..=self.blocks).rev().find(|saved| self.bytes(rows, *saved) <= budget).unwrap_or(0)
     }
@@ -138,7 +137,7 @@ fn attention_elements(c: &ModelConfig, shape: &AttentionShape) -> usize {
     hidden + (q + qkv).max(qkv + projected).max(expanded)
 }
 
-/// Of these, what the MLP or the experts save.
+/// Elements that the MLP or the experts save.
 fn mlp_elements(c: &ModelConfig, block: &Block) -> usize {
     match &block.experts {
         None => 2 * c.intermediate_size,

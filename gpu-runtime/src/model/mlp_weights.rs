@@ -7,7 +7,7 @@ use super::projection::Projection;
 use crate::backend::{Backend, Source};
 use crate::config::{LoadError, ModelConfig};
 
-/// A gated MLP.
+/// Weights of a gated MLP.
 pub(super) struct GatedMlp<B: Backend> {
     /// gate and up, fused.
     pub(super) gate_up: Linear<B>,
@@ -23,11 +23,11 @@ pub(super) enum MlpWeights<B: Backend> {
 /// The router and the experts of a block.
 pub(super) struct ExpertWeights<B: Backend> {
     pub(super) router: Linear<B>,
-    /// Those of this rank.
+    /// Experts that this rank holds.
     pub(super) experts: Vec<GatedMlp<B>>,
-    /// The index of the first of these.
+    /// Index of the first expert that this rank holds.
     pub(super) first: usize,
-    /// The MLP beside them.
+    /// The MLP beside the experts.
     pub(super) shared: Option<GatedMlp<B>>,
 }
 

@@ -1,12 +1,11 @@
-//! Weights of RMSNorms.
+//! Weights of RMSNorms, effective and stored.
 
 use crate::backend::{Backend, Norm, Source};
 
-/// An RMSNorm's weight.
 pub(super) struct NormWeight<B: Backend> {
     /// Multiplies normalised elements: the stored weight plus the family's offset.
     effective: B::Vector,
-    /// As files have it, where that differs.
+    /// The weight as files store it, if that differs.
     stored: Option<B::Vector>,
 }
 
@@ -16,7 +15,7 @@ impl<B: Backend> NormWeight<B> {
         Self { effective: backend.vector(&[source], offset), stored }
     }
 
-    /// For ops, with the model's epsilon.
+    /// The norm as ops take it, with the model's epsilon.
     pub(super) fn with(&self, eps: f32) -> Norm<'_, B> {
         Norm { weight: &self.effective, eps }
     }

@@ -9,7 +9,7 @@ use crate::config::LoadError;
 pub(super) enum ParamValue<'a, B: Backend> {
     Host(Cow<'a, [f32]>),
     Param(&'a B::Params, usize),
-    /// Of arrays that nobody else has.
+    /// An array that only this value refers to.
     Own(B::Params, usize),
 }
 

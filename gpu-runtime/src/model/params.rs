@@ -10,13 +10,13 @@ use crate::config::{Experts, LatentAttention, ModelConfig};
 
 /// Projections of an MLP, in parameter order.
 const MLP: [Projection; 3] = [Projection::Gate, Projection::Up, Projection::Down];
-/// Those of the MLP beside routed experts.
+/// Projections of the MLP beside routed experts.
 const SHARED: [Projection; 3] = [Projection::SharedGate, Projection::SharedUp, Projection::SharedDown];
 
 /// Initial values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Init {
-    /// Those of the checkpoint.
+    /// Values of the checkpoint.
     Checkpoint,
     /// Uniform between ±1/sqrt(inputs) (He et al. 2015, arXiv:1502.01852, with a = sqrt 5): A of an adapter.
     KaimingUniform,
@@ -24,17 +24,16 @@ pub(crate) enum Init {
     Zeros,
 }
 
-/// A parameter.
+/// Name, shape and initial value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ParamSpec {
-    /// In the spelling of Hugging Face; of adapters, the module's name with `.lora_A` or `.lora_B`.
+    /// Name in the spelling of Hugging Face; for adapters the module's name with `.lora_A` or `.lora_B`.
     pub name: String,
-    /// Extents, outermost first.
     pub shape: Vec<usize>,
     pub init: Init,
     /// How ranks share it.
     pub shard: ShardAxis,
-    /// Whether a rank computes a part of its gradient alone: those of all ranks add up to it.
+    /// Whether a rank computes only a part of its gradient: the parts of all ranks add up to the gradient.
     pub is_partial: bool,
 }
 
@@ -62,18 +61,18 @@ impl ParamSpec {
 /// Indices of a linear layer's parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinearParams {
-    /// `[outputs, inputs]`.
+    /// Index of the weight: `[outputs, inputs]`.
     pub weight: usize,
-    /// `[outputs]`.
+    /// Index of the bias: `[outputs]`.
     pub bias: Option<usize>,
 }
 
 /// Indices of a decoder block's parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockParams {
-    /// RMSNorm before attention.
+    /// Index of the RMSNorm before attention.
     pub pre_attention: usize,
-    /// RMSNorm of what attention adds.
+    /// Index of the RMSNorm of attention's output.
     pub post_attention: Option<usize>,
     /// RMSNorm of q heads and of k heads.
     pub head_norms: Option<[usize; 2]>,
@@ -81,7 +80,7 @@ pub(crate) struct BlockParams {
     pub pre_mlp: usize,
     /// RMSNorm of what the MLP adds.
     pub post_mlp: Option<usize>,
-    /// What makes queries, keys and values.
+    /// Parameters of the projections to queries, keys and values.
     pub qkv: QkvParams,
     pub o: LinearParams,
     /// Scores of the heads' sinks.
@@ -98,7 +97,7 @@ pub(crate) enum QkvParams {
 }
 
 impl QkvParams {
-    /// RMSNorms of latents.
+    /// Indices of the latents' RMSNorms.
     pub(super) fn norms(&self) -> Vec<usize> {
         match self {
             Self::Heads(_) => Vec::new(),
@@ -107,18 +106,18 @@ impl QkvParams {
     }
 }
 
-/// Those of latent attention.
+/// Indices of the parameters of latent attention.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LatentParams {
-    /// To the queries' latent, and its RMSNorm.
+    /// Projection to the queries' latent, and the index of the latent's RMSNorm.
     pub q_down: Option<(LinearParams, usize)>,
-    /// To queries.
+    /// Projection to the queries.
     pub q: LinearParams,
-    /// To the latent of keys and values, and to the part of keys that all heads have in common.
+    /// Projection to the latent of keys and values, and to the part of keys that all heads share.
     pub kv_down: LinearParams,
-    /// RMSNorm of that latent.
+    /// Index of the RMSNorm of that latent.
     pub kv_norm: usize,
-    /// To keys and values.
+    /// Projection from that latent to keys and values.
     pub kv_up: LinearParams,
 }
 
@@ -131,12 +130,12 @@ pub(crate) enum MlpParams {
         router: LinearParams,
         /// gate, up and down of each, whichever rank has it.
         experts: Vec<[LinearParams; 3]>,
-        /// Those of the MLP beside them.
+        /// Parameters of the MLP beside the experts.
         shared: Option<[LinearParams; 3]>,
     },
 }
 
-/// What a run trains.
+/// The parameters that a run trains.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrainedParams<'a> {
     /// The adapter; `None` is all parameters of the model.
@@ -160,11 +159,11 @@ impl<'a> From<Option<&'a LoraSpec>> for TrainedParams<'a> {
 /// All parameters of a model.
 #[derive(Clone, Debug)]
 pub(crate) struct ParamTable {
-    /// In the order of masters, moments and gradients.
+    /// Specs in the order of masters, moments and gradients.
     pub specs: Vec<ParamSpec>,
     /// Index of the token embedding.
     pub embed: usize,
-    /// Decoder blocks.
+    /// Parameters of each decoder block.
     pub blocks: Vec<BlockParams>,
     /// Index of the final RMSNorm.
     pub norm: usize,
@@ -187,7 +186,8 @@ impl ParamTable {
         Self { specs: table.specs, embed, blocks, norm, head }
     }
 
-    /// What a run trains: the parameters of its adapter, or all of the model; then those of its scalar head.
+    /// Specs of the parameters that a run trains: those of its adapter, or all of the model; then those of its scalar
+    /// head.
     pub(crate) fn trained<'a>(&self, c: &ModelConfig, what: impl Into<TrainedParams<'a>>) -> Vec<ParamSpec> {
         let TrainedParams { lora, scalar_head } = what.into();
         let mut params = lora.map_or_else(|| self.specs.clone(), |lora| Self::of_adapter(c, lora));

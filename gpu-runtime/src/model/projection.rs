@@ -10,11 +10,9 @@ use crate::config::ModelConfig;
 pub(crate) enum Projection {
     /// Queries, from the residual stream.
     Q,
-    /// Keys.
     K,
-    /// Values.
     V,
-    /// The queries' latent.
+    /// Latent of the queries, from the residual stream.
     QDown,
     /// Queries, from their latent.
     QUp,
@@ -22,24 +20,21 @@ pub(crate) enum Projection {
     KvDown,
     /// Keys and values, from their latent.
     KvUp,
-    /// Attention output.
+    /// Output projection of attention.
     O,
-    /// MLP gate.
     Gate,
-    /// MLP up.
     Up,
-    /// MLP down.
     Down,
     /// Gate of the MLP beside routed experts.
     SharedGate,
-    /// Its up.
+    /// Up projection of that MLP.
     SharedUp,
-    /// Its down.
+    /// Down projection of that MLP.
     SharedDown,
 }
 
 impl Projection {
-    /// In parameter order; no block has all of them.
+    /// All projections in parameter order; no block has all of them.
     pub(super) const ALL: [Self; 14] = [
         Self::Q,
         Self::K,
@@ -57,7 +52,7 @@ impl Projection {
         Self::SharedDown,
     ];
 
-    /// Those of a block in parameter order, by linear layer: projections of the same input are fused.
+    /// Projections of a block in parameter order, by linear layer: projections of the same input are fused.
     pub(super) fn layers(c: &ModelConfig, layer: usize) -> Vec<&'static [Self]> {
         let attention: &[&[Self]] = match c.latent.map(|latent| latent.query_rank) {
             None => &[&[Self::Q, Self::K, Self::V]],
@@ -71,7 +66,7 @@ impl Projection {
         [attention, mlp, shared].concat()
     }
 
-    /// Those of a block, in parameter order.
+    /// Projections of a block, in parameter order.
     pub(super) fn of_block(c: &ModelConfig, layer: usize) -> impl Iterator<Item = Self> {
         Self::layers(c, layer).into_iter().flatten().copied()
     }

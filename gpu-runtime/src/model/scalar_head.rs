@@ -30,7 +30,7 @@ impl<B: Backend> Clone for RunHead<B> {
 }
 
 impl<B: Backend> RunHead<B> {
-    /// That of the run with these parameters.
+    /// The scalar head of the run with these parameters.
     pub(crate) fn of(params: &Arc<B::Params>) -> Self {
         Self(Arc::clone(params))
     }

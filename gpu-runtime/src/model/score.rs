@@ -7,7 +7,7 @@ use super::weights::Weights;
 use crate::backend::{Backend, LinearCall, LoraSegment, Norm, Targets};
 
 impl<B: Backend> Weights<B> {
-    /// The final norm.
+    /// The final norm, with the model's epsilon.
     pub(super) fn final_norm(&self) -> Norm<'_, B> {
         self.norm.with(self.model.config.rms_norm_eps)
     }

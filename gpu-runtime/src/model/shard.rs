@@ -23,9 +23,9 @@ use crate::parallel::{LayoutError, Parallel};
 /// A rank's part of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shard {
-    /// Among all ranks of the model.
+    /// Rank among all ranks of the model.
     rank: usize,
-    /// How many share a layer's heads and its MLP's width.
+    /// Number of ranks that share a layer's heads and the width of its MLP.
     tensor: usize,
     /// Key and value heads of the whole model.
     kv_heads: usize,
@@ -34,10 +34,11 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// The part of rank `rank` of a replica, and its configuration: of heads, the MLP's width and experts what the rank holds.
+    /// The part of rank `rank` of a replica, and a configuration with the heads, the MLP's width and the experts that
+    /// the rank holds.
     ///
     /// # Errors
-    /// When so many ranks cannot share the model.
+    /// If this number of ranks cannot share the model.
     pub(crate) fn of(c: &ModelConfig, rank: usize, layout: Parallel) -> Result<(Self, ModelConfig), LayoutError> {
         let (tensor, ranks) = (layout.tp(), layout.replica());
         if layout.ep() > 1 && !c.has_experts() {
@@ -71,12 +72,12 @@ impl Shard {
         Ok((Self { rank, tensor, kv_heads: c.num_kv_heads, vocab: c.vocab_size }, own))
     }
 
-    /// This rank among these.
+    /// Number of this rank among the tensor-parallel ranks.
     fn tensor_rank(&self) -> usize {
         self.rank % self.tensor
     }
 
-    /// This rank's part of a parameter, whose extents here are those of `own`, from all its elements.
+    /// This rank's part of a parameter, with the extents of `own`, from all its elements.
     pub(crate) fn slice<'v>(&self, own: &ParamSpec, all: Cow<'v, [f32]>) -> Cow<'v, [f32]> {
         if all.len() == own.len() {
             return all;
@@ -103,10 +104,10 @@ impl Shard {
         }
     }
 
-    /// This rank's part of a parameter from a checkpoint, of which no more is read than that if it is contiguous.
+    /// Reads this rank's part of a parameter from a checkpoint; reads only that part if it is contiguous.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the parameter cannot be read.
     pub(crate) fn read(&self, own: &ParamSpec, tensors: &dyn TensorSource) -> Result<Vec<f32>, LoadError> {
         let whole = tensors.shape(&own.name).map_or(0, |shape| shape.iter().product());
         match own.shard {
@@ -126,7 +127,7 @@ impl Shard {
         }
     }
 
-    /// Which of the equal parts along an axis this rank has.
+    /// Index of this rank's part among the equal parts along an axis.
     fn part(&self, axis: ShardAxis) -> usize {
         match axis {
             ShardAxis::KvHeads => self.tensor_rank() / self.sharing(),
@@ -168,8 +169,8 @@ impl Shard {
         self.rank < self.tensor
     }
 
-    /// On rank 0 all elements of a parameter, of which every rank passes its part; all ranks call it. `None` on the others,
-    /// and after a failure.
+    /// Gathers all elements of a parameter on rank 0. Every rank passes its part; all ranks call it. `None` on the
+    /// other ranks, and after a failure.
     pub(crate) fn gather(&self, ranks: &Ranks, own: &ParamSpec, part: Cow<'_, [f32]>) -> Option<Vec<f32>> {
         if own.shard == ShardAxis::Replicated || ranks.is_single() {
             return (self.rank == 0).then(|| part.into_owned());
@@ -273,7 +274,7 @@ mod tests {
             let (_, own) = Shard::of(&config, rank, layout).unwrap();
             let experts = own.blocks[1].experts.as_ref().unwrap();
             assert_eq!((experts.count, experts.held.clone()), (8, 2 * rank..2 * rank + 2));
-            assert_eq!((experts.width, experts.shared), (32, Some(16)), "width is divided of shared experts alone");
+            assert_eq!((experts.width, experts.shared), (32, Some(16)), "only shared experts divide their width");
             assert_eq!((own.num_heads, own.intermediate_size), (2, 80));
             assert_eq!(layout.tensor_group(rank), rank / 2 * 2..rank / 2 * 2 + 2);
             assert_eq!((0..8).map(|expert| experts.holder(expert)).collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2, 3, 3]);

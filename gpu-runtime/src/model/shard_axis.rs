@@ -3,18 +3,19 @@
 /// The dimension along which ranks share a parameter: tensor parallel ones, or all of them where it is of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShardAxis {
-    /// Every rank has all of it.
+    /// Every rank holds the whole parameter.
     Replicated,
-    /// Outputs.
+    /// Divided along the outputs.
     Outputs,
-    /// Outputs by key and value head; a head is on several ranks where there are more ranks than heads.
+    /// Divided along the outputs by key and value head; with more ranks than heads, several ranks hold the same head.
     KvHeads,
-    /// Inputs.
+    /// Divided along the inputs.
     Inputs,
-    /// It is all of one expert's: one rank has all of it, the others nothing.
+    /// The parameter of one expert: one rank holds all of it, the others nothing.
     Expert,
-    /// By expert, its outermost extent.
+    /// Divided by expert, its outermost extent.
     Experts,
-    /// By token, its outermost extent, in parts of as many rows: the last ones may have zeros beyond the vocabulary's end.
+    /// Divided by token, its outermost extent, in parts of equally many rows: the last parts may have zeros beyond the
+    /// vocabulary.
     Vocabulary,
 }

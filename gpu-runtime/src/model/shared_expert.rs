@@ -5,9 +5,9 @@ use super::block_pass::BlockPass;
 use super::mlp_weights::GatedMlp;
 use crate::backend::{Backend, Held, Rows};
 
-/// What its backward pass needs.
+/// Activations that the backward pass of the shared expert needs.
 pub(super) struct SharedActivations<B: Backend> {
-    /// gate and up.
+    /// Gate and up columns.
     gate_up: B::Rows,
     /// `scale · (x Aᵀ)` of the adapters on gate_up and down.
     low_rank: [B::LowRank; 2],

@@ -28,7 +28,7 @@ pub(crate) struct TrainGroup<'a, B: Backend> {
     pub scalar_head: Option<RunHead<B>>,
     pub loss: LossFn,
     pub data: Vec<&'a PreparedDatum>,
-    /// Where its gradient is added; `None` computes the loss alone.
+    /// Destination of its gradient; with `None` only the loss is computed.
     pub grads: Option<&'a mut GradientSum<B>>,
 }
 
@@ -38,25 +38,25 @@ pub(crate) struct TrainOutput {
     /// Log-probabilities of its targets, or with a scalar head the values of its positions.
     pub logprobs: Vec<f32>,
     pub value: LossValue,
-    /// Of each block with experts: how many of its tokens each expert got.
+    /// Number of its tokens that each expert got, for each block with experts.
     pub expert_tokens: Vec<Vec<u32>>,
 }
 
 /// The first datum of a group whose loss is not finite.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FailedDatum {
-    /// Its index in the group.
+    /// Index of the datum in the group.
     pub at: usize,
     pub error: OpError,
 }
 
-/// By group: its outputs per datum, or the datum at fault.
+/// Outputs per datum of each group, or its datum at fault.
 type GroupOutputs = Vec<Result<Vec<TrainOutput>, FailedDatum>>;
 
 /// Rows of the microbatch that have a gradient.
 struct ActiveRows<B: Backend> {
     rows: Vec<usize>,
-    /// These by sequence, counted from the first of them.
+    /// The same rows by sequence, counted from the first of them.
     sequences: Vec<Range<usize>>,
     targets: Targets,
     d_logprobs: Vec<f32>,
@@ -120,17 +120,17 @@ pub(crate) fn train_pass<'w, B: Backend>(
     outputs
 }
 
-/// What a pass ended with, for its backward pass.
+/// State of the end of a forward pass, for its backward pass.
 enum Head<B: Backend> {
     Unembedding(B::HeadState),
-    /// By group.
+    /// Scalar head of each group.
     Scalar(Vec<RunHead<B>>),
 }
 
 /// The backward pass of a microbatch.
 struct BackwardPass<'a, B: Backend> {
     backend: &'a B,
-    /// Those of the end of the model.
+    /// Weights of the end of the model.
     w: Held<'a, Weights<B>>,
     tokens: &'a [u32],
     groups: &'a [RowGroup<B>],

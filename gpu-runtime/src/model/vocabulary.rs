@@ -22,7 +22,7 @@ impl<B: Backend> Model<B> {
     }
 }
 
-/// Of some tokens those that this rank has: their indices among them, and their rows in its part.
+/// Those of `tokens` that this rank holds: their indices in `tokens`, and their rows in the rank's part.
 pub(super) fn held(c: &ModelConfig, tokens: &[u32]) -> (Vec<usize>, Vec<u32>) {
     let own = tokens.iter().enumerate().filter_map(|(at, token)| Some((at, row_of(c, *token)?)));
     own.unzip()
@@ -78,7 +78,7 @@ pub(super) fn head_logprobs<B: Backend>(
     (logits, state)
 }
 
-/// What the log-sum-exps of rows are of, from what each rank has of them.
+/// Terms of the rows' log-sum-exps, from the terms of each rank.
 fn all_sums<B: Backend>(model: &Model<B>, own: &[LogSum]) -> Vec<LogSum> {
     let mine = own.iter().flat_map(|sum| [sum.max, sum.sum]).collect();
     let Some(all) = model.tensor_ranks.all_gather(mine) else { return own.to_vec() };
@@ -111,7 +111,7 @@ pub(crate) struct LastRows<'a, B: Backend> {
     pub(crate) weights: &'a Weights<B>,
     /// Residual stream after the last block.
     pub(crate) x: &'a B::Rows,
-    /// These cover the rows in order.
+    /// Groups that cover the rows in order.
     pub(crate) groups: &'a [RowGroup<B>],
 }
 
@@ -132,7 +132,7 @@ pub(crate) struct LogitBuffer<B: Backend> {
 }
 
 impl<B: Backend> LogitBuffer<B> {
-    /// For up to `rows` rows.
+    /// Makes a buffer for up to `rows` rows.
     pub(crate) fn new(rows: usize) -> Self {
         Self { rows, whole: None, own: None }
     }
@@ -190,7 +190,7 @@ impl<B: Backend> LogitBuffer<B> {
         Logits { rows: whole, part: c.vocab_rows() }
     }
 
-    /// Those of this rank's tokens, the first columns.
+    /// Logits of this rank's tokens, in the first columns.
     fn own_logits(&mut self, backend: &B, last: LastRows<'_, B>) -> &B::Rows {
         let columns = last.weights.model.config.vocab_rows();
         let rows = self.rows;
@@ -210,10 +210,11 @@ impl<B: Backend> LastRows<'_, B> {
     }
 }
 
-/// Of a row: what its log-sum-exp is of, logits of its targets, and the most likely tokens with their logits.
+/// One row's results on one rank: the terms of its log-sum-exp, logits of its targets, and the most likely tokens with
+/// their logits.
 type PartMessage = ((f32, f32), Vec<f32>, Vec<(u32, f32)>);
 
-/// The scores of request `at` from what all ranks have of them.
+/// The scores of request `at`, merged from the results of all ranks.
 fn merged(request: &ScoreRequest, all: &[Vec<PartMessage>], at: usize) -> RowScores {
     let of = || all.iter().filter_map(|rank| rank.get(at));
     let lse = LogSum::of(of().map(|((max, sum), ..)| LogSum { max: *max, sum: *sum })).value();
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_most_likely_tokens_of_parts_are_those_of_all() {
-        // With equal logits in several parts, and one that is no number.
+        // With equal logits in several parts, and one that is not a number.
         let mut logits: Vec<f32> = (0..40).map(|i| ((i * 13) % 7) as f32).collect();
         logits[11] = f32::NAN;
         logits[12] = -0.0;

@@ -18,22 +18,22 @@ use crate::collective::Ranks;
 use crate::config::{LoadError, ModelConfig};
 use crate::parallel::{LayoutError, Parallel};
 
-/// What all runs of a base model share: configuration, parameter table, rotary tables and the KV pool. Where ranks share the
-/// model, these are of this rank's part.
+/// Data that all runs of a base model share: configuration, parameter table, rotary tables and the KV pool. If ranks
+/// share the model, these are of this rank's part.
 pub(crate) struct Model<B: Backend> {
     pub config: ModelConfig,
-    /// Those that compute the model together.
+    /// Ranks that compute the model together.
     pub ranks: Ranks,
-    /// Of these the ones that share each layer's heads and its MLP's width.
+    /// Ranks among these that share each layer's heads and the width of its MLP.
     pub(crate) tensor_ranks: Ranks,
     pub shard: Shard,
     pub table: ParamTable,
-    /// Configuration and table of what the ranks hold together: files have these extents.
+    /// Configuration and table of the ranks' joint model, whose extents files have.
     pub whole: WholeModel,
     pub shape: AttentionShape,
     /// Bytes of a KV block.
     pub kv_block_bytes: usize,
-    /// By [`ModelConfig::ropes`].
+    /// Rotary tables by [`ModelConfig::ropes`].
     ropes: Vec<B::Rope>,
     kv: Mutex<KvCache<B>>,
 }
@@ -45,10 +45,10 @@ pub(crate) struct WholeModel {
 }
 
 impl<B: Backend> Model<B> {
-    /// Computes the tables of this rank's part of a model, which all of `ranks` share as the `layout` says, and makes an empty KV pool.
+    /// Computes the tables of this rank's part of a model, which `ranks` share by `layout`, and makes an empty KV pool.
     ///
     /// # Errors
-    /// Ranks that cannot share it.
+    /// If the ranks cannot share the model.
     pub(crate) fn new(backend: &B, whole: &ModelConfig, ranks: Ranks, layout: Parallel) -> Result<Self, LayoutError> {
         let (shard, config) = Shard::of(whole, ranks.rank(), layout)?;
         let shape = config.attention_shape();
@@ -83,7 +83,6 @@ impl<B: Backend> Model<B> {
     }
 }
 
-/// A decoder block.
 pub(crate) struct BlockWeights<B: Backend> {
     pub(super) pre_attention: NormWeight<B>,
     pub(super) qkv: QkvWeights<B>,
@@ -97,7 +96,7 @@ pub(crate) struct BlockWeights<B: Backend> {
     pub(super) sinks: Option<B::Vector>,
 }
 
-/// The token embedding.
+/// Source of token embeddings.
 enum Embedding<B: Backend> {
     /// Rows of the unembedding.
     Tied,
@@ -110,7 +109,7 @@ pub(crate) struct Weights<B: Backend> {
     embed: Embedding<B>,
     pub(super) blocks: Vec<BlockWeights<B>>,
     pub(super) norm: NormWeight<B>,
-    /// Unembedding.
+    /// Weight of the unembedding.
     pub(super) head: B::Matrix,
 }
 
@@ -138,13 +137,13 @@ impl<B: Backend> Weights<B> {
         Self::build(backend, model, model.table.blocks.len(), read)
     }
 
-    /// As [`Weights::from_params`] without blocks: embedding, unembedding and the norm before it, of which arrays without elements
-    /// stay away.
+    /// Like [`Weights::from_params`], but without blocks: embedding, unembedding and the norm before it. Arrays without
+    /// elements are left out.
     pub(super) fn ends(backend: &B, model: &Arc<Model<B>>, params: &B::Params) -> Result<Self, LoadError> {
         Self::build(backend, model, 0, &mut |index| Ok(ParamValue::Param(params, index)))
     }
 
-    /// With the first `layers` blocks.
+    /// Builds the weights with the first `layers` blocks.
     fn build(
         backend: &B,
         model: &Arc<Model<B>>,

@@ -8,23 +8,23 @@ use crate::backend::Dtype;
 
 /// Bytes of a device that other things take: its context and libraries. An assumption.
 const RESERVED: u64 = 3 << 29;
-/// What is reached of a device's peaks: an assumption, for large GEMMs, for reading weights, and for large messages.
+/// Assumed fractions of a device's peaks, for large GEMMs, for reading weights, and for large messages.
 const ATTAINED: Attained = Attained { compute: 0.7, memory: 0.8, link: 0.8 };
-/// What is reached of what was measured.
+/// Fractions of measured speeds.
 const MEASURED: Attained = Attained { compute: 1.0, memory: 1.0, link: 1.0 };
 /// Seconds of a call over NVLink, whatever its size. An assumption.
 const NVLINK_SECONDS: f64 = 10e-6;
 /// Seconds of a call over a network.
 const NETWORK_SECONDS: f64 = 25e-6;
 
-/// What one rank computes with.
+/// A device that one rank computes with.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Device {
-    /// As flags spell it.
+    /// Name of the device in flags.
     pub name: String,
     /// Bytes of its memory.
     pub memory_bytes: u64,
-    /// Of these, bytes that nothing of a model can have.
+    /// Bytes of `memory_bytes` that a model cannot use.
     pub reserved_bytes: u64,
     /// Peak of bf16 GEMMs with sums in f32, dense, in FLOP/s.
     pub bf16_flops: f64,
@@ -32,7 +32,7 @@ pub struct Device {
     pub f32_flops: f64,
     /// Peak of reading memory, in bytes per second.
     pub bandwidth: f64,
-    /// To the other devices of its machine.
+    /// Link to the other devices of its machine.
     pub link: Link,
     /// Fractions of these peaks that the estimate counts on.
     pub attained: Attained,
@@ -40,23 +40,23 @@ pub struct Device {
     pub is_host: bool,
 }
 
-/// Fractions of peaks.
+/// Attained fractions of peaks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Attained {
-    /// Of FLOP/s.
+    /// Fraction of the peak FLOP/s.
     pub compute: f64,
-    /// Of memory bandwidth.
+    /// Fraction of memory bandwidth.
     pub memory: f64,
-    /// Of links.
+    /// Fraction of a link's bandwidth.
     pub link: f64,
 }
 
 /// A link of a device, in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Link {
-    /// Bytes per second.
+    /// Bandwidth in bytes per second.
     pub bandwidth: f64,
-    /// Seconds of a call, whatever its size.
+    /// Seconds of a call of any size.
     pub latency: f64,
 }
 
@@ -86,7 +86,7 @@ const DEVICES: [Row; 4] = [
 /// A processor, as measured or given by flags. Ranks of a machine share it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Host {
-    /// Bytes of memory.
+    /// Bytes of its memory.
     pub memory_bytes: u64,
     /// FLOP/s of GEMMs in the type that they are computed in.
     pub flops: f64,
@@ -131,7 +131,7 @@ impl Device {
         }
     }
 
-    /// What each of `ranks` ranks on it has.
+    /// The part of the device that each of `ranks` ranks has.
     pub(super) fn shared_by(&self, ranks: usize) -> Self {
         let part = ranks as f64;
         Self {
@@ -155,19 +155,19 @@ impl Device {
     }
 }
 
-/// What connects machines.
+/// The link between machines.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkKind {
-    /// The same as within a machine, as in racks with NVLink switches.
+    /// The same link as within a machine, as in racks with NVLink switches.
     Nvlink,
-    /// A network with so many bytes per second, device and direction.
+    /// A network with this number of bytes per second, device and direction.
     Network(f64),
 }
 
 /// A link that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no link; expected nvlink, 400g, or bytes per second such as 50e9")]
+#[error("invalid link {0:?}: expected nvlink, 400g, or bytes per second such as 50e9")]
 pub struct LinkError(String);
 
 impl FromStr for LinkKind {
@@ -185,12 +185,12 @@ impl FromStr for LinkKind {
     }
 }
 
-/// Where ranks are.
+/// Arrangement of ranks on machines.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Network {
-    /// Ranks of a machine: so many neighbours reach each other through the device's own link.
+    /// Number of ranks of a machine, which reach each other through the device's own link.
     pub per_node: usize,
-    /// What connects machines.
+    /// The link between machines.
     pub between: LinkKind,
 }
 
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!("400g".parse(), Ok(LinkKind::Network(50e9)));
         assert_eq!("1e9".parse(), Ok(LinkKind::Network(1e9)));
         for text in ["", "0", "-1", "nan", "inf", "400 g"] {
-            assert!(text.parse::<LinkKind>().unwrap_err().to_string().contains("is no link"));
+            assert!(text.parse::<LinkKind>().unwrap_err().to_string().contains("invalid link"));
         }
     }
 

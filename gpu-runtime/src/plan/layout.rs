@@ -11,13 +11,13 @@ use crate::engine::check_layout;
 use crate::model::Shard;
 use crate::parallel::Parallel;
 
-/// Most ranks of an axis.
+/// Maximum number of ranks of an axis.
 const MAX_RANKS: usize = 4096;
 /// How replicas share the state of a run at least.
 const LEAST_ZERO: usize = 2;
 
-/// A layout: `tp=4,dp=2,ep=2,zero=3`. Axes that are not named are 1, and ZeRO's stage is 2. Ranks that differ in `tp` alone are
-/// neighbours, then those that differ in `ep`, then those that differ in `dp`.
+/// A layout: `tp=4,dp=2,ep=2,zero=3`. Axes that are not named are 1, and ZeRO's stage is 2. Ranks that differ only in
+/// `tp` are neighbours, then those that differ in `ep`, then those that differ in `dp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedLayout {
     /// Ranks that share heads and the width of MLPs.
@@ -26,8 +26,8 @@ pub struct PlannedLayout {
     pub dp: usize,
     /// Copies of the tensor parallel ranks that have the same examples: with these, they share the experts.
     pub ep: usize,
-    /// By which of ZeRO's stages (Rajbhandari et al. 2020, arXiv:1910.02054) replicas share the state of a run: 2, moments and
-    /// accumulated gradients, or 3, also parameters.
+    /// Stage of ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054) in which replicas share the state of a run: 2 for
+    /// moments and accumulated gradients, 3 also for parameters.
     pub zero: usize,
 }
 
@@ -40,25 +40,25 @@ impl Default for PlannedLayout {
 /// A layout that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlannedLayoutError {
-    /// Not the form of a layout.
-    #[error("{0:?} is no layout; expected AXIS=RANKS[,AXIS=RANKS], such as tp=4,dp=2,zero=3")]
+    /// The text does not have the form of a layout.
+    #[error("invalid layout {0:?}: expected AXIS=RANKS[,AXIS=RANKS], such as tp=4,dp=2,zero=3")]
     Form(String),
     /// An axis that does not exist.
-    #[error("axis {0:?} is unknown; there are tp, dp, ep and zero")]
+    #[error("unknown axis {0:?}: expected tp, dp, ep or zero")]
     Axis(String),
     /// An axis that is given more than once.
     #[error("axis {0} is given twice")]
     Twice(String),
-    /// Not a number of ranks.
+    /// The value is not an allowed number.
     #[error("{axis}={value}: must be a number from {least} to {most}")]
     Number {
-        /// Of which axis.
+        /// Name of the axis.
         axis: String,
-        /// What was given.
+        /// Value that was given.
         value: String,
-        /// The smallest.
+        /// Smallest value that is allowed.
         least: usize,
-        /// The largest.
+        /// Largest value that is allowed.
         most: usize,
     },
 }
@@ -100,7 +100,7 @@ impl fmt::Display for PlannedLayout {
 }
 
 impl PlannedLayout {
-    /// All ranks.
+    /// The number of all ranks.
     pub fn world(&self) -> usize {
         self.tp * self.dp * self.ep
     }
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn what_cannot_be_is_named() {
         let refusal = |text: &str| text.parse::<PlannedLayout>().unwrap_err().to_string();
-        assert!(refusal("8").starts_with("\"8\" is no layout"));
-        assert_eq!(refusal("pp=2"), "axis \"pp\" is unknown; there are tp, dp, ep and zero");
+        assert!(refusal("8").starts_with("invalid layout \"8\""));
+        assert_eq!(refusal("pp=2"), "unknown axis \"pp\": expected tp, dp, ep or zero");
         assert_eq!(refusal("tp=2,tp=2"), "axis tp is given twice");
         assert_eq!(refusal("tp=0"), "tp=0: must be a number from 1 to 4096");
         assert_eq!(refusal("zero=4"), "zero=4: must be a number from 2 to 3");

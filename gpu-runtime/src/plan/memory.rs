@@ -1,4 +1,4 @@
-//! What a rank holds: base weights, the state of a run, a training pass, keys and values.
+//! Memory of a rank: base weights, the state of a run, a training pass, keys and values.
 
 use serde::Serialize;
 use trainyard_protocol::LoraSpec;
@@ -24,11 +24,11 @@ pub struct RankMemory {
     pub base_weights: u64,
     /// The weights of a run that passes read: its adapter, or all parameters.
     pub run_weights: u64,
-    /// Its parameters in f32.
+    /// The run's parameters in f32.
     pub masters: u64,
-    /// Its moments.
+    /// The run's optimizer moments.
     pub moments: u64,
-    /// Its gradients.
+    /// The run's accumulated gradients.
     pub gradients: u64,
     /// A training pass over a microbatch.
     pub activations: u64,
@@ -36,22 +36,22 @@ pub struct RankMemory {
     pub kv: u64,
     /// Buffers of exchanges between devices, and those of NCCL's communicators, an assumption.
     pub exchanges: u64,
-    /// What a device takes for itself.
+    /// Bytes that a device reserves for itself.
     pub reserved: u64,
 }
 
 impl RankMemory {
-    /// All of it.
+    /// The sum of all parts.
     pub fn total(&self) -> u64 {
         self.parts().into_iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// What a run takes of it.
+    /// Bytes that a run takes.
     pub fn run(&self) -> u64 {
         self.run_weights + self.masters + self.moments + self.gradients
     }
 
-    /// By name, in the order of tables.
+    /// Parts by name, in the order of tables.
     pub fn parts(&self) -> [(&'static str, u64); 9] {
         [
             ("base weights", self.base_weights),
@@ -69,7 +69,7 @@ impl RankMemory {
 
 /// The form in which a device holds a model.
 pub(super) enum Form {
-    /// That of the host's kernels, as the engine plans it.
+    /// The host's kernels, as the engine plans with them.
     Host(Box<HostBackend>),
     /// Matrices without padding and transposes, activations in the type of the weights.
     RowMajor(Dtype),
@@ -139,19 +139,19 @@ pub(super) fn elements(specs: &[ParamSpec]) -> usize {
     specs.iter().map(ParamSpec::len).sum()
 }
 
-/// A rank's memory.
+/// Memory that a rank holds.
 pub(super) struct Held {
     pub(super) bytes: RankMemory,
     /// Blocks that save their activations; the others are computed again.
     pub(super) saved_blocks: usize,
     /// Bytes of the weights that a pass reads.
     pub(super) pass_weights: usize,
-    /// Of activations that a pass writes and reads again.
+    /// Bytes of activations that a pass writes and reads again.
     pub(super) saved_bytes: usize,
 }
 
-/// What a rank with the part `own` of a model holds; as many blocks save their activations as the device has room for, and the
-/// others are recomputed.
+/// Memory of a rank with the part `own` of a model. As many blocks save their activations as the device has room for,
+/// and the others are recomputed.
 pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, form: &Form, work: &Workload) -> Held {
     let table = ParamTable::new(own);
     let trained = elements(&table.trained(own, work.lora.as_ref())) * size_of::<f32>();
@@ -208,7 +208,8 @@ fn exchanges(layout: &PlannedLayout, device: &Device) -> u64 {
     (exchange_bytes(layout.tp, layout.dp, layout.ep) + communicators * COMMUNICATOR_BYTES) as u64
 }
 
-/// What a rank holds of a run whose parameters replicas divide: parts of everything, and what a pass has gathered when that is most.
+/// Memory of a rank for a run whose parameters replicas divide: parts of everything, and the maximum that a pass has
+/// gathered.
 fn divided_run(own: &ModelConfig, layout: &PlannedLayout, form: &Form) -> RankMemory {
     let table = ParamTable::new(own);
     let trained = table.trained(own, None);
@@ -236,7 +237,7 @@ pub(super) fn multiplications(own: &ModelConfig, chosen: f64) -> [f64; 2] {
     [blocks, (own.vocab_rows() * own.hidden_size) as f64]
 }
 
-/// As [`multiplications`], of an adapter; a rank computes `routed` rows of experts for a row.
+/// Like [`multiplications`], but for an adapter; a rank computes `routed` rows of experts per row.
 pub(super) fn adapter_multiplications(own: &ModelConfig, lora: &LoraSpec, routed: f64) -> f64 {
     let of = |module: AdaptedModule| {
         let (outputs, inputs) = module.extents;

@@ -1,4 +1,4 @@
-//! A small simulator: what a layout would take and how fast it would be, from the configuration of a model alone.
+//! A small simulator: predicts the memory and speed of a layout from only the configuration of a model.
 //!
 //! It reads what the engine plans with: the table of parameters and how ranks share them, the memory of a training pass, the
 //! packed size of weights, and the list of collectives in a pass with what the transports send in each. So the predictions are
@@ -31,7 +31,7 @@ use time::Costs;
 pub use time::{Limit, StepTime};
 pub use traffic::{Axis, Moved};
 
-/// What is computed.
+/// The work that is planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// Type of weights and of the inputs of GEMMs.
@@ -65,52 +65,53 @@ pub enum PlanError {
     /// Sequences longer than the model takes.
     #[error("a context of {asked} tokens is beyond the model's {most}")]
     Context {
-        /// What was asked for.
+        /// Value that was given.
         asked: usize,
-        /// The most.
+        /// Largest value that is allowed.
         most: usize,
     },
 }
 
-/// What a layout takes, and how fast it is.
+/// Predicted memory and speed of a layout.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// The layout.
+    /// Layout that is planned.
     pub layout: PlannedLayout,
-    /// Why this version does not run it.
+    /// The reason why this version does not run it, if it does not.
     pub refusal: Option<String>,
-    /// Parameters of the model.
+    /// Number of parameters of the model.
     pub parameters: u64,
-    /// Parameters that the run trains, those of all ranks.
+    /// Number of parameters that the run trains, on all ranks.
     pub trained_parameters: u64,
-    /// What each rank holds.
+    /// Memory that each rank holds.
     pub memory: RankMemory,
-    /// What each rank has.
+    /// Bytes of memory that each rank has.
     pub memory_capacity: u64,
-    /// Bytes that are missing where it does not fit.
+    /// Bytes that are missing if it does not fit.
     pub exceeds_by: Option<u64>,
-    /// Of the model's blocks, those that save their activations in a training pass; the others are recomputed.
+    /// Number of the model's blocks that save their activations in a training pass; the others are recomputed.
     pub saved_blocks: usize,
-    /// Blocks of the model.
+    /// Number of the model's blocks.
     pub blocks: usize,
     /// Tokens of a training step on all replicas.
     pub tokens_per_step: usize,
-    /// What each rank sends in a training step.
+    /// Traffic that each rank sends in a training step.
     pub training_moved: Vec<Moved>,
-    /// A training step.
+    /// Time of a training step.
     pub training: StepTime,
     /// Tokens that all replicas train per second.
     pub training_tokens_per_second: f64,
-    /// What each rank sends in a decoding step.
+    /// Traffic that each rank sends in a decoding step.
     pub decoding_moved: Vec<Moved>,
-    /// A decoding step.
+    /// Time of a decoding step.
     pub decoding: StepTime,
     /// Tokens that all replicas sample per second.
     pub sampled_tokens_per_second: f64,
 }
 
 impl Plan {
-    /// Bytes that a rank sends for each token that it trains, and the least that it has to send, by [`Plan::training_moved`].
+    /// Bytes that a rank sends for each token that it trains, and the minimum that it must send, by
+    /// [`Plan::training_moved`].
     pub fn training_bytes_per_token(&self, moved: &Moved) -> [f64; 2] {
         let tokens = (self.tokens_per_step / self.layout.dp) as f64;
         [moved.bytes as f64 / tokens, moved.least_bytes / tokens]

@@ -1,4 +1,4 @@
-//! Models that can be planned for without their files, by what their `config.json` says.
+//! Models that can be planned for without their files, by their published `config.json`.
 
 use crate::config::{LoadError, ModelConfig};
 use crate::load::describe_json;
@@ -46,7 +46,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().map(|(name, _)| *name)
 }
 
-/// The model of that name; `None` where there is none.
+/// The model of that name; `None` if it is unknown.
 pub fn named(name: &str) -> Option<Result<ModelConfig, LoadError>> {
     SHAPES.iter().find(|(own, _)| *own == name).map(|(name, json)| describe_json(name, json))
 }

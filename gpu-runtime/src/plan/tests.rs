@@ -54,7 +54,7 @@ fn work(lora: Option<LoraSpec>) -> Workload {
     }
 }
 
-/// An engine of `tp` ranks with passes of so many tokens.
+/// An engine of `tp` ranks with passes of `microbatch` tokens.
 fn engine(family: &str, tp: usize, microbatch: usize) -> ParallelEngine<HostBackend> {
     let options = EngineOptions {
         parallel: Parallel::with_tp(tp).unwrap(),
@@ -293,8 +293,8 @@ fn replicas_share_the_state_of_a_run() {
     assert_eq!(kinds, [(Axis::Dp, CollectiveKind::ReduceScatter), (Axis::Dp, CollectiveKind::AllGather)]);
 }
 
-/// Whatever ranks of the replicas do besides, weights and gradients of a unit at a time are what counts. The replicas also tell each
-/// other what came of a pass.
+/// Weights and gradients of one unit at a time decide, whatever else ranks of the replicas do. The replicas also
+/// exchange the outcome of each pass.
 #[test]
 fn replicas_that_divide_parameters_send_and_hold_what_is_predicted() {
     for (layout, family) in [

@@ -11,20 +11,20 @@ use super::traffic::Moved;
 use crate::config::ModelConfig;
 use crate::model::ParamTable;
 
-/// What a step waits for most.
+/// The part of a step that takes most time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// Multiplications.
+    /// Multiplications take most time.
     Compute,
-    /// Reading and writing of the device's memory.
+    /// Reading and writing the device's memory takes most time.
     MemoryBandwidth,
-    /// Collectives.
+    /// Collectives take most time.
     Interconnect,
 }
 
 impl Limit {
-    /// For people.
+    /// Name of the limit in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -37,15 +37,15 @@ impl Limit {
 /// Seconds of a step on each rank.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StepTime {
-    /// If only multiplications took time.
+    /// Seconds if only multiplications took time.
     pub compute: f64,
-    /// If only the device's memory took time.
+    /// Seconds if only the device's memory took time.
     pub memory: f64,
-    /// Of collectives.
+    /// Seconds of the collectives.
     pub interconnect: f64,
-    /// Of the step: the longer one of the first two, and then collectives.
+    /// Seconds of the step: the longer of the first two, plus the collectives.
     pub seconds: f64,
-    /// What takes most of it.
+    /// The part that takes most time.
     pub limit: Limit,
 }
 
@@ -59,13 +59,13 @@ impl StepTime {
 
 /// Passes over the weights of a block: forward, and backward with respect to its input.
 const PASSES: f64 = 2.0;
-/// Of attention's multiplications in the backward pass, relative to the forward pass: five products of which one repeats the
+/// Multiplications of attention's backward pass, relative to the forward pass: five products, one of which repeats the
 /// forward pass's first, to its two (Dao 2023, arXiv:2307.08691).
 const ATTENTION_BACKWARD: f64 = 2.5;
 /// Arrays that AdamW reads (parameter, gradient, two moments) and writes (all but the gradient).
 const OPTIMIZER_ARRAYS: usize = 7;
 
-/// Of a rank's part of a model.
+/// Costs of a rank's part of a model.
 pub(super) struct Costs<'a> {
     pub(super) whole: &'a ModelConfig,
     pub(super) own: &'a ModelConfig,
@@ -76,7 +76,7 @@ pub(super) struct Costs<'a> {
 }
 
 impl Costs<'_> {
-    /// A training step.
+    /// Time of a training step.
     pub(super) fn training(&self, held: &Held, moved: &[Moved]) -> StepTime {
         let Self { own, work, .. } = self;
         let rows = work.microbatch_tokens as f64;

@@ -1,4 +1,4 @@
-//! What ranks send each other in a training step and in a decoding step.
+//! Traffic between ranks in a training step and in a decoding step.
 
 use serde::Serialize;
 
@@ -16,20 +16,20 @@ use crate::model::{
 /// Bytes of what ranks exchange: f32, on every transport.
 const ELEMENT: usize = size_of::<f32>();
 
-/// Which ranks take part.
+/// Group of ranks that take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
-    /// Tensor parallel ones.
+    /// Tensor-parallel ranks of a replica.
     Tp,
     /// All ranks of a replica.
     Replica,
-    /// Those with the same part of each replica.
+    /// Ranks with the same part of each replica.
     Dp,
 }
 
 impl Axis {
-    /// For people.
+    /// Name of the axis in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tp => "tp",
@@ -60,21 +60,22 @@ impl From<Members> for Axis {
 /// Collectives of one kind and purpose in a step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Moved {
-    /// What they are for.
+    /// Purpose of the collectives.
     pub purpose: &'static str,
-    /// Among which ranks.
+    /// Ranks that take part.
     pub axis: Axis,
-    /// Their kind.
+    /// Kind of the collectives.
     pub kind: CollectiveKind,
-    /// Calls in a step.
+    /// Number of calls in a step.
     pub calls: usize,
     /// Bytes that rank 0 sends in a step through the exchanges of this version.
     pub bytes: u64,
-    /// The least that a rank has to send.
+    /// Minimum number of bytes that a rank must send.
     pub least_bytes: f64,
 }
 
-/// What a rank sends in a training step of [`Workload::microbatches`], in whose passes `saved` blocks save their activations.
+/// Traffic of a rank in a training step of [`Workload::microbatches`], in whose passes `saved` blocks save their
+/// activations.
 pub(super) fn training(
     own: &ModelConfig,
     shard: &Shard,
@@ -107,7 +108,7 @@ pub(super) fn training(
     all.moved
 }
 
-/// What a rank sends when each of `rows` sequences gets a token.
+/// Traffic of a rank when each of `rows` sequences gets a token.
 pub(super) fn decoding(own: &ModelConfig, layout: &PlannedLayout, rows: usize) -> Vec<Moved> {
     let mut all = List { layout, moved: Vec::new() };
     let pass = forward_exchanges(own, rows, layout.replica(), own.blocks.iter());
@@ -123,8 +124,8 @@ fn rounds(rows: usize, context: usize) -> usize {
     rows.div_ceil((ROUND_ROWS / example).max(1) * example)
 }
 
-/// What tensor parallel ranks add up at the end of a request: all of a rank's gradients, or its part of them where replicas have added
-/// them up before.
+/// Elements that tensor-parallel ranks add up at the end of a request: all of a rank's gradients, or its part of them
+/// if replicas have added them up before.
 fn parts(trained: &[ParamSpec], layout: &PlannedLayout, work: &Workload) -> Vec<ParamSpec> {
     let part = |spec: &ParamSpec| ParamSpec { shape: vec![slice_of(spec.len(), layout.dp, 0).len()], ..spec.clone() };
     if layout.divides(work) { trained.iter().map(part).collect() } else { trained.to_vec() }
@@ -141,7 +142,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Adds exchanges of ranks of a model, by those who take part.
+    /// Adds exchanges of ranks of a model, by their members.
     fn add_model(&mut self, purpose: &'static str, exchanges: &[Exchange], times: usize) {
         for members in [Members::Tensor, Members::Replica] {
             let of: Vec<_> = exchanges.iter().filter(|exchange| exchange.members == members).copied().collect();

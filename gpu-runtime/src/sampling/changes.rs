@@ -7,13 +7,13 @@ use trainyard_protocol::SamplingControls;
 
 use super::mask::TokenMask;
 
-/// What changes the logits of all sequences of a request.
+/// Rules that change the logits of all sequences of a request.
 #[derive(Debug)]
 pub(crate) struct LogitRules {
     presence: f32,
     frequency: f32,
     repetition: f32,
-    /// By token, rising.
+    /// Biases by token, rising.
     bias: Vec<(u32, f32)>,
     /// Tokens of the prompt, rising, each once; empty where the repetition penalty is off.
     prompt: Vec<u32>,
@@ -41,12 +41,12 @@ impl LogitRules {
 /// How often each token was sampled.
 pub(crate) type TokenCounts = BTreeMap<u32, u32>;
 
-/// What changes the logits of a sequence's next token.
+/// Changes to the logits of a sequence's next token.
 #[derive(Clone, Copy, Debug)]
 pub struct LogitChanges<'a> {
-    /// Biases and penalties.
+    /// Rules for biases and penalties.
     pub(crate) rules: Option<&'a LogitRules>,
-    /// Of the tokens that the sequence has so far.
+    /// Counts of the tokens that the sequence has so far.
     pub(crate) counts: &'a TokenCounts,
     /// The only tokens that may be sampled.
     pub(crate) allowed: Option<&'a TokenMask>,
@@ -64,14 +64,14 @@ impl LogitChanges<'_> {
     }
 }
 
-/// What biases and penalties do to a logit: the bias is added; what is then positive is divided by `repetition`, the rest multiplied;
-/// `frequency`, then `presence` are subtracted. The default changes no bit.
+/// Changes to a logit by biases and penalties. The bias is added; a positive result is divided by `repetition`, others
+/// are multiplied; `frequency`, then `presence` are subtracted. The default changes no bit.
 #[cfg(any(test, feature = "cuda"))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LogitEdit {
-    /// Added.
+    /// Value added to the logit.
     pub(crate) bias: f32,
-    /// Divides or multiplies.
+    /// Repetition penalty, which divides or multiplies the logit.
     pub(crate) repetition: f32,
     /// The frequency penalty times how often the token was sampled.
     pub(crate) frequency: f32,
@@ -88,7 +88,7 @@ impl Default for LogitEdit {
 
 #[cfg(any(test, feature = "cuda"))]
 impl LogitChanges<'_> {
-    /// What [`LogitChanges::apply`] does to the logits of tokens before it masks them, by token.
+    /// Edits that [`LogitChanges::apply`] makes to the logits of tokens before it masks them, by token.
     pub(crate) fn edits(&self) -> BTreeMap<u32, LogitEdit> {
         let mut edits: BTreeMap<u32, LogitEdit> = BTreeMap::new();
         let Some(rules) = self.rules else { return edits };

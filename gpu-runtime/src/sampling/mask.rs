@@ -1,4 +1,4 @@
-//! Which tokens of the vocabulary may be sampled.
+//! Mask of the tokens of the vocabulary that may be sampled.
 
 /// One bit for each token: the lowest bit of the first word is token 0.
 #[derive(Debug, Default, PartialEq)]
@@ -14,7 +14,7 @@ impl TokenMask {
         self.0.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1)
     }
 
-    /// The bits.
+    /// The bits as words of 32.
     #[cfg(any(test, feature = "cuda"))]
     pub(crate) fn words(&self) -> &[u32] {
         &self.0

@@ -24,9 +24,9 @@ pub(crate) struct SamplingScratch {
 pub struct SamplingRule<'a> {
     /// Softmax temperature; 0 takes the largest logit.
     pub temperature: f32,
-    /// Tokens less likely than this fraction of the most likely one are no candidates; 0 is off.
+    /// Tokens less likely than this fraction of the most likely one are excluded; 0 turns the cut off.
     pub min_p: f32,
-    /// Most likely tokens that are candidates; all when `None`.
+    /// Number of most likely tokens that are candidates; all when `None`.
     pub top_k: Option<u32>,
     /// Probability mass of the candidates.
     pub top_p: f32,
@@ -36,13 +36,13 @@ pub struct SamplingRule<'a> {
     pub changes: Option<LogitChanges<'a>>,
 }
 
-/// Samples a token: logits are changed, divided by the temperature, cut to those with at least `min_p` of the largest
-/// probability, to the `top_k` most likely, of those to the smallest set that holds `top_p` of their probability; then `u`
-/// picks by inverse distribution.
+/// Samples a token. Logits are changed, divided by the temperature, and cut to those with at least `min_p` of the
+/// largest probability, then to the `top_k` most likely, then to the smallest set of these with `top_p` of their
+/// probability. Then `u` picks by inverse distribution.
 ///
-/// Temperature 0 picks the most likely token. Ties go to the lowest id, here and in the cuts. A token whose
-/// logit is -inf or NaN is never sampled unless there is no other. Without cuts, tokens are taken in
-/// order of id in one pass; with cuts, most likely first.
+/// Temperature 0 picks the most likely token. Ties go to the lowest id, here and in the cuts. A token whose logit is
+/// -inf or NaN is only sampled if all tokens are such. Without cuts, tokens are taken in order of id in one pass; with
+/// cuts, the most likely first.
 pub(crate) fn sample_token(logits: &[f32], rule: &SamplingRule<'_>, scratch: &mut SamplingScratch) -> u32 {
     let Some(changes) = rule.changes else { return sample_unchanged(logits, rule, scratch) };
     let mut changed = std::mem::take(&mut scratch.changed);

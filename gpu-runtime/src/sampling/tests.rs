@@ -228,8 +228,8 @@ proptest! {
         }
     }
 
-    /// min_p keeps the tokens whose probability is at least that fraction of the largest one, and of those top-k and top-p
-    /// keep what they would keep of a vocabulary of these tokens alone.
+    /// min_p keeps the tokens whose probability is at least that fraction of the largest one. Of those, top-k and top-p
+    /// keep what they would keep of a vocabulary of only these tokens.
     #[test]
     fn min_p_cuts_before_top_k_and_top_p(
         values in logits(), min_p in 0.001f32..1.0, k in prop::option::of(1u32..40), p in 0.1f32..1.2, u in 0f64..1.0,

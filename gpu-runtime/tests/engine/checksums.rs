@@ -1,5 +1,5 @@
-//! Checksums of everything that the CPU engine computes, recorded once: a change that is not meant to change numbers
-//! leaves them alone, to the bit, on every kernel class.
+//! Checksums of everything that the CPU engine computes, recorded once: a change that is not meant to change numbers must
+//! keep them, to the bit, on every kernel class.
 //!
 //! `tests/golden/checksums.json` holds them by kernel class, family and type. A class that this processor lacks is not
 //! checked. After a change that is meant to change bits, record them anew on a machine that has all classes:
@@ -31,7 +31,7 @@ const RECORD: &str = "TRAINYARD_RECORD_CHECKSUMS";
 /// Name of a result to its checksum, of one family, type and kernel class.
 type Checksums = BTreeMap<String, String>;
 
-/// FNV-1a, 64 bits.
+/// State of the FNV-1a hash with 64 bits.
 struct Hash(u64);
 
 impl Hash {

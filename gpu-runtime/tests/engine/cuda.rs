@@ -24,7 +24,7 @@ fn simulated<F: FnOnce()>(name: &str, setting: (&str, &str), body: F) {
     simulated_with(&format!("cuda::{name}"), &[setting], None, body);
 }
 
-/// The same for a test of any module, with some settings, and without a function of a library.
+/// Runs a test of any module on the simulator, with some settings, and without a function of a library.
 pub(crate) fn simulated_with<F: FnOnce()>(
     test: &str,
     settings: &[(&str, &str)],
@@ -91,7 +91,7 @@ fn fault_file() -> PathBuf {
     std::env::var_os("CUDASIM_FAULT_FILE").unwrap().into()
 }
 
-/// Has the simulated device fail from now on as it says.
+/// Makes the simulated device fail from now on as `fault` describes.
 pub(crate) fn inject(fault: &str) {
     let written = fault_file().with_extension("new");
     std::fs::write(&written, fault).and_then(|()| std::fs::rename(written, fault_file())).unwrap();
@@ -185,7 +185,7 @@ fn a_request_beyond_the_devices_memory_fails_alone() {
     });
 }
 
-/// What a run's requests of all kinds return, to the bit, until one fails. As text, in which numbers that are none are equal.
+/// Results of a run's requests of all kinds, to the bit, until one fails. They are text, in which all NaNs are equal.
 fn requests_of_all_kinds(d: &mut Driver<CudaEngine>) -> Result<Vec<String>, OpError> {
     let spec = RunSpec {
         base_model: "m".into(),
@@ -308,6 +308,6 @@ fn a_lost_device_ends_the_engine() {
         }
         let failure = d.engine.failure().unwrap();
         assert!(failure.message.contains("CUDA_ERROR_LAUNCH_FAILED"), "{failure}");
-        assert!(d.engine.step().is_empty(), "nothing is computed any more");
+        assert!(d.engine.step().is_empty(), "nothing is left to compute");
     });
 }

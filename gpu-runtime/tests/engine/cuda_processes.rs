@@ -14,7 +14,7 @@ use crate::cuda::simulated_with;
 use crate::cuda_ranks::{examples, gpu, open, outcome};
 use crate::support::*;
 
-/// What a process that is rank 1 is started with: where rank 0 is, and the layout.
+/// Environment variables of the process that is rank 1: the address of rank 0, and the layout.
 const ADDRESS: &str = "TRAINYARD_TEST_RENDEZVOUS";
 const LAYOUT: &str = "TRAINYARD_TEST_LAYOUT";
 
@@ -57,7 +57,7 @@ fn rank_1() {
     }
 }
 
-/// Calls `lead` with the engine of rank 0, of which rank 1 is another process. Returns how that one ended, and what it said.
+/// Calls `lead` with the engine of rank 0; rank 1 is another process. Returns how that process ended, and its output.
 fn with_process<T>(layout: &str, lead: impl FnOnce(Driver<ParallelEngine<Cuda>>) -> T) -> (T, ExitStatus, String) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -124,7 +124,7 @@ fn ends(fault: &str) -> (String, ExitStatus, String) {
             assert!(began.elapsed() < LIMIT && !d.engine.is_idle(), "rank 0 goes on");
             d.engine.step();
         }
-        assert!(d.engine.step().is_empty(), "nothing is computed any more");
+        assert!(d.engine.step().is_empty(), "nothing is left to compute");
         d.engine.failure().unwrap().message
     });
     assert!(began.elapsed() < LIMIT);

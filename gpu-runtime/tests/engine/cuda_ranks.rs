@@ -48,7 +48,7 @@ pub(crate) fn outcome<E: Engine>(d: &mut Driver<E>, full: bool) -> Outcome {
     (vec![first, last], sample_result(d.run(Operation::Sample(Box::new(request)))).sequences)
 }
 
-/// What one rank computes is what several compute, but for the order of sums; these compute the same bits each time.
+/// Several ranks compute what one rank computes, except for the order of sums, and the same bits each time.
 fn as_one(family: &str, layouts: &[&str], full: bool) {
     let (expected, greedy) = outcome(&mut open(family, "tp=1"), full);
     for layout in layouts {
@@ -134,7 +134,7 @@ fn ends(test: &str, settings: &[(&str, &str)], check: impl FnOnce(String)) {
             assert!(began.elapsed() < Duration::from_secs(60) && !d.engine.is_idle(), "the ranks go on");
             d.engine.step();
         }
-        assert!(d.engine.step().is_empty(), "nothing is computed any more");
+        assert!(d.engine.step().is_empty(), "nothing is left to compute");
         check(d.engine.failure().unwrap().message);
         drop(d);
         assert!(began.elapsed() < Duration::from_secs(60), "the ranks end");

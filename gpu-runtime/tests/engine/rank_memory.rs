@@ -1,4 +1,4 @@
-//! What ranks of SmolLM2 hold, by the system's count, against what is planned. Each count is of a process of its own: memory that
+//! Memory of ranks of SmolLM2, by the system's count, against the plan. Each count is of a process of its own: memory that
 //! was freed and not returned would be to the credit of the next.
 //!
 //! ```sh
@@ -57,7 +57,7 @@ fn mib(bytes: f64) -> f64 {
     bytes / f64::from(1 << 20)
 }
 
-/// What a rank of a layout is to hold.
+/// Planned memory of a rank of a layout.
 fn planned(layout: &str, dtype: Dtype, lora: Option<LoraSpec>) -> RankMemory {
     let layout: PlannedLayout = layout.parse().unwrap();
     let work = Workload {
@@ -104,7 +104,7 @@ fn count(layout: &str, dtype: Dtype, adapter: Option<LoraSpec>) {
     eprintln!("counted {} {} {} {parts}", (most - before) / ranks, (most - loaded) / ranks, planned.total());
 }
 
-/// What another process counts: what a rank holds, and what of it is not base weights.
+/// Counts of another process: the bytes that a rank holds, and the part of them that is not base weights.
 fn counted(layout: &str, dtype: Dtype, trained: &str, wrong: &mut Vec<String>) -> [f64; 2] {
     let which = format!("{layout} {} {trained}", dtype.name());
     let mut process = Command::new(env::current_exe().unwrap());

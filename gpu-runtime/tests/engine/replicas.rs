@@ -209,8 +209,8 @@ fn replicas_divide_the_optimizers_state() {
     };
     let (alone, two) =
         (spec(&on_one_rank("llama", Dtype::F32).engine), spec(&on_ranks("llama", "dp=2", Dtype::F32).engine));
-    assert!(two < 2 * alone, "{two} on two replicas, {alone} alone");
-    // Masters, moments and gradients: 5 arrays alone, 2 whole ones and 4 halves on each of two replicas.
+    assert!(two < 2 * alone, "{two} on two replicas, {alone} on one rank");
+    // Masters, moments and gradients: 5 arrays on one rank, 2 whole ones and 4 halves on each of two replicas.
     let mut d = on_ranks("llama", "dp=2", Dtype::F32);
     d.create("x", None);
     d.forward_backward("x", batch(1, 4));

@@ -146,7 +146,7 @@ fn load(run: &str, dir: &Path, with_optimizer: bool, spec: RunSpec) -> Operation
     })
 }
 
-/// The same steps for a run of any name.
+/// Takes the same steps with a run of any name.
 fn resume<E: Engine>(d: &mut Driver<E>, run: &str) -> String {
     let first = d.run(mse(d, run, batch(7, 5))).unwrap();
     let norm = d.run(optim(run, 1e-2)).unwrap();

@@ -53,7 +53,7 @@ pub(crate) fn on_one_rank(family: &str, dtype: Dtype) -> Driver {
 }
 
 impl RankDriver {
-    /// With the ranks of a layout.
+    /// Makes a driver for the ranks of a layout.
     pub(crate) fn on_layout(path: &Path, options: EngineOptions) -> Self {
         let models = (0..options.parallel.world()).map(|_| vec![("m".into(), load(path).unwrap())]).collect();
         Self::over(ParallelEngine::new(models, options).unwrap())
@@ -76,7 +76,6 @@ impl<E: Engine> Driver<E> {
         id
     }
 
-    /// Drops a result.
     pub(crate) fn forget(&mut self, id: &RequestId) {
         self.done.remove(id);
     }
@@ -155,7 +154,7 @@ pub(crate) fn optim(run: &str, learning_rate: f64) -> Operation {
     Operation::OptimStep { run: RunId::new(run), params }
 }
 
-/// Of every model under `tests/golden`.
+/// Extents of every model under `tests/golden`.
 const EXTENTS: ModelExtents = ModelExtents { vocab_size: 512, context: 512 };
 
 /// Cross-entropy on a model under `tests/golden`.
@@ -192,7 +191,7 @@ pub(crate) fn tokens(n: usize, vocab: usize, seed: usize) -> Vec<i64> {
     (0..n).map(|i| ((i * 7919 + seed * 104_729 + i * i * 31) % vocab) as i64).collect()
 }
 
-/// A next-token datum.
+/// A datum for next-token prediction.
 pub(crate) fn datum(tokens: &[i64]) -> Datum {
     let targets = tokens[1..].to_vec();
     let weights = (0..targets.len()).map(|i| if i % 3 == 0 { 0.0 } else { 0.5 }).collect();

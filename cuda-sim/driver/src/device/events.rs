@@ -12,7 +12,7 @@ impl Device {
         number
     }
 
-    /// As on a GPU, what was submitted before still records it and waits for it.
+    /// Destroys an event. As on a GPU, work submitted before still records it and waits for it.
     pub(crate) fn destroy_event(&mut self, event: usize) -> Result {
         let entry = self.event(event)?;
         entry.destroyed = true;

@@ -1,5 +1,5 @@
-//! What the simulator adds to the driver's functions, all under `cudasim_`: for tests, and for the other simulated
-//! libraries, which have to read and write device memory as operations of a stream.
+//! Functions that the simulator adds to the driver's, all under `cudasim_`. They are for tests, and for the other
+//! simulated libraries, which must read and write device memory as operations of a stream.
 
 use std::ffi::{c_char, c_void};
 
@@ -36,8 +36,8 @@ exported! {
         submit(stream, Work::Call(HostCall::new(function, data, &label)))
     }
 
-    /// The same for a function that may wait for other ranks, as a kernel of a collective does: it runs on a thread of its own. The group
-    /// is a number that all such functions of a communicator have.
+    /// Queues a function that may wait for other ranks, as a kernel of a collective does: it runs on a thread of its
+    /// own. All such functions of a communicator have the same group number.
     fn cudasim_call_waiting(
         stream: usize,
         group: usize,
@@ -77,13 +77,14 @@ exported! {
         let own = calling().map(|(device, _)| device);
         let count = with(|driver| driver.devices.len());
         for device in (0..count).filter(|device| Some(*device) != own) {
-            // What stops another device is told to those who use it.
+            // An error that stops another device is reported to the users of that device.
             driver::progress(device, |device| !device.is_idle());
         }
         Ok(())
     }
 
-    /// Runs something on every device that will come to a function that may wait for other ranks; says whether there was anything.
+    /// Runs work on every device that will come to a function that may wait for other ranks; sets `ran` if there was
+    /// any.
     fn cudasim_progress_waiting(ran: *mut bool) {
         let count = with(|driver| driver.devices.len());
         let devices_that_ran = (0..count).filter(|device| driver::progress(*device, Device::is_awaited)).count();
@@ -156,7 +157,7 @@ exported! {
         })
     }
 
-    /// What stopped the thread's device; empty if nothing did.
+    /// Copies the report of the error that stopped the thread's device; empty without an error.
     fn cudasim_report(to: *mut c_char, capacity: usize) {
         let device = driver::current()?;
         let report = try_with(|driver| Ok(driver.device(device)?.report.clone()))?;

@@ -6,7 +6,7 @@ use crate::driver;
 use crate::error::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, name};
 use crate::ffi::{exported, host, put};
 
-/// What the driver says it is: CUDA 13.0.
+/// Version that the driver reports: CUDA 13.0.
 const VERSION: c_int = 13000;
 
 /// Attributes of `CUdevice_attribute`: compute capability, major and minor.

@@ -1,4 +1,4 @@
-//! Capture, and graphs.
+//! Driver functions for capture and graphs.
 
 use std::ffi::{c_int, c_ulonglong};
 

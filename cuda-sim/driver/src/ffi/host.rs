@@ -1,4 +1,4 @@
-//! What belongs to the host: memory that copies read or write later, and functions that streams call.
+//! Host side of streams: memory that copies read or write later, and functions that streams call.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
@@ -56,7 +56,7 @@ impl HostCall {
         Self { function, data: data as usize, label: label.to_owned(), group: None }
     }
 
-    /// The same, of a function that may wait.
+    /// Marks the function as one that may wait.
     pub(crate) fn waiting(self, group: usize) -> Self {
         Self { group: Some(group), ..self }
     }
@@ -80,7 +80,6 @@ fn layout(length: usize) -> Result<std::alloc::Layout> {
     std::alloc::Layout::from_size_align(length.max(1), ALIGNMENT).map_err(|_| INVALID_VALUE)
 }
 
-/// Allocates page-locked memory.
 pub(crate) fn allocate_pinned(length: usize) -> Result<*mut c_void> {
     // SAFETY: the layout has a size.
     let pointer = unsafe { std::alloc::alloc_zeroed(layout(length)?) };

@@ -20,7 +20,7 @@ const MAX_BINARY_BYTES: usize = 1 << 30;
 /// `image` is valid for reads of `length` bytes, if these are not more than a binary may have.
 unsafe fn binary(image: *const u8, length: usize) -> Result<Vec<u8>> {
     if length > MAX_BINARY_BYTES {
-        eprintln!("cuda-sim: a binary: its header says that it has {length} bytes");
+        eprintln!("cuda-sim: binary of {length} bytes by its header: expected at most {MAX_BINARY_BYTES}");
         return Err(INVALID_IMAGE);
     }
     // SAFETY: by the contract of this function.
@@ -50,7 +50,7 @@ unsafe fn image_of(image: *const u8) -> Result<Image> {
         }
     }
     match kind(&first) {
-        // SAFETY: what is no binary ends with a zero.
+        // SAFETY: an image that is not a binary ends with a zero.
         Kind::Text => Ok(Image::Text(unsafe { host::text(image.cast())? })),
         // SAFETY: a fat binary is as long as its header says; the interface takes no length that could be compared.
         Kind::Fat(length) => Ok(Image::Text(fat_binary_text(&unsafe { binary(image, length)? })?)),

@@ -1,4 +1,4 @@
-//! Streams.
+//! Driver functions for streams.
 
 use std::ffi::{c_int, c_uint};
 

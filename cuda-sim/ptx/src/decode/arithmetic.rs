@@ -1,4 +1,4 @@
-//! Instructions that compute in registers alone.
+//! Instructions that compute only in registers.
 
 use crate::instruction::{Combine, DISCARD, Operation};
 use crate::parse::{Names, Raw, Result, Statement};

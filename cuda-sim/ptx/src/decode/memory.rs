@@ -37,7 +37,7 @@ fn strong(of: &Statement<'_>) -> bool {
     ["volatile", "relaxed", "acquire", "release"].iter().any(|suffix| of.has(suffix))
 }
 
-/// The type of each of so many elements, which have at most 32 bytes together.
+/// The type of each of the elements, which have at most 32 bytes together.
 fn scalar(of: &Statement<'_>, elements: usize) -> Result<Type> {
     match of.ty()? {
         Type::B128 | Type::Pred => Err(of.unknown()),

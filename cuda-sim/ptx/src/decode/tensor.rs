@@ -1,4 +1,4 @@
-//! `ldmatrix` and `mma.sync`.
+//! Decoding of `ldmatrix` and `mma.sync`.
 
 use crate::instruction::{MmaShape, Operation};
 use crate::parse::{Names, Result, Statement};

@@ -11,12 +11,12 @@ use crate::memory::stream_message;
 use crate::row::LANES;
 use crate::stop::{Stop, StopKind};
 
-/// Where the windows of shared and local memory lie among generic addresses.
+/// Start of the window of shared memory among generic addresses.
 pub(crate) const SHARED_WINDOW: u64 = 1 << 56;
 pub(crate) const LOCAL_WINDOW: u64 = 2 << 56;
 const WINDOW_MASK: u64 = 0xff << 56;
 
-/// One thread's access.
+/// A memory access of one thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub(crate) space: Space,
@@ -25,14 +25,14 @@ pub(crate) struct Access<'a> {
     pub(crate) lane: usize,
     pub(crate) write: bool,
     pub(crate) atomic: bool,
-    /// What a store will put there.
+    /// Bytes that a store will write there.
     pub(crate) stored: Option<&'a [u8]>,
 }
 
 /// A range that was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// Allocation and offset.
+    /// Index of an allocation, and offset in it.
     Global(usize, usize),
     Shared(usize),
     /// Offset in the warp's local memory.
@@ -205,7 +205,7 @@ impl Machine<'_> {
     }
 }
 
-/// Whether an address is a multiple of what an access of so many bytes asks for.
+/// Whether an address is a multiple of the alignment of an access of `length` bytes.
 #[inline]
 pub(crate) fn is_aligned(address: u64, length: usize) -> bool {
     address & (length.next_power_of_two().min(16) as u64 - 1) == 0
@@ -223,7 +223,7 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
     }
 }
 
-/// As many of a number's low bytes as there is room for, up to eight.
+/// Writes the low bytes of a number into `bytes`, up to eight.
 #[inline]
 pub(crate) fn put_number(bytes: &mut [u8], value: u64) {
     match bytes.len() {

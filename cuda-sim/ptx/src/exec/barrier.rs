@@ -14,12 +14,12 @@ pub(crate) struct Barriers {
 struct Slot {
     arrived: usize,
     expected: usize,
-    /// What is ordered before everybody who leaves the barrier: for each warp, the launch's clock.
+    /// The launch's clock for each warp: accesses before it are ordered before every thread that leaves the barrier.
     seen: Vec<u32>,
     /// The operand of a reduction, of all threads so far.
     counted: u32,
     all: bool,
-    /// Where a reduction's result goes.
+    /// Destination of a reduction's result.
     result: Option<(Reg, Reduction)>,
 }
 
@@ -36,7 +36,6 @@ pub(crate) struct Arrival<'a> {
     pub(crate) expected: usize,
     pub(crate) lanes: u32,
     pub(crate) warp: &'a Warp,
-    /// The launch's clock.
     pub(crate) clock: u32,
 }
 

@@ -12,7 +12,7 @@ use crate::stop::{Stop, StopKind};
 /// Instructions that a warp runs before another one may be chosen, at most.
 const BURST: usize = 48;
 
-/// What instructions can ask about where they run.
+/// Position in the grid that instructions can read.
 pub(crate) struct Place<'a> {
     pub(crate) block_dim: Dim,
     pub(crate) grid_dim: Dim,

@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together: they wait until all lanes of the instruction's mask are there.
+//! Operations that the lanes of a warp do together: they wait until all lanes of the instruction's mask are there.
 
 use crate::exec::block::BlockState;
 use crate::exec::lanes;
@@ -58,7 +58,7 @@ impl Machine<'_> {
         let others = active & !together;
         let need = mask & warp.alive;
         if at.op.is_matrix() && warp.alive != u32::MAX {
-            let what = format!("divergent operation: a matrix instruction with lanes {:#010x} alone", warp.alive);
+            let what = format!("divergent operation: a matrix instruction with only lanes {:#010x}", warp.alive);
             return Err(self.stop(StopKind::Divergence, &what, block, warp.index * LANES + first, at));
         }
         let index = if together == need && warp.groups[group].lanes == together {

@@ -8,7 +8,7 @@ use crate::row::LANES;
 /// Copies that a warp's threads started and did not wait for.
 #[derive(Debug, Default)]
 pub(crate) struct AsyncCopies {
-    /// For each lane, committed groups, oldest first; the last one is open.
+    /// Committed groups of each lane, oldest first; the last one is open.
     groups: [VecDeque<Vec<Copy>>; LANES],
 }
 

@@ -1,4 +1,4 @@
-//! What a memory instruction of a warp costs: sectors of global memory, passes over the banks of shared memory.
+//! Cost of a warp's memory instruction: sectors of global memory, passes over the banks of shared memory.
 
 use crate::exec::access::resolve;
 use crate::exec::lanes;

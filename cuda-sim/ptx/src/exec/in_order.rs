@@ -1,6 +1,6 @@
 //! Loads and stores that are plainly in order, which nearly all are: aligned, inside, of written bytes, and after every
-//! earlier access by an earlier operation or a barrier. The first lane of which that does not hold, and all lanes after
-//! it, are left to [`Machine::check`], which knows the other ways in which accesses can be ordered, and what to say of
+//! earlier access by an earlier operation or a barrier. The first lane for which this does not hold, and all lanes
+//! after it, are left to [`Machine::check`], which knows the other ways in which accesses can be ordered, and reports
 //! those that are not.
 
 use crate::exec::access::{is_aligned, number, put_number, resolve};

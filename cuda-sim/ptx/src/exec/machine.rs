@@ -9,18 +9,18 @@ use crate::random::Random;
 /// Sizes along x, y and z.
 pub type Dim = [u32; 3];
 
-/// What `cuLaunchKernel` is told.
+/// Parameters of a `cuLaunchKernel` call.
 #[derive(Debug, Clone)]
 pub struct Launch<'a> {
-    /// From [`Module::kernel`](crate::Module::kernel).
+    /// A kernel from [`Module::kernel`](crate::Module::kernel).
     pub kernel: &'a Kernel,
-    /// Blocks.
+    /// Number of blocks in each dimension.
     pub grid: Dim,
-    /// Threads of a block.
+    /// Number of threads of a block in each dimension.
     pub block: Dim,
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: usize,
-    /// The parameters, laid out as [`Kernel::params`] says.
+    /// The parameters, laid out by [`Kernel::params`].
     pub params: &'a [u8],
     /// Chooses the order of blocks and warps.
     pub seed: u64,
@@ -29,7 +29,7 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// So many blocks of so many threads, in one dimension.
+    /// A launch of `blocks` blocks of `threads` threads, in one dimension.
     #[must_use]
     pub fn new(kernel: &'a Kernel, blocks: u32, threads: u32, params: &'a [u8]) -> Self {
         let (grid, block) = ([blocks, 1, 1], [threads, 1, 1]);

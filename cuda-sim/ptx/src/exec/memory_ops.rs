@@ -175,7 +175,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// What the block wrote before its last fence can be read by blocks that acquire from now on.
+    /// Publishes the block's writes before its last fence to blocks that acquire later.
     fn publish(&mut self, block: &BlockState) {
         if block.fenced > 0 {
             self.clock += 1;

@@ -8,15 +8,15 @@ use crate::instruction::{DISCARD, Reg};
 use crate::memory::initialised::Initialised;
 use crate::row::{LANES, Row};
 
-/// What a group does next.
+/// Next action of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Ready,
-    /// At a warp operation, until the lanes of this mask are there.
+    /// Waits at a warp operation until the lanes of this mask are there.
     Waiting {
         need: u32,
     },
-    /// At a barrier of the block.
+    /// Waits at a barrier of the block.
     Barrier {
         id: usize,
     },
@@ -34,9 +34,9 @@ pub(crate) struct Warp {
     pub(crate) index: usize,
     pub(crate) registers: Registers,
     pub(crate) groups: Vec<Group>,
-    /// Lanes that have not exited.
+    /// Mask of lanes that are still running.
     pub(crate) alive: u32,
-    /// For each warp of the block, the launch's clock before which its accesses are ordered before this warp.
+    /// Clock for each warp of the block: accesses before it are ordered before this warp.
     pub(crate) seen: Vec<u32>,
     pub(crate) copies: AsyncCopies,
     /// Local memory: the lanes one after the other, and which bytes are written.
@@ -44,7 +44,6 @@ pub(crate) struct Warp {
     pub(crate) local_written: Initialised,
 }
 
-/// A warp's registers.
 #[derive(Debug)]
 pub(crate) struct Registers(Vec<Row>);
 

@@ -1,4 +1,4 @@
-//! One allocation: its bytes, which of them are written, and who touched them.
+//! One allocation: its bytes, the record of written ones, and their last accesses.
 
 use crate::memory::Op;
 use crate::memory::initialised::Initialised;
@@ -61,7 +61,7 @@ impl Allocation {
         self.base + self.data.len() as u64
     }
 
-    /// Where a range of addresses begins, if all of it lies inside.
+    /// Offset of a range of addresses, if all of it lies inside.
     #[inline]
     pub(crate) fn offset(&self, address: u64, length: usize) -> Option<usize> {
         let start = usize::try_from(address.checked_sub(self.base)?).ok()?;

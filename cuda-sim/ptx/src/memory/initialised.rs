@@ -1,4 +1,4 @@
-//! Which bytes were ever written: one bit for each.
+//! Record of written bytes: one bit for each.
 
 #[derive(Debug, Clone)]
 pub(crate) struct Initialised {
@@ -6,12 +6,12 @@ pub(crate) struct Initialised {
 }
 
 impl Initialised {
-    /// Nothing is written yet.
+    /// A record of `bytes` bytes, all of them unwritten.
     pub(crate) fn new(bytes: usize) -> Self {
         Self { bits: vec![0; bytes.div_ceil(8)] }
     }
 
-    /// So many bytes, none of which is written.
+    /// Resets the record to `bytes` bytes, all of them unwritten.
     pub(crate) fn reset(&mut self, bytes: usize) {
         self.bits.clear();
         self.bits.resize(bytes.div_ceil(8), 0);
@@ -70,7 +70,7 @@ impl Initialised {
         None
     }
 
-    /// As if a range was never written.
+    /// Marks a range as never written.
     pub(crate) fn unset(&mut self, start: usize, length: usize) {
         self.put(start, length, false);
     }

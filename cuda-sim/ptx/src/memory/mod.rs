@@ -14,10 +14,10 @@ use crate::stop::{Stop, StopKind};
 use allocation::{Allocation, Refusal};
 use shared::SharedMemory;
 
-/// Where the first allocation begins; no address of a process on Linux.
+/// Address of the first allocation; a process on Linux does not use it.
 const FIRST: u64 = 0x5_0000_0000_0000;
 
-/// What every allocation is aligned to, as on a GPU; at least as many bytes after it belong to nobody.
+/// Alignment of every allocation, as on a GPU; at least as many bytes after it are unused.
 const ALIGNMENT: u64 = 512;
 
 /// A request that the memory refuses.
@@ -34,7 +34,7 @@ pub enum MemoryError {
 /// An operation on a stream: a launch, a copy, a library's call.
 #[derive(Debug, Clone, Default)]
 pub struct Op {
-    /// From [`Memory::begin`]; a launch without one begins its own.
+    /// Number from [`Memory::begin`]; a launch without one begins its own operation.
     pub id: u32,
     /// Operations that ran already, although nothing orders them before this one.
     pub concurrent: Vec<u32>,
@@ -47,18 +47,18 @@ pub struct Memory {
     freed: Vec<(u64, u64)>,
     next_address: u64,
     next_op: u32,
-    /// What messages call operations.
+    /// Names of operations in messages.
     labels: BTreeMap<u32, String>,
     capacity: u64,
     used: u64,
-    /// Where the last access of a thread was found: the next one is there, too, as a rule.
+    /// Index of the allocation of a thread's last access: usually the next access hits it, too.
     recent: usize,
     /// Shared memory of blocks that have ended, for the next ones.
     pub(crate) spare_shared: Vec<SharedMemory>,
 }
 
 impl Memory {
-    /// Memory of so many bytes.
+    /// Memory of `capacity` bytes.
     #[must_use]
     pub fn new(capacity: u64) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Memory {
         self.used
     }
 
-    /// Bytes in all.
+    /// The number of bytes of the memory.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.capacity
@@ -145,7 +145,7 @@ impl Memory {
         }
     }
 
-    /// What messages call an operation.
+    /// Name of an operation in messages.
     pub(crate) fn label(&self, op: u32) -> String {
         self.labels.get(&op).cloned().unwrap_or_else(|| format!("operation {op}"))
     }
@@ -255,7 +255,7 @@ impl Memory {
         self.search(address, length).ok_or_else(|| Stop::new(StopKind::OutOfBounds, outside()))
     }
 
-    /// What lies at an address, or before it.
+    /// Description of the allocation at an address, or before it.
     pub(crate) fn describe(&self, address: u64) -> String {
         if let Some((base, end)) = self.freed.iter().find(|(base, end)| (*base..*end).contains(&address)) {
             return format!("inside freed memory ({:#x}, {} bytes)", base, end - base);

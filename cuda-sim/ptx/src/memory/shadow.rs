@@ -1,4 +1,4 @@
-//! Who touched a word last: the records from which races are found.
+//! The last accesses to each word: the records from which races are found.
 //!
 //! An access is ordered before another one if the same thread made both, if a barrier of the block or the warp lies
 //! between them, if its block published it (a fence and then an atomic) before the other's block acquired (an atomic),
@@ -40,10 +40,10 @@ pub(crate) struct Word {
     reads: [Access; 2],
 }
 
-/// When blocks published what they had written, for readers in other blocks.
+/// Times at which blocks published their writes, for readers in other blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Publications {
-    /// For each publication: the block, the clock at its fence, the clock at its atomic.
+    /// The block, the clock at its fence, and the clock at its atomic, for each publication.
     entries: Vec<(u32, u32, u32)>,
 }
 
@@ -65,10 +65,9 @@ pub(crate) struct Toucher<'a> {
     pub(crate) op: &'a Op,
     pub(crate) block: u32,
     pub(crate) thread: u16,
-    /// The launch's clock.
     pub(crate) epoch: u32,
     pub(crate) atomic: bool,
-    /// For each warp of the block, the clock before which its accesses are ordered before this warp.
+    /// Clock for each warp of the block: accesses before it are ordered before this warp.
     pub(crate) seen: &'a [u32],
     /// The clock at the block's last acquiring atomic; 0 for none.
     pub(crate) acquired: u32,
@@ -100,9 +99,8 @@ pub(crate) struct WarpTouch<'a> {
     pub(crate) block: u32,
     /// The thread of lane 0.
     pub(crate) first_thread: u16,
-    /// The launch's clock.
     pub(crate) epoch: u32,
-    /// For each warp of the block, the clock before which its accesses are ordered before this warp.
+    /// Clock for each warp of the block: accesses before it are ordered before this warp.
     pub(crate) seen: &'a [u32],
 }
 
@@ -110,10 +108,7 @@ pub(crate) struct WarpTouch<'a> {
 #[derive(Clone, Copy)]
 pub(crate) enum Lanes {
     One(usize),
-    /// All active ones.
-    All {
-        last: usize,
-    },
+    All { last: usize },
 }
 
 impl WarpTouch<'_> {
@@ -133,7 +128,7 @@ impl WarpTouch<'_> {
             || before.block == self.block && before.epoch < self.seen[usize::from(before.thread()) / 32]
     }
 
-    /// The same for one lane, which also follows its own accesses.
+    /// Whether one lane's access follows the other; a lane also follows its own accesses.
     #[inline]
     fn lane_follows(&self, before: &Access, now: &Access) -> bool {
         self.warp_follows(before, now.mask) || before.block == now.block && before.thread == now.thread

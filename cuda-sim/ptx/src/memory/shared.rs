@@ -29,7 +29,7 @@ impl SharedMemory {
         Self { data: Vec::new(), initialised: Initialised::new(0), shadow: Vec::new(), op: Op::default() }
     }
 
-    /// For the next block, with so many bytes: nothing is written.
+    /// Prepares the memory for the next block, with `size` bytes: all count as unwritten.
     pub(crate) fn reuse(&mut self, size: usize) {
         self.data.resize(size, 0);
         self.initialised.reset(size);
@@ -53,7 +53,7 @@ impl SharedMemory {
         &self.data[start..start + length]
     }
 
-    /// Where a range begins that lies inside.
+    /// Start of a range that lies inside.
     #[inline]
     pub(crate) fn offset(&self, address: u64, length: usize) -> Option<usize> {
         let start = address as usize;
@@ -70,7 +70,7 @@ impl SharedMemory {
         self.data[start..start + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// As if a range was never written, until an asynchronous copy arrives there.
+    /// Marks a range as never written, until an asynchronous copy arrives there.
     pub(crate) fn expect(&mut self, start: usize, length: usize) {
         self.initialised.unset(start, length);
     }

@@ -12,7 +12,7 @@ pub(crate) struct Declaration {
     pub(crate) name: String,
     pub(crate) align: usize,
     pub(crate) size: usize,
-    /// `name[]`: the launch says how large it is.
+    /// Whether it is an array `name[]`, whose size the launch sets.
     pub(crate) open: bool,
     initial: Vec<u8>,
 }
@@ -23,14 +23,14 @@ impl Declaration {
     }
 }
 
-/// From the space to the semicolon.
+/// Parses a declaration from the space to the semicolon.
 pub(crate) fn declaration(cursor: &mut Cursor<'_>) -> Result<Declaration> {
     let declared = head(cursor)?;
     cursor.expect(";")?;
     Ok(declared)
 }
 
-/// From the space to what follows the declaration: a semicolon, a comma or a parenthesis.
+/// Parses a declaration from the space to the token behind it: a semicolon, a comma or a parenthesis.
 pub(crate) fn head(cursor: &mut Cursor<'_>) -> Result<Declaration> {
     let space = cursor.take().to_owned();
     let (mut align, mut ty, mut lanes) = (None, None, 1);

@@ -50,7 +50,7 @@ fn params(cursor: &mut Cursor<'_>, names: &mut Names<'_>) -> Result<Vec<Param>> 
     Ok(params)
 }
 
-/// What stands between parameters and body; the most threads of a block.
+/// Parses the directives between parameters and body; returns the maximum number of threads of a block.
 fn performance_directives(cursor: &mut Cursor<'_>) -> Result<usize> {
     let mut max_threads = 1024;
     while cursor.peek().starts_with('.') {

@@ -18,9 +18,9 @@ use directives::{declaration, skip_statement};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("PTX line {line}: {message}")]
 pub struct ParseError {
-    /// From 1.
+    /// Line of the PTX file, counted from 1.
     pub line: u32,
-    /// What is wrong, with the instruction's text.
+    /// Description of the problem, with the instruction's text.
     pub message: String,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Cursor<'a> {
         self.tokens.get(self.next).or(self.tokens.last()).map_or(1, |token| token.line)
     }
 
-    /// Where the next token begins in the text.
+    /// Start of the next token in the text.
     pub(crate) fn at(&self) -> usize {
         self.tokens.get(self.next).map_or(self.source.len(), |token| token.at)
     }
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
         ParseError { line: self.line(), message: message.into() }
     }
 
-    /// An unsigned number.
+    /// Takes an unsigned number.
     pub(crate) fn number(&mut self) -> Result<u64> {
         let word = self.peek();
         let value = operands::integer(word).ok_or_else(|| self.error(format!("number expected, found `{word}`")))?;
@@ -97,7 +97,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`ParseError`] with line and text of what is no PTX, or an instruction that the interpreter does not have.
+    /// [`ParseError`] with line and text of anything that is not PTX, or of an instruction that the interpreter does
+    /// not support.
     pub fn parse(text: &str) -> std::result::Result<Self, ParseError> {
         let mut cursor = Cursor::new(text);
         let mut module = Self { kernels: Vec::new(), variables: Vec::new() };

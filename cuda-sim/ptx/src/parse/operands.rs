@@ -1,4 +1,4 @@
-//! What names mean inside a kernel: registers, parameters, variables, special registers, numbers.
+//! Names inside a kernel: registers, parameters, variables, special registers, numbers.
 
 use std::collections::HashMap;
 

@@ -8,13 +8,13 @@ use crate::types::Type;
 pub(crate) enum Raw<'a> {
     /// A register, a number, a variable, a label.
     Word { text: &'a str, minus: bool },
-    /// `!%p1`.
+    /// A negated predicate: `!%p1`.
     Not(&'a str),
-    /// `{a, b, c}`.
+    /// A list of operands: `{a, b, c}`.
     List(Vec<Raw<'a>>),
-    /// `[base+offset]`.
+    /// A memory operand: `[base+offset]`.
     Address { base: &'a str, offset: i64 },
-    /// `d|p`.
+    /// A pair of destinations, separated by a bar.
     Pair(&'a str, &'a str),
 }
 
@@ -82,7 +82,7 @@ impl<'a> Statement<'a> {
         ParseError { line: self.line, message: format!("`{}`: {message}", self.text) }
     }
 
-    /// For instructions, types and variants that the interpreter does not have.
+    /// The error for instructions, types and variants that the interpreter does not support.
     pub(crate) fn unknown(&self) -> ParseError {
         self.error("this instruction is not simulated")
     }

@@ -1,4 +1,4 @@
-//! What atomics do with the old value of a location, and what `redux` does with two lanes' values.
+//! Functions of atomics on the old value of a location, and of `redux` on two lanes' values.
 
 use crate::instruction::AtomicFn;
 use crate::row::Value;
@@ -48,7 +48,7 @@ fn pair(old: u64, b: u64, f: fn(u64, u64) -> u64) -> u64 {
     f(old, b) & 0xffff | f(old >> 16, b >> 16) << 16
 }
 
-/// `redux.sync.<name>`.
+/// The reduction of the instruction `redux.sync.<name>`.
 pub(crate) fn reduction(name: &str, ty: Type) -> Option<fn(u64, u64) -> u64> {
     Some(match (name, ty) {
         ("add", Type::U32 | Type::S32) => |x, y| u64::from((x as u32).wrapping_add(y as u32)),

@@ -33,7 +33,7 @@ pub(crate) fn to_tf32(x: f32) -> f32 {
     if x.is_finite() { f32::from_bits(x.to_bits().wrapping_add(0x1000) & 0xffff_e000) } else { x }
 }
 
-/// What is on one side of a conversion, as one of two wide kinds.
+/// Value on one side of a conversion, as one of two wide kinds.
 enum Wide {
     Integer(i128),
     Float(f64),
@@ -44,9 +44,9 @@ enum Wide {
 pub(crate) struct Conversion {
     to: Type,
     from: Type,
-    /// To whole numbers.
+    /// Rounding to whole numbers.
     round: fn(f64) -> f64,
-    /// A float becomes a whole float.
+    /// Whether the result is a float with a whole value.
     whole: bool,
     ftz: bool,
     sat: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Conversion {
 }
 
 impl Conversion {
-    /// From the types and the suffixes; none for a conversion that the interpreter does not have.
+    /// Makes a conversion from the types and suffixes; `None` if the interpreter does not support it.
     pub(crate) fn new(to: Type, from: Type, suffixes: &[&str]) -> Option<Self> {
         let modes = ["rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"];
         let mode = suffixes.iter().find(|suffix| modes.contains(suffix)).copied().unwrap_or("");
@@ -68,7 +68,7 @@ impl Conversion {
         Some(Self { to, from, round: rounding(mode)?, whole, ftz: has("ftz"), sat: has("sat"), relu: has("relu") })
     }
 
-    /// Of one lane.
+    /// Converts the bits of one lane.
     pub(crate) fn apply(&self, bits: u64) -> u64 {
         let value = match read(self.from, bits) {
             Wide::Float(x) if self.ftz && self.from == Type::F32 => Wide::Float(f64::from(flush(x as f32))),

@@ -6,7 +6,7 @@
 use crate::row::{Binary, Ternary, Unary, row};
 use crate::value::rounding::{flush, fma_down, fma_up, fma_zero, saturate};
 
-/// What the suffixes of a float instruction say.
+/// Mode that the suffixes of a float instruction select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Mode<'a> {
     /// `rn`, `rz`, `rm`, `rp`, `approx`, `full`, or nothing.

@@ -1,4 +1,5 @@
-//! f16 and bf16, alone and in pairs. Sums and products go through f64, where they are exact, and are rounded once.
+//! Arithmetic of f16 and bf16, single and in pairs. Sums and products go through f64, where they are exact, and are
+//! rounded once.
 
 use half::{bf16, f16};
 

@@ -1,4 +1,4 @@
-//! Integer arithmetic.
+//! Arithmetic of integer types.
 
 use crate::row::{Binary, Row, Ternary, Unary, integers, row};
 use crate::types::Type;

@@ -1,4 +1,4 @@
-//! What instructions compute, as functions on rows: chosen by name and type when a module is parsed.
+//! Functions of instructions on rows, chosen by name and type when a module is parsed.
 
 pub(crate) mod atomic;
 pub(crate) mod bits;

@@ -16,7 +16,7 @@ pub(crate) fn saturate(x: f32) -> f32 {
     }
 }
 
-/// Where a result goes that lies between two numbers.
+/// Direction in which a result between two numbers is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Zero,
@@ -42,7 +42,7 @@ pub(crate) fn fma_up(a: f32, b: f32, c: f32) -> f32 {
 fn fma(a: f32, b: f32, c: f32, direction: Direction) -> f32 {
     let nearest = a.mul_add(b, c);
     if !nearest.is_finite() {
-        // An overflow is infinite in its own direction alone; what was infinite before stays so.
+        // An overflow is infinite only in its own direction; infinite values stay infinite.
         let exact = f64::from(a) * f64::from(b) + f64::from(c);
         let overflowed = exact.is_finite();
         let inward = match direction {

@@ -38,7 +38,7 @@ fn a_mask_without_the_own_lane_is_found() {
 fn a_matrix_instruction_of_half_a_warp_is_found() {
     let lines = "setp.eq.u32 %p1, %t, 0; @%p1 st.shared.v4.u32 [tile], {%t, %t, %t, %t}; bar.warp.sync -1;\n\
                  ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [tile];";
-    stops(lines, 1, 16, Divergence, &["a matrix instruction with lanes 0x0000ffff alone"]);
+    stops(lines, 1, 16, Divergence, &["a matrix instruction with only lanes 0x0000ffff"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is refused before it runs, and what is counted.
+//! Refusals of kernels before they run, and counters.
 
 use cuda_sim_ptx::{Launch, Memory, Module, Op, StopKind, launch};
 

@@ -1,4 +1,4 @@
-//! f16 and bf16 arithmetic, alone and in pairs.
+//! Arithmetic of f16 and bf16, single and in pairs.
 
 use crate::{check, run, triples};
 use half::{bf16, f16};

@@ -1,4 +1,4 @@
-//! Rotation and attention.
+//! Checks of rotation and attention.
 
 use super::{HostAccess, Numbers, Results, host, rotary_table};
 use crate::backend::{AttentionCall, AttentionShape, BlockId, KV_BLOCK, Norm, Rotation, Source, Span};

@@ -52,7 +52,7 @@ pub(crate) fn sinks<B: HostAccess>(b: &B, rows: usize, heads: usize, head_dim: u
     vec![("out", b.values(out)), ("lse", b.values(lse)), ("d sinks", host(&grads))]
 }
 
-/// Sigmoids, with experts in groups of which some are chosen from.
+/// Sigmoid scores, with experts in groups, of which only some are chosen from.
 pub(crate) fn sigmoid(
     per_token: usize,
     normalised: bool,

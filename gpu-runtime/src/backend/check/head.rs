@@ -13,7 +13,7 @@ const RANK: usize = 3;
 
 /// An adapter on the unembedding.
 struct Adapter<B: HostAccess> {
-    /// (vocabulary, hidden size).
+    /// Vocabulary size and hidden size.
     extents: (usize, usize),
     a: B::Matrix,
     b: B::Matrix,
@@ -130,7 +130,7 @@ pub(crate) fn head_parts<B: HostAccess>(b: &B, extents: Extents, (full, keep): (
     vec![("lse", lse), ("elsewhere", elsewhere), ("logits", logits), ("dx", dx), ("beyond", beyond), ("weights", grads)]
 }
 
-/// What parts of the vocabulary say of rows of logits.
+/// Scores that parts of the vocabulary contribute to rows of logits.
 pub(crate) fn score_parts<B: HostAccess>(b: &B, (rows, width, tokens): (usize, usize, usize), seed: u64) -> Results {
     let logits = b.rows(&Numbers(seed).take(rows * width), width);
     let ids = |row: usize| vec![Targets::ELSEWHERE, (row % tokens) as u32];

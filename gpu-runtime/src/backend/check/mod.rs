@@ -64,23 +64,23 @@ impl HostAccess for HostBackend {
     }
 }
 
-/// What ops computed, by name.
+/// Results of ops, by name.
 pub(crate) type Results = Vec<(&'static str, Vec<f32>)>;
 
 /// Some ops of a device, compared with the processor's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpCheck {
-    /// Which ops.
+    /// Names of the checked ops.
     pub ops: &'static str,
     /// Element type of weights.
     pub dtype: Dtype,
-    /// The result that differs most.
+    /// The result with the largest error.
     pub result: &'static str,
-    /// By how much it does, relative to its largest element, or to 1 if that is smaller.
+    /// Error of that result, relative to its largest element, or to 1 if that is smaller.
     pub error: f32,
-    /// What the error may be.
+    /// Largest error that passes.
     pub tolerance: f32,
-    /// Why there are no results, where that is so.
+    /// Reason why the check has no results, if it has none.
     pub failure: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl OpCheck {
         format!("{}, {}", self.ops, self.dtype.name())
     }
 
-    /// The error and what it may be, or why there is none.
+    /// The error and its tolerance, or the reason why results are missing.
     pub fn value(&self) -> String {
         let Self { result, error, tolerance, failure, .. } = self;
         failure.clone().unwrap_or_else(|| format!("error {error:.1e} ({result}), at most {tolerance:.0e}"))

@@ -11,15 +11,15 @@ use crate::backend::{Activation, AttentionShape, LatentHeads, RouterRule};
 pub(super) struct Case<B> {
     pub(super) ops: &'static str,
     pub(super) run: fn(&B) -> Results,
-    /// Where weights are f32.
+    /// Tolerance with f32 weights.
     pub(super) tolerance: f32,
-    /// Where weights are bf16: of ops that round, both sides do so in other places.
+    /// Tolerance with bf16 weights: ops that round, both sides in different places.
     pub(super) rounded_tolerance: f32,
 }
 
-/// Of sums in f32, in another order.
+/// Tolerance of sums in f32 in another order.
 const SUMS: f32 = 2e-5;
-/// Of sums of elements that were rounded to bf16, which has 8 bits.
+/// Tolerance of sums of elements that were rounded to bf16, which has 8 bits.
 const ROUNDED: f32 = 2e-2;
 
 const SHAPE: AttentionShape = AttentionShape { layers: 2, heads: 4, kv_heads: 2, head_dim: 16, scale: 0.25 };

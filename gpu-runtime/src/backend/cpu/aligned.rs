@@ -11,7 +11,7 @@ const LINE: usize = 64;
 /// Bytes of a huge page.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Most elements in front of the first cache line.
+/// Maximum number of elements in front of the first cache line.
 const fn slack<T>() -> usize {
     LINE / size_of::<T>() - 1
 }
@@ -26,7 +26,7 @@ pub(super) fn aligned<T>(data: &[T], len: usize) -> &[T] {
     &data[start(data, len)..][..len]
 }
 
-/// As [`aligned`].
+/// Mutable form of [`aligned`], with the same bounds.
 pub(super) fn aligned_mut<T>(data: &mut [T], len: usize) -> &mut [T] {
     let start = start(data, len);
     &mut data[start..][..len]
@@ -36,7 +36,7 @@ fn start<T>(data: &[T], len: usize) -> usize {
     if len == 0 { 0 } else { data.as_ptr().align_offset(LINE).min(slack::<T>()) }
 }
 
-/// Elements of which every bit pattern is a value.
+/// Elements for which every bit pattern is valid.
 ///
 /// # Safety
 /// The type has that property, and no alignment above [`LINE`].
@@ -47,8 +47,8 @@ unsafe impl Plain for f32 {}
 // SAFETY: as above.
 unsafe impl Plain for u32 {}
 
-/// An array of fixed length that begins at a cache line. Long ones ask for huge pages: weights are read in order, and
-/// hardware prefetchers do not cross pages, of which each takes a translation.
+/// An array of fixed length that begins at a cache line. Long ones ask for huge pages: weights are read in order,
+/// hardware prefetchers do not cross pages, and each page takes a translation.
 pub(super) struct AlignedVec<T> {
     data: Storage<T>,
     len: usize,
@@ -61,7 +61,7 @@ enum Storage<T> {
 }
 
 impl<T: Plain> AlignedVec<T> {
-    /// `len` zeros.
+    /// A vector of `len` zeros.
     pub(super) fn zeros(len: usize) -> Self {
         let pages = huge_pages(len * size_of::<T>()).map(|(pages, at)| Storage::Pages(pages, at));
         let data = pages.unwrap_or_else(|| Storage::Heap(vec![T::default(); capacity_for::<T>(len)]));
@@ -74,7 +74,7 @@ const fn in_huge_pages(bytes: usize) -> usize {
     (bytes + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE
 }
 
-/// Bytes of memory that an array of so many bytes takes where the system gives huge pages.
+/// Bytes of memory that an array of `bytes` bytes takes if the system gives huge pages.
 pub(super) const fn resident_bytes(bytes: usize) -> usize {
     let huge = in_huge_pages(bytes);
     if huge > bytes { huge } else { bytes }
@@ -111,7 +111,7 @@ impl<T> Deref for AlignedVec<T> {
     fn deref(&self) -> &[T] {
         match &self.data {
             Storage::Heap(data) => aligned(data, self.len),
-            // SAFETY: `zeros`, which alone makes these, mapped `len` elements of a plain type from there on, aligned.
+            // SAFETY: only `zeros` makes these; it mapped `len` elements of a plain type from there on, aligned.
             Storage::Pages(pages, at) => unsafe {
                 std::slice::from_raw_parts(pages.as_ptr().add(*at).cast(), self.len)
             },

@@ -34,7 +34,7 @@ pub(crate) fn transpose(r: [__m512i; 16]) -> [__m512i; 16] {
     u
 }
 
-/// [`transpose`] of floats.
+/// Transposes 16 vectors of floats; see [`transpose`].
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(crate) fn transpose_floats(r: [__m512; 16]) -> [__m512; 16] {

@@ -18,13 +18,14 @@ const FIXED_ROWS: usize = 256;
 pub struct Blocking {
     /// Bytes of the second-level cache of a core.
     pub l2_bytes: usize,
-    /// Most bytes of the left side of a block of AMX tiles; `None` for kernels whose blocks have a fixed height.
+    /// Maximum bytes of the left side of a block of AMX tiles; `None` for kernels whose blocks have a fixed height.
     pub lhs_bytes: Option<usize>,
 }
 
 impl Blocking {
-    /// That of a kernel class on this processor. With AMX a block's left side takes three eighths of the second-level cache:
-    /// it is read once for each strip of weights, beside that strip, the next one and the sums.
+    /// The blocking of a kernel class on this processor. With AMX a block's left side takes three eighths of the
+    /// second-level cache: it is read once for each strip of weights, together with that strip, the next one and the
+    /// sums.
     pub fn detect(isa: Isa) -> Self {
         Self::new(isa, l2_bytes().unwrap_or(DEFAULT_L2))
     }
@@ -48,7 +49,7 @@ impl Blocking {
         }
     }
 
-    /// For people, with weights of a type.
+    /// A description for logs, for weights of type `dtype`.
     pub fn describe(&self, dtype: Dtype) -> String {
         let (l2, MicrobatchRows { training, forward }) = (self.l2_bytes >> 10, self.microbatch(dtype));
         let blocks = match self.lhs_bytes {
@@ -61,8 +62,8 @@ impl Blocking {
     }
 }
 
-/// From the deterministic cache parameters of CPUID: leaf 4 of Intel's processors, 0x8000001D of AMD's, which have the same
-/// form.
+/// Bytes of the second-level cache by CPUID's deterministic cache parameters: leaf 4 of Intel's processors, and
+/// 0x8000001D of AMD's, which has the same form.
 #[cfg(target_arch = "x86_64")]
 fn l2_bytes() -> Option<usize> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};

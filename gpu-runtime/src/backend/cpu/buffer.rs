@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::aligned::{aligned, aligned_mut, capacity_for};
 use crate::memory::{self, Cache};
 
-/// Bytes of free buffers that are retained unless [`BufferUsage::limit_free`] says otherwise.
+/// Default limit of retained free bytes; see [`BufferUsage::limit_free`].
 const MAX_FREE_BYTES: usize = 1 << 30;
 /// Passes after which a buffer that none of them used is released.
 const MAX_IDLE_PASSES: u64 = 4;
@@ -17,11 +17,11 @@ const MAX_IDLE_PASSES: u64 = 4;
 #[derive(Debug)]
 pub(super) struct BufferUsage {
     in_use: AtomicUsize,
-    /// Most bytes in use since the last reset.
+    /// Maximum number of bytes in use since the last reset.
     peak: AtomicUsize,
     free: AtomicUsize,
     max_free: AtomicUsize,
-    /// Counts passes.
+    /// Number of the current pass.
     pass: AtomicU64,
 }
 
@@ -34,7 +34,7 @@ impl Default for BufferUsage {
 }
 
 impl BufferUsage {
-    /// Most bytes in use at once since [`BufferUsage::reset_peak`].
+    /// Maximum number of bytes in use at once since [`BufferUsage::reset_peak`].
     pub(super) fn peak(&self) -> usize {
         self.peak.load(Ordering::Relaxed)
     }
@@ -121,7 +121,7 @@ impl<T> FreeList<T> {
     }
 }
 
-/// What a pool and its buffers share.
+/// State that a pool and its buffers share.
 struct PoolState<T> {
     free: Mutex<FreeList<T>>,
     usage: Arc<BufferUsage>,

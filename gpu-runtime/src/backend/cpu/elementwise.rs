@@ -13,7 +13,7 @@ use crate::backend::Activation;
 const GELU_SCALE: f32 = 0.797_884_6;
 const GELU_CUBIC: f32 = 0.044_715;
 
-/// Of gpt-oss: multiplies the gate in the sigmoid, and the bound of gate and up.
+/// Constants of gpt-oss: the gate's factor in the sigmoid, and the bound of gate and up.
 const SWISH_SCALE: f32 = 1.702;
 const CLAMP: f32 = 7.0;
 
@@ -57,7 +57,7 @@ fn silu_gradients(g: f32, u: f32, d: f32) -> [f32; 3] {
     [d * u * slope, d * (g * s), g * s * u]
 }
 
-/// As [`silu_gradients`].
+/// Gradients of GELU with tanh; parameters and result as in [`silu_gradients`].
 #[inline(always)]
 fn gelu_tanh_gradients(g: f32, u: f32, d: f32) -> [f32; 3] {
     let t = tanh(GELU_SCALE * (g + GELU_CUBIC * g * g * g));
@@ -67,7 +67,7 @@ fn gelu_tanh_gradients(g: f32, u: f32, d: f32) -> [f32; 3] {
     [d * u * slope, d * act, act * u]
 }
 
-/// As [`silu_gradients`].
+/// Gradients of the clamped swish; parameters and result as in [`silu_gradients`].
 #[inline(always)]
 fn clamped_swish_gradients(g: f32, u: f32, d: f32) -> [f32; 3] {
     let (gate, up) = (if g > CLAMP { CLAMP } else { g }, u.clamp(-CLAMP, CLAMP) + 1.0);
@@ -107,7 +107,7 @@ backward_rows!(silu_backward_row, silu_backward_apart, silu_gradients);
 backward_rows!(gelu_tanh_backward_row, gelu_tanh_backward_apart, gelu_tanh_gradients);
 backward_rows!(clamped_swish_backward_row, clamped_swish_backward_apart, clamped_swish_gradients);
 
-/// What computes `act(gate) · up` of elements.
+/// The function that computes `act(gate) · up` of elements.
 pub(super) fn activation_row(activation: Activation) -> fn(Isa, &[f32], &[f32], &mut [f32]) {
     match activation {
         Activation::Silu => silu_row,
@@ -152,8 +152,8 @@ const PACKED_COLUMNS: usize = 256;
 /// Rows by which they are prefetched.
 const ROWS_AHEAD: usize = 2;
 
-/// As [`activate_backward`], for kernels in tiles: the gradient with respect to (gate, up), and the output, packed. `width` is
-/// a multiple of a tile's.
+/// [`activate_backward`] for kernels in tiles: returns the gradient with respect to (gate, up), and the output, both
+/// packed. `width` is a multiple of a tile's width.
 pub(super) fn activate_backward_packed(
     cpu: &Cpu,
     activation: Activation,
@@ -221,7 +221,7 @@ pub(super) fn add_column_sums(cpu: &Cpu, x: &[f32], stride: usize, offset: usize
     });
 }
 
-/// `x *= by`.
+/// Multiplies all elements by a factor.
 pub(super) fn scale(x: &mut [f32], by: f32) {
     for x in x {
         *x *= by;

@@ -70,7 +70,7 @@ fn chosen(logits: &[f32], count: usize) -> Vec<usize> {
     (0..logits.len()).filter(|expert| taken[*expert]).collect()
 }
 
-/// What the experts of a row are chosen by: of experts in groups that are not chosen, -inf.
+/// Values by which a row's experts are chosen: -inf for experts in groups that are not chosen.
 fn keys(cpu: &Cpu, rule: RouterRule, correction: &[f32], logits: &[f32]) -> Vec<f32> {
     let mut keys = logits.to_vec();
     let RouterScores::Sigmoid { groups, chosen_groups, .. } = rule.scores else { return keys };
@@ -113,7 +113,7 @@ fn weights(cpu: &Cpu, rule: RouterRule, logits: &[f32], experts: &[usize], out: 
     }
 }
 
-/// What the sigmoids of a row's experts are divided by.
+/// Divisor of the sigmoids of a row's experts.
 fn divisor(rule: RouterRule, scores: &[f32]) -> f32 {
     if rule.normalised { scores.iter().sum::<f32>() + RouterRule::EPS } else { 1.0 }
 }
@@ -309,7 +309,7 @@ impl FamilyOps<Self> for Cpu {
     }
 }
 
-/// log(exp(lse) + exp(sink)).
+/// The log-sum-exp that includes a sink: log(exp(lse) + exp(sink)).
 fn with_sink(lse: f32, sink: f32) -> f32 {
     let (low, high) = if lse < sink { (lse, sink) } else { (sink, lse) };
     high + (low - high).exp().ln_1p()

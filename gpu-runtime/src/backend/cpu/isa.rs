@@ -1,4 +1,4 @@
-//! Instruction sets.
+//! Instruction sets that kernels are compiled for.
 
 use std::str::FromStr;
 
@@ -11,9 +11,9 @@ use super::amx;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isa {
-    /// Plain Rust.
+    /// Plain Rust, for any processor.
     Portable,
-    /// AVX2 and FMA.
+    /// AVX2 instructions with FMA.
     Avx2,
     /// AVX-512 (F, BW, DQ, VL) with BF16 dot products.
     Avx512Bf16,
@@ -46,7 +46,7 @@ impl Isa {
         Self::Portable
     }
 
-    /// Those that this processor has, best first.
+    /// Instruction sets that this processor has, best first.
     pub fn available() -> Vec<Self> {
         let best = Self::detect();
         Self::ALL.into_iter().filter(|isa| *isa <= best).collect()
@@ -72,7 +72,7 @@ impl Isa {
         self >= Self::Avx512Bf16
     }
 
-    /// Its name in flags and logs.
+    /// Name of the instruction set in flags and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::AmxBf16 => "amx-bf16",

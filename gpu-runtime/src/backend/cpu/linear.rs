@@ -21,7 +21,7 @@ use super::rows::HostRows;
 use crate::backend::host::HostParams;
 use crate::backend::{Activation, GradientSlot, LinearCall, LoraSegment, Rows, WeightPart};
 
-/// By segment, `[rows of the segment, rank]`; empty for segments that do not train, in backward passes.
+/// Low-rank rows by segment, `[rows of the segment, rank]`; in backward passes empty for segments that do not train.
 pub(super) type LowRankRows = Vec<Buffer<f32>>;
 
 type Segment<'a> = LoraSegment<'a, Cpu>;
@@ -54,7 +54,7 @@ pub(super) fn forward(
     forward_with(cpu, call, x, residual, out, None).0
 }
 
-/// As [`forward`] without a residual, of gate then up, and [`activate`] of the output.
+/// Computes [`forward`] without a residual for gate then up, and [`activate`] of the output.
 pub(super) fn forward_activated(
     cpu: &Cpu,
     call: &LinearCall<'_, Cpu>,
@@ -194,7 +194,7 @@ pub(super) fn runs_within(sequences: &[Range<usize>], rows: &Range<usize>) -> Ve
     inside.map(|run| run.start - rows.start..run.end - rows.start).collect()
 }
 
-/// What the gradients of a segment's A and B are computed from.
+/// Inputs of the gradients of a segment's A and B.
 pub(super) struct LoraPairGradient<'a, 's> {
     pub(super) segment: &'a Segment<'s>,
     /// `scale · (x Aᵀ)`; `None` where B's gradient is computed elsewhere.
@@ -203,8 +203,8 @@ pub(super) struct LoraPairGradient<'a, 's> {
     pub(super) dz: &'a [f32],
 }
 
-/// Adds the gradients of A and B of every segment whose group has a sink; `sequences` are the rows by sequence, each of which
-/// lies in one group.
+/// Adds the gradients of A and B of every segment whose group has a sink. `sequences` are the rows by sequence; each
+/// sequence lies in one group.
 pub(super) fn add_lora_pair_gradients(
     cpu: &Cpu,
     pairs: &[LoraPairGradient<'_, '_>],

@@ -47,7 +47,7 @@ impl Matrix {
         }
     }
 
-    /// See [`share`](crate::backend::Backend::share).
+    /// Implementation of [`share`](crate::backend::Backend::share) for a matrix.
     pub(super) fn share(&self) -> Self {
         Self { packed: Arc::clone(&self.packed), transposed: OnceLock::new() }
     }
@@ -89,9 +89,9 @@ fn refs<'a>(hosts: &'a [Cow<'_, [f32]>]) -> Vec<&'a [f32]> {
     hosts.iter().map(|part| &**part).collect()
 }
 
-/// Embedding rows, row-major.
+/// Rows of an embedding, one per token.
 pub enum EmbeddingTable {
-    /// Bits of bf16.
+    /// The bits of bf16 values, row by row.
     Bf16(Vec<u16>),
     F32(Vec<f32>),
 }

@@ -1,6 +1,6 @@
-//! The backend of the processor. Every kernel reduces each output element in an order that depends on its own row alone
-//! (batch invariance): tiles of any height run the same chain of fused multiply-adds, and threads split rows, columns or
-//! heads, never a sum.
+//! The backend that runs on the processor. Every kernel reduces each output element in an order that depends only on
+//! the element's own row (batch invariance): tiles of any height run the same chain of fused multiply-adds, and threads
+//! split rows, columns or heads, never a sum.
 #![expect(
     unsafe_code,
     reason = "SIMD intrinsics and disjoint writes from several threads; each block says why it is sound"
@@ -72,7 +72,6 @@ pub struct Cpu {
     usage: Arc<BufferUsage>,
     meter: GemmMeter,
     floats: BufferPool<f32>,
-    /// Pairs of bf16.
     words: BufferPool<u32>,
 }
 
@@ -82,7 +81,7 @@ impl Cpu {
         Self::with_isa(threads, Isa::detect())
     }
 
-    /// As [`Cpu::new`], with the best available set that is not above `isa`.
+    /// Like [`Cpu::new`], but with the best available instruction set that is not above `isa`.
     pub fn with_isa(threads: usize, isa: Isa) -> Self {
         let threads =
             if threads == 0 { std::thread::available_parallelism().map_or(1, std::num::NonZero::get) } else { threads };
@@ -102,12 +101,12 @@ impl Cpu {
         }
     }
 
-    /// The same with base weights of type `dtype`; bf16 otherwise.
+    /// Sets the type of base weights; the default is bf16.
     pub fn with_dtype(self, dtype: Dtype) -> Self {
         Self { dtype, ..self }
     }
 
-    /// What GEMMs cost since the start, on all threads.
+    /// Cost of GEMMs since the start, on all threads.
     pub fn gemm_stats(&self) -> GemmStats {
         self.meter.read()
     }
@@ -121,7 +120,7 @@ impl Cpu {
         self.floats.zeros(len)
     }
 
-    /// As [`Cpu::buffer`], for pairs of bf16.
+    /// A buffer of pairs of bf16; see [`Cpu::buffer`].
     fn word_buffer(&self, len: usize) -> Buffer<u32> {
         self.words.alloc(len)
     }

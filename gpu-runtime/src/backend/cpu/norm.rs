@@ -41,7 +41,7 @@ multiversion! {
     }
 }
 
-/// What [`norm_row_backward`] multiplies `dy · w` and `x` by: `1 / rms` and `Σ(dy · w · x) / (n · rms³)`.
+/// Factors of `dy · w` and of `x` in [`norm_row_backward`]: `1 / rms` and `Σ(dy · w · x) / (n · rms³)`.
 #[inline(always)]
 fn backward_factors(x: &[f32], w: &[f32], eps: f32, dy: &[f32]) -> (f32, f32) {
     let scale = inverse_rms(x, eps);
@@ -72,7 +72,7 @@ multiversion! {
 }
 
 multiversion! {
-    /// As `norm_row_backward`, but `dy` becomes the gradient.
+    /// Like `norm_row_backward`, but `dy` becomes the gradient.
     fn norm_row_backward_in_place(x: &[f32], w: &[f32], eps: f32, dy: &mut [f32]) {
         let (scale, mean) = backward_factors(x, w, eps, dy);
         for ((dy, x), w) in dy.iter_mut().zip(x).zip(w) {

@@ -1,4 +1,4 @@
-//! What backward passes of linear layers compute from: gradients of outputs, and inputs. Kernels in tiles read both
+//! Operands of the backward passes of linear layers: gradients of outputs, and inputs. Kernels in tiles read both
 //! packed, each packed once, where rows are computed; others read rows.
 
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub struct OutputGradient<'a> {
 
 /// A linear layer's input, for gradients of its weights.
 pub enum WeightInput<'a> {
-    /// For kernels that read rows.
+    /// Rows, for kernels that read rows.
     Rows(Held<'a, HostRows>),
     /// A side of gradients, for kernels in tiles.
     Packed(PackedSide),
@@ -57,7 +57,7 @@ impl<'a> Operand<'a> {
 }
 
 impl<'a> OutputGradient<'a> {
-    /// From rows; `sequences` are the rows by sequence.
+    /// Makes the gradient from rows; `sequences` are the rows by sequence.
     pub(super) fn new(cpu: &Cpu, rows: Held<'a, HostRows>, sequences: &[Range<usize>]) -> Self {
         let width = rows.width();
         if !uses_tiles(cpu) {
@@ -73,12 +73,12 @@ impl<'a> OutputGradient<'a> {
         Self { rows: Some(rows), lhs, side: Some(side) }
     }
 
-    /// From its packed forms.
+    /// Makes the gradient from its packed forms.
     pub(super) fn packed(rows: Option<Held<'a, HostRows>>, lhs: PackedLhs, side: PackedSide) -> Self {
         Self { rows, lhs, side: Some(side) }
     }
 
-    /// Its rows; none where they were not stored.
+    /// The gradient's rows; empty if they were not stored.
     pub(super) fn rows(&self) -> &[f32] {
         match &self.rows {
             Some(rows) => rows,
@@ -92,7 +92,7 @@ impl<'a> OutputGradient<'a> {
 }
 
 impl<'a> WeightInput<'a> {
-    /// From rows; `sequences` are the rows by sequence.
+    /// Makes the input from rows; `sequences` are the rows by sequence.
     pub(super) fn new(cpu: &Cpu, rows: Held<'a, HostRows>, sequences: &[Range<usize>]) -> Self {
         if !uses_tiles(cpu) {
             return Self::Rows(rows);
@@ -104,7 +104,7 @@ impl<'a> WeightInput<'a> {
         }))
     }
 
-    /// From rows that `row` computes, given their index and a buffer of `width` elements.
+    /// Makes the input from rows that `row` computes, given their index and a buffer of `width` elements.
     pub(super) fn of_rows(
         cpu: &Cpu,
         (rows, width): (usize, usize),
@@ -140,14 +140,14 @@ pub(super) fn is_whole_tiles(width: usize) -> bool {
 }
 
 impl OutputGradient<'_> {
-    /// Its rows, with the rounding of packing where they were not stored.
+    /// The gradient's rows, with the rounding of packing if they were not stored.
     pub(crate) fn to_rows(&self) -> Vec<f32> {
         self.rows.as_deref().map_or_else(|| self.lhs.to_rows(), |rows| rows.to_vec())
     }
 }
 
 impl WeightInput<'_> {
-    /// Its rows, of kernels that read rows.
+    /// The input's rows, for kernels that read rows.
     pub(crate) fn to_rows(&self) -> Vec<f32> {
         self.operand().rows.to_vec()
     }

@@ -89,7 +89,7 @@ pub(super) fn squared_norms(cpu: &Cpu, a: &HostParams, b: Option<&HostParams>) -
 const LANES: usize = 8;
 
 multiversion! {
-    /// Sum of squares in f64. The order of summation depends on the slice's length alone. It is finite exactly when all
+    /// Sum of squares in f64. The order of summation depends only on the slice's length. It is finite exactly when all
     /// values are.
     fn squares(values: &[f32]) -> f64 {
         let mut lanes = [0f64; LANES];
@@ -128,16 +128,14 @@ fn square(value: f32) -> f64 {
     f64::from(value) * f64::from(value)
 }
 
-/// What a step does to every element.
+/// Constants of a step that apply to every element.
 #[derive(Clone, Copy)]
 struct AdamWRule {
     grad_scale: f32,
-    /// What weight decay leaves.
+    /// Factor of a weight after weight decay.
     keep: f32,
-    /// 1 - beta1.
     blend: f32,
     beta2: f32,
-    /// 1 - beta2.
     rest2: f32,
     /// Learning rate, corrected for the bias of `m`.
     step_size: f32,

@@ -29,9 +29,9 @@ pub(super) struct PackedMatrix {
 
 #[derive(Clone)]
 pub(super) enum PackedData {
-    /// `[n / NR][depth][NR]` pairs.
+    /// Pairs of bf16: `[n / NR][depth][NR]`.
     Bf16(AlignedVec<u32>),
-    /// `[n / NR][depth][NR]`.
+    /// Floats: `[n / NR][depth][NR]`.
     F32(AlignedVec<f32>),
 }
 
@@ -72,14 +72,14 @@ impl PackedMatrix {
         Self::pack_on(cpu, dtype, k, parts, true)
     }
 
-    /// The same on all threads or on this one.
+    /// Packs on all threads or on this one.
     pub(super) fn pack_on(cpu: &Cpu, dtype: Dtype, k: usize, parts: &[&[f32]], parallel: bool) -> Self {
         let mut packed = Self::empty(cpu, dtype, parts.iter().map(|part| part.len() / k.max(1)).sum(), k);
         packed.repack(cpu, parts, parallel);
         packed
     }
 
-    /// As [`PackedMatrix::pack_on`] with the extents that it has, in place.
+    /// Repeats [`PackedMatrix::pack_on`] in place, with the matrix's extents.
     pub(super) fn repack(&mut self, cpu: &Cpu, parts: &[&[f32]], parallel: bool) {
         let k = self.k;
         let rows: Vec<&[f32]> = parts.iter().flat_map(|part| part.chunks_exact(k.max(1))).collect();
@@ -101,7 +101,7 @@ impl PackedMatrix {
         packed
     }
 
-    /// As [`PackedMatrix::pack_transposed`] with the extents that it has, in place.
+    /// Repeats [`PackedMatrix::pack_transposed`] in place, with the matrix's extents.
     pub(super) fn repack_transposed(&mut self, cpu: &Cpu, x: &[f32], parallel: bool) {
         let n = self.n;
         assert!(x.len() == n * self.k, "other extents than the packed matrix has");
@@ -118,7 +118,6 @@ impl PackedMatrix {
         );
     }
 
-    /// The transpose, packed.
     pub(super) fn transposed(&self, cpu: &Cpu) -> Self {
         let mut t = Self::empty(cpu, self.dtype(), self.k, self.n);
         t.transpose_from(cpu, self, true);
@@ -237,12 +236,12 @@ impl PackedMatrix {
         rows
     }
 
-    /// Rows: outputs.
+    /// Number of rows: outputs.
     pub(super) fn n(&self) -> usize {
         self.n
     }
 
-    /// Columns: inputs.
+    /// Number of columns: inputs.
     pub(super) fn k(&self) -> usize {
         self.k
     }

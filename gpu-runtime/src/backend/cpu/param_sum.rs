@@ -15,7 +15,7 @@ pub(super) struct ParamSum {
     values: Vec<f32>,
     /// Elements to which the product is added.
     part: Range<usize>,
-    /// Elements in all.
+    /// Number of elements in the array.
     len: usize,
 }
 
@@ -37,7 +37,7 @@ impl ParamSum {
         Self { index, values, part, len }
     }
 
-    /// Where the product goes.
+    /// Destination of the product.
     pub(super) fn out(&mut self) -> GradientOut<'_> {
         if self.values.len() == self.len {
             GradientOut::Add(&mut self.values[self.part.clone()])

@@ -14,9 +14,9 @@ use crate::backend::{Held, Rows};
 /// Cosines and sines for every position of a model.
 pub struct Rope {
     half: usize,
-    /// `[position][half]`.
+    /// Cosines of the angles: `[position][half]`.
     cos: Vec<f32>,
-    /// `[position][half]`.
+    /// Sines of the angles: `[position][half]`.
     sin: Vec<f32>,
 }
 
@@ -37,7 +37,7 @@ multiversion! {
 }
 
 impl Rope {
-    /// From (cos, sin) of `[position][half]`.
+    /// Makes tables from (cos, sin) of `[position][half]`.
     pub fn new(half: usize, table: Vec<(f32, f32)>) -> Self {
         let (cos, sin) = table.into_iter().unzip();
         Self { half, cos, sin }

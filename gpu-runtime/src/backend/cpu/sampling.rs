@@ -61,7 +61,7 @@ pub(super) fn score(cpu: &Cpu, logits: &Logits<'_, Cpu>, requests: &[ScoreReques
     scores
 }
 
-/// See [`score_part`](crate::backend::VocabularyOps::score_part).
+/// Implementation of [`score_part`](crate::backend::VocabularyOps::score_part) on the processor.
 pub(super) fn score_part(cpu: &Cpu, logits: &HostRows, tokens: usize, requests: &[ScoreRequest]) -> Vec<ScorePart> {
     let empty = ScorePart { sum: LogSum::EMPTY, targets: Vec::new(), topk: Vec::new() };
     let (mut parts, width) = (vec![empty; requests.len()], logits.width());

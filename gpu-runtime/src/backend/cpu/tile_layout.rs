@@ -43,8 +43,9 @@ pub(crate) struct Segment {
     pub second: *const u8,
     /// The right side: rows of 32 words, [`TILE_K`] / 2 of them for each step.
     pub b: *const u8,
-    /// Steps along `k`.
+    /// Number of steps along `k`.
     pub steps: usize,
-    /// What is prefetched meanwhile into the second-level cache, with two row tiles: [`PREFETCH`] bytes in each step.
+    /// Memory that is prefetched meanwhile into the second-level cache, with two row tiles: [`PREFETCH`] bytes in each
+    /// step.
     pub ahead: *const u8,
 }

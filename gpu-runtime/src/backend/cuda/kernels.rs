@@ -11,14 +11,14 @@ use super::device::queue::Queue;
 use super::device::sources::{SOURCES, Source};
 use super::device::work::Work;
 
-/// What a parameter of a kernel is, after its declaration in PTX.
+/// Kind of a kernel's parameter, by its declaration in PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `.u64`: an address or a number.
     Wide,
-    /// `.u32`.
+    /// `.u32`: a number or an index.
     Word,
-    /// `.f32`.
+    /// `.f32`: a single-precision number.
     Float,
 }
 
@@ -46,7 +46,6 @@ impl Argument<'_> {
         Self::new(Kind::Wide, value)
     }
 
-    /// No memory.
     pub(super) fn null() -> Self {
         Self::address(0)
     }
@@ -83,7 +82,6 @@ struct Kernel {
 
 type Named = BTreeMap<&'static str, Kernel>;
 
-/// All kernels, loaded.
 pub(super) struct Kernels {
     named: Named,
     code: KernelCode,
@@ -119,7 +117,6 @@ impl Kernels {
         Ok(Self { named, code: KernelCode::Ptx(reason) })
     }
 
-    /// What was loaded.
     pub(super) fn code(&self) -> &KernelCode {
         &self.code
     }
@@ -134,7 +131,7 @@ impl Kernels {
         arguments: &[Argument<'_>],
     ) -> Result {
         let problem = |problem: String| CudaError::Kernel { name: name.to_owned(), problem };
-        let kernel = self.named.get(name).ok_or_else(|| problem("there is none of this name".to_owned()))?;
+        let kernel = self.named.get(name).ok_or_else(|| problem("no kernel has this name".to_owned()))?;
         let found: Vec<Kind> = arguments.iter().map(|argument| argument.kind).collect();
         if found != kernel.parameters {
             return Err(problem(format!("its parameters are {:?}, not {found:?}", kernel.parameters)));
@@ -151,7 +148,7 @@ impl Kernels {
     }
 }
 
-/// The kernels of all sources, each of which is a module.
+/// Loads the kernels of all sources, each of them as a module.
 fn load_each<E: From<CudaError>>(
     driver: &Driver,
     load: impl Fn(&'static Source) -> Result<Module, E>,

@@ -1,9 +1,9 @@
 //! NVIDIA GPUs: the device, its memory, kernels, ops on rows, and [`Cuda`], which implements [`Backend`](super::Backend) with them.
-//! `docs/operators/cuda.md` says what is here, and that nothing of it ever ran on a GPU.
+//! `docs/operators/cuda.md` describes the backend. It has never run on a GPU; it is tested only on a simulated driver.
 //!
-//! Compiled in tests, and with the cargo feature `cuda`. Libraries of CUDA are opened when a device is, and a machine without them
-//! gets a [`CudaError`]. Ops do not panic: extents that do not fit together are errors, before anything is launched. [`Cuda`] makes
-//! panics of them, as the trait says.
+//! Compiled in tests, and with the cargo feature `cuda`. CUDA's libraries are opened together with a device; a machine
+//! without them gets a [`CudaError`]. Ops do not panic: extents that do not fit together are errors, before any launch.
+//! [`Cuda`] turns errors into panics, as the trait requires.
 //!
 //! Each layer imports only the layers below it:
 //!

@@ -1,6 +1,7 @@
 //! Ops of multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434) between its projections and
-//! [`Backend::attention`], which sees heads of one width: queries, keys and values are padded with zeros to it. Zeros add
-//! nothing to a sum, so its bits are those of the heads alone. The contracts of [`Backend`] hold for them.
+//! [`Backend::attention`], which requires heads of one width: queries, keys and values are padded to it with zeros.
+//! Zeros add nothing to a sum, so its bits are those of the unpadded heads. The contracts of [`Backend`] hold for these
+//! ops.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use crate::backend::Backend;
 /// Extents of a block's heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatentHeads {
-    /// Number of heads.
+    /// Number of attention heads.
     pub heads: usize,
     /// Elements of a query or key head that are not rotated.
     pub nope: usize,
@@ -42,7 +43,7 @@ impl LatentHeads {
 
 /// How the heads of a batch are rotated.
 pub struct LatentRotation<'a, B: Backend> {
-    /// Their extents.
+    /// Extents of the heads.
     pub heads: LatentHeads,
     /// Rotary table of `heads.rope / 2` pairs.
     pub rope: &'a B::Rope,
@@ -52,13 +53,13 @@ pub struct LatentRotation<'a, B: Backend> {
 
 /// Ops of latent attention on a backend `B`.
 pub trait LatentOps<B: Backend> {
-    /// `to += from`.
+    /// Adds `from` to `to`, element by element.
     fn add_rows(backend: &B, from: &B::Rows, to: &mut B::Rows);
 
     /// Some columns of every row.
     fn columns(backend: &B, from: &B::Rows, columns: Range<usize>) -> B::Rows;
 
-    /// Rows of `left`, each followed by that of `right`.
+    /// Rows of `left`, each followed by the same row of `right`.
     fn join_columns(backend: &B, left: &B::Rows, right: &B::Rows) -> B::Rows;
 
     /// Queries, keys and values for [`Backend::attention`], `[rows, 3 · heads · width]`, from `q`,

@@ -6,24 +6,24 @@ use std::sync::Arc;
 use crate::backend::{Backend, LinearCall, LogSum, ScoreRequest, Targets};
 use crate::collective::Ranks;
 
-/// What a part of the vocabulary contributes to [`Backend::target_logprobs`].
+/// Contribution of a part of the vocabulary to [`Backend::target_logprobs`].
 pub struct HeadPart<B: Backend> {
-    /// For each row, of the part's logits.
+    /// Log-sum of the part's logits, for each row.
     pub sums: Vec<LogSum>,
     /// Logits of the targets; -0 of those that are [`Targets::ELSEWHERE`].
     pub logits: Vec<f32>,
-    /// For [`Backend::head_backward`], once [`VocabularyOps::set_log_sums`] was called.
+    /// State for [`Backend::head_backward`], once [`VocabularyOps::set_log_sums`] was called.
     pub state: B::HeadState,
 }
 
-/// What a part of the vocabulary contributes to [`Backend::score`].
+/// Contribution of a part of the vocabulary to [`Backend::score`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScorePart {
-    /// Of the part's logits.
+    /// Log-sum of the part's logits.
     pub sum: LogSum,
     /// Logits of the targets, -0 of those that are [`Targets::ELSEWHERE`].
     pub targets: Vec<f32>,
-    /// The largest logits, as many as were asked for or as there are, with their tokens counted from the part's first one.
+    /// The largest logits, as many as requested or available, with their tokens counted from the part's first one.
     pub topk: Vec<(u32, f32)>,
 }
 
@@ -32,7 +32,8 @@ pub trait VocabularyOps<B: Backend> {
     /// `rows` rows: row `i` of `from` at `at[i]`, which are distinct, and elsewhere -0, which changes no bit of what it is added to.
     fn spread(backend: &B, from: &B::Rows, at: &[usize], rows: usize) -> B::Rows;
 
-    /// As [`Backend::target_logprobs`] of the first `tokens` rows of the unembedding alone, from which targets are counted.
+    /// [`Backend::target_logprobs`] of only the first `tokens` rows of the unembedding; targets are counted from the
+    /// first row.
     fn head_part(
         backend: &B,
         head: &LinearCall<'_, B>,
@@ -46,11 +47,11 @@ pub trait VocabularyOps<B: Backend> {
     /// what the part's tokens contribute: with respect to the hidden states, and to A of adapters, a term of the gradient.
     fn set_log_sums(state: &mut B::HeadState, log_sums: Vec<f32>);
 
-    /// Writes the logits of all ranks, of which each has as many columns as `own`, to the first `rows` rows of
+    /// Writes the logits of all ranks, each with as many columns as `own`, to the first `rows` rows of
     /// `out[_, vocabulary]`; the last ranks' columns may be beyond the vocabulary's end. All ranks call it.
     fn gather_logits(backend: &B, own: &B::Rows, rows: usize, ranks: &Ranks, out: &mut B::Rows);
 
-    /// What the first `tokens` columns of `logits` contribute to the scores that are asked for, alternatives apart.
+    /// Contribution of the first `tokens` columns of `logits` to the requested scores, without alternatives.
     fn score_part(backend: &B, logits: &B::Rows, tokens: usize, requests: &[ScoreRequest]) -> Vec<ScorePart>;
 }
 

@@ -1,4 +1,4 @@
-//! Gated activations.
+//! Gated activations by their formulas.
 
 use super::Matrix;
 use crate::backend::{Activation, Rows};
@@ -24,7 +24,7 @@ fn activation(kind: Activation, x: f32) -> (f32, f32) {
     }
 }
 
-/// What multiplies the activation, from up, and its derivative.
+/// Factor of the activation, from up, and its derivative.
 fn factor(kind: Activation, up: f32) -> (f32, f32) {
     match kind {
         Activation::Silu | Activation::GeluTanh => (up, 1.0),

@@ -15,7 +15,7 @@ fn logits(call: &LinearCall<'_, Reference>, hidden: &Matrix) -> (Matrix, Vec<Mat
     (logits, zs)
 }
 
-/// What the backward pass needs of the forward pass.
+/// State that the backward pass needs from the forward pass.
 pub(crate) struct HeadState {
     /// Log-sum-exp of every row.
     lse: Vec<f32>,

@@ -5,11 +5,11 @@ use std::ops::Range;
 use super::{Matrix, Reference, add_scaled};
 use crate::backend::{LatentHeads, LatentOps, LatentRotation, Rows};
 
-/// From a place of a source to one of its row in attention's queries, keys and values: first column there, first column here,
-/// by how much it is multiplied.
+/// A source element that goes into attention's queries, keys and values: its column in the source, its column in the
+/// row, and its factor.
 type Term = (usize, usize, f32);
 
-/// Which source an element of attention's rows comes from: queries, keys and values, or the keys' common part.
+/// Source of an element of attention's rows: queries, keys and values, or the keys' common part.
 const SOURCES: [usize; 3] = [0, 1, 2];
 
 /// The linear map from a source to attention's row at a position, as its terms.

@@ -1,5 +1,5 @@
-//! A second backend, for tests alone: each op as its formula says, in plain loops over f32 on one thread. It runs every
-//! golden family through the same model code as other backends, and is what their ops are compared with.
+//! A second backend, only for tests: each op by its formula, in plain loops over f32 on one thread. It runs every
+//! golden family through the same model code as other backends, and their ops are compared with it.
 
 mod activation;
 mod attention;
@@ -70,10 +70,9 @@ pub(crate) struct KvPool {
     blocks: Vec<[Vec<f32>; 2]>,
 }
 
-/// Gradients by token.
+/// Gradients of embedding rows by token.
 pub(crate) type EmbeddingSums = BTreeMap<u32, Vec<f32>>;
 
-/// The reference backend.
 #[derive(Default)]
 pub(crate) struct Reference;
 
@@ -88,7 +87,6 @@ fn add_scaled(to: &mut [f32], from: &[f32], scale: f32) {
     }
 }
 
-/// Log Σ exp.
 fn log_sum_exp(x: &[f32]) -> f32 {
     let max = x.iter().fold(f32::NEG_INFINITY, |m, x| m.max(*x));
     max + x.iter().map(|x| (x - max).exp()).sum::<f32>().ln()

@@ -22,7 +22,7 @@ use crate::parallel::Parallel;
 /// All parameters, which are trained.
 const ALL: Option<&LoraSpec> = None;
 
-/// What a rank computes of a run that trains all parameters.
+/// Results of a rank for a run that trains all parameters.
 #[derive(Clone, Debug, PartialEq)]
 struct Outcome {
     logprobs: Vec<f32>,
@@ -45,7 +45,7 @@ trait Run<B: Backend> {
     fn parameters(&self, g: &Golden<B>) -> Arrays;
 }
 
-/// On one rank, or on replicas with all parameters.
+/// Training on one rank, or on replicas with all parameters.
 struct Whole<B: Backend> {
     trained: Trained<B>,
     replicas: Ranks,
@@ -66,7 +66,7 @@ impl<B: Backend> Run<B> for Whole<B> {
     }
 }
 
-/// On replicas that divide parameters.
+/// Training on replicas that divide parameters.
 struct Divided<B: Backend> {
     masters: Arc<B::Params>,
     moments: [B::Params; 2],
@@ -129,7 +129,7 @@ impl<B: Backend> Run<B> for Divided<B> {
     fn parameters(&self, g: &Golden<B>) -> Arrays {
         let held: usize = self.masters.lens().iter().sum();
         let most = g.masters.iter().map(|whole| whole.len().div_ceil(self.replicas.world())).sum();
-        assert!(held <= most, "a replica has its parts alone");
+        assert!(held <= most, "a replica has only its parts");
         // A sampler's weights are the parameters themselves in f32.
         gathered_weights(&g.backend, (&g.model, &self.replicas), &*self.masters)
             .unwrap()
@@ -165,7 +165,7 @@ fn train<B: Backend>(g: &Golden<B>, replicas: &Ranks, mut run: impl Run<B>) -> R
     RankOutcome { outcome, shard: g.model.shard, specs: g.model.table.specs.clone() }
 }
 
-/// What each rank of a layout computes; they are threads.
+/// Results of each rank of a layout; the ranks are threads.
 fn on_ranks<B: Backend>(family: &str, layout: &str, backend: fn() -> B) -> Vec<RankOutcome> {
     let layout: Parallel = layout.parse().unwrap();
     let run = |(number, rank): (usize, LocalRank)| {

@@ -28,11 +28,11 @@ pub(super) type Arrays = Vec<Vec<f32>>;
 pub(super) struct Golden<B: Backend> {
     pub(super) backend: B,
     pub(super) model: Arc<Model<B>>,
-    /// Of this rank.
+    /// Master parameters of this rank.
     pub(super) masters: Arrays,
     pub(super) weights: Weights<B>,
     pub(super) json: Value,
-    /// Of the adapters: on attention alone where the reference's are.
+    /// Spec of the adapters: only on attention where the reference's are.
     pub(super) lora: LoraSpec,
     dir: PathBuf,
 }
@@ -74,8 +74,8 @@ impl<B: Backend> Golden<B> {
         Self { backend, model, masters, weights, json, lora, dir }
     }
 
-    /// This rank's part of an adapter's parameters. Modules that the reference's adapter is not on have zeros, which have no
-    /// gradient.
+    /// This rank's part of an adapter's parameters. Modules without the reference's adapter have zeros, whose gradient
+    /// is zero.
     pub(super) fn adapter_params(&self, file: &str) -> Arrays {
         let mut tensors = tensors(&self.dir.join(file));
         let own = ParamTable::of_adapter(&self.model.config, &self.lora);
@@ -130,7 +130,8 @@ impl<B: Backend> Golden<B> {
         self.run_on(&Ranks::default(), w, adapter, (loss, trains))
     }
 
-    /// As [`Golden::run`] on replicas that divide the examples: all outputs, and this replica's parts of the gradient.
+    /// [`Golden::run`] on replicas that divide the examples: returns all outputs, and this replica's parts of the
+    /// gradient.
     pub(super) fn run_on(
         &self,
         replicas: &Ranks,
@@ -219,7 +220,7 @@ pub(super) fn adam(json: &Value) -> AdamParams {
     }
 }
 
-/// Parameters with their moments, of which each replica has a part.
+/// Parameters with their moments; each replica has a part of the moments.
 pub(super) struct Trained<B: Backend> {
     pub(super) params: B::Params,
     moments: [B::Params; 2],

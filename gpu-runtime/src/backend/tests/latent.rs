@@ -57,7 +57,7 @@ fn gradients_are_adjoint() {
     assert!((product(values.data(), d_values.data()) - product(attended.data(), padded.data())).abs() < 1e-4);
 }
 
-/// Scores depend on the distance of positions alone, and pairs are neighbours or half a head apart.
+/// Scores depend only on the distance of positions, and pairs are neighbours or half a head apart.
 #[test]
 fn rotations_are_by_distance() {
     let heads = |interleaved| LatentHeads { heads: 1, nope: 1, rope: 4, value: 2, width: 6, interleaved };

@@ -18,21 +18,22 @@ use crate::model::{ParamSpec, Shard, Weights};
 use crate::parallel::Parallel;
 
 pub(super) const LIMIT: Duration = Duration::from_secs(100);
-/// Of results in f32 that differ in the order of sums alone.
+/// Tolerance of results in f32 that differ only in the order of sums.
 pub(super) const TOLERANCE: f64 = 1e-5;
 
-/// Adam's epsilon for models with experts. With that of the reference numbers, 1e-12, a weight whose gradient is a sum of few tokens
-/// that cancel, rounding alone, moves by the learning rate in whichever direction the rounding has (deepseek_v3 with `tp`).
+/// Adam's epsilon for models with experts. The reference numbers' 1e-12 is too small for a weight whose gradient is a
+/// sum of few cancelling tokens: rounding moves it by the learning rate in an arbitrary direction (deepseek_v3 with
+/// `tp`).
 pub(super) const EPS: f64 = 1e-4;
 
-/// What a rank computes.
+/// Results of a rank.
 #[derive(Clone, Debug, PartialEq)]
 struct Outcome {
     logprobs: Vec<f32>,
     lora_logprobs: Vec<f32>,
-    /// Of the adapter, then of all parameters.
+    /// Gradients of the adapter, then of all parameters.
     gradients: [Arrays; 2],
-    /// After three optimizer steps.
+    /// Parameters after three optimizer steps.
     trained: [Arrays; 2],
     logprobs_after: Vec<f32>,
     /// Tokens that each expert of each block got, with the adapter: by example.
@@ -90,7 +91,7 @@ fn work<B: Backend>(g: &Golden<B>, replicas: &Ranks) -> RankOutcome {
     RankOutcome { outcome, shard: g.model.shard, specs, moment_bytes: full.moment_bytes() }
 }
 
-/// What each rank of a layout computes; they are threads.
+/// Results of each rank of a layout; the ranks are threads.
 fn on_ranks<B: Backend>(family: &str, layout: &str, backend: fn() -> B) -> Vec<RankOutcome> {
     let layout: Parallel = layout.parse().unwrap();
     let run = |(number, rank): (usize, LocalRank)| {
@@ -117,7 +118,7 @@ pub(super) fn close(what: &str, found: &Arrays, expected: &Arrays) {
     assert!(error < TOLERANCE, "{what} off by {error}");
 }
 
-/// A rank's part of what one rank computes alone.
+/// The part of one rank's results that a rank of several computes.
 fn part(rank: &RankOutcome, of: usize, whole: &Arrays) -> Arrays {
     let pairs = rank.specs[of].iter().zip(whole);
     pairs.map(|(spec, values)| rank.shard.slice(spec, values.into()).into_owned()).collect()
@@ -148,7 +149,7 @@ fn check<B: Backend>(family: &str, layout: &str, backend: fn() -> B, alone: &Ran
         assert_eq!(own.logprobs, ranks[0].outcome.logprobs);
         assert_eq!(own.logprobs_after, ranks[0].outcome.logprobs_after);
         assert_eq!(own.routed, alone.routed, "{}", name("tokens of experts"));
-        // Replicas have the same parameters to the bit, and rows have the bits that they have alone.
+        // Replicas have the same parameters to the bit, and rows have the same bits as on one rank.
         assert_eq!(own.trained, ranks[number % replica].outcome.trained);
         if replica == 1 {
             assert_eq!(own.logprobs, alone.logprobs);
@@ -213,7 +214,7 @@ fn replicas_compute_what_one_computes() {
     }
 }
 
-/// Latent attention alone: the first block of the golden model, which has no experts.
+/// Latent attention by itself: the first block of the golden model, which has no experts.
 #[test]
 fn so_do_those_of_latent_attention() {
     let folder = crate::load::tests::first_block("deepseek_v3");

@@ -1,5 +1,5 @@
-//! Ops of a part of the vocabulary, of which the last rows of the unembedding may be no tokens, on each class of kernels against the
-//! reference backend.
+//! Ops on a part of the vocabulary on each class of kernels against the reference backend. The last rows of the
+//! unembedding may not be tokens.
 
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ proptest! {
         let extents = (rows, 20, tokens, if tokens == 0 { others.max(1) } else { others });
         let expected = head_parts(&Reference, extents, (full, keep), seed);
         assert!(!expected[1].1.is_empty() && expected[1].1.iter().all(|negative_zero| *negative_zero == 1.0));
-        assert!(expected[4].1.iter().all(|value| *value == 0.0), "rows that are no tokens");
+        assert!(expected[4].1.iter().all(|value| *value == 0.0), "rows that are not tokens");
         for isa in Isa::available() {
             let cpu = Cpu::with_isa(2, isa).with_dtype(Dtype::F32);
             close(isa.name(), &head_parts(&cpu, extents, (full, keep), seed), &expected, 2e-5);

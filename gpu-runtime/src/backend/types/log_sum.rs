@@ -12,10 +12,10 @@ pub struct LogSum {
 }
 
 impl LogSum {
-    /// Of no logits.
+    /// The log-sum of zero logits.
     pub const EMPTY: Self = Self { max: f32::NEG_INFINITY, sum: 0.0 };
 
-    /// That of both together. Of [`LogSum::EMPTY`] and another one it is the other one, to the bit.
+    /// The log-sum of both together. [`LogSum::EMPTY`] and another one give the other one, to the bit.
     pub fn and(self, other: Self) -> Self {
         if other.max == f32::NEG_INFINITY {
             return self;
@@ -27,12 +27,12 @@ impl LogSum {
         }
     }
 
-    /// That of all parts of a row, in their order.
+    /// The log-sum of all parts of a row, in their order.
     pub fn of(parts: impl Iterator<Item = Self>) -> Self {
         parts.fold(Self::EMPTY, Self::and)
     }
 
-    /// log Σ exp.
+    /// The logarithm of the sum of exponentials.
     pub fn value(self) -> f32 {
         self.max + self.sum.ln()
     }

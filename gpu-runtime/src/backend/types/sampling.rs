@@ -6,7 +6,7 @@ use crate::sampling::SamplingRule;
 /// Logits of all tokens, and how many of them, from the first token on, were computed together: log-sum-exps are put together from
 /// those of such parts ([`LogSum::of`](crate::backend::LogSum::of)), as [`Backend::target_logprobs`] does.
 pub struct Logits<'a, B: Backend> {
-    /// `[_, vocabulary]`.
+    /// Logits by row: `[_, vocabulary]`.
     pub rows: &'a B::Rows,
     /// Tokens of a part; the last one may have fewer.
     pub part: usize,
@@ -15,15 +15,15 @@ pub struct Logits<'a, B: Backend> {
 /// How to sample a token from a row of logits.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenRequest<'a> {
-    /// The row.
+    /// Index of the row in the logits.
     pub row: usize,
-    /// Which token is sampled.
+    /// Rule by which the token is sampled.
     pub rule: SamplingRule<'a>,
-    /// Most likely tokens to report.
+    /// Number of most likely tokens to report.
     pub report: usize,
 }
 
-/// A sampled token.
+/// A sampled token and its log-probabilities.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SampledToken {
     /// Id of the token.
@@ -34,20 +34,20 @@ pub struct SampledToken {
     pub topk: Vec<(u32, f32)>,
 }
 
-/// What to report about a row of logits.
+/// Values to report about a row of logits.
 #[derive(Clone, Debug, Default)]
 pub struct ScoreRequest {
-    /// The row.
+    /// Index of the row in the logits.
     pub row: usize,
     /// Tokens whose log-probabilities at temperature 1 are wanted.
     pub targets: Vec<u32>,
-    /// Most likely tokens to report, at temperature 1.
+    /// Number of most likely tokens to report, at temperature 1.
     pub topk: usize,
     /// Independent samples at this temperature, one for each number in [0, 1).
     pub alternatives: Option<(f32, Vec<f64>)>,
 }
 
-/// What a [`ScoreRequest`] asked for.
+/// Values that a [`ScoreRequest`] asked for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowScores {
     /// Log-probabilities of the targets.

@@ -42,7 +42,7 @@ pub(super) struct UploadedConfig {
     targets: Targets,
 }
 
-/// Which modules are adapted.
+/// Modules that are adapted.
 #[derive(Debug)]
 enum Targets {
     AllLinear,
@@ -88,10 +88,9 @@ impl UploadedConfig {
         }
         match modules.find(|module| !self.targets.has(module)) {
             None => Ok(()),
-            Some(module) => Err(refused(
-                CONFIG_FILE,
-                format_args!("target_modules: {module}, which lora_config adapts, is not one"),
-            )),
+            Some(module) => {
+                Err(refused(CONFIG_FILE, format_args!("target_modules: missing {module}, which lora_config adapts")))
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Adapters that clients upload, in PEFT's format. Nothing in them is trusted: the configuration has to be one that this server
-//! computes as PEFT does, and the tensors exactly those of the run's adapter. What does not fit is refused before its data is
-//! read, so no more memory is taken than the adapter has.
+//! Adapters that clients upload, in PEFT's format. Nothing in them is trusted: this server must compute the
+//! configuration as PEFT does, and the tensors must be exactly those of the run's adapter. Other tensors are refused
+//! before their data are read, so reading takes no more memory than the adapter.
 
 mod config;
 mod pieces;
@@ -20,9 +20,9 @@ use self::pieces::Pieces;
 use super::adapter::{A_SUFFIX, B_SUFFIX, CONFIG_FILE, PREFIX, TENSORS_FILE};
 use super::tensors::{Entry, read_header};
 
-/// Longest configuration.
+/// Maximum bytes of a configuration.
 const MAX_CONFIG: u64 = 1 << 20;
-/// Bytes of a header for each tensor, and in any case.
+/// Maximum bytes of a header for each tensor, and in addition.
 const HEADER: (u64, u64) = (1 << 10, 64 << 10);
 /// Elements that are converted at a time.
 const CHUNK: u64 = 16_384;
@@ -53,9 +53,9 @@ pub(crate) fn read_uploaded(
     read_tensors(tensors, modules, config.alpha() / LORA_ALPHA)
 }
 
-/// Where a tensor goes.
+/// Destination of a tensor.
 struct Slot {
-    /// In the result.
+    /// Index in the result.
     index: usize,
     shape: Vec<usize>,
     scale: f32,
@@ -97,7 +97,10 @@ fn check_layout(entries: &[(String, Entry)], data_length: u64, slots: &BTreeMap<
     let mut end = 0;
     for (name, entry) in entries {
         let slot = slots.get(name).ok_or_else(|| {
-            refused(TENSORS_FILE, format_args!("tensor {name:?} is not one that this adapter of the base model has"))
+            refused(
+                TENSORS_FILE,
+                format_args!("unexpected tensor {name:?}: this adapter of the base model does not have it"),
+            )
         })?;
         let Entry { dtype, shape, data_offsets: (from, to) } = entry;
         let width = element_width(dtype).ok_or_else(|| {

@@ -20,7 +20,7 @@ fn corpus(name: &str) -> Vec<u8> {
     fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz").join(name)).unwrap()
 }
 
-/// Writes both files in pieces of so many bytes and reads them.
+/// Writes both files in pieces of `size` bytes and reads them.
 fn read_in_pieces(config: &[u8], tensors: &[u8], size: usize) -> Result<Vec<Vec<f32>>, OpError> {
     let dir = tempfile::tempdir().unwrap();
     let write = |prefix: &str, content: &[u8]| -> Vec<String> {
@@ -114,13 +114,13 @@ fn what_is_computed_otherwise_is_refused_by_key() {
     assert!(read(b"[]", &tensors).unwrap_err().message.starts_with("adapter_config.json: "));
 }
 
-/// A file with this header and so many bytes of data.
+/// A file with this header and these data.
 fn file_of(header: &Value, data: &[u8]) -> Vec<u8> {
     let header = header.to_string();
     [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
 }
 
-/// The corpus' file with another entry for the first tensor, and so many bytes more.
+/// The refusal of the corpus' file with a changed entry for the first tensor, and changed data.
 fn refusal_of(change: impl Fn(&mut serde_json::Map<String, Value>), data: &[u8]) -> String {
     let bytes = corpus("adapter_tensors/f32");
     let length = u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
@@ -148,12 +148,12 @@ fn tensors_that_do_not_fit_are_refused_by_name() {
         "{missing}"
     );
     let foreign = refusal_of(|header| drop(header.insert("x.lora_A.weight".into(), header[A].clone())), &data);
-    assert!(foreign.contains("tensor \"x.lora_A.weight\" is not one"), "{foreign}");
+    assert!(foreign.contains("unexpected tensor \"x.lora_A.weight\""), "{foreign}");
     let magnitude = refusal_of(
         |header| drop(header.insert(A.replace("lora_A.weight", "lora_magnitude_vector"), header[A].clone())),
         &data,
     );
-    assert!(magnitude.contains("lora_magnitude_vector\" is not one"), "{magnitude}");
+    assert!(magnitude.contains("lora_magnitude_vector\": this adapter"), "{magnitude}");
     assert!(refusal_of(|_| (), &[&data[..], &[0; 3]].concat()).contains("has 3 bytes after its tensors"));
     assert!(refusal_of(|_| (), &data[..80]).contains("cannot be at"));
     for (value, at) in [(f32::NAN, 0), (f32::INFINITY, 5), (f32::NEG_INFINITY, 3)] {

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use crate::collective::call::{Call, Operation};
 use crate::collective::payload::Payload;
 
-/// Most extents of a call.
+/// Maximum number of extents of a call.
 const MAX_EXTENTS: usize = 8;
 /// Elements that are converted at a time.
 const CHUNK: usize = 16_384;

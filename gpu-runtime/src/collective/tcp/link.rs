@@ -34,7 +34,7 @@ struct LostRank {
 
 #[derive(Debug)]
 struct Links {
-    /// By rank; `None` for this one.
+    /// Links by rank; `None` for this one.
     peers: Vec<Option<Link>>,
     failure: Option<CollectiveError>,
 }
@@ -69,7 +69,8 @@ impl Link {
 }
 
 impl Link {
-    /// Why nothing but that can be received of a rank, where the next byte says so. Waits for [`MOMENT`] at most.
+    /// The error of a rank if its next byte announces one: only the error can then be received. Waits for [`MOMENT`] at
+    /// most.
     fn fault(&self, rank: usize, limit: Duration) -> Option<CollectiveError> {
         let gone = |reason: String| CollectiveError::Gone { rank, reason };
         let mut next = [0];
@@ -98,7 +99,8 @@ pub(super) struct Breaker {
 }
 
 impl Breaker {
-    /// For the loss of a rank, which errors of this one name: it is seldom the one whose connection is read next.
+    /// Breaks all connections because `rank` was lost. Errors of this rank then name the lost rank, which is seldom the
+    /// one whose connection is read next.
     pub(super) fn break_all(self, rank: usize, reason: String) {
         // The first one is the cause.
         let _ = self.broken.set(LostRank { rank, reason });

@@ -59,14 +59,15 @@ impl MessageSender {
         self.lost.get().is_none() && outgoing.as_ref().is_some_and(|outgoing| outgoing.send(message).is_ok())
     }
 
-    /// Nothing is sent any more.
+    /// Closes the queue: later messages are not sent.
     fn close(&self) {
         *self.outgoing.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
 impl MessageLink {
-    /// Over `stream`, with rank `rank`. When that one is lost, `breaker` ends the collectives too, which would wait for it.
+    /// A link with rank `rank` over `stream`. When that rank is lost, `breaker` also ends the collectives, which would
+    /// wait for it.
     pub(super) fn new(rank: usize, stream: TcpStream, heartbeat: Heartbeat, breaker: Breaker) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(heartbeat.limit))?;
@@ -93,7 +94,7 @@ impl MessageLink {
         Ok(Self { rank, sender, incoming: Some(incoming), lost, writer: Some(writer), stream })
     }
 
-    /// The other rank.
+    /// The rank at the other end.
     pub fn rank(&self) -> usize {
         self.rank
     }
@@ -113,7 +114,7 @@ impl MessageLink {
         self.incoming.as_ref()?.recv().ok()
     }
 
-    /// What arrives, to be received on another thread, until the other rank is done or lost.
+    /// Messages from the other rank, to be received on another thread, until that rank is done or lost.
     pub fn take_incoming(&mut self) -> Option<Receiver<Vec<u8>>> {
         self.incoming.take()
     }
@@ -133,7 +134,7 @@ impl MessageLink {
 impl Drop for MessageLink {
     fn drop(&mut self) {
         self.sender.close();
-        // It says that this rank is done; a panic in it is no more than a lost connection.
+        // It tells that this rank is done; a panic in it has the effect of a lost connection.
         let _ = self.writer.take().map(JoinHandle::join);
     }
 }

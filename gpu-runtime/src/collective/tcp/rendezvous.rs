@@ -13,19 +13,19 @@ use crate::collective::call::CollectiveError;
 const MAGIC: [u8; 8] = *b"tyrank\0\x01";
 const MAX_TEXT: usize = 1_024;
 const POLL: Duration = Duration::from_millis(10);
-/// How long a connection may take to say who it is.
+/// How long a connection may take to introduce itself.
 const GREETING: Duration = Duration::from_secs(5);
 
-/// Where and as what a process joins.
+/// Address and role with which a process joins.
 #[derive(Clone, Debug)]
 pub struct Rendezvous {
     /// `HOST:PORT` of rank 0.
     pub address: String,
-    /// Which rank this process is.
+    /// Number of this process's rank.
     pub rank: usize,
     /// How many there are.
     pub world: usize,
-    /// The same text on all ranks of a worker: ranks of another worker, or of another layout, are refused.
+    /// Name of the job, the same on all ranks of a worker: ranks of another worker, or of another layout, are refused.
     pub job: String,
     /// How long ranks wait until all are there.
     pub patience: Duration,
@@ -48,11 +48,11 @@ impl Rendezvous {
         TcpRank::new(self.rank, streams, self.limit).map_err(|error| failed(error.to_string()))
     }
 
-    /// As [`Rendezvous::join`], with messages beside the collectives: from rank 0 to each of the others in the order of ranks,
-    /// and from each of them to rank 0.
+    /// Joins the ranks like [`Rendezvous::join`], and opens message links beside the collectives: from rank 0 to each
+    /// of the others in the order of ranks, and from each of them to rank 0.
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`Rendezvous::join`].
     pub fn join_with_messages(&self, heartbeat: Heartbeat) -> Result<(TcpRank, Vec<MessageLink>), CollectiveError> {
         self.check()?;
         let deadline = Instant::now() + self.patience;
@@ -140,10 +140,10 @@ impl Rendezvous {
             return Some(format!("rank 0 expects {} ranks, rank {rank} {world}", self.world));
         }
         (*rank == 0 || *rank >= self.world || came.contains_key(rank))
-            .then(|| format!("there is a rank {rank} already"))
+            .then(|| format!("rank {rank} has already joined"))
     }
 
-    /// Another rank: introduces itself to rank 0, and waits until all are there.
+    /// Introduces a rank other than 0 to rank 0, and waits until all are there.
     fn greet(&self, job: &str, deadline: Instant) -> Result<Greeted, CollectiveError> {
         let broken = |error: io::Error| failed(format!("rank 0 at {}: {error}", self.address));
         let mut stream = connect(&self.address, deadline).map_err(broken)?;
@@ -165,7 +165,7 @@ impl Rendezvous {
         Ok(Greeted { stream, greeting, listener, table })
     }
 
-    /// Another rank: greets rank 0, connects to the ranks below and accepts those above.
+    /// Connects a rank other than 0: greets rank 0, connects to the ranks below and accepts those above.
     fn attend(&self, deadline: Instant) -> Result<Vec<Option<TcpStream>>, CollectiveError> {
         let Greeted { stream: first, greeting, listener, table } = self.greet(&self.job, deadline)?;
         let mut streams: Vec<Option<TcpStream>> = (0..self.world).map(|_| None).collect();
@@ -194,16 +194,16 @@ impl Rendezvous {
 
 /// A rank that rank 0 has accepted.
 struct Greeted {
-    /// To rank 0.
+    /// Connection to rank 0.
     stream: TcpStream,
     greeting: Greeting,
-    /// Where the ranks above come.
+    /// Listener for the ranks above.
     listener: TcpListener,
-    /// Where the ranks from 1 on listen.
+    /// Addresses of the listeners of ranks from 1 on.
     table: String,
 }
 
-/// Who a connection comes from.
+/// Sender of a connection.
 struct Greeting {
     rank: usize,
     world: usize,

@@ -44,7 +44,7 @@ fn all(world: usize, limit: Duration) -> [Vec<Box<dyn Collective>>; 2] {
     [boxed(local_ranks(world, limit)), boxed(tcp_ranks(world, limit))]
 }
 
-/// What `f` returns on every rank, in the order of ranks. A rank is dropped when its `f` returns.
+/// Results of `f` on every rank, in the order of ranks. A rank is dropped when its `f` returns.
 fn on_each<T: Send>(ranks: Vec<Box<dyn Collective>>, f: impl Fn(&dyn Collective) -> T + Sync) -> Vec<T> {
     let f = &f;
     thread::scope(|scope| {
@@ -307,7 +307,8 @@ fn slices_cover_everything_once() {
     }
 }
 
-/// What `f` returns on each of the ranks of `world` processes, here threads, which have messages beside their collectives.
+/// Results of `f` on each of the ranks of `world` processes, here threads, which have messages beside their
+/// collectives.
 fn with_messages<T: Send>(heartbeats: &[Heartbeat], f: impl Fn(TcpRank, Vec<MessageLink>) -> T + Sync) -> Vec<T> {
     let (address, f) = (free_address(), &f);
     thread::scope(|scope| {
@@ -365,7 +366,7 @@ fn a_silent_rank_is_lost_and_nobody_waits_for_it() {
     assert_eq!(failures, [Some(format!("no heartbeat for {SHORT:?}")), None]);
 }
 
-/// Its connections with all others are ended then, and these are not the cause.
+/// The lost rank's connections with all others end, but the others are not named as the cause.
 #[test]
 fn of_several_ranks_the_one_that_is_lost_is_named() {
     let often = Heartbeat { every: Duration::from_millis(20), limit: SHORT };
@@ -402,7 +403,7 @@ fn heartbeats_keep_idle_ranks() {
     assert_eq!(lost, [None, None]);
 }
 
-/// What `f` returns on every rank of each transport.
+/// Results of `f` on every rank of each transport.
 fn on_ranks<T: Send>(world: usize, f: impl Fn(Ranks) -> T + Sync) -> Vec<Vec<T>> {
     let f = &f;
     let run = |ranks: Vec<Box<dyn Collective>>| {

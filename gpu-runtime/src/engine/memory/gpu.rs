@@ -9,11 +9,11 @@ use crate::model::{ParamTable, PassMemory, Shard};
 /// Parts of a budget that are configured, in bytes. The others follow from the budget and from the models.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConfiguredParts {
-    /// See [`EngineOptions::kv_bytes`].
+    /// Configured value of [`EngineOptions::kv_bytes`].
     pub kv_bytes: Option<usize>,
-    /// See [`EngineOptions::activation_bytes`].
+    /// Configured value of [`EngineOptions::activation_bytes`].
     pub activation_bytes: Option<usize>,
-    /// See [`EngineOptions::checkpoint_bytes`].
+    /// Configured value of [`EngineOptions::checkpoint_bytes`].
     pub checkpoint_bytes: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ const ENOUGH_ROWS: usize = 4096;
 const ACTIVATION: usize = size_of::<f32>();
 
 impl EngineOptions {
-    /// With parts that suit a processor: some gigabytes, at most parts of the budget.
+    /// Options with parts that suit a processor: some gigabytes, at most parts of the budget.
     #[must_use]
     pub fn divided_on_host(self, configured: ConfiguredParts) -> Self {
         let part = |bytes: usize, of_budget: usize| self.memory_bytes.map_or(bytes, |all| bytes.min(all / of_budget));
@@ -39,17 +39,17 @@ impl EngineOptions {
         }
     }
 
-    /// With parts that suit GPUs with these models, `ranks` of whose memory `memory_bytes` is: a GPU needs passes of thousands of
-    /// rows, and computes nothing twice where all blocks save their activations. What weights and a checkpoint of all parameters
-    /// leave is for runs first, up to 4 GiB of each GPU; of the rest three fifths are for a pass, as long as 4,096 rows take that
-    /// much, and three tenths the most of keys and values.
+    /// Options with parts that suit GPUs with these models; `memory_bytes` counts the memory of `ranks` GPUs. A GPU
+    /// needs passes of thousands of rows, and computes nothing twice if all blocks save their activations. The memory
+    /// left by weights and by a checkpoint of all parameters goes first to runs, up to 4 GiB of each GPU. Of the rest,
+    /// three fifths are for a pass (if 4,096 rows need that much), and at most three tenths for keys and values.
     #[must_use]
     pub fn divided_on_gpus(self, models: &[(String, ModelSource)], ranks: usize, configured: ConfiguredParts) -> Self {
         let configs: Vec<&ModelConfig> = distinct(models.iter().map(|(_, model)| model)).collect();
         self.divided_beside(&configs, ranks, configured)
     }
 
-    /// The same for models of these configurations.
+    /// Like [`Self::divided_on_gpus`], for models of these configurations.
     pub(super) fn divided_beside(self, models: &[&ModelConfig], ranks: usize, configured: ConfiguredParts) -> Self {
         let Some(budget) = self.memory_bytes else { return self.divided_on_host(configured) };
         let small = self.clone().divided_on_host(ConfiguredParts::default());
@@ -77,7 +77,7 @@ impl EngineOptions {
         }
     }
 
-    /// Of a pass of [`ENOUGH_ROWS`], with an eighth for what adapters save.
+    /// Bytes of a pass of [`ENOUGH_ROWS`] rows, with an eighth added for activations saved by adapters.
     fn pass_bytes(&self, config: &ModelConfig) -> usize {
         let kv_block = KV_BLOCK * config.num_layers() * 2 * config.attention_shape().kv_width() * self.dtype.bytes();
         let pass = PassMemory::planned(config, (ACTIVATION, kv_block), std::iter::empty());
@@ -134,7 +134,7 @@ mod tests {
         plan.runs()
     }
 
-    /// What docs/design/gpu.md says of passes.
+    /// Checks the passes that docs/design/gpu.md describes.
     #[test]
     fn gpus_of_80_and_141_gb_save_whole_sequences_of_an_8b_model() {
         let config = shape("qwen3-8b");

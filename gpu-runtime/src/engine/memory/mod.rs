@@ -22,7 +22,7 @@ pub(super) const KV_PART: usize = 4;
 #[derive(Clone, Copy)]
 pub(super) struct Budget {
     pub(super) plan: MemoryPlan,
-    /// Most bytes of keys and values.
+    /// Maximum bytes of keys and values.
     kv_max: usize,
 }
 
@@ -62,20 +62,20 @@ impl Budget {
         }
     }
 
-    /// Most bytes of checkpoints that are sampled from.
+    /// Maximum bytes of checkpoints that are sampled from.
     pub(super) fn checkpoint_limit(&self) -> usize {
         usize::try_from(self.plan.checkpoints).unwrap_or(usize::MAX)
     }
 
-    /// Most bytes of keys and values while runs, snapshots and checkpoints beyond their part take `held` bytes.
+    /// Maximum bytes of keys and values while runs, snapshots and checkpoints beyond their part take `held` bytes.
     pub(super) fn kv_limit(&self, held: u64) -> usize {
         let left = self.plan.runs().saturating_add(self.plan.kv).saturating_sub(held);
         usize::try_from(left.max(self.plan.kv)).unwrap_or(usize::MAX).min(self.kv_max)
     }
 }
 
-/// What a run of a model takes on a rank of `layout` whose part of the model is `config`'s. With several replicas each has a part of
-/// the optimizer's state, or of all of it.
+/// Memory that a run of a model takes on a rank of `layout` whose part of the model is `config`. With several replicas
+/// each has a part of the optimizer's state, or of the whole state.
 pub(super) fn run_memory<'a, B: Backend>(
     backend: &B,
     config: &ModelConfig,

@@ -190,7 +190,7 @@ fn a_dropped_snapshot_counts_until_its_samples_end() {
     assert_eq!(engine.stats().memory.snapshots, 0);
 }
 
-/// What happens to an engine next.
+/// A random event in the life of an engine.
 #[derive(Clone, Debug)]
 enum Event {
     Create { run: usize, rank: Option<u32> },
@@ -220,7 +220,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec(event, 1..40)
 }
 
-/// Does as an event says if the runs and snapshots that are planned allow it.
+/// Applies an event if the planned runs and snapshots allow it.
 fn apply(engine: &mut CpuEngine, at: usize, event: &Event) {
     let memory = engine.memory();
     let planned = |engine: &CpuEngine| {

@@ -29,7 +29,7 @@ impl Command {
         }
     }
 
-    /// The same call, where this rank has copies of its own of the folders that rank 0 reads.
+    /// The same call with this rank's own copies of the folders that rank 0 reads.
     pub(super) fn with_copies(mut self, copies: &dyn FolderCopies) -> Self {
         if let Self::Start(_, _, operation) = &mut self
             && let Some(dir) = operation.folder_mut()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Why a rank could not fetch a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FetchFailure {
-    /// It is not in the storage.
+    /// The folder is not in the storage.
     Missing,
     /// The storage, or the rank's disk.
     Failed(String),
@@ -21,7 +21,7 @@ pub trait FolderCopies {
     /// Begins to fetch the folder at `location` in the storage, which rank 0 has at `dir`. Returns at once.
     fn fetch(&self, dir: &Path, location: &Path, done: FetchDone);
 
-    /// Where the copy is; `None` when nothing was fetched for that folder, which is then common to all ranks.
+    /// Path of the copy; `None` when the folder was not fetched and is common to all ranks.
     fn copy_of(&self, dir: &Path) -> Option<PathBuf>;
 
     /// Removes a copy, if there is one.

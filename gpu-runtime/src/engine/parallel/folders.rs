@@ -1,8 +1,8 @@
-//! Folders of which every rank has a copy of its own, where ranks are processes and no file system is common to them.
+//! Folders that every rank copies, if ranks are processes without a common file system.
 //!
-//! Rank 0 has the others fetch what it fetches itself, and starts an operation that reads it once all have it: no rank waits
-//! for a transfer within a step, and a transfer that fails does so before ranks could disagree. Copies are as many, and as
-//! old, as those of rank 0, which tells the others what to remove.
+//! Rank 0 has the others fetch the folders that it fetches itself, and starts an operation that reads one once all have
+//! it. So no rank waits for a transfer within a step, and a failing transfer fails before ranks could disagree. Copies
+//! live as long as those of rank 0, which tells the others to remove them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::copies::{FetchDone, FetchFailure};
 use super::message::{Message, Reply};
 use crate::collective::{MessageLink, MessageSender};
 
-/// Has all other ranks fetch folders.
+/// Requests to all other ranks to fetch folders.
 #[derive(Clone)]
 pub struct RankFolders {
     others: Arc<[(usize, MessageSender)]>,
@@ -25,22 +25,22 @@ pub struct RankFolders {
 #[derive(Default)]
 struct Waiting {
     fetches: BTreeMap<PathBuf, Fetch>,
-    /// Ranks that will not answer any more.
+    /// Ranks that will no longer answer.
     gone: BTreeSet<usize>,
 }
 
 struct Fetch {
     missing: BTreeSet<usize>,
-    /// Of the lowest rank that has one.
+    /// Failure of the lowest rank that has one.
     failure: Option<(usize, FetchFailure)>,
     done: FetchDone,
 }
 
 impl RankFolders {
-    /// Over the connections of rank 0.
+    /// Makes folders over the connections of rank 0.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// If the system refuses a thread.
     pub(super) fn over(links: &mut [MessageLink]) -> io::Result<Self> {
         let waiting = Arc::<Mutex<Waiting>>::default();
         for link in &mut *links {
@@ -54,8 +54,8 @@ impl RankFolders {
         Ok(Self { others, waiting })
     }
 
-    /// Has the other ranks fetch the folder at `location` in the storage, which this one has at `dir`: a name that stands for
-    /// nothing else, before or after. Calls `done` when all of them have it, or have answered and one has not.
+    /// Asks the other ranks to fetch the folder at `location` in the storage, which this rank has at `dir`, a path
+    /// never used for anything else. Calls `done` when all ranks have it, or when all have answered and one has failed.
     pub fn fetch(&self, dir: &Path, location: &Path, done: FetchDone) {
         let mut missing: BTreeSet<usize> = self.others.iter().map(|(rank, _)| *rank).collect();
         let message = Message::Fetch { dir: dir.to_owned(), location: location.to_owned() }.to_bytes();
@@ -76,7 +76,7 @@ impl RankFolders {
         complete(&self.waiting, dir);
     }
 
-    /// Has the other ranks remove their copies.
+    /// Asks the other ranks to remove their copies.
     pub fn remove(&self, dir: &Path) {
         // What was fetched has a path that can be sent.
         let Ok(message) = (Message::Remove { dir: dir.to_owned() }).to_bytes() else { return };

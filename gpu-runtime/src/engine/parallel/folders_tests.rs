@@ -31,7 +31,7 @@ fn with_ranks(world: usize, follow: impl Fn(usize, MessageLink) + Sync, lead: im
     });
 }
 
-/// What comes of fetching a folder.
+/// The result of fetching a folder.
 fn fetched(folders: &RankFolders, dir: &str) -> Result<(), FetchFailure> {
     let (done, result) = channel();
     folders.fetch(Path::new(dir), Path::new("checkpoints/a"), reporting(done));
@@ -46,7 +46,8 @@ fn reply(link: &MessageLink, dir: &Path, result: Result<(), FetchFailure>) {
     assert!(link.send(Reply { dir: dir.to_owned(), result }.to_bytes().unwrap()));
 }
 
-/// Answers fetches with what `answer` says of a rank and a folder, until rank 0 ends. Returns what it had to remove.
+/// Answers fetches with the result of `answer` for a rank and a folder, until rank 0 ends. Returns the folders that
+/// were to be removed.
 fn serve(
     rank: usize,
     link: &MessageLink,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::memory;
 
-/// Between two looks at the count of calls.
+/// Pause between two looks at the count of calls.
 const PERIOD: Duration = Duration::from_secs(3);
 
 /// Returns free memory to the system once in each pause between calls. Dropping it ends its thread.
@@ -37,7 +37,7 @@ impl IdleMemory {
         Self { shared, watcher: watcher.ok() }
     }
 
-    /// A call came.
+    /// Counts one call of the engine.
     pub(super) fn called(&self) {
         self.shared.calls.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What rank 0 and the others send each other where they are processes: MessagePack with names.
+//! Messages between rank 0 and other processes: MessagePack with names.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::command::Command;
 use super::copies::FetchFailure;
 
-/// From rank 0.
+/// A message from rank 0 to another rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Message<'a> {
     /// A call that every rank makes.
     Call(Cow<'a, Command>),
     /// A folder of the storage is to be fetched; rank 0 has it at `dir`.
     Fetch { dir: PathBuf, location: PathBuf },
-    /// The copy of a folder is not needed any more.
+    /// Asks for the removal of a copy of a folder.
     Remove { dir: PathBuf },
 }
 
@@ -33,7 +33,7 @@ impl Message<'_> {
     }
 }
 
-/// To rank 0: a folder was fetched, or could not be.
+/// A reply to rank 0: a folder was fetched, or fetching it failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Reply {
     pub(super) dir: PathBuf,

@@ -16,17 +16,17 @@ use crate::collective::{CollectiveError, Heartbeat, MessageLink, Ranks, Rendezvo
 use crate::config::{LoadError, ModelSource};
 use crate::engine::{Engine, EngineOptions, host_backend};
 
-/// This process among the ranks of a worker.
+/// One process of a worker whose ranks are processes.
 pub struct ProcessRank {
     ranks: Ranks,
-    /// On rank 0 with each of the others, on them with rank 0.
+    /// Connections of rank 0 to each other rank; on the others only the one to rank 0.
     links: Vec<MessageLink>,
 }
 
-/// Why a rank stopped to follow rank 0.
+/// Reasons why a rank stopped following rank 0.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// It cannot load the models.
+    /// The rank cannot load the models.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// Rank 0 is gone, and with it what this rank computed.
@@ -35,7 +35,7 @@ pub enum FollowError {
     /// Rank 0 sent something that this version does not read.
     #[error("rank 0 sent a call that cannot be read: {0}")]
     Malformed(String),
-    /// A collective failed.
+    /// A collective with other ranks failed.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
 }
@@ -50,10 +50,10 @@ impl ProcessRank {
         Ok(Self { ranks: Ranks::new(Arc::new(rank)), links })
     }
 
-    /// The engine of rank 0 on the host backend, as [`ParallelEngine::over`].
+    /// Makes the engine of rank 0 on the host backend, like [`ParallelEngine::over`].
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`ParallelEngine::over`].
     pub fn lead(
         self,
         models: Vec<(String, ModelSource)>,
@@ -62,11 +62,12 @@ impl ProcessRank {
         ParallelEngine::over(self, host_backend(options), models, options)
     }
 
-    /// Makes the calls that rank 0 makes, on the host backend, until it ends. Budgets in `options` are this process's. Reads
-    /// folders of which rank 0 has a copy from `copies`. Calls `ready` once the models are loaded.
+    /// Follows rank 0 on the host backend until it ends: makes the calls that rank 0 makes. Budgets in `options` are
+    /// this process's. Folders that rank 0 has fetched are read from `copies`. Calls `ready` once the models are
+    /// loaded.
     ///
     /// # Errors
-    /// Models that cannot be loaded, and a rank that is lost.
+    /// If the models cannot be loaded, or a rank is lost.
     pub fn follow(
         self,
         models: Vec<(String, ModelSource)>,
@@ -77,7 +78,7 @@ impl ProcessRank {
         self.follow_on(host_backend(options), models, options, copies, ready)
     }
 
-    /// As [`ProcessRank::follow`] on a backend.
+    /// [`ProcessRank::follow`] on a given backend.
     pub(crate) fn follow_on<B: Backend>(
         self,
         backend: B,
@@ -117,10 +118,12 @@ impl ProcessRank {
 }
 
 impl<B: Backend> ParallelEngine<B> {
-    /// The engine of rank 0, of ranks that are processes. Budgets in `options` are this process's, and those of each rank.
+    /// Makes the engine of rank 0 for ranks that are processes. Budgets in `options` are this process's, and those of
+    /// each rank.
     ///
     /// # Errors
-    /// The first model that cannot be loaded or that so many ranks cannot share; ranks that do not serve the same.
+    /// If a model cannot be loaded or cannot be shared by this number of ranks, or if ranks do not serve the same
+    /// models.
     pub fn over(
         processes: ProcessRank,
         backend: B,
@@ -138,7 +141,7 @@ impl<B: Backend> ParallelEngine<B> {
     }
 }
 
-/// Another process, as rank 0 sees it. Dropping it ends that process in good order.
+/// Connection of rank 0 to another process. Dropping it ends that process in good order.
 struct Process {
     link: MessageLink,
 }
@@ -162,10 +165,10 @@ impl Follower for Process {
     }
 }
 
-/// What decides which passes an engine plans, and so has to be the same on all ranks.
+/// Settings that decide which passes an engine plans, and so must be the same on all ranks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Terms {
-    /// Rank 0 and this one have to serve the same.
+    /// Names and configurations of the served models.
     models: Vec<(String, String)>,
     kernels: String,
     dtype: String,

@@ -19,7 +19,7 @@ pub(super) struct ThreadRank {
 }
 
 impl ThreadRank {
-    /// Starts a rank, which loads its parts of the models and says when it is done.
+    /// Starts a rank, which loads its parts of the models and reports when it is done.
     pub(super) fn spawn<B: Backend>(
         number: usize,
         (rank, backend): (LocalRank, B),
@@ -30,7 +30,7 @@ impl ThreadRank {
         let (report, loaded) = channel();
         let work = move || match Engine::on_ranks(backend, models, options, Ranks::new(Arc::new(rank))) {
             Ok(mut engine) => {
-                // Rank 0 is gone if nobody reads it; then there are no commands either.
+                // Rank 0 has ended if it does not receive this; then it sends no commands either.
                 drop(report.send(Ok(())));
                 received.into_iter().for_each(|command: Command| command.call(&mut engine));
             }

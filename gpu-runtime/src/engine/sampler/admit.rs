@@ -1,8 +1,9 @@
 //! Admission control of waiting requests, and preemption of active ones when the KV budget is exceeded.
 //!
-//! Requests are admitted by weighted deficit round-robin over tenants, and within a tenant of the session that holds the
-//! fewest sequences. The number of sequences and the KV budget are divided in the same way, first among tenants by their
-//! weights, then evenly among a tenant's sessions: who is below its share of them is admitted although others hold all.
+//! Requests are admitted by weighted deficit round-robin over tenants, and within a tenant from the session that holds
+//! the fewest sequences. The number of sequences and the KV budget are divided in the same way: first among tenants by
+//! their weights, then evenly among a tenant's sessions. Those below their share are admitted even if others hold all
+//! capacity.
 
 use std::sync::Arc;
 
@@ -100,8 +101,8 @@ impl<B: Backend> Sampler<B> {
         within_share(self.held(tenant, SampleTask::sequences), next, self.share_of(tenant, MAX_SEQUENCES))
     }
 
-    /// For a request that reserves `footprint` bytes, of which `uncached` are not in the cache yet. Preempts requests of
-    /// a tenant above its share for one below its share, and likewise among the sessions of a tenant.
+    /// Decides on a request that reserves `footprint` bytes, of which `uncached` are not in the cache yet. Preempts
+    /// requests of a tenant above its share for one below its share, and likewise among the sessions of a tenant.
     fn check_kv_budget(&mut self, tenant: &str, session: &SessionId, footprint: usize, uncached: usize) -> Admission {
         loop {
             let reserved = |task: &SampleTask<B>| task.reserved_blocks() * task.block_bytes();
@@ -160,8 +161,9 @@ impl<B: Backend> Sampler<B> {
     }
 
     /// Frees KV memory for the blocks that a pass adds: evicts cached blocks, then preempts the youngest request of the
-    /// tenant that holds most, whose parts it removes. Admission reserves less than the largest length of sequences, so
-    /// that the budget can be exceeded here. A request that is alone continues with fewer sequences instead.
+    /// tenant that holds most, and removes the request's parts. Admission reserves less than the largest length of
+    /// sequences, so the budget can be exceeded here. If only one request is active, it continues with fewer sequences
+    /// instead.
     pub(super) fn enforce_kv_budget(&mut self, parts: &mut Vec<PassPart>) {
         loop {
             let growth = |part: &PassPart| {
@@ -189,7 +191,7 @@ impl<B: Backend> Sampler<B> {
     }
 }
 
-/// For a tenant that holds `held` of its share `entitled` and asks for `more`, when no capacity is free.
+/// Decides for a tenant that holds `held` of its share `entitled` and asks for `more`, when no capacity is free.
 fn within_share(held: usize, more: usize, entitled: usize) -> Admission {
     if held + more <= entitled {
         Admission::Admit

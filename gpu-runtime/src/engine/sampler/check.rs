@@ -1,4 +1,4 @@
-//! What a request must satisfy before it is queued.
+//! Checks of a request before it is queued.
 
 use trainyard_protocol::limits::{MAX_NUM_SAMPLES, MAX_TOPK_LOGPROBS, MIN_TEMPERATURE};
 use trainyard_protocol::{OpError, Sample, SamplingParams};

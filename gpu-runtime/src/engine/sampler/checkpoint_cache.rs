@@ -23,9 +23,9 @@ impl<B: Backend> CheckpointEntry<B> {
 
 /// Evicts the least recently used weights beyond a limit; those that samples use stay.
 pub(in super::super) struct CheckpointCache<B: Backend> {
-    /// In bytes.
+    /// Limit of all weights, in bytes.
     limit: usize,
-    /// Most recently used last.
+    /// Entries by last use, the most recent one last.
     entries: VecDeque<CheckpointEntry<B>>,
 }
 

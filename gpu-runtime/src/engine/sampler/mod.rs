@@ -79,7 +79,7 @@ impl<B: Backend> SamplerWeights<B> {
 /// Active and waiting sampling requests.
 pub(super) struct Sampler<B: Backend> {
     waiting: WaitingSamples<B>,
-    /// In order of arrival.
+    /// Active requests in order of arrival.
     active: Vec<SampleTask<B>>,
     arrivals: u64,
     /// Requests that were admitted for the first time and not yet reported.
@@ -92,14 +92,14 @@ pub(super) struct Sampler<B: Backend> {
     admissions: FairShare,
     /// Schedules the prompt rows of a pass; charged with prompt tokens and sampled tokens.
     prefills: FairShare,
-    /// By tenant, the session whose prompt got rows last.
+    /// The session whose prompt got rows last, by tenant.
     prefill_turns: BTreeMap<Arc<str>, SessionId>,
     /// Schedules passes among tenants that use different weights.
     passes: FairShare,
     /// Whether the last pass was for a quarantined request.
     last_was_quarantined: bool,
     counts: SampleCounts,
-    /// Where there are several replicas of the model: which of them has which sample.
+    /// Assignment of samples to replicas of the model, if there are several.
     spread: Option<Spread<B>>,
 }
 
@@ -109,7 +109,7 @@ struct SampleCounts {
     passes: u64,
     prompt_tokens: u64,
     sampled_tokens: u64,
-    /// Of sampled tokens and their log-probabilities.
+    /// Digest of sampled tokens and their log-probabilities.
     digest: Digest,
 }
 
@@ -133,7 +133,7 @@ impl<B: Backend> Sampler<B> {
         }
     }
 
-    /// On one of these replicas.
+    /// The sampler of one of these replicas.
     pub(super) fn on(self, replicas: &Ranks) -> Self {
         Self { spread: (!replicas.is_single()).then(|| Spread::new(replicas.clone())), ..self }
     }
@@ -164,7 +164,6 @@ impl<B: Backend> Sampler<B> {
         Ok(())
     }
 
-    /// Removes requests.
     pub(super) fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
         self.active.retain(|task| !ids.contains(&task.id));
         self.waiting.cancel(ids);
@@ -196,7 +195,7 @@ impl<B: Backend> Sampler<B> {
         merged.finished
     }
 
-    /// What the other replicas have to know of this one's pass.
+    /// The report of this replica's pass to the other replicas.
     fn report(&mut self, spread: &Spread<B>, finished: Vec<Completion>) -> Report {
         let progress = |task: &SampleTask<B>| {
             let reported = spread.reported(&task.id, task.all_sequences());
@@ -231,8 +230,8 @@ impl<B: Backend> Sampler<B> {
         completions
     }
 
-    /// Handles a panic in a pass: a request that was alone in it fails; several are restarted and quarantined until they
-    /// are past the point of the panic. The cache is cleared, since the pass may have left it inconsistent.
+    /// Handles a panic in a pass: if only one request took part, it fails; several are restarted and quarantined until
+    /// they are past the point of the panic. The cache is cleared, since the pass may have left it inconsistent.
     fn isolate(&mut self, parts: &[PassPart], fault: Fault) -> Vec<Completion> {
         self.cache = PrefixCache::default();
         let mut participants: Vec<usize> = parts.iter().map(|part| part.task).collect();
@@ -304,7 +303,7 @@ impl<B: Backend> Sampler<B> {
         }
     }
 
-    /// Of all tokens that were sampled.
+    /// Digest of all tokens that were sampled.
     pub(super) fn digest(&self) -> Digest {
         self.spread.as_ref().map_or(self.counts.digest, Spread::digest)
     }

@@ -107,7 +107,7 @@ impl<B: Backend> Sampler<B> {
         }
     }
 
-    /// Samples `tokens` from the logits of `rows`, of which the first one has index `first`.
+    /// Samples `tokens` from the logits of `rows`; `first` is the index of the first row.
     fn sample_rows(
         &self,
         backend: &B,

@@ -1,4 +1,4 @@
-//! Which prompts and sequences the next pass extends.
+//! Choice of the prompts and sequences that the next pass extends.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,9 +34,9 @@ struct PrefillChunk {
 type PrefillChunks = BTreeMap<Arc<str>, (TenantShare, BTreeMap<SessionId, VecDeque<PrefillChunk>>)>;
 
 impl<B: Backend> Sampler<B> {
-    /// What the next pass computes, on one set of weights. Every decoding sequence gets its next token; prompts get rows
-    /// within the prefill budget, by fair share; within a tenant sessions take turns, and within a session the oldest is
-    /// first. Tenants, and the weights of a tenant, take turns from pass to pass.
+    /// Plans the next pass, on one set of weights. Every decoding sequence gets its next token; prompts get rows within
+    /// the prefill budget, by fair share. Within a tenant sessions take turns, and within a session the oldest request
+    /// is first. Tenants, and the weights of a tenant, take turns from pass to pass.
     pub(super) fn plan(&mut self) -> Vec<PassPart> {
         let quarantined = self.next_quarantined();
         let weights = match quarantined {
@@ -77,8 +77,8 @@ impl<B: Backend> Sampler<B> {
         parts
     }
 
-    /// The request that runs in the next pass alone: the oldest quarantined one, in every second pass while other requests
-    /// are active.
+    /// The request that runs by itself in the next pass: the oldest quarantined one, in every second pass while other
+    /// requests are active.
     fn next_quarantined(&mut self) -> Option<usize> {
         let oldest = self.active.iter().position(SampleTask::is_quarantined);
         let others = self.active.iter().any(|task| !task.is_quarantined());
@@ -172,7 +172,7 @@ struct PrefillRows {
     /// Blocks that the pass computes: of chunks that begin with the same block only one is computed, and the others find it
     /// in the cache in the next pass.
     claimed: BTreeSet<(NodeId, BlockTokens)>,
-    /// Complete chunks.
+    /// Chunks that are complete.
     parts: Vec<PassPart>,
 }
 

@@ -1,7 +1,7 @@
 //! The prefix cache: blocks of keys and values by weights version and all tokens up to the end of the block.
 //!
-//! A block is a node of a tree whose root is a weights version, so that a path spells out the tokens: no lookup relies on
-//! a hash alone. Kernels are batch-invariant, hence a cached block has the bits that recomputing it would give.
+//! A block is a node of a tree whose root is a weights version, so that a path spells out the tokens: no lookup relies
+//! only on a hash. Kernels are batch-invariant, hence a cached block has the bits that recomputing it would give.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};

@@ -1,8 +1,8 @@
-//! What is known of a sequence that another replica samples.
+//! Known progress of a sequence that another replica samples.
 
 use trainyard_protocol::{SampleProgress, StopReason, TopkLogprobs};
 
-/// Its tokens so far.
+/// Tokens that the sequence has so far.
 #[derive(Default)]
 pub(super) struct SequenceProgress {
     tokens: Vec<u32>,
@@ -34,7 +34,7 @@ impl SequenceProgress {
         }
     }
 
-    /// Its tokens from index `from` on, if there are any; it is the sequence of index `sequence`.
+    /// Tokens from index `from` on, if there are any; `sequence` is the index of the sequence.
     pub(super) fn since(&self, sequence: usize, from: usize) -> Option<SampleProgress> {
         let tokens = self.tokens.get(from..).filter(|tokens| !tokens.is_empty())?;
         let topk = self.topk.as_ref().map(|topk| TopkLogprobs {

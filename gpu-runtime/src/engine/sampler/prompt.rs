@@ -72,7 +72,7 @@ impl PromptOutputs {
         Ok(Self::unfilled(request, prompt, targets))
     }
 
-    /// The same outputs with no row scored.
+    /// Outputs of the same request before any row is scored.
     pub(super) fn restarted(self, request: &Sample) -> Self {
         let prompt = self.rows + 1;
         Self::unfilled(request, prompt, self.targets)

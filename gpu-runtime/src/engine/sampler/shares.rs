@@ -1,5 +1,4 @@
-//! What tenants and their sessions hold of a capacity (sequences, bytes of keys and values), and what part of it they are
-//! entitled to.
+//! Parts of a capacity (sequences, bytes of keys and values) that tenants and their sessions hold, and are entitled to.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Samples spread over replicas of the model.
 //!
-//! Each request is computed by one replica, which alone has its keys and values: that with the least work when it comes. All
-//! replicas hold the same weights, so results do not depend on which. After each pass the replicas tell each other what they have
-//! sampled and finished.
+//! Each request is computed by one replica, the only one with its keys and values: that with the least work on its
+//! arrival. All replicas hold the same weights, so results do not depend on the choice. After each pass the replicas
+//! tell each other what they have sampled and finished.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,28 +15,28 @@ use crate::backend::Backend;
 use crate::collective::Ranks;
 use crate::engine::lockstep::Digest;
 
-/// Where the samples of all replicas are.
+/// Assignment of all samples to replicas.
 pub(super) struct Spread<B: Backend> {
     replicas: Ranks,
     samples: BTreeMap<RequestId, Placed<B>>,
-    /// What the other replicas hold and have done.
+    /// Counts of the other replicas.
     others: Counts,
-    /// Of what all replicas have sampled.
+    /// Digest of all replicas' samples.
     digest: Digest,
 }
 
-/// A sample that has not ended.
+/// An unfinished sample and the replica that computes it.
 struct Placed<B: Backend> {
     replica: usize,
     /// Tokens that it may take.
     work: u64,
     /// Held as long as the replica that computes it holds them, so that all replicas free weights at once.
     _weights: SamplerWeights<B>,
-    /// By sequence, what other replicas know of it.
+    /// Progress by sequence, as other replicas know it.
     sequences: BTreeMap<usize, SequenceProgress>,
 }
 
-/// What a replica tells the others after a pass.
+/// Report of a replica to the others after a pass.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) admitted: Vec<RequestId>,
@@ -44,7 +44,7 @@ pub(super) struct Report {
     pub(super) progress: Vec<(RequestId, Vec<SampleProgress>)>,
     pub(super) finished: Vec<(RequestId, Result<SampleResult, OpError>)>,
     pub(super) counts: Counts,
-    /// Of what it has sampled.
+    /// Digest of its samples.
     pub(super) digest: u32,
 }
 
@@ -78,7 +78,7 @@ impl Counts {
     }
 }
 
-/// What follows from the reports of all replicas.
+/// Merged reports of all replicas.
 pub(super) struct Merged {
     pub(super) admitted: Vec<RequestId>,
     pub(super) finished: Vec<Completion>,
@@ -89,7 +89,7 @@ impl<B: Backend> Spread<B> {
         Self { replicas, samples: BTreeMap::new(), others: Counts::default(), digest: Digest::default() }
     }
 
-    /// Decides which replica computes a sample of so many tokens; whether this one does.
+    /// Decides which replica computes a sample with `work` tokens; true if it is this one.
     pub(super) fn place(&mut self, id: &RequestId, work: u64, weights: SamplerWeights<B>) -> bool {
         let mut held = vec![0; self.replicas.world()];
         self.samples.values().for_each(|sample| held[sample.replica] += sample.work);

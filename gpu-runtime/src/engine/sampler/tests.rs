@@ -126,7 +126,7 @@ impl SamplerDriver {
         }
     }
 
-    /// Only a sequence that is alone may exceed the budget.
+    /// Only the last remaining sequence may exceed the budget.
     fn check(&self) {
         let running: usize = self.sampler.active.iter().map(|task| task.targets().count()).sum();
         assert!(self.held() <= self.sampler.kv_bytes || running <= 1, "{running} sequences hold {}", self.held());
@@ -139,7 +139,7 @@ impl SamplerDriver {
     }
 }
 
-/// What a request returns when nothing is shared with any other. As text, in which equal bits, and all NaNs, are equal.
+/// The result of a request that shares nothing with others. It is text, in which equal bits, and all NaNs, are equal.
 fn alone(weights: &SamplerWeights<HostBackend>, request: Sample) -> String {
     let mut driver = SamplerDriver::new(0);
     driver.start(0, weights, request);

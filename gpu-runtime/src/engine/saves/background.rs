@@ -10,7 +10,7 @@ use crate::collective::Ranks;
 use crate::engine::lockstep::agreed;
 use crate::fault::guarded;
 
-/// How long a rank waits for its own result after that of rank 0 is there; the others give up before.
+/// How long a rank waits for its own result once it has that of rank 0; the others give up before.
 const UNTIL_DONE: Duration = Duration::from_secs(3600);
 
 /// A piece of work; owns all data that it needs.
@@ -18,12 +18,12 @@ pub(crate) type Job<T> = Box<dyn FnOnce() -> Result<T, OpError> + Send>;
 
 /// Does one job at a time. The thread is started by the first one.
 pub(crate) struct Background<K, T> {
-    /// What a job is: in errors, and the name of the thread.
+    /// Kind of the jobs, for errors and as the name of the thread.
     what: &'static str,
     thread: Option<RunningThread<T>>,
-    /// Of the job that is being done.
+    /// Key of the running job.
     pending: Option<K>,
-    /// Those that do the same jobs at once: a job is done when rank 0 says so, and has failed where it failed on one of them.
+    /// Ranks that do the same jobs at once: a job is done when rank 0 reports it, and fails if it failed on one rank.
     ranks: Ranks,
 }
 
@@ -49,12 +49,12 @@ impl<T: Send + 'static> RunningThread<T> {
 }
 
 impl<K, T: Send + 'static> Background<K, T> {
-    /// For jobs that are a `what`.
+    /// A thread for jobs of the kind `what`.
     pub(crate) fn new(what: &'static str) -> Self {
         Self { what, thread: None, pending: None, ranks: Ranks::default() }
     }
 
-    /// On these ranks.
+    /// Does each job on all of these ranks.
     pub(crate) fn on(mut self, ranks: &Ranks) -> Self {
         self.ranks = ranks.clone();
         self

@@ -9,8 +9,8 @@ use crate::engine::run::TrainingRun;
 use crate::model::zero::replicas::gather;
 
 impl<B: Backend> TrainingRun<B> {
-    /// The current state, or what a save of these contents needs of it: a copy-on-write copy, or what all ranks hold, gathered, on the one
-    /// that writes. `None` on the others. All ranks call it with the same contents.
+    /// Freezes the parts of the current state that a save of these contents needs: shared copy-on-write, or gathered
+    /// from all ranks on the one that writes. `None` on the others. All ranks call it with the same contents.
     pub(crate) fn freeze(&self, backend: &Arc<B>, contents: Contents) -> Option<FrozenRun<B>> {
         let reads =
             self.base.is_alone().then(|| Arc::new(Reads { backend: Arc::clone(backend), fence: backend.fence() }));
@@ -36,8 +36,8 @@ impl<B: Backend> TrainingRun<B> {
         Some(FrozenRun { base, spec, contents, masters, moments, gradient, step: self.step })
     }
 
-    /// Arrays as files have them, on the rank that writes files alone. It has them on the host: a device has no memory for those of all
-    /// ranks. Replicas hold the same, or, if it `is_part`, a part each.
+    /// Arrays as files contain them, only on the rank that writes files. They are on the host, because a device lacks
+    /// memory for those of all ranks. Replicas hold the same arrays, or, if `is_part`, a part each.
     fn gathered(&self, own: &B::Params, is_part: bool) -> Option<Vec<Vec<f32>>> {
         let (base, spec) = (&self.base, &self.spec);
         if base.replicas.is_single() || !is_part {

@@ -1,4 +1,4 @@
-//! What saves share with a run, and what ranks gather for them.
+//! Data that saves share with a run, and that ranks gather for them.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;

@@ -99,7 +99,7 @@ fn the_engine_goes_on_while_a_checkpoint_is_read() {
     }
     assert_eq!((done, engine.is_idle()), (vec![id("base")], false));
     go_on.send(()).unwrap();
-    // What was written is no adapter.
+    // The written files are not an adapter.
     assert!(drain(&mut engine)["checkpoint"].result.is_err());
     writer.join().unwrap();
 }

@@ -43,22 +43,22 @@ impl<B: Backend> Load<B> {
 /// Weights of checkpoint folders, within a limit that counts those in use and the one that is being read.
 pub(crate) struct CheckpointLoads<B: Backend> {
     cache: CheckpointCache<B>,
-    /// The first one may be in progress.
+    /// Loads in order; the first one may be in progress.
     waiting: VecDeque<Load<B>>,
-    /// With the bytes that the load in progress will take.
+    /// Thread of the load in progress, with the bytes that it will take.
     thread: Background<usize, SamplerWeights<B>>,
     /// Whether a checkpoint beyond the limit is refused. Else it is loaded when nothing else is in memory.
     strict: bool,
 }
 
 impl<B: Backend> CheckpointLoads<B> {
-    /// With a limit of `limit` bytes.
+    /// Loads with a limit of `limit` bytes.
     pub(crate) fn new(limit: usize, strict: bool) -> Self {
         let thread = Background::new("checkpoint load");
         Self { cache: CheckpointCache::new(limit), waiting: VecDeque::new(), thread, strict }
     }
 
-    /// On these ranks.
+    /// Loads each checkpoint on all of these ranks.
     pub(crate) fn on(self, ranks: &Ranks) -> Self {
         Self { thread: self.thread.on(ranks), ..self }
     }
@@ -73,7 +73,7 @@ impl<B: Backend> CheckpointLoads<B> {
         self.cache.bytes() + self.thread.pending().copied().unwrap_or(0)
     }
 
-    /// See [`CheckpointCache::invalidate`].
+    /// Invalidates a folder in the cache, and a load of it; see [`CheckpointCache::invalidate`].
     pub(crate) fn invalidate(&mut self, dir: &Path) {
         self.cache.invalidate(dir);
         if let Some(load) = self.waiting.front_mut().filter(|load| load.dir == dir) {

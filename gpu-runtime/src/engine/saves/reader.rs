@@ -74,7 +74,7 @@ impl<B: Backend> TrainingRun<B> {
     /// A run that begins with exported weights, which say nothing about what trained them.
     fn load_export(backend: &B, base: Arc<Base<B>>, expected: &RunSpec, load: &LoadState) -> Result<Self, OpError> {
         if load.with_optimizer {
-            return Err(OpError::user("optimizer: the checkpoint holds no optimizer state; load its weights alone"));
+            return Err(OpError::user("optimizer: the checkpoint has no optimizer state; load only its weights"));
         }
         let has_head = load.dir.join(SCALAR_HEAD_FILE).exists();
         let stored = if has_head { ModelHead::Scalar } else { ModelHead::Unembedding };
@@ -109,7 +109,7 @@ impl<B: Backend> TrainingRun<B> {
         Ok(run)
     }
 
-    /// What this replica has of moments or of a gradient, from all that a file holds.
+    /// Uploads this replica's part of moments or of a gradient, from the arrays of a file.
     fn upload(&self, backend: &B, all: Vec<Vec<f32>>) -> B::Params {
         let whole = backend.upload_params(self.base.slices(&self.spec, all));
         if self.base.replicas.is_single() { whole } else { part_of(backend, &self.base.replicas, &whole) }

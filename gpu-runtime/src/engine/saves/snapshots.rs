@@ -1,4 +1,4 @@
-//! In-memory snapshots for sampling, and the memory that they hold.
+//! Snapshots in memory for sampling, and the bytes that they take.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl<B: Backend> Snapshots<B> {
         self.dropped.extend(snapshot.filter(|new| !self.dropped.iter().any(|old| new.weights.is_same(&old.weights))));
     }
 
-    /// Frees those that were dropped and that no sample uses any more.
+    /// Frees dropped snapshots that samples no longer use.
     pub(crate) fn free_unused(&mut self) {
         self.dropped.retain(|snapshot| snapshot.weights.is_shared());
     }

@@ -26,7 +26,8 @@ pub(crate) struct Reads<B: Backend> {
 
 /// Arrays of a run, one for each parameter.
 pub(crate) enum Arrays<B: Backend> {
-    /// Those of the run, which are read when they are written to files. The run copies them before it changes them (copy-on-write).
+    /// Arrays of the run, which are read while files are written. The run copies them before it changes them
+    /// (copy-on-write).
     Shared(Arc<Reads<B>>, Arc<B::Params>),
     /// Gathered from ranks, on the host.
     Gathered(Vec<Vec<f32>>),
@@ -44,7 +45,7 @@ impl<B: Backend> Arrays<B> {
     }
 }
 
-/// One of [`Arrays`].
+/// One array of [`Arrays`].
 pub(crate) enum Array<'a, B: Backend> {
     Shared { reads: &'a Reads<B>, params: &'a B::Params, index: usize, count: usize },
     Gathered(&'a [f32]),
@@ -77,7 +78,7 @@ impl<B: Backend> Elements for Array<'_, B> {
     }
 }
 
-/// What a save has of a run: each has what those before it have.
+/// Parts of a run that a save contains: each kind contains those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Contents {
     /// The trained parameters, for sampling and for other programs.
@@ -123,7 +124,7 @@ impl<B: Backend> FrozenRun<B> {
         Ok(OpResult::Saved(Some(saved)))
     }
 
-    /// Writes weights alone: a PEFT adapter, or a Hugging Face folder; and the scalar head, if there is one.
+    /// Writes only weights: a PEFT adapter, or a Hugging Face folder; and the scalar head, if there is one.
     fn save_weights(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
         let saved = write_atomically(target, |dir| self.write_weights(dir))?;
         Ok(OpResult::Saved(Some(saved)))
@@ -163,14 +164,14 @@ impl<B: Backend> FrozenRun<B> {
 
 /// Sampler weights for a save, as files have them.
 pub(crate) enum FrozenSnapshot<B: Backend> {
-    /// Those in memory, which are read when they are written.
+    /// Weights in memory, which are read while files are written.
     Held(Reads<B>, SamplerWeights<B>),
     /// Gathered from ranks: the base model, the adapter's spec if it is one, and the values.
     Gathered(Arc<Base<B>>, Option<LoraSpec>, Vec<Vec<f32>>),
 }
 
 impl<B: Backend> FrozenSnapshot<B> {
-    /// For the rank that writes files; `None` on the others. All ranks call it.
+    /// The snapshot on the rank that writes files; `None` on the others. All ranks call it.
     pub(crate) fn new(backend: &Arc<B>, weights: SamplerWeights<B>) -> Option<Self> {
         let reads = Reads { backend: Arc::clone(backend), fence: backend.fence() };
         if weights.base.is_alone() {

@@ -15,7 +15,7 @@ const PACKED_BYTES: usize = 64 << 20;
 pub(super) struct AdapterCache<B: Backend> {
     /// An evicted adapter, whose memory the next one of its shape is packed into.
     pub(super) recycled: Option<RecycledAdapter<B>>,
-    /// In bytes.
+    /// Limit of packed adapters, in bytes.
     pub(super) limit: usize,
 }
 
@@ -87,8 +87,8 @@ impl<B: Backend> AdapterCache<B> {
         }
     }
 
-    /// After a request of `run`: frees the recycled adapter, then the packed one of `run`, where the total exceeds the
-    /// limit. The next request packs it anew, as it must anyway after an optimizer step.
+    /// Enforces the limit after a request of `run`: frees the recycled adapter, then the packed one of `run`. The next
+    /// request packs it anew, as it must anyway after an optimizer step.
     pub(super) fn enforce_limit(&mut self, backend: &B, run: &RunId, runs: &mut BTreeMap<RunId, TrainingRun<B>>) {
         let held = held(backend, runs);
         if held + self.recycled.as_ref().map_or(0, |recycled| recycled.bytes(backend)) > self.limit {

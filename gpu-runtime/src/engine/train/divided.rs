@@ -23,8 +23,9 @@ impl<B: Backend> Trainer<B> {
         runs.get(&self.tasks[part.task].run).filter(|run| run.is_divided()).map(|_| part)
     }
 
-    /// As [`Trainer::compute`] of such a part. A replica without examples takes the steps too, and so does one whose pass
-    /// panicked, so that the others go on: each adds its parts of all gradients to the request's.
+    /// [`Trainer::compute`] for a part whose run replicas divide. Each replica adds its parts of all gradients to the
+    /// request's. So a replica takes all steps even without examples, or after its pass panicked: the others wait for
+    /// it.
     pub(super) fn compute_divided(
         &mut self,
         backend: &B,

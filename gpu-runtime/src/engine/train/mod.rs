@@ -33,12 +33,13 @@ pub(super) struct Trainer<B: Backend> {
     adapters: AdapterCache<B>,
     microbatch: MicrobatchRows,
     activation_bytes: usize,
-    /// They compute the datums of every request together.
+    /// Replicas, which compute the datums of every request together.
     replicas: Ranks,
     stats: TrainStats,
 }
 
-/// By part of a [`MicrobatchPlan`], what a replica computed of it; `None` where it has no datum there.
+/// Results that a replica computed for each part of a [`MicrobatchPlan`]; `None` for parts without a datum of the
+/// replica.
 type Outcomes = Vec<Option<Result<Vec<TrainOutput>, FailedDatum>>>;
 
 /// Counters since the start.
@@ -48,7 +49,7 @@ pub(super) struct TrainStats {
     pub(super) tokens: u64,
     /// Sum of the passes' capacities, in tokens.
     pub(super) capacity: u64,
-    /// Of log-probabilities.
+    /// Digest of all log-probabilities.
     pub(super) digest: Digest,
 }
 
@@ -67,7 +68,7 @@ impl<B: Backend> Trainer<B> {
         }
     }
 
-    /// On these replicas.
+    /// The trainer of one of these replicas.
     pub(super) fn on(self, replicas: &Ranks) -> Self {
         Self { replicas: replicas.clone(), ..self }
     }
@@ -222,8 +223,8 @@ impl<B: Backend> Trainer<B> {
         completions
     }
 
-    /// Handles a panic in a pass: a request that was alone in it fails, and its run is dropped, unless it was for want of memory: no
-    /// pass changes a run. Several are restarted and quarantined, to run one at a time.
+    /// Handles a panic in a pass. A request that was the only one in it fails, and its run is dropped, except for lack
+    /// of memory: no pass changes a run. Several requests are restarted and quarantined, to run one at a time.
     fn isolate(
         &mut self,
         runs: &mut BTreeMap<RunId, TrainingRun<B>>,

@@ -1,4 +1,4 @@
-//! Which requests share the next microbatch, and how many datums each contributes.
+//! Choice of the requests that share the next microbatch, and of the number of datums that each contributes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::model::{PassMemory, ROUND_ROWS};
 pub(super) struct PlanPart {
     /// Index of the task.
     pub(super) task: usize,
-    /// By replica: how many of its next datums take part.
+    /// Number of the task's next datums that take part, by replica.
     pub(super) counts: Vec<usize>,
 }
 
-/// What the next training pass computes, on all replicas: each plans the same.
+/// The next training pass on all replicas, each of which plans the same.
 #[derive(Default)]
 pub(super) struct MicrobatchPlan {
     /// Each task at most once.
@@ -33,17 +33,17 @@ pub(super) struct MicrobatchPlan {
 
 /// A microbatch under construction, within a budget of rows and bytes.
 struct MicrobatchBuilder {
-    /// By task: whether it can share the pass with the leader.
+    /// Whether each task can share the pass with the leader.
     eligible: Vec<bool>,
     plan: MicrobatchPlan,
     memory: PassMemory,
-    /// By replica.
+    /// Number of rows of each replica.
     rows: Vec<usize>,
-    /// Of a replica.
+    /// Limit of a replica's rows.
     max_rows: usize,
     /// Tokens that a replica might have had.
     capacity: usize,
-    /// By task: bytes of its adapter and gradient in the pass.
+    /// Bytes of each task's adapter and gradient in the pass.
     own_bytes: Vec<usize>,
     /// Bytes left for adapters and gradients of further tasks.
     remaining_bytes: usize,
@@ -107,8 +107,8 @@ impl MicrobatchBuilder {
         let memory = PassMemory::of(&lead_run.base.model, adapters);
         let capacity = microbatch.of(leader.trains);
         let max_rows = match leader.trains {
-            // Gradients of a round are added up over the replicas: what is in it follows from the request alone, and blocks whose
-            // activations do not fit are recomputed.
+            // Gradients of a round are added up over the replicas: its content depends only on the request, and blocks
+            // whose activations do not fit are recomputed.
             true if lead_run.is_divided() => ROUND_ROWS,
             true => memory.rows_within(activation_bytes, capacity),
             false => capacity,

@@ -23,7 +23,7 @@ fn members(engine: &mut CpuEngine) -> usize {
 fn adapters_and_gradients_of_a_pass_stay_within_the_budget() {
     let (mut engine, own) = waiting(8);
     assert_eq!(members(&mut engine), 8);
-    // Rows alone would let more take part.
+    // The limit of rows would let more take part.
     for (budget, expected) in [(3 * own, 3), (3 * own - 1, 2)] {
         engine.trainer.activation_bytes = budget;
         assert_eq!(members(&mut engine), expected);

@@ -40,7 +40,7 @@ pub(super) fn total<'a>(examples: impl Iterator<Item = &'a Vec<Vec<u32>>>) -> Ve
     total
 }
 
-/// Of a block.
+/// Balance of one block's experts.
 struct Balance {
     with_tokens: f64,
     oversubscribed: f64,
@@ -49,7 +49,7 @@ struct Balance {
 }
 
 impl Balance {
-    /// `None` without tokens.
+    /// The balance of these counts; `None` without tokens.
     fn of(counts: &[u64]) -> Option<Self> {
         let sum: u64 = counts.iter().sum();
         if sum == 0 {

@@ -7,18 +7,18 @@ use crate::loss::{LossFn, PreparedDatum};
 use crate::model::zero::replicas::divide;
 use crate::model::{FailedDatum, GradientSum, TrainOutput};
 
-/// It changes its run only when it completes.
+/// A training request in progress. It changes its run only when it completes.
 pub(super) struct TrainTask<B: Backend> {
     pub(super) id: RequestId,
     pub(super) share: TenantShare,
     pub(super) run: RunId,
     pub(super) loss: LossFn,
     pub(super) data: Vec<PreparedDatum>,
-    /// By replica: the datums that it computes, by index and in order.
+    /// Datums that each replica computes, by index and in order.
     queues: Vec<Vec<usize>>,
-    /// By replica: how many of them are computed.
+    /// Number of computed datums of each replica.
     computed: Vec<usize>,
-    /// Of the datums that are computed.
+    /// Outputs of the computed datums.
     outputs: Vec<Option<TrainOutput>>,
     /// The first datum, of those computed, whose loss is not finite: only those before it are computed yet.
     failure: Option<FailedDatum>,
@@ -26,7 +26,7 @@ pub(super) struct TrainTask<B: Backend> {
     pub(super) trains: bool,
     /// The sum over the datums that this replica has computed so far; `None` before the first one.
     pub(super) grads: Option<GradientSum<B>>,
-    /// Until this many datums are computed it runs in microbatches alone: a pass that it took part in panicked.
+    /// Number of datums until which it runs in microbatches by itself, because a pass that it took part in panicked.
     quarantined_until: usize,
 }
 
@@ -57,7 +57,7 @@ impl<B: Backend> TrainTask<B> {
     }
 
     fn reset(&mut self) {
-        // Results depend on this: it has to follow from the request alone.
+        // Results depend on this: it must depend only on the request.
         self.queues = divide(self.data.iter().map(|datum| datum.tokens.len()), self.computed.len());
         self.computed.fill(0);
         self.outputs = self.data.iter().map(|_| None).collect();
@@ -73,7 +73,7 @@ impl<B: Backend> TrainTask<B> {
         self.computed.iter().sum()
     }
 
-    /// Resets the request to its first datum. It runs in microbatches alone until datum `quarantined_until`.
+    /// Resets the request to its first datum. It runs in microbatches by itself until datum `quarantined_until`.
     pub(super) fn restart(&mut self, quarantined_until: usize) {
         self.reset();
         self.quarantined_until = quarantined_until;

@@ -9,9 +9,9 @@ use crate::config::{
 };
 use crate::load::keys::Keys;
 
-/// Of the latents' RMSNorms: the models' code leaves it at this, whatever `rms_norm_eps` is.
+/// Epsilon of the latents' RMSNorms: the models' code fixes it, whatever `rms_norm_eps` is.
 const LATENT_NORM_EPS: f32 = 1e-6;
-/// Where the configuration is silent.
+/// Defaults of keys that a configuration omits.
 const QUERY_RANK: usize = 1536;
 const DENSE_BLOCKS: usize = 3;
 const SCALING: f64 = 2.5;

@@ -13,9 +13,9 @@ const NORMS: BlockNorms = BlockNorms {
     post_mlp: Some("post_feedforward_layernorm"),
 };
 
-/// Of blocks without a window: every sixth, unless written otherwise.
+/// Every sixth block has no window, unless the configuration sets another number.
 const PATTERN: usize = 6;
-/// Indices in [`ModelConfig::ropes`].
+/// Indices of rotary tables in [`ModelConfig::ropes`].
 const GLOBAL: usize = 0;
 const LOCAL: usize = 1;
 

@@ -29,7 +29,7 @@ const FAMILIES: &[(&str, Family)] = &[
     ("qwen3_moe", qwen3_moe::config),
 ];
 
-/// Families of which quantized files are read, with their `quant_method`.
+/// Families whose quantized files are supported, with their `quant_method`.
 const QUANTIZED: &[(&str, &str)] = &[("deepseek_v3", "fp8"), ("gpt_oss", "mxfp4")];
 
 /// Layers above this are taken for a damaged file rather than a model.
@@ -37,7 +37,7 @@ const MAX_LAYERS: usize = 4096;
 /// Likewise for the experts of a layer.
 const MAX_EXPERTS: usize = 4096;
 
-/// What the family named by `model_type` makes of a `config.json`, except for the end tokens.
+/// Reads the configuration in a `config.json` by the family named in `model_type`, except for the end tokens.
 pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     let Some(model_type) = keys.text("model_type")? else {
         return Err(keys.malformed("model_type is missing"));
@@ -58,10 +58,10 @@ pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     Ok(config)
 }
 
-/// What a family assumes where `config.json` is silent.
+/// Defaults of a family for keys that `config.json` omits.
 struct Defaults {
     arch: &'static str,
-    /// Key and value heads if unwritten; `null` always means as many as query heads.
+    /// Default of key and value heads; `null` always means as many as query heads.
     kv_heads: Option<usize>,
     /// Width of a head; else the width of the model divided by its heads.
     head_dim: Option<usize>,
@@ -119,14 +119,14 @@ fn activation(keys: &Keys<'_>, key: &str) -> Result<Activation, LoadError> {
     }
 }
 
-/// The same model with its blocks as `change` makes them, given each one's index.
+/// The same model with each block changed by `change`, given the block's index.
 fn with_blocks(mut config: ModelConfig, mut change: impl FnMut(usize, &mut Block)) -> ModelConfig {
     config.blocks.iter_mut().enumerate().for_each(|(layer, block)| change(layer, block));
     config
 }
 
-/// The window of each layer in the Qwen families: `layer_types`, or all layers from `max_window_layers` on,
-/// and only if `use_sliding_window` says so.
+/// The window of each layer in the Qwen families: `layer_types`, or all layers from `max_window_layers` on, and only if
+/// `use_sliding_window` is true.
 fn qwen_windows(keys: &Keys<'_>, layers: usize) -> Result<Vec<Option<usize>>, LoadError> {
     let window = if keys.flag("use_sliding_window")?.unwrap_or(false) { window(keys)? } else { None };
     match sliding_layers(keys, layers)? {
@@ -152,7 +152,7 @@ fn sliding_layers(keys: &Keys<'_>, layers: usize) -> Result<Option<Vec<bool>>, L
     sliding.collect::<Result<_, _>>().map(Some)
 }
 
-/// `sliding_window`, which is 4096 in these families unless written otherwise; `null` is none.
+/// Reads `sliding_window`, whose default is 4096 in these families; `null` turns the window off.
 fn window(keys: &Keys<'_>) -> Result<Option<usize>, LoadError> {
     if !keys.is_written("sliding_window") {
         return Ok(Some(4096));

@@ -8,7 +8,7 @@ pub(super) fn config(keys: &Keys<'_>) -> Result<RopeConfig, LoadError> {
     parse(keys, parameters(keys)?, "rope_theta", 10_000.0)
 }
 
-/// Its parameters, under either name.
+/// Parameters of the rotary embedding, under either name.
 fn parameters<'k>(keys: &Keys<'k>) -> Result<Option<Keys<'k>>, LoadError> {
     match keys.object("rope_parameters")? {
         Some(parameters) => Ok(Some(parameters)),
@@ -16,7 +16,7 @@ fn parameters<'k>(keys: &Keys<'k>) -> Result<Option<Keys<'k>>, LoadError> {
     }
 }
 
-/// What `mscale_all_dim` multiplies queries and keys by, in families that apply it to all of their elements; 1 where contexts
+/// Factor of queries and keys by `mscale_all_dim`, in families that apply it to all of their elements; 1 where contexts
 /// are not stretched.
 pub(super) fn scale_of_all_dimensions(keys: &Keys<'_>) -> Result<f64, LoadError> {
     let Some(rope) = parameters(keys)? else { return Ok(1.0) };
@@ -41,7 +41,8 @@ fn yarn_scale(factor: f64, scale: f64) -> f64 {
     if factor <= 1.0 { 1.0 } else { 0.1 * scale * factor.ln() + 1.0 }
 }
 
-/// From an object of parameters, if there is one; what it does not say is in the outer object, the base under `theta_key`.
+/// Reads an object of parameters, if there is one; missing keys are read from the outer object, the base under
+/// `theta_key`.
 pub(super) fn parse(
     keys: &Keys<'_>,
     parameters: Option<Keys<'_>>,

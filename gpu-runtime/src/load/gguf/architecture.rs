@@ -1,5 +1,5 @@
-//! What llama.cpp's converter does to each family, as data: names, extents and values that differ from the Hugging Face
-//! folder that a file was made from.
+//! Conversions of each family by llama.cpp's converter, as data: names, extents and values that differ from the Hugging
+//! Face folder that a file was made from.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::metadata::GgufFile;
 use super::moe;
 use crate::config::LoadError;
 
-/// Settings of `config.json` that a family has beside the common ones.
+/// Settings of `config.json` that a family has in addition to the common ones.
 type Settings = fn(&GgufFile, &mut Map<String, Value>) -> Result<(), LoadError>;
 
 /// A family in GGUF files.
@@ -16,7 +16,7 @@ pub(super) struct Architecture {
     pub(super) name: &'static str,
     /// `model_type` in Hugging Face's spelling.
     pub(super) model_type: &'static str,
-    /// Its class in `transformers`.
+    /// Class of the model in `transformers`.
     pub(super) class: &'static str,
     /// llama.cpp's module names within a block and Hugging Face's, where they differ from [`COMMON_MODULES`].
     pub(super) modules: &'static [(&'static str, &'static str)],
@@ -30,7 +30,6 @@ pub(super) struct Architecture {
     pub(super) has_experts: bool,
     /// Whether queries, keys and values come from latents; heads have extents of their own then.
     pub(super) has_latent_attention: bool,
-    /// Other settings.
     pub(super) settings: Settings,
 }
 

@@ -8,7 +8,7 @@ use super::rope;
 use super::tensors::GgufSource;
 use crate::config::{LoadError, TensorSource};
 
-/// What `transformers` would have in the folder that the file was made from.
+/// Makes the `config.json` of the folder that the file was made from, as `transformers` would.
 pub(super) fn config_json(
     file: &GgufFile,
     family: &Architecture,

@@ -28,7 +28,7 @@ impl fmt::Display for Dtype {
 }
 
 impl Dtype {
-    /// By ggml's number; `None` for one that the runtime does not know.
+    /// The type with ggml's number; `None` for a type that the runtime does not know.
     pub(super) fn of(number: u32) -> Option<Self> {
         Some(Self::Ggml(match number {
             0 => GgmlDType::F32,

@@ -1,4 +1,4 @@
-//! Where a tensor of a GGUF file is, and what a reader has to undo.
+//! Location of a tensor in a GGUF file, and conversions that a reader must undo.
 
 use super::dtype::Dtype;
 use super::header::TensorInfo;
@@ -49,7 +49,7 @@ impl Entry {
         (self.shape.len() > 1 && elements.is_multiple_of(self.dtype.block_size())).then_some(elements)
     }
 
-    /// One of them.
+    /// The matrix or row `index` of them.
     pub(super) fn stacked(&self, index: usize) -> Option<Self> {
         let elements = self.stacked_elements()?;
         (index < self.shape[0]).then(|| Self {

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::config::LoadError;
 use crate::load::{io, malformed};
 
-/// What is wrong with a header.
+/// Errors of a header.
 pub(super) enum Error {
     Io(std::io::Error),
     Malformed(String),

@@ -21,7 +21,7 @@ const ALIGNMENT: u64 = 32;
 /// Dimensions that llama.cpp can store.
 const MAX_DIMENSIONS: u32 = 4;
 
-/// What a file says before its tensors' bytes.
+/// Header of a file, before its tensors' bytes.
 pub(super) struct Header {
     pub(super) metadata: BTreeMap<String, Value>,
     pub(super) tensors: BTreeMap<String, TensorInfo>,
@@ -32,9 +32,8 @@ pub(super) struct Header {
 /// A tensor of the file.
 pub(super) struct TensorInfo {
     pub(super) dtype: Dtype,
-    /// Extents, outermost first.
     pub(super) shape: Vec<usize>,
-    /// Bytes from `data_start`.
+    /// Offset in bytes from `data_start`.
     pub(super) offset: u64,
 }
 
@@ -64,7 +63,7 @@ fn metadata(reader: &mut Reader<impl BufRead>, count: u64) -> Result<BTreeMap<St
         let key = reader.name().map_err(|e| e.within(format!("metadata key {index} of {count}")))?;
         let value = value::read(reader).map_err(|e| e.within(format!("metadata key {key}")))?;
         if metadata.contains_key(&key) {
-            return Err(format!("metadata key {key} is there twice").into());
+            return Err(format!("metadata key {key} occurs twice").into());
         }
         metadata.insert(key, value);
     }
@@ -77,7 +76,7 @@ fn tensors(reader: &mut Reader<impl BufRead>, count: u64) -> Result<BTreeMap<Str
         let name = reader.name().map_err(|e| e.within(format!("tensor {index} of {count}")))?;
         let info = tensor(reader).map_err(|e| e.within(format!("tensor {name}")))?;
         if tensors.contains_key(&name) {
-            return Err(format!("tensor {name} is there twice").into());
+            return Err(format!("tensor {name} occurs twice").into());
         }
         tensors.insert(name, info);
     }

@@ -1,4 +1,4 @@
-//! Families with experts: what their files say beside the common settings.
+//! Families with experts: settings of their files in addition to the common ones.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::config::LoadError;
 /// llama.cpp's numbers of how a router's logits become scores.
 const SOFTMAX: u64 = 1;
 const SIGMOID: u64 = 2;
-/// The softmax of the chosen ones alone, which is that of all of them, normalised.
+/// The softmax over only the chosen experts, which equals the normalised softmax over all.
 const SOFTMAX_OF_CHOSEN: u64 = 3;
 
 /// Experts and blocks of DeepSeek-V3 and R1, whose first files do not say that experts are chosen within groups.
@@ -37,7 +37,7 @@ impl Own<'_> {
         self.integer(name)?.ok_or_else(missing)
     }
 
-    /// Refuses a number that is there and is none of these; the last one is named.
+    /// Refuses a number that is present but not among these; the error names the last one as supported.
     fn one_of(&self, name: &str, supported: &[f64]) -> Result<(), LoadError> {
         match (self.file.number(&self.key(name))?, supported) {
             (Some(found), [.., named]) if !supported.contains(&found) => {
@@ -95,7 +95,7 @@ pub(super) fn gpt_oss(file: &GgufFile, json: &mut Map<String, Value>) -> Result<
     let period = own.integer("attention.sliding_window_pattern");
     let period = period.map_err(|_| {
         let key = own.key("attention.sliding_window_pattern");
-        LoadError::Unsupported(format!("{key} that is no number of blocks (supported: a number)"))
+        LoadError::Unsupported(format!("{key} that is not a number of blocks (supported: a number)"))
     })?;
     let period = period.unwrap_or(2);
     // The last block of a period has no window; with a period of 0 all have one.

@@ -2,12 +2,12 @@
 
 use super::architecture::Architecture;
 
-/// Tensors of a block that are no weight or bias of a module in Hugging Face's folders.
+/// Tensors of a block that are not the weight or bias of a module in Hugging Face's folders.
 const WHOLE: [(&str, &str); 2] =
     [("attn_sinks.weight", "self_attn.sinks"), ("exp_probs_b.bias", "mlp.gate.e_score_correction_bias")];
 
-/// The Hugging Face name of a tensor, without a number of an expert where it holds all of them; `None` for one that the family
-/// does not have.
+/// The Hugging Face name of a tensor, without the number of an expert if it holds all of them; `None` for a tensor that
+/// the family does not have.
 pub(super) fn canonical(family: &Architecture, name: &str) -> Option<String> {
     match name {
         "token_embd.weight" => return Some("model.embed_tokens.weight".to_owned()),

@@ -51,7 +51,7 @@ impl<R: BufRead> Reader<R> {
     /// Bytes, if the file has that many left.
     pub(super) fn bytes(&mut self, count: u64) -> Result<Vec<u8>, Error> {
         self.claim(count)?;
-        // `claim` compared it with the file's size; a file that fits into the address space alone is read at once.
+        // `claim` compared it with the file's size; only a file that fits into the address space is read at once.
         let mut bytes = vec![0; usize::try_from(count).map_err(|_| truncated(count))?];
         self.input.read_exact(&mut bytes).map_err(Error::Io)?;
         Ok(bytes)

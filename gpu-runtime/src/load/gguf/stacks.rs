@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::entry::Entry;
 use crate::config::{LoadError, ModelConfig};
 
-/// Between the number of a block and that of an expert.
+/// Part of a name between the number of a block and that of an expert.
 const EXPERTS: &str = ".mlp.experts.";
 
 /// The tensors of all experts of a block: `model.layers.0.mlp.experts.gate_proj.weight`, `[experts, outputs, inputs]`.
@@ -74,7 +74,7 @@ pub(super) struct SplitLatent {
 }
 
 impl SplitLatent {
-    /// Of two tensors whose extents fit each other.
+    /// Joins two tensors; an error if their extents do not fit each other.
     pub(super) fn new(name: &str, keys: Entry, values: Entry) -> Result<Self, LoadError> {
         let fits = match (&keys.shape[..], &values.shape[..]) {
             ([heads, latent, _], [same_heads, _, same_latent]) => heads == same_heads && latent == same_latent,

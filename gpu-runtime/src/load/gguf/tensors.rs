@@ -18,7 +18,7 @@ use crate::load::{io, malformed};
 /// Elements dequantized at a time; a multiple of every block size.
 const PIECE: usize = 1 << 20;
 
-/// Rotary frequency factors, which are no parameter of the model.
+/// Rotary frequency factors, which are not a parameter of the model.
 const ROPE_FACTORS: &str = "rope_freqs.weight";
 
 /// The tensors of a GGUF file, under Hugging Face names and in Hugging Face row order.
@@ -27,7 +27,7 @@ pub(super) struct GgufSource {
     file: File,
     tensors: BTreeMap<String, Entry>,
     experts: ExpertStacks,
-    /// By the names of the whole.
+    /// Split latents by the name of the whole tensor.
     latents: BTreeMap<String, SplitLatent>,
     rope_factors: Option<Entry>,
 }
@@ -59,7 +59,7 @@ impl GgufSource {
                 false => source.tensors.insert(canonical, entry).is_none(),
             };
             if !is_new {
-                return Err(file.malformed(format!("tensor {name} is there twice")));
+                return Err(file.malformed(format!("tensor {name} occurs twice")));
             }
         }
         source.join_latents()?;

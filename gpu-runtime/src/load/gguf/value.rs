@@ -8,7 +8,6 @@ use super::reader::Reader;
 /// Arrays of arrays below this depth are refused.
 const MAX_DEPTH: usize = 16;
 
-/// A metadata value.
 pub(super) enum Value {
     Unsigned(u64),
     Signed(i64),

@@ -15,7 +15,6 @@ pub(super) struct Infos(pub(super) BTreeMap<String, Info>);
 #[derive(Deserialize)]
 pub(super) struct Info {
     pub(super) dtype: Dtype,
-    /// Extents, outermost first.
     pub(super) shape: Vec<usize>,
     /// First byte and end, from the header's end.
     pub(super) data_offsets: (u64, u64),
@@ -76,7 +75,7 @@ impl<'de> Visitor<'de> for Members {
             }
             let info = map.next_value().map_err(|e| A::Error::custom(format!("tensor {name}: {e}")))?;
             if infos.contains_key(&name) {
-                return Err(A::Error::custom(format!("tensor {name} is there twice")));
+                return Err(A::Error::custom(format!("tensor {name} occurs twice")));
             }
             infos.insert(name, info);
         }

@@ -64,7 +64,7 @@ impl SafetensorsSource {
             }
             let entry = entry(shard, start, &name, info, packed)?;
             if self.tensors.insert(name.clone(), entry).is_some() {
-                return Err(malformed(path, format!("tensor {name} is there twice")));
+                return Err(malformed(path, format!("tensor {name} occurs twice")));
             }
         }
         self.shards.push(Shard { path: path.to_owned(), file });

@@ -1,4 +1,4 @@
-//! DeepSeek-V3.
+//! Configurations and tensors of DeepSeek-V3.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,8 +82,8 @@ fn queries_may_have_no_latent() {
     assert_eq!(own, ["model.layers.0.self_attn.q_proj.weight"]);
 }
 
-/// As the model's code has it: rotated vectors by the quotient of both scales, and scores by the square of that of all
-/// dimensions.
+/// Rotated vectors are scaled by the quotient of both scales, and scores by the square of that of all dimensions, as in
+/// the model's code.
 #[test]
 fn yarn_scales_scores_as_mscale_says() {
     let yarn = |mscale: f64, all: f64| {
@@ -203,7 +203,7 @@ fn quantized(change: impl Fn(&mut BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>
     folder
 }
 
-/// The same as it is.
+/// A folder with the quantized model, unchanged.
 pub(crate) fn fp8() -> TempDir {
     quantized(|_| {})
 }

@@ -1,4 +1,4 @@
-//! Families with experts.
+//! Configurations of families with experts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -131,7 +131,7 @@ fn quantized(change: impl Fn(&mut Map<String, Value>, &mut BTreeMap<String, (Vec
     folder
 }
 
-/// The same as it is.
+/// A folder with the quantized model, unchanged.
 pub(crate) fn mxfp4() -> TempDir {
     quantized(|_, _| {})
 }

@@ -67,7 +67,7 @@ fn other_variants_are_refused_by_name() {
     assert!(refusal(folder("gemma3", &config).path()).contains("sliding_window_pattern is zero"));
 }
 
-/// As llama.cpp's converter writes them: other names for the norms, and 1 added to their weights.
+/// Renames a tensor as llama.cpp's converter does, and adds 1 to weights of norms.
 fn converted(name: &str, values: Vec<f32>, shape: Vec<usize>) -> (String, Tensor) {
     let values = match name.ends_with("norm.weight") {
         true => values.iter().map(|x| x + 1.0).collect(),

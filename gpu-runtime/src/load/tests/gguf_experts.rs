@@ -19,7 +19,7 @@ use crate::load::load;
 type Metadata = Vec<(String, Value)>;
 type Tensors = Vec<(String, Tensor)>;
 
-/// (architecture, golden folder)
+/// Architecture and golden folder of each family.
 const FAMILIES: [(&str, &str); 3] = [("qwen3moe", "qwen3_moe"), ("gpt-oss", "gpt_oss"), ("deepseek2", "deepseek_v3")];
 
 fn experts(config: &ModelConfig) -> &Experts {

@@ -1,4 +1,4 @@
-//! Hugging Face folders.
+//! Loading of Hugging Face folders.
 
 use std::collections::BTreeMap;
 use std::fs;

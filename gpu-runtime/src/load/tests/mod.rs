@@ -52,7 +52,7 @@ fn folder(family: &str, config: &Map<String, Value>) -> TempDir {
     folder
 }
 
-/// A folder with a golden model's first block alone, and its reference numbers.
+/// A folder with only the first block of a golden model, and its reference numbers.
 pub(crate) fn first_block(family: &str) -> TempDir {
     let mut config = config_of(family);
     config.insert("num_hidden_layers".into(), 1.into());
@@ -67,7 +67,7 @@ pub(crate) fn first_block(family: &str) -> TempDir {
     folder
 }
 
-/// A folder with a golden model's first `vocab` tokens alone.
+/// A folder with only the first `vocab` tokens of a golden model.
 pub(crate) fn with_vocabulary(family: &str, vocab: usize) -> TempDir {
     let mut config = config_of(family);
     config.insert("vocab_size".into(), vocab.into());
@@ -119,7 +119,7 @@ pub(crate) fn without_query_latent() -> TempDir {
     folder
 }
 
-/// What loading says when it must refuse.
+/// The error of loading a model that must be refused.
 fn refusal(path: &Path) -> String {
     match load(path) {
         Ok(_) => panic!("{} loads", path.display()),

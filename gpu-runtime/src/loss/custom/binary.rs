@@ -16,7 +16,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// At least one of the operands should be a tensor: two numbers are Python's business.
+    /// Joins the operands, of which one should be a tensor: Python computes with two numbers itself.
     pub(super) fn of(tape: &Tape, a: &Value, b: &Value) -> Result<Self> {
         let kind = a.to_tensor()?.kind().max(b.to_tensor()?.kind());
         let operand = |value: &Value| match value {

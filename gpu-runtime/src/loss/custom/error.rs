@@ -1,6 +1,6 @@
 //! Why an operation of a graph fails.
 
-/// What is wrong at a node; the caller adds its name.
+/// An error at a node; the caller adds the node's name.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// The operation does not take these operands.

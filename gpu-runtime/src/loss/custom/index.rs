@@ -62,7 +62,7 @@ impl Places {
     }
 }
 
-/// `x[key]`.
+/// Evaluates the indexing expression `x[key]`.
 pub(super) fn get_item(tape: &mut Tape, x: &GraphTensor, key: &Value) -> Result<GraphTensor> {
     // A tuple has an index for each dimension; a list is one index of several positions.
     let keys = match key {

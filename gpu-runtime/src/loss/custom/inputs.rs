@@ -1,4 +1,4 @@
-//! What a custom loss reads of a datum.
+//! Inputs that a custom loss reads from a datum.
 
 use trainyard_protocol::custom_loss::CustomLoss;
 use trainyard_protocol::{Datum, OpError, Tensor, TensorValues};
@@ -43,7 +43,7 @@ pub(in crate::loss) fn inputs(
     Ok(found)
 }
 
-/// As the graph computes with it.
+/// The tensor as the graph computes with it.
 pub(super) fn to_graph(tensor: &Tensor) -> Result<GraphTensor> {
     match &tensor.values {
         TensorValues::F32(values) => {

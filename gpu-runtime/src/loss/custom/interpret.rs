@@ -155,7 +155,7 @@ fn tensor(tape: &mut Tape, op: Op, args: &Arguments, inputs: &[GraphTensor]) -> 
     }
 }
 
-/// Operations that change the shape alone, or put tensors together.
+/// Operations that only change the shape, or join tensors.
 fn reshaped(tape: &mut Tape, op: Op, args: &Arguments) -> Result<GraphTensor> {
     match op {
         Op::Cat => return shape::cat(tape, args),

@@ -6,14 +6,14 @@ use super::error::Result;
 use super::tape::Tape;
 use super::tensor::{GraphTensor, dense, elements, volume};
 
-/// A tensor whose last dimension holds what is reduced together.
+/// A tensor whose last dimension is reduced.
 pub(super) struct Lanes {
-    /// `[rows, width]`.
+    /// Lanes as rows: `[rows, width]`.
     pub(super) tensor: GraphTensor,
     pub(super) width: usize,
-    /// Extents of the dimensions that stay.
+    /// Extents of the dimensions that remain.
     outer: Vec<usize>,
-    /// Where the dimensions of the original are now.
+    /// Current positions of the original dimensions.
     order: Vec<usize>,
     /// Shape of the original.
     shape: Vec<usize>,
@@ -33,7 +33,7 @@ impl Lanes {
         Ok(Self { tensor, width, outer, order, shape })
     }
 
-    /// The rows' elements.
+    /// Elements of each row.
     pub(super) fn rows(&self) -> Result<Vec<Vec<f64>>> {
         Ok(split(self.tensor.to_floats()?, self.width, volume(&self.outer)))
     }
@@ -67,7 +67,7 @@ fn arranged(x: &[Tensor], order: &[usize], shape: &[usize]) -> candle_core::Resu
     ordered.reshape(shape)
 }
 
-/// So many rows of this width.
+/// Divides values into `rows` rows of this width.
 pub(super) fn split<T: Clone>(values: Vec<T>, width: usize, rows: usize) -> Vec<Vec<T>> {
     if width == 0 {
         return vec![Vec::new(); rows];

@@ -41,8 +41,8 @@ pub(super) use inputs::inputs;
 /// Evaluates a custom loss on a datum whose targets have these log-probabilities, in the layout of the targets.
 ///
 /// # Errors
-/// The user's, with the node's name and target: operands that an operation does not take, a cost beyond the limit, a loss
-/// that is no number, not finite, or without a gradient.
+/// Errors of the user, with the node's name and target: invalid operands of an operation, a cost beyond the limit, or a
+/// loss that is not a number, not finite, or has no gradient.
 pub(super) fn evaluate(
     loss: &CustomLoss,
     datum: &PreparedDatum,

@@ -218,7 +218,7 @@ pub(super) fn split(tape: &mut Tape, args: &Arguments) -> Result<Value> {
     pieces(tape, x, dim, &lengths)
 }
 
-/// So many pieces, as equal as they can be.
+/// Divides a tensor into a number of pieces of nearly equal size.
 pub(super) fn chunk(tape: &mut Tape, args: &Arguments) -> Result<Value> {
     let x = args.tensor(0)?;
     let (dim, extent) = along(args, 2, 0, x)?;

@@ -179,7 +179,7 @@ pub(super) fn attribute(tape: &mut Tape, args: &Arguments) -> Result<Value> {
         (Value::Tensor(x), "T") if x.rank() < 2 => Ok(Value::Tensor(x.clone())),
         (Value::Tuple(items), "values" | "indices") => {
             let at = usize::from(name == "indices");
-            items.get(at).cloned().ok_or_else(|| Failure::new(format!("there is no attribute {name:?}")))
+            items.get(at).cloned().ok_or_else(|| Failure::new(format!("unknown attribute {name:?}")))
         }
         (object, _) => Err(Failure::new(format!(
             "attribute {name:?} of {} is not allowed; shape, ndim, dtype, device, T, and values and indices of a maximum are",

@@ -19,10 +19,10 @@ fn moved(
     })
 }
 
-/// To a shape in which one extent may be -1.
+/// Reshapes to a shape in which one extent may be -1.
 pub(super) fn reshape(tape: &mut Tape, x: &GraphTensor, wanted: &[i64]) -> Result<GraphTensor> {
     let count = x.len();
-    let refused = || Failure::new(format!("a tensor of {count} elements has no shape {wanted:?}"));
+    let refused = || Failure::new(format!("cannot reshape a tensor of {count} elements to {wanted:?}"));
     let mut known = wanted.iter().filter(|extent| **extent != -1);
     let known = known.try_fold(1_i64, |product, extent| product.checked_mul(*extent)).filter(|product| *product >= 0);
     let known = known.and_then(|known| usize::try_from(known).ok()).ok_or_else(refused)?;
@@ -38,10 +38,10 @@ pub(super) fn reshape(tape: &mut Tape, x: &GraphTensor, wanted: &[i64]) -> Resul
     to_shape(tape, x, &shape)
 }
 
-/// To a shape of as many elements.
+/// Reshapes to a shape with the same number of elements.
 pub(super) fn to_shape(tape: &mut Tape, x: &GraphTensor, shape: &[usize]) -> Result<GraphTensor> {
     if volume(shape) != x.len() {
-        return Err(Failure::new(format!("a tensor of shape {:?} has no shape {shape:?}", x.shape())));
+        return Err(Failure::new(format!("cannot reshape a tensor of shape {:?} to {shape:?}", x.shape())));
     }
     moved(tape, x, |x| x.reshape(shape))
 }
@@ -76,7 +76,7 @@ pub(super) fn unsqueeze(tape: &mut Tape, x: &GraphTensor, dim: i64) -> Result<Gr
     to_shape(tape, x, &shape)
 }
 
-/// Reorders the dimensions.
+/// Reorders the dimensions of a tensor.
 pub(super) fn permute(tape: &mut Tape, x: &GraphTensor, order: &[usize]) -> Result<GraphTensor> {
     let mut sorted = order.to_vec();
     sorted.sort_unstable();
@@ -125,11 +125,11 @@ pub(super) fn expand_to(tape: &mut Tape, x: &GraphTensor, shape: &[usize]) -> Re
 fn tensors(args: &Arguments) -> Result<Vec<GraphTensor>> {
     let given = args.list(0)?.iter().map(|value| match value {
         Value::Tensor(tensor) => Ok(tensor.clone()),
-        other => Err(Failure::new(format!("a list of tensors is needed; it has {}", other.describe()))),
+        other => Err(Failure::new(format!("expected a list of tensors, found {} in it", other.describe()))),
     });
     let given = given.collect::<Result<Vec<_>>>()?;
     let kind = given.iter().map(GraphTensor::kind).max();
-    let kind = kind.ok_or_else(|| Failure::new("a list of at least one tensor is needed"))?;
+    let kind = kind.ok_or_else(|| Failure::new("expected a list of at least one tensor"))?;
     given.iter().map(|tensor| tensor.to_kind(kind)).collect()
 }
 

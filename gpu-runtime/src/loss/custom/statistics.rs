@@ -10,7 +10,7 @@ use super::tape::Tape;
 use super::tensor::{GraphTensor, Kind};
 use super::value::{Arguments, Value};
 
-/// Which extreme is meant.
+/// The extreme that an operation searches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extreme {
     Largest,

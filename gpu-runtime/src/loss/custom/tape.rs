@@ -1,23 +1,23 @@
-//! The record of what was computed from the log-probabilities, and its walk backward.
+//! The record of the computation from the log-probabilities to the loss, and its walk backward.
 //!
-//! Each step is differentiated alone: candle's autograd takes what moves elements or multiplies matrices, and elementwise
-//! functions, reductions and scans have their derivatives written beside them with torch's conventions (ties, zeros,
-//! bounds). No recursion follows the length of a graph, and the sums of a gradient have one order.
+//! Each step is differentiated by itself. Candle's autograd covers steps that move elements or multiply matrices;
+//! elementwise functions, reductions and scans have their derivatives written beside them with torch's conventions
+//! (ties, zeros, bounds). No recursion follows the length of a graph, and the sums of a gradient have one order.
 
 use candle_core::{Tensor, Var};
 
 use super::error::{Failure, Result};
 use super::tensor::{GraphTensor, dense, elements, volume};
 
-/// From the gradient with respect to a step's output to that with respect to its input.
+/// Maps the gradient with respect to a step's output to that with respect to its input.
 type Backward = Box<dyn Fn(&Tensor) -> Result<Tensor>>;
 
 enum Step {
-    /// Recorded by candle.
+    /// Candle recorded the step.
     Traced { inputs: Vec<(usize, Tensor)>, output: Tensor },
     /// Elementwise, after broadcasting: inputs with their shapes and the derivatives in the shape of the output.
     Pointwise { inputs: Vec<(usize, Vec<usize>, Tensor)> },
-    /// Anything else of one input.
+    /// Any other step with one input.
     Function { input: usize, backward: Backward },
 }
 
@@ -38,19 +38,19 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// For a datum of so many targets.
+    /// A tape for a datum with this number of targets.
     pub(super) fn new(targets: usize) -> Self {
         let budget = targets.saturating_mul(COST_PER_TARGET).saturating_add(BASE_COST).min(MAX_COST);
         Self { steps: Vec::new(), tensors: 0, budget, spent: 0, targets }
     }
 
-    /// Charges the work on so many elements.
+    /// Charges the work on this number of elements.
     pub(super) fn charge(&mut self, elements: usize) -> Result<()> {
         self.spent = self.spent.saturating_add(elements);
         self.reserve(0)
     }
 
-    /// Refuses to create so many elements when they would cost too much.
+    /// Refuses to create this number of elements if they would cost too much.
     pub(super) fn reserve(&self, elements: usize) -> Result<()> {
         if self.spent.saturating_add(elements) > self.budget {
             return Err(Failure::Cost { budget: self.budget, targets: self.targets });
@@ -74,7 +74,7 @@ impl Tape {
         GraphTensor { data, id: Some(id) }
     }
 
-    /// What `compute` makes of these tensors by operations that candle differentiates.
+    /// Result of `compute` on these tensors, by operations that candle differentiates.
     pub(super) fn traced(
         &mut self,
         inputs: &[&GraphTensor],

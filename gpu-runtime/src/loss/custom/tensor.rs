@@ -7,12 +7,12 @@ use candle_core::{DType, Device, Tensor, WithDType};
 
 use super::error::{Failure, Result};
 
-/// What the elements are, in the order of type promotion.
+/// Kind of the elements, in the order of type promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// Truth values, stored as u8.
     Bool,
-    /// 64-bit integers.
+    /// Integers of 64 bits.
     Int,
     /// Floating-point numbers, stored as f64.
     Float,
@@ -49,9 +49,9 @@ impl Kind {
 /// A tensor of a graph.
 #[derive(Clone, Debug)]
 pub(super) struct GraphTensor {
-    /// Without candle's own record of operations: the tape has it.
+    /// Elements without candle's own record of operations, which the tape replaces.
     pub(super) data: Tensor,
-    /// Its number on the tape, if the loss may have a gradient with respect to it.
+    /// Number of the tensor on the tape, if the loss may have a gradient with respect to it.
     pub(super) id: Option<usize>,
 }
 
@@ -114,7 +114,7 @@ impl GraphTensor {
         }
     }
 
-    /// The elements in another kind. A float stays on the tape as a float alone.
+    /// The elements in another kind. A float stays on the tape only as a float.
     pub(super) fn to_kind(&self, kind: Kind) -> Result<Self> {
         match kind {
             _ if kind == self.kind() => Ok(self.clone()),
@@ -128,7 +128,7 @@ impl GraphTensor {
     pub(super) fn item(&self) -> Result<f64> {
         match self.to_floats()?.as_slice() {
             [value] => Ok(*value),
-            values => Err(Failure::new(format!("a tensor of one element is needed, this one has {}", values.len()))),
+            values => Err(Failure::new(format!("expected a tensor of one element, found {} elements", values.len()))),
         }
     }
 }

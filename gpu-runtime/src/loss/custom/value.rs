@@ -24,7 +24,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// What it is, for error texts.
+    /// A description of the value for error texts.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Absent => "absent".to_owned(),
@@ -66,14 +66,14 @@ impl Value {
         }
     }
 
-    /// As a tensor: a number becomes one of no dimensions.
+    /// The value as a tensor; a number becomes a tensor without dimensions.
     pub(super) fn to_tensor(&self) -> Result<GraphTensor> {
         match self {
             Self::Tensor(tensor) => Ok(tensor.clone()),
             Self::Bool(value) => GraphTensor::bools([*value], &[]),
             Self::Int(value) => GraphTensor::ints(vec![*value], &[]),
             Self::Float(value) => GraphTensor::floats(vec![*value], &[]),
-            _ => Err(Failure::new(format!("a tensor or a number is needed, not {}", self.describe()))),
+            _ => Err(Failure::new(format!("expected a tensor or a number, found {}", self.describe()))),
         }
     }
 }

@@ -25,7 +25,7 @@ const SPEC: LoraSpec = LoraSpec { rank: 3, seed: 1, train_unembed: false, train_
 
 type Arrays = Vec<Vec<f32>>;
 
-/// Numbers in ±`bound`.
+/// Random numbers in ±`bound`.
 fn numbers(len: usize, seed: u64, bound: f32) -> Vec<f32> {
     let mut values = vec![0.0; len];
     kaiming_uniform_fill(seed, 3, &mut values, bound);
@@ -73,7 +73,7 @@ impl<B: Backend> Fixture<B> {
         self.model.table.trained(&self.model.config, self.what())
     }
 
-    /// Of what is trained: those of the model, and random ones of adapter and head.
+    /// Parameters that are trained: those of the model, and random ones of adapter and head.
     fn params(&self) -> Arrays {
         let own = if self.lora.is_none() { self.masters.clone() } else { Arrays::new() };
         let specs = self.specs();

@@ -1,5 +1,5 @@
-//! Ranks that share the vocabulary, also one that is no multiple of their number: what they look up, score, sample and train is
-//! what one rank does.
+//! Ranks that share the vocabulary look up, score, sample and train like one rank, also if its size is not a multiple
+//! of their number.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -57,25 +57,25 @@ struct Rank {
     adapter: Arrays,
 }
 
-/// What a rank computes.
+/// Results of a rank.
 struct Outcome {
     shard: Shard,
     specs: [Vec<ParamSpec>; 2],
     embeddings: Vec<f32>,
     logprobs: Vec<f32>,
-    /// Of the adapter, then of all parameters.
+    /// Gradients of the adapter, then of all parameters.
     gradients: [Arrays; 2],
     scores: Scores,
-    /// Of packed weights, of the adapter, and of a training pass.
+    /// Bytes of packed weights, of the adapter, and of a training pass.
     bytes: [usize; 3],
 }
 
-/// Of the same rows.
+/// Scores of the same rows by different calls.
 #[derive(Clone, Debug, PartialEq)]
 struct Scores {
-    /// Of two targets of each row, as a prompt's are computed.
+    /// Log-probabilities of two targets of each row, as a prompt's are computed.
     targets: Vec<f32>,
-    /// The same, with the most likely tokens; and with alternatives.
+    /// Scores of the same targets with the most likely tokens, and with alternatives.
     scores: [Vec<RowScores>; 2],
     greedy: Vec<SampledToken>,
     sampled: Vec<SampledToken>,
@@ -212,7 +212,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-/// What is the same in whichever way a rank computes it.
+/// Checks that values computed in different ways are equal.
 fn assert_consistent(scores: &Scores, what: &str) {
     let [plain, with_alternatives] = &scores.scores;
     let targets: Vec<f32> = plain.iter().flat_map(|row| row.targets.clone()).collect();
@@ -229,7 +229,7 @@ fn assert_consistent(scores: &Scores, what: &str) {
 
 fn check(folder: &Path, layouts: &[&str]) {
     let alone = on_ranks(folder, "tp=1", Dtype::F32).remove(0);
-    assert_consistent(&alone.scores, "alone");
+    assert_consistent(&alone.scores, "one rank");
     for layout in layouts {
         let ranks = on_ranks(folder, layout, Dtype::F32);
         for (number, rank) in ranks.iter().enumerate() {
@@ -248,7 +248,7 @@ fn check(folder: &Path, layouts: &[&str]) {
                 }
                 let error = relative(&rank.gradients[of], &expected);
                 assert!(error < 1e-5, "{what}: gradients {of} off by {error}");
-                // Of what ranks share in this way alone, too.
+                // The same for ranks that share only in this way.
                 for (spec, (found, expected)) in
                     rank.specs[of].iter().zip(rank.gradients[of].iter().zip(&expected)).filter(|(spec, _)| {
                         ["lm_head", "model.embed_tokens"].iter().any(|name| spec.name.starts_with(name))
@@ -281,7 +281,7 @@ fn ranks_that_share_the_vocabulary_compute_what_one_computes() {
     check(&golden("qwen3_moe"), &["tp=2,ep=2"]);
 }
 
-/// With four ranks the last one has none of 129 tokens, and the one before it one.
+/// The last of four ranks holds none of 129 tokens, and the one before it holds one.
 #[test]
 fn so_do_ranks_whose_parts_are_not_full() {
     for (family, vocab) in [("llama", 509), ("llama_tied", 509), ("llama", 129), ("gemma3", 129), ("qwen2", 21)] {

@@ -21,15 +21,15 @@ use crate::model::weights::{BlockWeights, Model, Weights};
 pub(crate) struct GatheredPass<B: Backend> {
     model: Arc<Model<B>>,
     replicas: Ranks,
-    /// This replica's parts of what the run trains.
+    /// This replica's parts of the trained parameters.
     masters: Arc<B::Params>,
     units: Units,
-    /// Those that are left.
+    /// Steps that are left.
     steps: VecDeque<Step>,
 }
 
 impl<B: Backend> GatheredPass<B> {
-    /// Of a run that trains all parameters, `what`, of which `masters` are this replica's parts.
+    /// The pass of a run that trains all parameters `what`; `masters` are this replica's parts of them.
     pub(crate) fn new<'a>(
         (model, replicas): (&Arc<Model<B>>, &Ranks),
         what: impl Into<TrainedParams<'a>>,
@@ -74,13 +74,13 @@ impl<B: Backend> GatheredPass<B> {
         gather_params(backend, &self.replicas, &self.units.gathered(unit), &*self.masters)
     }
 
-    /// The token embedding.
+    /// Gathers the token embedding.
     pub(crate) fn embedding(&mut self, backend: &B) -> Weights<B> {
         let params = self.gather(backend, Unit::Embedding);
         ends(backend, &self.model, &params)
     }
 
-    /// A block.
+    /// Gathers one decoder block.
     pub(crate) fn block(&mut self, backend: &B, layer: usize) -> BlockWeights<B> {
         let params = self.gather(backend, Unit::Block(layer));
         let (config, own) = (&self.model.config, &self.model.table.blocks[layer]);
@@ -133,8 +133,8 @@ fn ends<B: Backend>(backend: &B, model: &Arc<Model<B>>, params: &B::Params) -> W
     weights
 }
 
-/// All weights of a run whose parameters replicas divide, of which `masters` are this replica's parts; all of them call it. Arrays
-/// are gathered one at a time.
+/// Gathers all weights of a run whose parameters replicas divide; `masters` are this replica's parts. All replicas call
+/// it. Arrays are gathered one at a time.
 ///
 /// # Errors
 /// Never: parameters in memory can be read.

@@ -1,4 +1,4 @@
-//! Exchanges of arrays of which each replica holds an equal part, in pieces of bounded size.
+//! Exchanges of arrays that replicas hold in equal parts, in pieces of bounded size.
 
 use crate::backend::{Backend, Params};
 use crate::collective::{self, Extent, Fragment, Ranks};
@@ -16,7 +16,8 @@ pub(crate) fn calls(arrays: &[Extent], world: usize) -> usize {
     pieces(arrays, world).len()
 }
 
-/// All elements of arrays of which `own` has this replica's parts, in the backend's memory; other arrays are empty.
+/// Gathers all elements of the arrays in `own`, of which this replica has parts, in the backend's memory; other arrays
+/// are empty.
 pub(super) fn gather_params<B: Backend>(
     backend: &B,
     replicas: &Ranks,
@@ -42,7 +43,8 @@ pub(super) fn offer_params<P: Params>(replicas: &Ranks, arrays: &[Extent], own: 
     }
 }
 
-/// Passes every element of the arrays, of which `own` has this replica's parts, to `write`: index, first element, elements.
+/// Passes every element of the arrays, of which `own` has this replica's parts, to `write`: index, first element,
+/// elements.
 fn gather_parts<P: Params>(replicas: &Ranks, arrays: &[Extent], own: &P, mut write: impl FnMut(usize, usize, &[f32])) {
     let world = replicas.world();
     for piece in pieces(arrays, world) {
@@ -128,7 +130,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
 
-        /// Whatever the lengths: what is gathered is what all have, and what is reduced their sum in the order of replicas.
+        /// Holds for any lengths: gathering returns all replicas' parts, and reducing their sum in the order of
+        /// replicas.
         #[test]
         fn parts_make_the_whole(
             world in 2..5_usize,

@@ -1,9 +1,10 @@
-//! Data parallelism: what replicas of a model divide among themselves.
+//! Data parallelism: the division of work and memory among replicas of a model.
 //!
-//! Each computes the gradient of some examples of a request, which depend on the request alone. The sums, in the order of
-//! replicas, are scattered: a replica has an equal part of every array, takes the optimizer's step on it with its part of the
-//! moments, and gathers the masters of the others (ZeRO stages 1 and 2, Rajbhandari et al. 2020, arXiv:1910.02054). In stage 3
-//! it has no other masters, and [`super::gathered`] says how passes get them.
+//! Each replica computes the gradient of some of a request's examples; the choice depends only on the request. The
+//! sums, in the order of replicas, are scattered: a replica has an equal part of every array, takes the optimizer's
+//! step on it with its part of the moments, and gathers the masters of the others (ZeRO stages 1 and 2, Rajbhandari et
+//! al. 2020, arXiv:1910.02054). In stage 3 it keeps no other masters, and [`super::gathered`] describes how passes get
+//! them.
 
 use std::ops::Range;
 
@@ -101,8 +102,8 @@ pub(crate) fn gather_into<P: Params>(replicas: &Ranks, own: &P, whole: &mut P) {
     }
 }
 
-/// On the first replica, arrays of these lengths from what all replicas have of them; all call it. `None` on the others, and
-/// after a failure.
+/// Gathers arrays of these lengths from all replicas' parts on the first replica; all call it. `None` on the others,
+/// and after a failure.
 pub(crate) fn gather<P: Params>(replicas: &Ranks, own: &P, lens: &[usize]) -> Option<Vec<Vec<f32>>> {
     let mut whole = Vec::with_capacity(lens.len());
     for bucket in buckets(lens) {

@@ -10,48 +10,49 @@ use crate::collective::{CollectiveKind, Extent, slice_of};
 use crate::config::ModelConfig;
 use crate::model::params::{ParamSpec, ParamTable};
 
-/// Rows of each replica after whose backward pass replicas add up gradients: a replica computes as many of its examples as have so
-/// many rows, or one. Neither memory nor kernels nor other requests change it, since bits depend on it.
+/// Rows of each replica after whose backward pass replicas add up gradients. A replica computes examples until it has
+/// this number of rows, at least one example. Neither memory nor kernels nor other requests change it, since bits
+/// depend on it.
 pub(crate) const ROUND_ROWS: usize = 1024;
 /// Bytes of an element of parameters and gradients, as replicas hold and exchange them.
 const ELEMENT: usize = size_of::<f32>();
 
-/// What is gathered at a time.
+/// A unit of parameters that is gathered at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// The token embedding, and where it is the unembedding too, the gradients of all that is outside of blocks.
     Embedding,
-    /// A decoder block.
+    /// The parameters of one decoder block.
     Block(usize),
     /// The final norm and the unembedding, or the scalar head in its place.
     Head,
 }
 
-/// What all replicas do together.
+/// A step that all replicas take together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// They gather the parameters of a unit.
+    /// Gathers the parameters of a unit.
     Gather(Unit),
-    /// They add up its gradients, of which each gets its parts.
+    /// Adds up the gradients of a unit; each replica gets its parts of the sum.
     Reduce(Unit),
 }
 
 /// The arrays of each unit of what a run trains.
 #[derive(Clone, Debug)]
 pub(crate) struct Units {
-    /// By index.
+    /// Lengths of arrays by index.
     lens: Vec<usize>,
     embed: usize,
     /// The first array of each block, then that of the final norm.
     starts: Vec<usize>,
     norm: usize,
     head: usize,
-    /// The first array of the scalar head, or one beyond the last where there is none.
+    /// Index of the first array of the scalar head, or one beyond the last array without one.
     scalar_head: usize,
 }
 
 impl Units {
-    /// Of a run that trains all parameters of `table`, and `trained` in all.
+    /// Units of a run that trains all parameters of `table`, and `trained` in total.
     pub(crate) fn of(table: &ParamTable, trained: &[ParamSpec]) -> Self {
         // The norm before attention is the first parameter of a block.
         let starts = table.blocks.iter().map(|block| block.pre_attention).chain([table.norm]).collect();
@@ -115,7 +116,7 @@ impl Units {
         !self.is_tied()
     }
 
-    /// What replicas do together in a pass, in order.
+    /// The steps that replicas take together in a pass, in order.
     pub(crate) fn steps(&self, trains: bool) -> VecDeque<Step> {
         let blocks = || (0..self.blocks()).map(Unit::Block);
         let forward = [Unit::Embedding].into_iter().chain(blocks()).chain([Unit::Head]).map(Step::Gather);
@@ -125,7 +126,7 @@ impl Units {
         forward.chain(backward.filter(|_| trains)).collect()
     }
 
-    /// What replica 0 of `world` sends for the gathers, and for the reductions, of a pass that trains.
+    /// Traffic of replica 0 of `world` for the gathers, and for the reductions, of a pass that trains.
     pub(crate) fn traffic(&self, world: usize) -> [UnitTraffic; 2] {
         let mut all = [CollectiveKind::AllGather, CollectiveKind::ReduceScatter].map(|kind| UnitTraffic {
             kind,
@@ -152,9 +153,9 @@ impl Units {
         all
     }
 
-    /// The most that a rank holds at once beside its parts. `packed` are the bytes of a parameter of `trained` in the form that
-    /// passes read, the second argument says whether with what backward passes need; `lookups` those of gradients of a tied
-    /// embedding as inputs.
+    /// The maximum that a rank holds at once in addition to its parts. `packed` are the bytes of a parameter of
+    /// `trained` in the form that passes read; its second argument tells whether backward passes need it too. `lookups`
+    /// are the bytes of gradients of a tied embedding as inputs.
     pub(crate) fn memory(
         &self,
         trained: &[ParamSpec],
@@ -192,28 +193,28 @@ impl Units {
     }
 }
 
-/// What a replica sends in collectives of one kind.
+/// Traffic of a replica in collectives of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct UnitTraffic {
     pub(crate) kind: CollectiveKind,
-    /// Calls.
     pub(crate) calls: usize,
-    /// Elements that it sends.
+    /// Number of elements that it sends.
     pub(crate) elements: usize,
-    /// Elements that a replica has to send at least, where all send the same.
+    /// Minimum number of elements that a replica must send, if all send the same number.
     pub(crate) least: f64,
 }
 
-/// Bytes that a rank holds beside its parts when these are most.
+/// Bytes that a rank holds in addition to its parts, at the moment of the largest sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GatheredMemory {
-    /// Of gathered parameters.
+    /// Bytes of gathered parameters.
     pub(crate) weights: usize,
-    /// Of gradients that are yet to be reduced.
+    /// Bytes of gradients that are yet to be reduced.
     pub(crate) gradients: usize,
 }
 
-/// Bytes of a parameter in the form that passes read, with its transpose where it `trains`; norms and biases may be there twice.
+/// Bytes of a parameter in the form that passes read, with its transpose if it `trains`; norms and biases may exist
+/// twice.
 pub(crate) fn packed_bytes<B: Backend>(backend: &B, param: &ParamSpec, trains: bool) -> usize {
     match param.shape[..] {
         [outputs, inputs] => backend.planned_matrix_bytes((outputs, inputs), MatrixRole::Base, trains),

@@ -1,4 +1,4 @@
-//! Where a pass gets its weights from: memory, or replicas that hold parts of them.
+//! Source of a pass's weights: memory, or replicas that hold parts of them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::model::weights::{BlockWeights, Model, Weights};
 pub(crate) enum WeightSource<'w, B: Backend> {
     /// All of them are there.
     Resident(&'w Weights<B>),
-    /// They are gathered one unit at a time.
+    /// Weights that are gathered one unit at a time.
     Gathered(&'w mut GatheredPass<B>),
 }
 
@@ -35,7 +35,7 @@ impl<'w, B: Backend> WeightSource<'w, B> {
         }
     }
 
-    /// Where units are gathered, and their gradients reduced.
+    /// The pass that gathers units and reduces their gradients, if weights are gathered.
     pub(crate) fn gathered(&mut self) -> Option<&mut GatheredPass<B>> {
         match self {
             Self::Resident(_) => None,
@@ -43,7 +43,7 @@ impl<'w, B: Backend> WeightSource<'w, B> {
         }
     }
 
-    /// Weights of which the token embedding is there.
+    /// Weights with the token embedding.
     pub(crate) fn embedding(&mut self, backend: &B) -> Held<'w, Weights<B>> {
         match self {
             Self::Resident(weights) => Held::Borrowed(weights),
@@ -59,8 +59,8 @@ impl<'w, B: Backend> WeightSource<'w, B> {
         }
     }
 
-    /// Weights of which the final norm and the unembedding are there, until the end of the backward pass of these; or where the
-    /// weights are gathered and the run has one, its scalar head in place of the unembedding.
+    /// Weights with the final norm and the unembedding, until the end of their backward pass. If the weights are
+    /// gathered and the run has a scalar head, the head takes the place of the unembedding.
     pub(crate) fn head(&mut self, backend: &B) -> (Held<'w, Weights<B>>, Option<RunHead<B>>) {
         match self {
             Self::Resident(weights) => (Held::Borrowed(weights), None),

@@ -146,7 +146,7 @@ fn functions(compiled: &Compiled) -> Outcome {
     Ok(())
 }
 
-/// By the series, which converges fast enough here; beyond 4 it is 1 to f32's precision.
+/// Computes erf by its series, which converges fast enough here; beyond 4 it is 1 to f32's precision.
 fn error_function(x: f64) -> f64 {
     if x.abs() > 4.0 {
         return 1f64.copysign(x);
@@ -191,7 +191,7 @@ fn integers(compiled: &Compiled) -> Outcome {
     Ok(())
 }
 
-/// What thread `t` computes, for `n` above 7: its local array is filled.
+/// Result of thread `t` for `n` above 7: its local array is filled.
 fn expected_integer(p: &Options, t: u32, n: u32) -> u64 {
     let dynamic = |t: u32| -> u32 {
         let at = n & 7;

@@ -54,7 +54,7 @@ pub(crate) fn matmul() -> Outcome {
     Ok(())
 }
 
-/// What the environment sets for a test.
+/// Milliseconds that an environment variable sets for a test.
 fn milliseconds(name: &str) -> Option<Duration> {
     Some(Duration::from_millis(std::env::var(name).ok()?.parse().ok()?))
 }

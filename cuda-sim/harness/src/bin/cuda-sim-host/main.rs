@@ -169,7 +169,7 @@ fn two_streams() -> Outcome {
     Ok(())
 }
 
-/// The same without events: cudarc's own tracking is off.
+/// Changes a buffer on two streams without events: cudarc's own tracking is off.
 fn missing_event() -> Outcome {
     let setup = Setup::new()?;
     // SAFETY: the streams are not ordered, which is what this program is for.
@@ -293,7 +293,7 @@ fn variables() -> Outcome {
     Ok(())
 }
 
-/// What the launch of one kernel moved.
+/// Prints the memory traffic of one kernel's launch.
 fn counters() -> Outcome {
     let setup = Setup::new()?;
     add(&setup, 1000)?;

@@ -18,13 +18,13 @@ use crate::libraries::{collectives, numbers};
 /// How long one rank waits for what the other does without CUDA.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// This process.
+/// This process as a rank.
 struct Rank {
     number: usize,
     id: Id,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
-    /// Where one rank tells the other that it has come so far.
+    /// File with which one rank signals the other.
     signal: PathBuf,
 }
 
@@ -77,7 +77,7 @@ impl Rank {
         Comm::from_rank(self.stream.clone(), self.number, 2, self.id).map_err(nccl)
     }
 
-    /// What it adds, and the place of the sum.
+    /// Buffers of the rank's addend and of the sum.
     fn buffers(&self) -> Result<(CudaSlice<f32>, CudaSlice<f32>), crate::Error> {
         let own = self.stream.clone_htod(&numbers(24, self.number))?;
         let sum = self.stream.alloc_zeros::<f32>(24)?;
@@ -92,7 +92,7 @@ impl Rank {
     }
 }
 
-/// All collectives.
+/// Runs the collectives as this process's rank.
 pub(crate) fn all() -> Outcome {
     let rank = Rank::new()?;
     let comm = rank.join()?;
@@ -158,7 +158,7 @@ pub(crate) fn destroying() -> Outcome {
     let stream = rank.stream.cu_stream();
     // SAFETY: the buffers have 24 numbers each.
     unsafe { all_reduce(from as _, to as _, 24, element, operation, comm, stream as _) }.map_err(nccl)?;
-    // SAFETY: nobody uses it any more.
+    // SAFETY: it is no longer in use.
     unsafe { comm_destroy(comm) }.map_err(nccl)?;
     rank.print(&sum)
 }

@@ -5,12 +5,12 @@ use std::arch::asm;
 /// Bytes of a row of a tile.
 const ROW: usize = 64;
 
-/// `c[32, 16 C] (+)= Σ a · b` over blocks of 32 positions, of which there is one at least: for each, 32 rows of `a` at its
+/// Computes `c[32, 16 C] (+)= Σ a · b` over one or more blocks of 32 positions. Each block has 32 rows of `a` at its
 /// address in `blocks` plus `offset` bytes, one after the other, and 16 rows of 16 C words of `b`, blocks one after the
 /// other. Rows of `c` have 16 C elements. The arithmetic is that of [`multiply`](super::multiply).
 ///
 /// # Safety
-/// The processor has AMX, configured on this thread; all that is in bounds, and nobody else accesses `c`.
+/// The processor has AMX, configured on this thread; all addresses are in bounds, and `c` is not accessed elsewhere.
 #[inline(always)]
 pub(crate) unsafe fn multiply_blocks<const C: usize>(
     blocks: &[*const u8],

@@ -8,8 +8,8 @@ use crate::backend::cpu::gemm::{PackedLhs, matmul};
 use crate::backend::cpu::packed::PackedMatrix;
 use crate::backend::cpu::{Cpu, Isa};
 
-/// Tests of the tiles alone, and tests of each kernel that uses them, which run it for every class: of those, the ones that are
-/// done in seconds.
+/// Tests of the tiles, and for each kernel that uses them the tests that finish in seconds; those run the kernel for
+/// every instruction set.
 const TESTS: [&str; 9] = [
     "backend::cpu::amx::",
     "backend::cpu::attention::",

@@ -4,7 +4,8 @@
 //!
 //! Arithmetic of one `tdpbf16ps`, for each of 16 × 16 sums: the 16 products of even positions of `k` are added up by fused
 //! multiply-adds from zero, those of odd positions likewise, then the two are added, and that to the old sum. Denormal inputs
-//! and results count as zero. So the bits of an element depend on the order of tiles along `k` alone: positions are grouped
+//! and results count as zero. So the bits of an element depend only on the order of tiles along `k`: positions are
+//! grouped
 //! in runs of [`TILE_K`](super::tile_layout::TILE_K) from the first one that is multiplied.
 
 #[cfg(target_arch = "x86_64")]
@@ -60,7 +61,7 @@ fn is_enabled() -> bool {
     use std::arch::x86_64::{__cpuid_count, _xgetbv};
     const AMX_BF16: u32 = 1 << 22;
     const AMX_TILE: u32 = 1 << 24;
-    /// XTILECFG and XTILEDATA.
+    /// State components XTILECFG and XTILEDATA.
     const STATES: u64 = 1 << 17 | 1 << 18;
 
     #[target_feature(enable = "xsave")]

@@ -34,7 +34,7 @@ multiversion! {
     }
 }
 
-/// See [`attention_backward`](super::attention_backward).
+/// Computes [`attention_backward`](super::attention_backward) in vectors of floats.
 pub(super) fn attention_backward(
     cpu: &Cpu,
     call: AttentionCall<'_>,
@@ -62,9 +62,9 @@ pub(super) fn attention_backward(
 
 /// Gradients with respect to one key head, its values and its query heads, for one sequence.
 struct KvHeadGradient {
-    /// `[group][rows][head_dim]`
+    /// Gradient of the queries: `[group][rows][head_dim]`.
     dq: Vec<f32>,
-    /// `[rows rounded up to blocks][head_dim]`
+    /// Gradient of the keys: `[rows rounded up to blocks][head_dim]`.
     dk: Vec<f32>,
     dv: Vec<f32>,
 }
@@ -178,10 +178,10 @@ impl KvHeadGradient {
 /// A block's keys and values in both orders.
 struct KvTiles<'a> {
     block: usize,
-    /// Keys `[head_dim][BLOCK]`.
+    /// Keys, transposed to `[head_dim][BLOCK]`.
     kt: &'a [f32],
-    /// Keys `[BLOCK][head_dim]`.
+    /// Keys by row: `[BLOCK][head_dim]`.
     k: &'a [f32],
-    /// Values `[head_dim][BLOCK]`.
+    /// Values, transposed to `[head_dim][BLOCK]`.
     vt: &'a [f32],
 }

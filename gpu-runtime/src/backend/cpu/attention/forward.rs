@@ -1,4 +1,4 @@
-//! Attention's forward pass.
+//! Forward pass of attention, in vectors of floats.
 
 use super::super::Cpu;
 use super::super::gemm::{Extents, Strided, strided};
@@ -100,7 +100,7 @@ fn query_tiles(shape: &AttentionShape, spans: &[Span], width: usize) -> Vec<Quer
     tiles
 }
 
-/// See [`attention`](super::attention).
+/// Computes [`attention`](super::attention) in vectors of floats.
 pub(super) fn attention(
     cpu: &Cpu,
     call: AttentionCall<'_>,

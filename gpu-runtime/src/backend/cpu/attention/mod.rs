@@ -13,7 +13,7 @@ use super::Cpu;
 use super::kv::{KvPool, Storage};
 use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK as BLOCK, Span};
 
-/// What [`attention_backward`] computes from, beside keys and values.
+/// Inputs of [`attention_backward`] apart from keys and values.
 pub(super) struct AttentionGradient<'a> {
     /// Rotated queries, keys and values, `[rows, qkv_width]`.
     pub(super) qkv: &'a [f32],

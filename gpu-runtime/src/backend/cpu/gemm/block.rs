@@ -14,15 +14,15 @@ use super::transpose::GROUP;
 use super::update::LowRankUpdate;
 use crate::backend::Dtype;
 
-/// Most positions of `k` that one pass takes. Deep passes pay: the output is read and written once per pass.
+/// Maximum number of positions of `k` in one pass. Deep passes pay: the output is read and written once per pass.
 const DEPTH: usize = 768;
 
-/// `c (+)= x · Wᵀ` for one block, as `c.write` says, and with tiles the updates that it adds meanwhile, `fused`. Each output
-/// element is one chain of multiply-adds over `k` in order.
+/// Computes `c (+)= x · Wᵀ` for one block in the mode `c.write`. With tiles it also adds the updates `fused`. Each
+/// output element is one chain of multiply-adds over `k` in order.
 ///
 /// # Safety
-/// The left side and the weights have the rows, columns and positions of the block and passed `check_fit`; `c` points at
-/// the first element of the block, which nobody else accesses.
+/// The left side and the weights have the rows, columns and positions of the block and passed `check_fit`; `c` points
+/// at the first element of the block, which is not accessed elsewhere.
 pub(super) unsafe fn compute_block(
     cpu: &Cpu,
     x: &PackedLhs,

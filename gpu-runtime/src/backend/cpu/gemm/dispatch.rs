@@ -22,7 +22,7 @@ pub(super) unsafe fn f32_tile(
     strip: RhsStrip,
     out: TileOut,
 ) {
-    // SAFETY: bounds as the caller ensures; AVX2 kernels run only where `isa` says so.
+    // SAFETY: bounds as the caller ensures; AVX2 kernels run only where `isa` has them.
     unsafe {
         match (isa, strip) {
             #[cfg(target_arch = "x86_64")]

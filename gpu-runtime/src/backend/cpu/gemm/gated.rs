@@ -1,4 +1,4 @@
-//! The product with the weights of a gated MLP, gate then up, of which each strip of sums is activated before it leaves the
+//! The product with the weights of a gated MLP, gate then up. Each strip of sums is activated before it leaves the
 //! cache.
 
 use std::arch::x86_64::{_mm512_loadu_ps, _mm512_storeu_si512};
@@ -18,8 +18,8 @@ use super::tiles::{TileOut, WriteMode};
 /// Computes `act(gate) · up` of elements.
 pub(crate) type GatedActivation = fn(Isa, &[f32], &[f32], &mut [f32]);
 
-/// As [`run_gemms`](super::run_gemms) of one GEMM whose output has gates, then as many ups, and its activation as the left side
-/// of a GEMM, to the bit. `None` without writing anything for what has to be computed in two passes.
+/// Runs [`run_gemms`](super::run_gemms) for one GEMM whose output has gates, then as many ups; returns the activation,
+/// equal to the bit, as the left side of a GEMM. `None`, without writing anything, if two passes are needed.
 pub(crate) fn run_gated_gemm(cpu: &Cpu, gemm: &mut Gemm<'_>, act: GatedActivation) -> Option<PackedLhs> {
     const { assert!(NR == TILE_K, "a strip is a tile of the left side") };
     let (n, rows) = (gemm.w.n(), gemm.x.rows());
@@ -76,10 +76,11 @@ pub(crate) fn run_gated_gemm(cpu: &Cpu, gemm: &mut Gemm<'_>, act: GatedActivatio
     Some(lhs)
 }
 
-/// Rounds rows of [`TILE_K`] elements, the first of which is row `first`, to a column of tiles that begins at `tile`.
+/// Rounds rows of [`TILE_K`] elements, starting at row `first`, to a column of tiles that begins at `tile`.
 ///
 /// # Safety
-/// The processor has AVX-512 BF16; the left side, with `row_words` words per row, has the rows, which nobody else accesses.
+/// The processor has AVX-512 BF16; the left side, with `row_words` words per row, has the rows, which are not accessed
+/// elsewhere.
 #[target_feature(enable = "avx512f,avx512bf16")]
 unsafe fn store_tiles(x: &[f32], first: usize, tile: *mut u32, row_words: usize) {
     for (i, row) in x.as_chunks::<TILE_K>().0.iter().enumerate() {

@@ -30,7 +30,7 @@ pub(crate) fn uses_tiles(cpu: &Cpu) -> bool {
     cpu.isa().multiplies_bf16() && cpu.dtype == Dtype::Bf16
 }
 
-/// What computes gradients in tiles, where that is done.
+/// The unit that computes gradients in tiles, if the backend does so.
 #[cfg(target_arch = "x86_64")]
 fn tile_unit(cpu: &Cpu) -> Option<TileUnit> {
     TileUnit::of(cpu.isa()).filter(|_| uses_tiles(cpu))
@@ -168,7 +168,7 @@ unsafe fn run_tile(
     }
 }
 
-/// `out += tileᵀ · strip`, over `steps` rows, or `=` as `out` says.
+/// Computes `out += tileᵀ · strip`, over `steps` rows, or `=` if `out` is to be written.
 ///
 /// # Safety
 /// `out` has `height` rows of [`STRIP`] elements.
@@ -176,7 +176,7 @@ unsafe fn add_tile(isa: Isa, height: usize, steps: usize, tile: &[f32], strip: &
     assert!(tile.len() >= steps * MR_F32 && strip.len() >= steps * STRIP);
     let lhs = LhsF32 { at: tile.as_ptr(), row_stride: 1, k_stride: MR_F32 };
     let rhs = RhsF32 { at: strip.as_ptr(), stride: STRIP };
-    // SAFETY: checked above and by the caller; AVX2 kernels run only where `isa` says so.
+    // SAFETY: checked above and by the caller; AVX2 kernels run only where `isa` has them.
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]

@@ -20,7 +20,7 @@ pub struct PackedLhs {
 }
 
 pub(super) enum LhsData {
-    /// `[rows / MR_F32][stored_k][MR_F32]`.
+    /// Floats: `[rows / MR_F32][stored_k][MR_F32]`.
     F32(Buffer<f32>),
     /// `[rows / TILE][stored_k / TILE_K][TILE][TILE_K / 2]` pairs of bf16, the lower `k` in the low half: tiles.
     Tiles(Buffer<u32>),
@@ -78,7 +78,7 @@ impl PackedLhs {
         lhs
     }
 
-    /// As [`PackedLhs::new`], on the calling thread when there are few rows.
+    /// Like [`PackedLhs::new`], but on the calling thread when there are few rows.
     pub fn small(cpu: &Cpu, dtype: Dtype, x: &[f32], k: usize) -> Self {
         if x.len() > 1 << 12 {
             return Self::new(cpu, dtype, x, k);
@@ -119,7 +119,7 @@ impl PackedLhs {
         self.k
     }
 
-    /// Its rows, with the rounding that packing did.
+    /// The packed rows, with the rounding of packing.
     pub fn to_rows(&self) -> Vec<f32> {
         let height = self.tile_rows();
         let half =

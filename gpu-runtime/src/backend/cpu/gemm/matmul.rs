@@ -1,4 +1,4 @@
-//! GEMMs with packed weights, alone or many in one parallel region.
+//! GEMMs with packed weights, one or many in one parallel region.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -20,9 +20,9 @@ pub(super) const STREAMED_BYTES: usize = 512 << 10;
 
 /// `out[rows, n] (+)= x[rows, k] · Wᵀ`.
 pub(crate) struct Gemm<'a> {
-    /// The left side.
+    /// The packed left side.
     pub x: &'a PackedLhs,
-    /// Its rows that are multiplied.
+    /// Range of rows of `x` that are multiplied.
     pub rows: Range<usize>,
     /// The first position of its `k` that is multiplied, even; their number is that of `w`.
     pub x_k: usize,
@@ -30,19 +30,19 @@ pub(crate) struct Gemm<'a> {
     pub w: GemmRhs<'a>,
     /// Dense rows of `n` elements.
     pub out: &'a mut [f32],
-    /// What is added to.
+    /// The value that sums start from.
     pub start: SumStart<'a>,
     /// Added afterwards, block by block; each begins at a multiple of [`NR`] columns. Rows are those of `x`.
     pub low_rank: Vec<LowRankUpdate<'a>>,
 }
 
-/// Where sums begin.
+/// The value that sums start from.
 #[derive(Clone, Copy)]
 pub(crate) enum SumStart<'a> {
     Zero,
     /// The output's old values.
     Output,
-    /// These values, as many as the output has at least.
+    /// Values from this slice, which has at least as many elements as the output.
     Of(&'a [f32]),
 }
 
@@ -111,10 +111,7 @@ pub(crate) fn run_gemms(cpu: &Cpu, gemms: &mut [Gemm<'_>]) {
     });
 }
 
-/// As [`compute_block`], added to values that are elsewhere, `from`, in rows of the same stride.
-///
-/// # Safety
-/// As [`compute_block`]; `from` holds the block as well.
+/// Like [`compute_block`], but added to the values at `from`, in rows of the same stride.
 unsafe fn add_to_values(
     cpu: &Cpu,
     gemm: &Gemm<'_>,
@@ -149,9 +146,9 @@ fn fuse_first(gemm: &mut Gemm<'_>) -> usize {
     0
 }
 
-/// `c[rows, columns] (+)= x[rows] · W[columns, k]ᵀ` on the calling thread: for loss heads. `columns` starts at a multiple of
-/// [`NR`]; `k`, positions in the inputs of `W`, as many as `x` has, starts at an even one, in a transpose at a multiple of
-/// [`GROUP`]. `c` has `ldc` elements per row.
+/// Computes `c[rows, columns] (+)= x[rows] · W[columns, k]ᵀ` on the calling thread, for loss heads. `columns` starts at
+/// a multiple of [`NR`]. `k` are positions in the inputs of `W`, as many as `x` has; it starts at an even one, in a
+/// transpose at a multiple of [`GROUP`]. `c` has `ldc` elements per row.
 pub(crate) fn matmul_block<'a>(
     cpu: &Cpu,
     x: &PackedLhs,

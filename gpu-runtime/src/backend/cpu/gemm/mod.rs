@@ -1,13 +1,14 @@
-//! GEMMs. Each output element is one chain of multiply-adds over `k` in order, starting from zero or from the element's old
-//! value, whatever the tile height and however rows, columns and `k` are split: the bits of a row depend on that row alone.
+//! GEMMs. Each output element is one chain of multiply-adds over `k` in order, starting from zero or from the element's
+//! old value, whatever the tile height and however rows, columns and `k` are split: the bits of a row depend only on
+//! that row.
 //!
 //! - [`matmul`]: rows by packed weights, with the low-rank updates of adapters ([`update`], [`low_rank`]). A [`block`]
-//!   of the output ([`partition`]) is a task; it reads the left side ([`lhs`]) in tiles and the weights ([`rhs`]) in strips
-//!   ([`strip`], [`transpose`]), and [`dispatch`] picks the kernel ([`tiles`]); bf16 left sides are in
-//!   tiles, of which [`tiled`] computes a block, and [`gated`] one of gate and up with their activation;
-//! - [`gradient`]: `leftᵀ · right`, for gradients of weights ([`outer`]); where the processor multiplies bf16, and with bf16
-//!   weights, [`tiled_gradient`], of
-//!   rows that may have been packed before ([`sides`]);
+//!   of the output ([`partition`]) is a task; it reads the left side ([`lhs`]) in tiles and the weights ([`rhs`]) in
+//!   strips ([`strip`], [`transpose`]), and [`dispatch`] picks the kernel ([`tiles`]). Left sides in bf16 consist of
+//!   tiles: [`tiled`] computes a block of them, and [`gated`] a block of gate and up with their activation;
+//! - [`gradient`]: `leftᵀ · right`, for gradients of weights ([`outer`]). With bf16 weights on a processor that
+//!   multiplies bf16, [`tiled_gradient`] computes it from rows that may have been packed before ([`sides`]);
+//! - [`strided`]: small plain f32 matrices on the calling thread, for attention.
 //! - [`strided`]: small plain f32 matrices on the calling thread, for attention.
 //!
 //! With bf16 weights, the left side is rounded to bf16 where the processor multiplies bf16; elsewhere it stays f32, which

@@ -1,4 +1,4 @@
-//! What a gradient of weights is computed from: rows of two matrices, and the output of their product.
+//! Inputs and outputs of weight gradients: rows of two matrices, and the output of their product.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -32,7 +32,7 @@ impl<'a> GradientSide<'a> {
         }
     }
 
-    /// Its rows; none if it is packed, which [`WeightGradient::check_rows`] refuses.
+    /// The side's rows; a packed side has none, so [`WeightGradient::check_rows`] refuses it.
     pub(super) fn rows(&self) -> RowsView<'a> {
         match self {
             Self::Rows(rows) => *rows,
@@ -60,12 +60,12 @@ impl PackedPart<'_> {
     }
 }
 
-/// Where the product of a gradient goes, dense.
+/// Destination of a gradient's product, dense.
 pub(crate) enum GradientOut<'a> {
-    /// It is added to these elements.
+    /// The product is added to these elements.
     Add(&'a mut [f32]),
-    /// It is written to these, which hold nothing before. There are as many as the product has, and it has rows, so that all of them
-    /// are written.
+    /// The product is written to these uninitialised elements. They are as many as the product has, and it has rows, so
+    /// that all of them are written.
     Write(&'a mut [MaybeUninit<f32>]),
 }
 
@@ -75,7 +75,7 @@ impl GradientOut<'_> {
         matches!(self, Self::Add(_))
     }
 
-    /// Its first element.
+    /// Pointer to the first element.
     pub(super) fn at(&mut self) -> *mut f32 {
         match self {
             Self::Add(out) => out.as_mut_ptr(),
@@ -93,13 +93,13 @@ pub(crate) fn has_rows(runs: &[Range<usize>]) -> bool {
 pub(crate) struct WeightGradient<'a> {
     /// Rows that are summed, in order. Kernels that add several rows at once count them from the first row of each range.
     pub runs: &'a [Range<usize>],
-    /// `[rows, left.width]`.
+    /// The left side: `[rows, left.width]`.
     pub left: GradientSide<'a>,
-    /// `[rows, right.width]`; it is faster to have the wider matrix here.
+    /// The right side: `[rows, right.width]`; it is faster to have the wider matrix here.
     pub right: GradientSide<'a>,
-    /// Whether it is the transpose, `[right.width, left.width]`.
+    /// Whether the result is written transposed: `[right.width, left.width]`.
     pub transposed: bool,
-    /// In the order that `transposed` says.
+    /// The gradient, in the order given by `transposed`.
     pub out: GradientOut<'a>,
 }
 
@@ -123,7 +123,7 @@ impl WeightGradient<'_> {
         }
     }
 
-    /// As [`WeightGradient::check`], for kernels that read rows.
+    /// [`WeightGradient::check`] for kernels that read rows, which can't read packed sides.
     pub(super) fn check_rows(&self) {
         self.check();
         let rows = [self.left, self.right].map(|side| side.rows().holds(self.rows()));

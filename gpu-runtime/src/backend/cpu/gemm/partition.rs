@@ -10,13 +10,13 @@ use super::rhs::GemmRhs;
 use super::transpose::GROUP;
 use crate::backend::Dtype;
 
-/// Most rows of a GEMM that counts as skinny: it is bound by the reading of its weights.
+/// Maximum number of rows of a skinny GEMM, which is bound by the reading of its weights.
 pub(super) const FEW_ROWS: usize = 24;
 /// Rows of a block of the left side: its part of a pass along `k` and a strip of weights stay in the second-level cache.
 const ROW_BLOCK: usize = 132;
 /// Tasks per thread, so that threads finish together.
 const TASKS: usize = 16;
-/// The same for a GEMM of at most [`FEW_ROWS`] rows.
+/// Tasks per thread for a GEMM of at most [`FEW_ROWS`] rows.
 const FEW_TASKS: usize = 4;
 
 /// `rows` by `columns` of the output of a GEMM, summed over `w_k`.
@@ -31,10 +31,9 @@ pub(super) struct OutputBlock {
     pub w_k: Range<usize>,
 }
 
-/// What blocks cost, for the meter.
+/// Cost of blocks, for the meter.
 #[derive(Clone, Copy, Default)]
 pub(super) struct GemmWork {
-    /// Multiply-adds.
     pub terms: usize,
     /// Bytes of weights that are read.
     pub weight_bytes: usize,
@@ -62,7 +61,7 @@ pub(super) fn output_blocks(
     blocks_of_columns(cpu, rows, tile, w, w.n())
 }
 
-/// The same of its first `n` columns.
+/// Blocks of the first `n` columns.
 pub(super) fn blocks_of_columns(
     cpu: &Cpu,
     rows: Range<usize>,

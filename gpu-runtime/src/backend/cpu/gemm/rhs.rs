@@ -6,7 +6,7 @@ use super::super::Cpu;
 use super::super::packed::PackedMatrix;
 use crate::backend::Dtype;
 
-/// What the rows of the left side are multiplied by.
+/// The right side, which the rows of the left side are multiplied by.
 #[derive(Clone, Copy)]
 pub(crate) enum GemmRhs<'a> {
     /// `x · Wᵀ` with this `W`.

@@ -3,16 +3,15 @@
 /// Rows of a matrix, `width` elements each, `stride` apart.
 #[derive(Clone, Copy)]
 pub(crate) struct RowsView<'a> {
-    /// From the first element of the first row on.
+    /// Elements from the first element of the first row on.
     pub data: &'a [f32],
-    /// Distance of rows.
     pub stride: usize,
     /// Elements of a row that are read.
     pub width: usize,
 }
 
 impl<'a> RowsView<'a> {
-    /// Rows without gaps.
+    /// A view of rows without gaps.
     pub(crate) fn dense(data: &'a [f32], width: usize) -> Self {
         Self { data, stride: width, width }
     }

@@ -36,7 +36,7 @@ pub(super) fn groups(runs: &[Range<usize>]) -> Vec<Group> {
     runs.iter().flat_map(of_run).collect()
 }
 
-/// Which side of a product packed rows are.
+/// Side of a product that packed rows form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SideForm {
     /// Transposed: `[width / TILE][groups][TILE][TILE_K / 2]` words, an even number of tiles: kernels read two of them.
@@ -60,12 +60,12 @@ impl PackedSide {
         Self { form, words, groups, width }
     }
 
-    /// Columns.
+    /// Number of columns per row.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// Its words, for tests.
+    /// The packed words, for tests.
     #[cfg(test)]
     pub(crate) fn words(&self) -> &[u32] {
         &self.words
@@ -81,18 +81,17 @@ impl PackedSide {
     }
 }
 
-/// What groups of rows are written to.
+/// Destinations of groups of rows.
 pub(crate) struct Packer<'a> {
     groups: Vec<Group>,
     lhs: Option<(SharedPtr<u32>, usize)>,
     side: Option<(SideForm, SharedPtr<u32>)>,
-    /// Columns.
     width: usize,
     outputs: PhantomData<&'a mut u32>,
 }
 
 impl<'a> Packer<'a> {
-    /// For a left side of GEMMs, a side of gradients, or both, of as many rows and columns.
+    /// A packer for a left side of GEMMs, a side of gradients, or both, with equal numbers of rows and columns.
     fn new(lhs: Option<&'a mut PackedLhs>, side: Option<&'a mut PackedSide>) -> Self {
         let groups = side.as_ref().map(|side| side.groups.clone()).unwrap_or_default();
         let width = side.as_ref().map_or(0, |side| side.width);
@@ -252,7 +251,8 @@ pub(crate) fn pack_input(
     side
 }
 
-/// [`pack_output_gradient`] of one layer and [`pack_input`] of the next, of which rows are computed together.
+/// Packs like [`pack_output_gradient`] for one layer and [`pack_input`] for the next, from rows that are computed
+/// together.
 pub(crate) fn pack_between(
     cpu: &Cpu,
     (rows, widths): (usize, [usize; 2]),

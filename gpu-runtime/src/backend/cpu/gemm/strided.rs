@@ -8,22 +8,19 @@ use super::tiles::{f32_avx2_edge, f32_avx2_strided};
 /// The left side of [`strided`]: element (i, k) is `data[i * row_stride + k * col_stride]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Strided<'a> {
-    /// The elements.
     pub data: &'a [f32],
-    /// Distance of rows.
+    /// Distance of rows, in elements.
     pub row_stride: usize,
-    /// Distance along `k`.
+    /// Distance of neighbours along `k`, in elements.
     pub col_stride: usize,
 }
 
 /// Extents of [`strided`]: `c[m, n] (+)= a[m, k] · b[k, n]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Extents {
-    /// Rows.
     pub m: usize,
-    /// Columns.
     pub n: usize,
-    /// Terms of a sum.
+    /// Number of terms in each sum.
     pub k: usize,
 }
 
@@ -68,7 +65,7 @@ pub(crate) fn strided(
 /// The tile of `height <= MR_F32` rows, `columns <= STRIP` and `k` terms is in bounds.
 #[inline]
 unsafe fn tile(isa: Isa, height: usize, columns: usize, k: usize, a: LhsF32, b: RhsF32, out: TileOut) {
-    // SAFETY: bounds by the caller; AVX2 kernels run only where `isa` says so.
+    // SAFETY: bounds by the caller; AVX2 kernels run only where `isa` has them.
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]

@@ -16,7 +16,7 @@ use super::update::LowRankUpdate;
 
 /// Rows of sums that are computed together.
 const ROWS: usize = 2 * TILE;
-/// Most segments of a sum: `k` and the terms of low-rank updates.
+/// Maximum number of segments of a sum: `k` and the terms of low-rank updates.
 const SEGMENTS: usize = 8;
 
 /// Steps along `k` whose weights of a strip, and as much of the left side, stay in the first-level cache.
@@ -53,8 +53,8 @@ impl<'a> Tiled<'a> {
     }
 }
 
-/// Whether an update can be added while the sums of a GEMM over `rows` are in registers: whole tiles of rows have it, and
-/// with the GEMM's own terms it has not too many.
+/// Whether an update can be added while the sums of a GEMM over `rows` are in registers: it must cover whole tiles of
+/// rows, and its terms and those of the GEMM must be few enough.
 pub(super) fn can_fuse(update: &LowRankUpdate<'_>, rows: &Range<usize>) -> bool {
     let whole = |row: usize| row.is_multiple_of(TILE);
     let in_tiles = update.terms.iter().all(|(z, w)| Tiled::of(z, w).is_some());
@@ -140,10 +140,7 @@ impl<'a> TiledBlock<'a> {
         (count, same)
     }
 
-    /// With the sums in registers over all of `k`: for few rows.
-    ///
-    /// # Safety
-    /// As [`compute_tiled_block`], with the unit configured.
+    /// Computes the block with the sums in registers over all of `k`, for few rows.
     unsafe fn compute_direct(&self, c: TileOut) {
         let (unit, tiled, block, row_tiles) = (self.unit, self.tiled, self.block, self.row_tiles());
         // SAFETY: tiles, columns and positions lie in the block, which left sides, weights and `c` hold.
@@ -216,8 +213,9 @@ impl<'a> TiledBlock<'a> {
         self.row_tiles().len() * TILE * NR
     }
 
-    /// The sums of the strip at `column`, rows of [`NR`], added to what is there where `adds` says so; with the updates. They
-    /// are computed in parts of `k` that leave the strip's weights in the first-level cache for all rows.
+    /// Computes the sums of the strip at `column`, rows of [`NR`], with the updates; with `adds` they are added to the
+    /// old sums. They are computed in parts of `k` that leave the strip's weights in the first-level cache for all
+    /// rows.
     ///
     /// # Safety
     /// As [`compute_tiled_block`], with the unit configured; the weights have the strip.
@@ -276,7 +274,7 @@ unsafe fn load_strip(sums: &mut [f32], columns: usize, from: *const f32, stride:
     }
 }
 
-/// Writes rows of [`NR`] sums, of which `columns` are used.
+/// Writes the first `columns` of each row of [`NR`] sums.
 ///
 /// # Safety
 /// `out` holds the rows and columns; the processor has AVX-512.

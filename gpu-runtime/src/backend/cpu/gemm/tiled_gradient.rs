@@ -19,12 +19,11 @@ use crate::backend::Held;
 /// Tasks per thread, so that threads finish together.
 const TASKS: usize = 8;
 
-/// Where a gradient's side is in packed rows.
+/// Position of a gradient's side in packed rows.
 struct Placed<'a> {
     side: Held<'a, PackedSide>,
-    /// Its first group.
     group: usize,
-    /// Its first tile of columns, or panel.
+    /// First tile of columns, or panel.
     first: usize,
 }
 
@@ -47,13 +46,13 @@ impl<'a> Placed<'a> {
         }
     }
 
-    /// From a tile of columns, or a panel, on: `words` for each group.
+    /// The words of one group from a tile of columns, or a panel, on; `words` is their number per group.
     fn at(&self, index: usize, words: usize) -> &[u32] {
         &self.side.words[((self.first + index) * self.side.groups.len() + self.group) * words..]
     }
 }
 
-/// Which rows a right side was packed from: gradients that share them share the packed side.
+/// Rows that a right side was packed from: gradients that share them share the packed side.
 #[derive(Clone, Copy, PartialEq)]
 struct SideKey {
     /// Address of the first element.
@@ -73,7 +72,7 @@ impl SideKey {
     }
 }
 
-/// A right side.
+/// A right side that several gradients may share.
 struct SharedRight<'a> {
     key: Option<SideKey>,
     runs: &'a [Range<usize>],

@@ -5,13 +5,13 @@ pub(super) const MR_F32: usize = 6;
 /// Columns of a strip of f32 weights.
 pub(super) const STRIP: usize = 16;
 
-/// What happens to the old value of an output. Of the size of a word: loads of a smaller field would wait for the stores
-/// of the previous tile.
+/// Treatment of an output's old value. It has the size of a word: loads of a smaller field would wait for the stores of
+/// the previous tile.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum WriteMode {
     Overwrite,
-    /// As `Overwrite`, where the output is larger than caches: kernels may write past them.
+    /// Overwrites an output larger than the caches, which kernels may bypass.
     Stream,
     Add,
 }
@@ -54,11 +54,11 @@ macro_rules! by_height {
 }
 pub(super) use by_height;
 
-/// `8 * V` columns of bf16 pairs, widened in registers: for GEMMs with few rows.
+/// Computes `8 * V` columns of bf16 pairs, widened in registers, for GEMMs with few rows.
 ///
 /// # Safety
-/// The processor has AVX2 and FMA; `a` has `2 * pairs` steps of [`MR_F32`], `b` `pairs` rows of 32 words of which the
-/// first `8 * V` are used, `c` `M` rows of `8 * V`.
+/// The processor has AVX2 and FMA; `a` has `2 * pairs` steps of [`MR_F32`]; `b` has `pairs` rows of 32 words, of which
+/// the first `8 * V` are used; `c` has `M` rows of `8 * V`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn bf16_avx2<const M: usize, const V: usize>(pairs: usize, a: *const f32, b: *const u32, c: TileOut) {

@@ -44,7 +44,7 @@ impl LowRankUpdate<'_> {
         (!r.is_empty() && !c.is_empty()).then_some((r, c))
     }
 
-    /// What it costs in a block of the output.
+    /// Cost of the update in a block of the output.
     pub(super) fn work(&self, rows: &Range<usize>, columns: &Range<usize>) -> GemmWork {
         let mut work = GemmWork::default();
         if let Some((rows, columns)) = self.intersection(rows, columns) {

@@ -1,4 +1,4 @@
-//! Log-probabilities of targets.
+//! Log-probabilities of targets in the loss head.
 
 use std::ops::Range;
 
@@ -62,7 +62,8 @@ impl Head<'_> {
         (logits, sums)
     }
 
-    /// The same of one block: `out` are the logits of its targets, `sums` has its rows. `save` receives all logits of a chunk.
+    /// Computes one block: `out` receives the logits of its targets, `sums` has its rows, `save` receives all logits of
+    /// a chunk.
     fn block_logits(
         &self,
         cpu: &Cpu,

@@ -1,4 +1,4 @@
-//! Log-sum-exp in chunks.
+//! Log-sum-exp of logits in chunks.
 
 use super::super::Cpu;
 use super::super::vexp::{exp, max, multiversion, sum_by};
@@ -21,7 +21,7 @@ multiversion! {
     }
 }
 
-/// Of exp(scale · x) of a part of a row of logits; with scale 1 the same bits as the loss head's.
+/// Log of the sum of exp(scale · x) over a part of a row of logits; with scale 1 the same bits as the loss head's.
 pub(in crate::backend::cpu) fn log_sum(cpu: &Cpu, logits: &[f32], scale: f32) -> LogSum {
     logits.chunks(CHUNK).fold(LogSum::EMPTY, |state, chunk| add_chunk(cpu.isa(), chunk, scale, state))
 }

@@ -19,19 +19,19 @@ use crate::backend::Targets;
 
 /// Columns of a chunk of the vocabulary. Log-sum-exp combines chunks in order, so it is part of the result's bits.
 pub(super) const CHUNK: usize = 512;
-/// Most rows of a block.
+/// Maximum number of rows of a block.
 const ROWS: usize = 264;
-/// Most rows of a sequence in a block of [`Head::blocks_by_sequence`].
+/// Maximum number of rows of a sequence in a block of [`Head::blocks_by_sequence`].
 const SEQUENCE_ROWS: usize = 256;
 
-/// What a low-rank adapter adds to the logits of rows: `z Bᵀ`.
+/// Contribution of a low-rank adapter to the logits of rows: `z Bᵀ`.
 #[derive(Clone, Copy)]
 pub(super) struct HeadAdapter<'a> {
-    /// `scale · x Aᵀ`, `[rows, rank]`, of the group's rows.
+    /// Low-rank rows of the group, `scale · x Aᵀ`: `[rows, rank]`.
     pub z: &'a [f32],
-    /// B, `[vocabulary, rank]`.
+    /// The matrix B: `[vocabulary, rank]`.
     pub b: &'a PackedMatrix,
-    /// Bᵀ, `[rank, vocabulary]`, for [`Head::backward`].
+    /// The transpose Bᵀ, `[rank, vocabulary]`, for [`Head::backward`].
     pub b_t: Option<GemmRhs<'a>>,
     pub rank: usize,
 }
@@ -40,9 +40,9 @@ pub(super) struct HeadAdapter<'a> {
 pub(super) struct HeadRowGroup<'a> {
     /// Rows of the head.
     pub rows: Range<usize>,
-    /// Their adapter on the unembedding.
+    /// Adapter of the rows on the unembedding.
     pub adapter: Option<HeadAdapter<'a>>,
-    /// Where the gradient with respect to the group's `z` begins in the `dz` of [`Head::backward`].
+    /// Start of the gradient with respect to the group's `z` in the `dz` of [`Head::backward`].
     pub dz_at: usize,
 }
 
@@ -50,9 +50,9 @@ pub(super) struct HeadRowGroup<'a> {
 pub(super) struct Head<'a> {
     /// Normalised hidden states, packed for `w`.
     pub x: &'a PackedLhs,
-    /// The unembedding `[vocabulary, hidden]`; it may have more rows, which are no tokens.
+    /// The unembedding `[vocabulary, hidden]`; it may have padding rows behind those of the tokens.
     pub w: &'a PackedMatrix,
-    /// Tokens of the vocabulary.
+    /// Number of tokens in the vocabulary.
     pub vocab: usize,
     /// Rows by adapter, covering all rows in order.
     pub groups: &'a [HeadRowGroup<'a>],
@@ -63,9 +63,9 @@ pub(super) struct Head<'a> {
 /// Logits of a pass that was small enough to save them.
 #[derive(Clone, Copy)]
 pub(super) struct SavedLogits<'a> {
-    /// Of all rows of that pass, chunk after chunk of the vocabulary, in each row after row.
+    /// Logits of all rows of that pass, chunk after chunk of the vocabulary, each chunk row by row.
     pub logits: &'a [f32],
-    /// For each row of the head, its row in `logits`.
+    /// Row in `logits` of each row of the head.
     pub rows: &'a [usize],
 }
 
@@ -111,8 +111,8 @@ impl<'a> Head<'a> {
         self.groups.iter().flat_map(split).collect()
     }
 
-    /// Blocks of rows whose sums over rows go on in order, each with its rows by sequence, counted from its first one. A
-    /// sequence is cut at multiples of [`SEQUENCE_ROWS`] of its rows alone: kernels add several rows at once.
+    /// Blocks of rows whose sums continue in order, each with its rows by sequence, counted from the block's first row.
+    /// A sequence is cut only at multiples of [`SEQUENCE_ROWS`] of its rows, because kernels add several rows at once.
     fn blocks_by_sequence(&self, sequences: &[Range<usize>]) -> Vec<(RowBlock<'a>, Vec<Range<usize>>)> {
         let mut blocks: Vec<(RowBlock<'a>, Vec<Range<usize>>)> = Vec::new();
         for group in self.groups {

@@ -15,11 +15,11 @@ use super::{Head, HeadAdapter, HeadRowGroup, SavedLogits};
 use crate::backend::host::HostParams;
 use crate::backend::{GradientSinks, HeadGradient, HeadPart, LinearCall, LoraSegment, Rows, Targets};
 
-/// What the forward pass saves for the backward pass.
+/// State that the forward pass saves for the backward pass.
 pub struct HeadState {
     /// Log-sum-exp of every row.
     pub(in crate::backend::cpu) lse: Vec<f32>,
-    /// Those of all rows, where they were saved, as [`SavedLogits`] has them.
+    /// Logits of all rows, if they were saved, in the order of [`SavedLogits`].
     logits: Option<Buffer<f32>>,
     /// Tokens of the vocabulary, or of the part that is here.
     vocab: usize,
@@ -42,7 +42,7 @@ fn groups<'a>(rows: usize, lora: &'a [LoraSegment<'_, Cpu>], zs: &'a LowRankRows
     groups
 }
 
-/// See [`target_logprobs`](crate::backend::Backend::target_logprobs).
+/// Implementation of [`target_logprobs`](crate::backend::Backend::target_logprobs) on the processor.
 pub(in crate::backend::cpu) fn target_logprobs(
     cpu: &Cpu,
     call: &LinearCall<'_, Cpu>,
@@ -56,7 +56,7 @@ pub(in crate::backend::cpu) fn target_logprobs(
     (logits, state)
 }
 
-/// See [`head_part`](crate::backend::VocabularyOps::head_part).
+/// Implementation of [`head_part`](crate::backend::VocabularyOps::head_part) on the processor.
 pub(in crate::backend::cpu) fn part(
     cpu: &Cpu,
     call: &LinearCall<'_, Cpu>,
@@ -89,7 +89,7 @@ struct HeadBackward<'a, 's> {
     zs: LowRankRows,
 }
 
-/// See [`head_backward`](crate::backend::Backend::head_backward).
+/// Implementation of [`head_backward`](crate::backend::Backend::head_backward) on the processor.
 pub(in crate::backend::cpu) fn backward(
     cpu: &Cpu,
     call: &LinearCall<'_, Cpu>,
@@ -154,7 +154,7 @@ impl HeadBackward<'_, '_> {
         }
     }
 
-    /// Adds the gradient of a segment's B, over its own rows alone, to `out`.
+    /// Adds the gradient of a segment's B, over only the segment's rows, to `out`.
     fn b_gradient(&self, segment: &LoraSegment<'_, Cpu>, z: &[f32], out: &mut [f32]) {
         let (cpu, width, rows) = (self.cpu, self.hidden.width(), segment.rows.clone());
         let w = self.call.weight.packed();

@@ -5,7 +5,7 @@ use super::paged::Paged;
 use super::{HeadToken, Layout};
 use crate::backend::{AttentionShape, BlockId, KV_BLOCK};
 
-/// Blocks of floats.
+/// Keys and values in blocks of floats.
 pub(in crate::backend::cpu) struct FloatPool {
     shape: AttentionShape,
     pub(super) pages: Paged<f32>,
@@ -21,7 +21,7 @@ impl FloatPool {
         shape.layers * shape.kv_heads * head_len(shape) * size_of::<f32>()
     }
 
-    /// Of one head in a block: the transposed keys, `[head_dim][KV_BLOCK]`, and the values, `[KV_BLOCK][head_dim]`.
+    /// One head's part of a block: the transposed keys, `[head_dim][KV_BLOCK]`, and the values, `[KV_BLOCK][head_dim]`.
     pub(in crate::backend::cpu) fn tile(&self, layer: usize, head: usize, id: BlockId) -> (&[f32], &[f32]) {
         let at = (layer * self.shape.kv_heads + head) * head_len(&self.shape);
         self.pages.get(id)[at..][..head_len(&self.shape)].split_at(self.shape.head_dim * KV_BLOCK)

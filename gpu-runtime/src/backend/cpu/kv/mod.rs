@@ -25,16 +25,15 @@ pub struct KvPool {
     storage: Storage,
 }
 
-/// Keys and values by their layout, which decides on the kernels that read them.
+/// Keys and values; the layout determines the kernels that read them.
 pub(super) enum Storage {
-    /// In f32.
     Floats(FloatPool),
-    /// In bf16, for kernels in tiles.
+    /// Tiles of bf16, for kernels in tiles.
     #[cfg(target_arch = "x86_64")]
     Tiles(TilePool),
 }
 
-/// What computes attention on bf16 tiles, where a processor does: it multiplies bf16, and what it computes with is not f32.
+/// The unit that computes attention on bf16 tiles; `None` if the processor does not multiply bf16 or the type is f32.
 #[cfg(target_arch = "x86_64")]
 fn tile_unit(cpu: &Cpu) -> Option<TileUnit> {
     TileUnit::of(cpu.isa()).filter(|_| cpu.input_type(cpu.dtype) == Dtype::Bf16)
@@ -72,7 +71,6 @@ impl KvPool {
         Self { shape: *shape, storage: Storage::Floats(FloatPool::new(shape)) }
     }
 
-    /// Keys and values.
     pub(super) fn storage(&self) -> &Storage {
         &self.storage
     }
@@ -82,7 +80,6 @@ impl KvPool {
         with_pages!(&mut self.storage, pages => pages.alloc())
     }
 
-    /// Frees a block.
     pub(super) fn release(&mut self, block: BlockId) {
         with_pages!(&mut self.storage, pages => pages.release(block));
     }
@@ -95,13 +92,13 @@ impl KvPool {
 
 /// A token of one head.
 struct HeadToken<'a> {
-    /// Its place in its block.
+    /// Index of the token in its block.
     slot: usize,
     key: &'a [f32],
     value: &'a [f32],
 }
 
-/// Where a token is in a block, whose layers and in them heads follow each other.
+/// Places of tokens in a block; its layers follow each other, and so do the heads within a layer.
 trait Layout {
     type Element: Copy + Default;
 
@@ -123,7 +120,7 @@ struct SpanWriter<'a, T> {
     blocks: Vec<SharedPtr<T>>,
 }
 
-/// See [`kv_write`](crate::backend::Backend::kv_write).
+/// Implementation of [`kv_write`](crate::backend::Backend::kv_write) on the processor.
 pub(super) fn write(cpu: &Cpu, pool: &mut KvPool, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &[f32]) {
     assert!(pool.shape == *shape, "keys and values of another model");
     match &mut pool.storage {

@@ -1,4 +1,4 @@
-//! Blocks by id.
+//! Blocks addressed by id.
 
 use crate::backend::BlockId;
 use crate::backend::cpu::parallel::SharedPtr;
@@ -31,7 +31,6 @@ impl<T: Copy + Default> Paged<T> {
         }
     }
 
-    /// Frees a block.
     pub(super) fn release(&mut self, BlockId(id): BlockId) {
         if self.blocks[id as usize].take().is_some() {
             self.free.push(id);

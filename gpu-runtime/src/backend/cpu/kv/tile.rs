@@ -12,7 +12,7 @@ use crate::backend::{AttentionShape, BlockId, KV_BLOCK};
 #[repr(C, align(64))]
 pub(in crate::backend::cpu) struct TileRow(pub(in crate::backend::cpu) [u16; KV_BLOCK]);
 
-/// Blocks of tiles.
+/// Keys and values in blocks of tiles.
 pub(in crate::backend::cpu) struct TilePool {
     unit: TileUnit,
     shape: AttentionShape,
@@ -24,7 +24,7 @@ impl TilePool {
         Self { unit, shape: *shape, pages: Paged::new(shape.layers * shape.kv_heads * head_len(shape)) }
     }
 
-    /// What multiplies them.
+    /// The unit that multiplies the tiles.
     pub(in crate::backend::cpu) fn unit(&self) -> TileUnit {
         self.unit
     }
@@ -34,7 +34,7 @@ impl TilePool {
         shape.layers * shape.kv_heads * head_len(shape) * size_of::<TileRow>()
     }
 
-    /// Of one head in a block: the keys, `[KV_BLOCK][width]`, and the transposed values, `[width][KV_BLOCK]`.
+    /// One head's part of a block: the keys, `[KV_BLOCK][width]`, and the transposed values, `[width][KV_BLOCK]`.
     pub(in crate::backend::cpu) fn tile(&self, layer: usize, head: usize, id: BlockId) -> (&[TileRow], &[TileRow]) {
         let len = head_len(&self.shape);
         self.pages.get(id)[(layer * self.shape.kv_heads + head) * len..][..len].split_at(len / 2)

@@ -55,7 +55,7 @@ impl Element for f32 {
     }
 }
 
-/// Those of the positions that a row has.
+/// The part of `positions` that the row has.
 #[inline(always)]
 fn within<'a>(row: &'a [f32], positions: &Range<usize>) -> &'a [f32] {
     &row[positions.start.min(row.len())..positions.end.min(row.len())]
@@ -67,7 +67,7 @@ fn pair(low: f32, high: f32) -> u32 {
 }
 
 multiversion! {
-    /// [`Element::read_rows`], rounded in pairs; a row's last position may be alone.
+    /// [`Element::read_rows`] with elements rounded in pairs; a row's last element may be unpaired.
     fn round_rows(rows: &[&[f32]], positions: Range<usize>, block: &mut [u32], stride: usize) {
         let width = positions.len().div_ceil(2);
         for (row, out) in rows.iter().zip(block.chunks_exact_mut(stride)) {
@@ -91,7 +91,7 @@ multiversion! {
         for (rows, words) in x.chunks(2 * stride).zip(words.chunks_exact_mut(NR)) {
             let (low, high) = rows.split_at(stride);
             let low = &low[from..from + columns];
-            // The last row may be alone.
+            // The last row may be unpaired.
             let Some(high) = high.get(from..from + columns) else {
                 words.iter_mut().zip(low).for_each(|(word, low)| *word = pair(*low, 0.0));
                 break;

@@ -13,7 +13,7 @@ struct Rows {
     lse: Vec<u32>,
 }
 
-/// Feeds rows of `qkv` to a sequence, so many at a time.
+/// Feeds rows of `qkv` to a sequence in passes of a given length.
 fn feed(
     attention: &mut Attention<'_>,
     width: usize,

@@ -20,7 +20,7 @@ const ROWS: usize = 79;
 struct Case {
     x: Vec<f32>,
     w: Vec<f32>,
-    /// By group; empty without an adapter.
+    /// Low-rank rows by group; empty without an adapter.
     z: Vec<Vec<f32>>,
     b: Vec<Vec<f32>>,
     targets: Targets,
@@ -92,13 +92,13 @@ impl Case {
     }
 }
 
-/// What candle finds.
+/// Results computed by candle.
 struct Reference {
     logprobs: Vec<f64>,
     lse: Vec<f64>,
     dx: Vec<f64>,
     dw: Vec<f64>,
-    /// By group with an adapter.
+    /// Gradients by group with an adapter.
     dz: Vec<Vec<f64>>,
     db: Vec<Vec<f64>>,
 }

@@ -1,5 +1,5 @@
-//! Batch invariance: the bits of a row (of a sequence, for attention) are the same alone, in any batch and on
-//! any number of threads; sums over rows are the same on any number of threads and in parts.
+//! Batch invariance: the bits of a row (of a sequence, for attention) are the same by itself, in any batch and on any
+//! number of threads; sums over rows are the same on any number of threads and in parts.
 
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ fn check_rows(rows: usize, f: impl Fn(&Cpu, std::ops::Range<usize>) -> Vec<f32>)
         let all = bits(&f(&one, 0..rows));
         assert_eq!(bits(&f(&three, 0..rows)), all, "threads");
         let alone: Vec<u32> = (0..rows).flat_map(|i| bits(&f(&three, i..i + 1))).collect();
-        assert_eq!(alone, all, "alone");
+        assert_eq!(alone, all, "one row at a time");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an idle process releases.
+//! Memory that an idle process releases.
 
 use std::sync::PoisonError;
 

@@ -18,7 +18,7 @@ pub(crate) fn values(n: usize, seed: u64) -> Vec<f32> {
     out
 }
 
-/// As [`values`], exact in `dtype`.
+/// Like [`values`], but exact in `dtype`.
 pub(crate) fn rounded(n: usize, seed: u64, dtype: Dtype) -> Vec<f32> {
     values(n, seed).into_iter().map(|x| dtype.round(x)).collect()
 }
@@ -28,7 +28,7 @@ pub(crate) fn cpus() -> Vec<Cpu> {
     Isa::available().into_iter().map(|isa| Cpu::with_isa(2, isa).with_dtype(Dtype::F32)).collect()
 }
 
-/// As [`cpus`], and where the processor multiplies bf16, whose attention rounds to bf16 where base weights are bf16, that too.
+/// The processors of [`cpus`], and those that multiply bf16, whose attention rounds to bf16 with bf16 base weights.
 pub(crate) fn attention_cpus() -> Vec<Cpu> {
     let rounding = Isa::available().into_iter().filter(|isa| isa.multiplies_bf16()).map(|isa| Cpu::with_isa(2, isa));
     cpus().into_iter().chain(rounding).collect()
@@ -39,7 +39,7 @@ pub(crate) fn var(x: &[f32], shape: &[usize]) -> Var {
     Var::from_tensor(&constant(x, shape)).unwrap()
 }
 
-/// As [`var`], without a gradient.
+/// Like [`var`], but without a gradient.
 pub(crate) fn constant(x: &[f32], shape: &[usize]) -> Tensor {
     Tensor::from_slice(x, shape, &Device::Cpu).unwrap().to_dtype(DType::F64).unwrap()
 }
@@ -115,7 +115,7 @@ impl<'a> Attention<'a> {
         Self { cpu, shape, window, cache: KvCache::new(cpu, shape) }
     }
 
-    /// Appends rows of `qkv`, so many for each sequence, and attends: the outputs and log-sum-exps of all rows.
+    /// Appends `lens` rows of `qkv` to the sequences, and attends: returns the outputs and log-sum-exps of all rows.
     pub(crate) fn attend(&mut self, qkv: &[f32], lens: &[usize], kvs: &mut [KvSequence]) -> (Vec<f32>, Vec<f32>) {
         let spans = self.append(qkv, lens, kvs);
         let rows = qkv.len() / self.shape.qkv_width();

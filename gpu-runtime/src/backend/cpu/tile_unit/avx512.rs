@@ -33,7 +33,7 @@ unsafe fn begin<const M: usize, const C: usize>(c: *const f32, stride: usize, ad
     sums
 }
 
-/// Stores sums.
+/// Stores the sums to the output.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn end<const M: usize, const C: usize>(sums: &Sums<M, C>, c: *mut f32, stride: usize) {

@@ -9,17 +9,17 @@ use super::Isa;
 use super::amx;
 use super::tile_layout::{Segment, TILE, TileLhs, TileRhs};
 
-/// What multiplies tiles.
+/// The unit that multiplies tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TileUnit {
-    /// Tile registers.
+    /// Tile registers of AMX.
     Amx,
     /// Dot products of pairs of bf16 in vector registers.
     Avx512,
 }
 
 impl TileUnit {
-    /// That of a kernel class; `None` where it has no products of bf16.
+    /// The unit of a kernel class; `None` if the class has no products of bf16.
     pub(super) fn of(isa: Isa) -> Option<Self> {
         match isa {
             Isa::AmxBf16 => Some(Self::Amx),
@@ -87,8 +87,8 @@ impl TileUnit {
         }
     }
 
-    /// `c[32, 16 C] (+)= Σ a · b` over blocks of 32 positions that are anywhere in memory, of which there is one at least: for
-    /// each, 32 rows of `a` at its address in `blocks` plus `offset` bytes, one after the other, and 16 rows of 16 C words of
+    /// Computes `c[32, 16 C] (+)= Σ a · b` over one or more blocks of 32 positions anywhere in memory. Each block has
+    /// 32 rows of `a` at its address in `blocks` plus `offset` bytes, one after the other, and 16 rows of 16 C words of
     /// `b`, blocks one after the other. Rows of `c` have 16 C elements.
     ///
     /// # Safety

@@ -42,9 +42,9 @@ fn word(low: bf16, high: bf16) -> u32 {
 /// 32 rows and 32 columns along `k`, and old sums.
 struct Sides {
     k: usize,
-    /// `[32][k]`
+    /// The left side: `[32][k]`.
     a: Vec<bf16>,
-    /// `[k][32]`
+    /// The right side: `[k][32]`.
     b: Vec<bf16>,
     old: Vec<f32>,
 }

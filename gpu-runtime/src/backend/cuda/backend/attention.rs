@@ -19,13 +19,13 @@ use crate::backend::{AttentionCall, AttentionShape, BlockId, Dtype, KV_BLOCK, No
 
 /// Keys and values: in bf16 for tensor cores, where the weights are in bf16 and the heads fit them, else in f32.
 pub enum KvPool {
-    /// In f32.
+    /// Keys and values stored as f32.
     F32(Pool<f32>),
-    /// Rounded to bf16.
+    /// Keys and values rounded to bf16.
     Bf16(Pool<bf16>),
 }
 
-/// The sequences of a batch of so many rows, on the device.
+/// The sequences of a batch and its number of rows, on the device.
 type LastSpans<T> = (Vec<Span>, usize, Arc<DeviceSpans<T>>);
 
 /// Blocks of keys and values, and the sequences of the last call: all decoder blocks of a pass have the same.
@@ -39,7 +39,7 @@ impl<T: RowElement> Pool<T> {
         Ok(Self { blocks: DeviceKvPool::new(shape)?, last: Mutex::default() })
     }
 
-    /// The blocks, of which some may get other addresses.
+    /// Mutable access to the pool, for calls that may change addresses of blocks.
     fn change(&mut self) -> &mut DeviceKvPool<T> {
         *self.last.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         &mut self.blocks
@@ -161,7 +161,7 @@ impl Cuda {
         rotate(&self.device, &rotation(of), qkv, save)
     }
 
-    /// Where there are norms whose gradients are not wanted.
+    /// Rotates gradients back, rounded; for norms whose gradients are not needed.
     pub(super) fn rotate_heads_backward_rounded(
         &self,
         of: &Rotation<'_, Self>,
@@ -171,7 +171,7 @@ impl Cuda {
         rotate_backward_rounded(&self.device, &rotation(of), before, d_qkv)
     }
 
-    /// Replaces `d_qkv`.
+    /// Turns the gradient of the rotated heads back, in place of `d_qkv`.
     pub(super) fn rotate_heads_backward(
         &self,
         of: &Rotation<'_, Self>,

@@ -13,9 +13,9 @@ use crate::backend::{Dtype, Held};
 
 /// `[rows, width]` of f32 or bf16: weights, and inputs of GEMMs.
 pub enum Elements {
-    /// Of a backend whose type is f32.
+    /// Elements of a backend whose type is f32.
     F32(DeviceRows<f32>),
-    /// Of one whose type is bf16.
+    /// Elements of a backend whose type is bf16.
     Bf16(DeviceRows<bf16>),
 }
 
@@ -90,11 +90,11 @@ impl Elements {
     }
 }
 
-/// Rows that gradients of weights are of, in the type of GEMMs.
+/// Rows that weight gradients are computed from, in the type of GEMMs.
 pub enum GradientSide<'a> {
-    /// Of a backend whose type is f32.
+    /// Rows of a backend whose type is f32.
     F32(Held<'a, DeviceRows>),
-    /// Of one whose type is bf16.
+    /// Rows of a backend whose type is bf16.
     Bf16(DeviceRows<bf16>),
 }
 
@@ -134,14 +134,14 @@ impl<'a> GradientSide<'a> {
 
 /// The gradient with respect to a linear layer's output.
 pub struct OutputGradient<'a> {
-    /// As GEMMs and gradients of weights read it.
+    /// The rows as GEMMs and weight gradients read them.
     pub(super) side: GradientSide<'a>,
-    /// Of bf16 what it was rounded from, where gradients of biases may be wanted.
+    /// The f32 rows that a bf16 side was rounded from, where bias gradients may be wanted.
     wide: Option<Held<'a, DeviceRows>>,
 }
 
 impl<'a> OutputGradient<'a> {
-    /// Of rows in f32.
+    /// An output gradient from f32 rows, rounded where GEMMs read bf16.
     pub(super) fn new(device: &CudaDevice, dtype: Dtype, rows: Held<'a, DeviceRows>) -> Result<Self> {
         Ok(match dtype {
             Dtype::F32 => Self { side: GradientSide::F32(rows), wide: None },
@@ -152,12 +152,12 @@ impl<'a> OutputGradient<'a> {
         })
     }
 
-    /// Of rounded rows alone.
+    /// An output gradient that has only rounded rows.
     pub(super) fn rounded(rows: DeviceRows<bf16>) -> Self {
         Self { side: GradientSide::Bf16(rows), wide: None }
     }
 
-    /// In f32.
+    /// The f32 rows; an error where only rounded rows exist.
     pub(super) fn wide(&self) -> Result<&DeviceRows> {
         match (&self.side, &self.wide) {
             (GradientSide::F32(rows), _) | (_, Some(rows)) => Ok(rows),
@@ -174,7 +174,6 @@ pub(super) trait GemmElement: RowElement {
     /// A gradient in this type.
     fn of_gradient<'g>(gradient: &'g OutputGradient<'_>) -> Result<&'g DeviceRows<Self>>;
 
-    /// As elements.
     fn elements(rows: DeviceRows<Self>) -> Elements;
 
     /// A copy of rows in this type.

@@ -15,7 +15,7 @@ use crate::backend::cuda::ops::rows::DeviceRows;
 pub struct EmbeddingSums {
     /// Tokens with their rows.
     tokens: BTreeMap<u32, u32>,
-    /// `[tokens, width]`.
+    /// Sums of gradients: `[tokens, width]`.
     sums: Option<DeviceRows>,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct DeviceGroup {
     pub(super) device: Arc<CudaDevice>,
 }
 
-/// The same ranks with a communicator. All of them call it; it ends alike on all.
+/// The same ranks with a communicator. All ranks call it, and it succeeds or fails on all.
 pub(super) fn connect(cuda: &Cuda, ranks: Ranks) -> std::result::Result<Ranks, String> {
     if ranks.is_single() || ranks.device::<DeviceGroup>().is_some() {
         return Ok(ranks);
@@ -41,7 +41,7 @@ pub(super) fn connect(cuda: &Cuda, ranks: Ranks) -> std::result::Result<Ranks, S
     Ok(ranks.with_device(Arc::new(DeviceGroup { ranks: joined, device })))
 }
 
-/// What all ranks have, or the first one's reason that it has nothing.
+/// The values of all ranks, or the first failing rank's reason.
 fn agreed<T>(ranks: &Ranks, own: std::result::Result<T, String>) -> std::result::Result<Vec<T>, String>
 where
     T: serde::Serialize + serde::de::DeserializeOwned,
@@ -77,7 +77,7 @@ pub(super) fn reduce(ranks: &Ranks, within: Range<usize>, values: &mut Slice<f32
     done(joined.reduce_within(device, within, values));
 }
 
-/// What each rank has, `lengths` elements. `None` after a failure.
+/// Gathers the slices of all ranks, `lengths` elements each. `None` after a failure.
 pub(super) fn gather(
     device: &CudaDevice,
     ranks: &Ranks,
@@ -111,7 +111,7 @@ pub(super) fn concat<'a>(
 }
 
 impl CudaParams {
-    /// See [`Params::part`](crate::backend::Params::part).
+    /// Implementation of [`Params::part`](crate::backend::Params::part) on the device.
     pub(super) fn part_of(&self, ranks: &Ranks) -> Self {
         let part = |values: &Slice<f32>| values.copy(slice_of(values.len(), ranks.world(), ranks.rank()));
         Self(done(self.0.iter().map(part).collect()))

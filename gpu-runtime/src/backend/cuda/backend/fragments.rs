@@ -9,17 +9,17 @@ use crate::backend::cuda::ops::ranks::DeviceRanks;
 use crate::backend::cuda::ops::squares::add_part;
 use crate::collective::{CollectiveKind, DEVICE_PIECE, Extent, Fragment, Ranks, pieces, slice_of};
 
-/// What becomes of sums.
+/// Destination of summed elements.
 #[derive(Clone, Copy)]
 enum Sums {
-    /// They replace the elements.
+    /// Sums replace the elements.
     Replace,
-    /// They are added to them.
+    /// Sums are added to the elements.
     Add,
 }
 
 impl CudaParams {
-    /// See [`Params::sums_of_parts`](crate::backend::Params::sums_of_parts).
+    /// Implementation of [`Params::sums_of_parts`](crate::backend::Params::sums_of_parts) on the device.
     pub(super) fn scattered(&self, ranks: &Ranks) -> Option<Self> {
         let DeviceGroup { ranks: joined, device } = group(ranks)?;
         let part =
@@ -31,27 +31,27 @@ impl CudaParams {
         Some(sums)
     }
 
-    /// See [`Params::gather_parts`](crate::backend::Params::gather_parts).
+    /// Implementation of [`Params::gather_parts`](crate::backend::Params::gather_parts) on the device.
     pub(super) fn gathered(&mut self, own: &Self, ranks: &Ranks) -> bool {
         let Some(DeviceGroup { ranks: joined, .. }) = group(ranks) else { return false };
         own.gather_pieces(ranks, &self.pieces(joined.world()), Some(&mut self.0))
     }
 
-    /// Of whole arrays.
+    /// The pieces that whole arrays are exchanged in.
     fn pieces(&self, world: usize) -> Vec<Vec<Fragment>> {
         let arrays: Vec<Extent> =
             self.0.iter().enumerate().map(|(index, values)| Extent { index, len: values.len() }).collect();
         pieces(&arrays, world, DEVICE_PIECE)
     }
 
-    /// See [`Params::gather_fragments`](crate::backend::Params::gather_fragments).
+    /// Implementation of [`Params::gather_fragments`](crate::backend::Params::gather_fragments) on the device.
     pub(super) fn whole(&self, ranks: &Ranks, lens: &[usize], fragments: &[Vec<Fragment>]) -> Option<Self> {
         let DeviceGroup { device, .. } = group(ranks)?;
         let mut whole = done(lens.iter().map(|len| device.uninitialised(*len)).collect::<Result<Vec<_>>>());
         self.gather_pieces(ranks, fragments, Some(&mut whole)).then_some(Self(whole))
     }
 
-    /// See [`Params::offer_fragments`](crate::backend::Params::offer_fragments).
+    /// Implementation of [`Params::offer_fragments`](crate::backend::Params::offer_fragments) on the device.
     pub(super) fn offer(&self, ranks: &Ranks, fragments: &[Vec<Fragment>]) -> bool {
         self.gather_pieces(ranks, fragments, None)
     }
@@ -92,7 +92,8 @@ impl CudaParams {
         Ok(())
     }
 
-    /// See [`Params::add_sums_of_fragments`](crate::backend::Params::add_sums_of_fragments).
+    /// Implementation of [`Params::add_sums_of_fragments`](crate::backend::Params::add_sums_of_fragments) on the
+    /// device.
     pub(super) fn add_sums(&mut self, own: Option<&Self>, ranks: &Ranks, fragments: &[Vec<Fragment>]) -> bool {
         if group(ranks).is_none() {
             return false;

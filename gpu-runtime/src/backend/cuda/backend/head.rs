@@ -16,7 +16,7 @@ use crate::backend::cuda::ops::rows::{Addend, DeviceRows};
 use crate::backend::cuda::ops::squares::add;
 use crate::backend::{Dtype, GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, Targets};
 
-/// What the forward pass saves for the backward pass.
+/// State that the forward pass saves for the backward pass.
 pub struct HeadState {
     /// Log-sum-exp of every row.
     pub(super) lse: Vec<f32>,
@@ -30,9 +30,9 @@ pub struct HeadState {
 struct AdaptedHead<'a, T: GemmElement> {
     weight: &'a DeviceRows<T>,
     x: DeviceRows<T>,
-    /// Where there are adapters.
+    /// Adapters on the unembedding, if there are any.
     adapters: Option<Adapters<'a, T>>,
-    /// Of these, and rounded for products with B.
+    /// The adapters' low-rank rows, and the same rows rounded for products with B.
     z: Option<(LowRankRows, DeviceRows<T>)>,
 }
 
@@ -62,7 +62,7 @@ impl<'a, T: GemmElement> AdaptedHead<'a, T> {
 }
 
 impl Cuda {
-    /// See [`head_part`](crate::backend::VocabularyOps::head_part).
+    /// Implementation of [`head_part`](crate::backend::VocabularyOps::head_part) on the device.
     pub(super) fn head_part_of(
         &self,
         call: &LinearCall<'_, Self>,
@@ -107,7 +107,7 @@ impl Cuda {
         Ok(HeadPart { sums: sums.to_host()?, logits: found.to_host()?, state })
     }
 
-    /// See [`target_logprobs`](crate::backend::Backend::target_logprobs).
+    /// Implementation of [`target_logprobs`](crate::backend::Backend::target_logprobs) on the device.
     pub(super) fn head_logprobs(
         &self,
         call: &LinearCall<'_, Self>,
@@ -121,7 +121,7 @@ impl Cuda {
         Ok((logits, state))
     }
 
-    /// See [`head_backward`](crate::backend::Backend::head_backward).
+    /// Implementation of [`head_backward`](crate::backend::Backend::head_backward) on the device.
     pub(super) fn head_gradient(
         &self,
         call: &LinearCall<'_, Self>,

@@ -1,4 +1,4 @@
-//! Multi-head latent attention.
+//! Multi-head latent attention on the device.
 
 use std::ops::Range;
 

@@ -11,13 +11,13 @@ use crate::backend::cuda::ops::outer::{OuterProducts, OuterSide};
 use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::{GradientSlot, LoraSegment};
 
-/// For each segment of a call `scale · (x Aᵀ)`, or the gradient with respect to `x Aᵀ`.
+/// The value `scale · (x Aᵀ)` for each segment of a call, or the gradient with respect to `x Aᵀ`.
 pub struct LowRank(pub(super) Option<LowRankRows>);
 
 /// The columns where segments begin, and for each of them the indices of the segments and their rows.
 type Columns = Vec<(usize, Vec<(usize, Range<usize>)>)>;
 
-/// That of all segments.
+/// Low-rank rows of all segments.
 pub(super) struct LowRankRows {
     /// `[columns · rows of the batch, rank]`, with the largest rank: rounded, but for those of the unembedding.
     pub(super) rows: Elements,
@@ -30,7 +30,7 @@ impl LowRankRows {
         self.rows.rows() / self.columns.len().max(1)
     }
 
-    /// Those of a segment, as a side of gradients.
+    /// Rows of a segment, as a side of gradients.
     pub(super) fn side(&self, layer: usize, rank: usize) -> OuterSide<'_> {
         let side = match &self.rows {
             Elements::F32(rows) => OuterSide::new(rows, 0, rank),
@@ -55,7 +55,7 @@ impl LowRankRows {
 }
 
 impl LowRank {
-    /// That of a segment, `[rows of the segment, rank]`; without rows where it has none.
+    /// Rows of a segment, `[rows of the segment, rank]`; without rows if the segment has none.
     pub(super) fn of_segment(&self, cuda: &Cuda, segment: usize, rank: usize) -> Result<DeviceRows> {
         let Some(own) = &self.0 else { return DeviceRows::uninitialised(&cuda.device, 0, rank) };
         for (layer, (_, segments)) in own.columns.iter().enumerate() {

@@ -44,28 +44,29 @@ use crate::fault::{DeviceFault, Fault};
 /// Tokens of the vocabulary, or outputs of a layer, that one GEMM computes.
 const CHUNK: usize = 8192;
 
-/// A GPU as a backend.
+/// A backend that runs on one GPU.
 ///
-/// Ops of [`Backend`](crate::backend::Backend) return no errors. Where the device refuses one, the op panics with a
-/// [`DeviceFault`], which the engine catches where it catches all panics of a request: too little memory fails the requests of the
-/// pass, and the device may be used further. Every other error of the driver or of cuBLASLt is final: calls that follow fail
-/// too, and [`Backend::failure`](crate::backend::Backend::failure) says so, with which the engine and its worker end as they do
-/// after a failed collective.
+/// Ops of [`Backend`](crate::backend::Backend) return no errors. If the device refuses an op, the op panics with a
+/// [`DeviceFault`], which the engine catches along with all other panics of a request. Too little memory fails the
+/// requests of the pass, and the device stays usable. Every other error of the driver or of cuBLASLt is final: later
+/// calls fail too, and [`Backend::failure`](crate::backend::Backend::failure) returns the error. The engine and its
+/// worker then end as they do after a failed collective.
 ///
 /// Differences from the contracts of the trait:
 /// - A linear layer's products are summed from zero, and the residual is added to the sum.
-/// - In bf16 what adapters add is summed along the rank from zero and added to the residual, or is the gradient of an input, before the
-///   GEMM adds its products; where adapters have some of a layer's columns alone, it is added to these products instead.
-///   [`Backend::linear`](crate::backend::Backend::linear) returns `z` rounded, and `dz` is too. Both sides of gradients of weights are
-///   rounded, but for those of the unembedding and of adapters on it.
-/// - Ranks exchange rows and gradients by NCCL once they are connected. Then every error is final, too little memory included: the
-///   other ranks wait for this one.
+/// - In bf16, the adapters' contribution is summed along the rank from zero and added to the residual (or is the
+///   gradient of an input) before the GEMM adds its products. Where adapters cover only some of a layer's columns, it
+///   is added to these products instead. [`Backend::linear`](crate::backend::Backend::linear) returns `z` rounded, and
+///   `dz` is rounded too. Both sides of weight gradients are rounded, except for those of the unembedding and of its
+///   adapters.
+/// - Ranks exchange rows and gradients by NCCL once they are connected. From then on every error is final, including
+///   too little memory, because the other ranks wait for this one.
 pub struct Cuda {
     device: Arc<CudaDevice>,
     matmul: Matmul,
-    /// By extents, side and whether elements are bf16.
+    /// Plans by extents, side and whether elements are bf16.
     plans: Mutex<BTreeMap<(usize, usize, bool, bool), MatmulPlan>>,
-    /// Of the adapters of the last pass's rows.
+    /// Row indices of the adapters that the last pass used.
     row_indices: RowIndices,
     dtype: Dtype,
     chunk: usize,
@@ -73,35 +74,35 @@ pub struct Cuda {
 }
 
 impl Cuda {
-    /// On device `ordinal`, with weights and inputs of GEMMs of a type.
+    /// Opens device `ordinal`; `dtype` is the type of weights and of GEMM inputs.
     ///
     /// # Errors
     ///
-    /// Where a library, the device, or something that it needs is missing.
+    /// If a library, the device, or something that the device needs is missing.
     pub fn open(ordinal: i32, dtype: Dtype) -> Result<Self> {
         Self::on(CudaDevice::open(ordinal, 0)?, dtype)
     }
 
-    /// On an open device.
+    /// A backend on a device that is already open.
     pub(super) fn on(device: CudaDevice, dtype: Dtype) -> Result<Self> {
         let matmul = Matmul::new(&device)?;
         let (device, plans, row_indices) = (Arc::new(device), Mutex::default(), RowIndices::default());
         Ok(Self { device, matmul, plans, row_indices, dtype, chunk: CHUNK, rank_limit: LIMIT })
     }
 
-    /// With another limit for waits in which other ranks are missing.
+    /// Sets how long this rank waits for other ranks that are missing.
     #[must_use]
     pub fn with_rank_limit(self, rank_limit: Duration) -> Self {
         Self { rank_limit, ..self }
     }
 
-    /// With other chunks of outputs, for tests.
+    /// Sets the width of output chunks, for tests.
     #[cfg(test)]
     pub(crate) fn with_chunk(self, chunk: usize) -> Self {
         Self { chunk, ..self }
     }
 
-    /// The device.
+    /// The device that the backend runs on.
     pub fn gpu(&self) -> &CudaDevice {
         &self.device
     }
@@ -118,7 +119,7 @@ impl Cuda {
         Ok(plan)
     }
 
-    /// What an op returned, or a panic that says what the device refused.
+    /// The value that an op returned, or a panic that explains what the device refused.
     fn done<T>(&self, result: Result<T>) -> T {
         result.unwrap_or_else(|error| {
             match error {
@@ -136,7 +137,7 @@ fn refuse(error: &CudaError) -> ! {
     resume_unwind(Box::new(DeviceFault { fault, message: error.to_string() }))
 }
 
-/// As [`Cuda::done`], where memory alone is at hand.
+/// The value of a result, or a panic with a [`DeviceFault`]: [`Cuda::done`] for callers that have no backend.
 fn done<T>(result: Result<T>) -> T {
     result.unwrap_or_else(|error| refuse(&error))
 }

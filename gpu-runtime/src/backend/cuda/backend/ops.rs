@@ -143,7 +143,7 @@ impl Backend for Cuda {
         let all = guarded(WHAT, || if_memory_suffices(|| self.done(step(&self.device, &mut steps))));
         match all {
             Ok(Some(())) => vec![Ok(()); steps.len()],
-            // Nothing was changed. One after the other they need less, and one that fails then fails alone.
+            // Nothing was changed. Steps taken one by one need less memory, and a failure affects only one of them.
             Ok(None) => {
                 let alone = |step_of: &mut [_]| guarded(WHAT, || self.done(step(&self.device, step_of)));
                 steps.chunks_mut(1).map(alone).collect()

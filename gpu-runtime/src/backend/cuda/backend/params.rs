@@ -43,7 +43,7 @@ impl Params for CudaParams {
         done(self.0[index].write(first, values));
     }
 
-    /// Through the host.
+    /// Adds `values` to a part of an array by reading it to the host and writing the sum back.
     fn add(&mut self, index: usize, first: usize, values: &[f32]) {
         let mut sum = done(self.0[index].part_to_host(first..first + values.len()));
         sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
@@ -94,7 +94,7 @@ impl CudaParams {
         self.0.iter_mut().try_for_each(Slice::clear)
     }
 
-    /// `self += from`.
+    /// Adds `from` to `self`, array by array.
     pub(super) fn add_all(&mut self, device: &CudaDevice, from: &Self) -> Result {
         self.0.iter_mut().zip(&from.0).try_for_each(|(to, from)| add(device, to, from))
     }

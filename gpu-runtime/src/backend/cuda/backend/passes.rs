@@ -9,7 +9,7 @@ use crate::backend::{BufferBytes, ChunkSink, Fences, MicrobatchRows, Passes};
 use crate::collective::exchange_bytes;
 use crate::parallel::Parallel;
 
-/// Rows of a pass: as many as keep a GPU busy. Memory may allow fewer.
+/// Rows of a pass that keep a GPU busy. Memory may allow fewer.
 const MICROBATCH_ROWS: usize = 8192;
 
 impl Passes for Cuda {
@@ -17,7 +17,7 @@ impl Passes for Cuda {
         MicrobatchRows::of_all(MICROBATCH_ROWS)
     }
 
-    /// Its work goes through the device's graphs, and all of it is queued in the end; also where the pass panics.
+    /// Runs a pass whose work goes through the device's graphs. All work is queued in the end, also if the pass panics.
     fn repeated<R>(&self, pass: impl FnOnce() -> R) -> R {
         let open = Open(self);
         self.device.queue().begin_repeated();

@@ -13,7 +13,7 @@ use crate::backend::{Dtype, Source};
 /// A weight `[outputs, inputs]`, row-major; products with its transpose read the same elements.
 pub struct Matrix(pub(super) Arc<Elements>);
 
-/// Where the elements of a part are: on the host, or in an array of the device.
+/// Source of a part's elements: the host, or an array of the device.
 enum Part<'a> {
     Host(&'a [f32]),
     Device(&'a Slice<f32>, (usize, usize)),
@@ -76,7 +76,7 @@ impl Matrix {
         }
     }
 
-    /// (outputs, inputs).
+    /// Numbers of outputs and inputs.
     pub(super) fn extents(&self) -> (usize, usize) {
         (self.0.rows(), self.0.width())
     }

@@ -9,12 +9,12 @@ pub(crate) struct Architecture {
     pub(crate) name: &'static str,
     /// Compute capability: major, minor.
     capability: (i32, i32),
-    /// Whether devices of exactly this capability run it, as it has instructions of theirs alone; else those with a higher minor
-    /// version do too.
+    /// Whether only devices of exactly this capability run it, because its instructions are specific to them; otherwise
+    /// devices with a higher minor version run it too.
     exact: bool,
 }
 
-/// What `make kernels` assembles for, the most specific one last.
+/// Architectures that `make kernels` assembles for, the most specific one last.
 pub(crate) const ARCHITECTURES: [Architecture; 3] = [
     Architecture { name: "sm_80", capability: (8, 0), exact: false },
     Architecture { name: "sm_90a", capability: (9, 0), exact: true },
@@ -30,12 +30,12 @@ pub(crate) fn architecture((major, minor): (i32, i32)) -> Option<&'static Archit
     ARCHITECTURES.iter().filter(runs).max_by_key(|of| of.capability)
 }
 
-/// What a device runs.
+/// Code that a device runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelCode {
     /// The binary's machine code for this architecture.
     Cubin(&'static str),
-    /// What the driver makes of PTX, for this reason.
+    /// Code that the driver compiles from PTX, for this reason.
     Ptx(String),
 }
 

@@ -15,7 +15,7 @@ use super::error::{CudaError, Result};
 use super::library::find_driver;
 use super::peers::{Peers, wait_for_peers};
 
-/// What drivers answer to machine code that is for other devices, or of a version that they do not know.
+/// Errors with which drivers refuse machine code for other devices, or of a version that they do not know.
 const REFUSALS: [CUresult; 4] = [
     CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
     CUresult::CUDA_ERROR_INVALID_IMAGE,
@@ -32,13 +32,13 @@ pub(crate) struct Driver {
     device: CUdevice,
     context: CUcontext,
     stream: CUstream,
-    /// Of copies to the host beside that work.
+    /// The stream for copies to the host that overlap with `stream`.
     copies: CUstream,
-    /// On which graphs are captured: nothing runs there.
+    /// The stream on which graphs are captured; nothing runs there.
     captures: CUstream,
     /// How often the host waited for `stream`.
     waits: AtomicU64,
-    /// Compute capability.
+    /// Compute capability: major, minor.
     capability: (i32, i32),
     lost: OnceLock<String>,
     peers: Mutex<Vec<Weak<dyn Peers>>>,
@@ -60,9 +60,8 @@ unsafe impl Sync for Function {}
 
 /// Why machine code was not loaded.
 pub(crate) enum CubinError {
-    /// It is not for the device, or too new for the driver, which may load PTX instead.
+    /// The code is not for the device, or too new for the driver, which may load PTX instead.
     Refused(CudaError),
-    /// Any other error.
     Failed(CudaError),
 }
 
@@ -203,7 +202,7 @@ impl Driver {
         self.stream
     }
 
-    /// The stream of copies to the host beside the work.
+    /// The stream of copies to the host in parallel with the work.
     pub(crate) fn copy_stream(&self) -> CUstream {
         self.copies
     }
@@ -276,7 +275,7 @@ impl Driver {
         unsafe { stream::synchronize(self.stream) }.map_err(|error| self.failed("cuStreamSynchronize", error))
     }
 
-    /// Waits for the copies beside the work.
+    /// Waits for the copies in parallel with the work.
     pub(super) fn wait_for_copies(&self) -> Result {
         if !self.peers().is_empty() {
             return self.wait_with_ranks(|| self.is_idle(self.copies));
@@ -298,7 +297,6 @@ impl Driver {
         true
     }
 
-    /// Loads PTX.
     pub(crate) fn load(&self, name: &str, ptx: &str) -> Result<Module> {
         self.bind()?;
         let text = c_string(name, ptx)?;

@@ -1,4 +1,4 @@
-//! What slices have.
+//! Types that device slices may contain.
 
 use half::bf16;
 

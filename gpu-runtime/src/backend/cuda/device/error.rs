@@ -1,4 +1,4 @@
-//! What may go wrong on a device.
+//! Errors of devices and their libraries.
 
 use cudarc::cublaslt::result::CublasError;
 use cudarc::driver::DriverError;
@@ -15,7 +15,7 @@ pub enum CudaError {
     NoLibrary {
         /// Name of the library.
         library: &'static str,
-        /// What it belongs to.
+        /// Purpose of the library.
         purpose: &'static str,
     },
     /// The installed library is too old.
@@ -23,7 +23,7 @@ pub enum CudaError {
     NoSymbol {
         /// Name of the library.
         library: &'static str,
-        /// What is missing.
+        /// Name of the missing function.
         symbol: &'static str,
     },
     /// The device lacks something that the kernels need.
@@ -33,21 +33,21 @@ pub enum CudaError {
         ordinal: i32,
         /// The driver's name for it.
         name: String,
-        /// What it lacks.
+        /// The feature that it lacks.
         reason: String,
     },
     /// The device has too little memory. It may be used further.
     #[error("out of device memory: {bytes} bytes were asked for, {used} are in use")]
     OutOfMemory {
-        /// What was asked for.
+        /// Number of bytes requested.
         bytes: usize,
-        /// What the arena holds.
+        /// Number of bytes that the arena holds.
         used: usize,
     },
     /// The driver refused a call, or reports what an earlier launch did: such errors are final for the device.
     #[error("{call} failed: {code}: {message}")]
     Driver {
-        /// What was called, or what was launched.
+        /// The function called, or the kernel launched.
         call: String,
         /// The name of CUDA's error, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
         code: String,
@@ -57,15 +57,15 @@ pub enum CudaError {
     /// cuBLASLt refused a call.
     #[error("{call} failed: {status}")]
     Matmul {
-        /// What was called.
+        /// The cuBLASLt function called.
         call: &'static str,
-        /// The status's name.
+        /// Name of the status.
         status: String,
     },
     /// NCCL refused a call, or a rank is lost: such errors are final for the ranks.
     #[error("{call} failed: {message}")]
     Collective {
-        /// What was called.
+        /// The NCCL function called.
         call: &'static str,
         /// NCCL's description, or what is missing.
         message: String,
@@ -73,21 +73,21 @@ pub enum CudaError {
     /// Extents that do not fit together: nothing was launched.
     #[error("{op}: {what} is {found}, not {expected}")]
     Extent {
-        /// The op.
+        /// Name of the op.
         op: &'static str,
-        /// What has the wrong extent.
+        /// The quantity with the wrong extent.
         what: &'static str,
-        /// The extent.
+        /// The extent that was found.
         found: usize,
-        /// What it has to be.
+        /// The extent that is required.
         expected: String,
     },
-    /// There is no such kernel, or its parameters differ from those of the launch.
+    /// The kernel does not exist, or its parameters differ from those of the launch.
     #[error("kernel {name}: {problem}")]
     Kernel {
-        /// The kernel.
+        /// Name of the kernel.
         name: String,
-        /// What differs.
+        /// Description of the difference.
         problem: String,
     },
 }
@@ -116,17 +116,17 @@ impl CudaError {
 pub(crate) struct Extents(pub(crate) &'static str);
 
 impl Extents {
-    /// `found` has to be `expected`.
+    /// Returns an error unless `found` equals `expected`.
     pub(crate) fn equal(self, what: &'static str, found: usize, expected: usize) -> Result<(), CudaError> {
         self.check(found == expected, what, found, || expected.to_string())
     }
 
-    /// `found` has to be below `limit`.
+    /// Returns an error unless `found` is below `limit`.
     pub(crate) fn below(self, what: &'static str, found: usize, limit: usize) -> Result<(), CudaError> {
         self.check(found < limit, what, found, || format!("below {limit}"))
     }
 
-    /// `found` has to be what `expected` says.
+    /// Returns an error unless the condition `holds` for `found`; `expected` describes the condition.
     pub(crate) fn check(
         self,
         holds: bool,

@@ -8,7 +8,7 @@ use cudarc::driver::sys::{CUevent, CUevent_flags, CUevent_wait_flags, CUresult, 
 use super::driver::Driver;
 use super::error::{CudaError, Result};
 
-/// Where a stream was when this was recorded last.
+/// A point of a stream, at which the event was recorded last.
 pub(crate) struct Event(CUevent);
 
 // SAFETY: a handle that the driver accepts from any thread for which the context is current.
@@ -17,7 +17,7 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// For the context of the calling thread, as are the other calls.
+    /// Creates an event in the calling thread's context, which the other methods need too.
     pub(crate) fn new(driver: &Driver) -> Result<Self> {
         // Whoever waits for it sleeps.
         let flags = CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32 | CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
@@ -27,13 +27,13 @@ impl Event {
         called.map(|()| Self(made)).map_err(|error| driver.failed("cuEventCreate", error))
     }
 
-    /// It is complete once all that was queued on the stream so far is.
+    /// Records the event behind all work that is queued on the stream.
     pub(crate) fn record(&self, driver: &Driver, stream: CUstream) -> Result {
         // SAFETY: both handles live.
         unsafe { event::record(self.0, stream) }.map_err(|error| driver.failed("cuEventRecord", error))
     }
 
-    /// What is queued on the stream from now on begins after it.
+    /// Makes work that is queued on the stream later begin after the event.
     pub(crate) fn make_stream_wait(&self, driver: &Driver, stream: CUstream) -> Result {
         let flags = CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: both handles live.

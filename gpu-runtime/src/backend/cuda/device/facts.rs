@@ -1,4 +1,4 @@
-//! What a device is, which libraries are used, and how fast it is.
+//! Facts about a device: its properties, the libraries in use, and its speed.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::backend::cuda::ops::rows::DeviceRows;
 /// Names of the libraries that may be in use.
 const LIBRARIES: [&str; 3] = ["libcuda.so", "libcublasLt.so", "libnccl.so"];
 
-/// The files of CUDA's libraries that this process has opened. Linux alone says so; elsewhere none.
+/// The files of CUDA's libraries that this process has opened. Only Linux reports them; elsewhere the list is empty.
 pub fn open_libraries() -> Vec<String> {
     libraries_of(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
 }
@@ -99,7 +99,7 @@ fn matmul_seconds(device: &CudaDevice, extent: usize) -> Result<f64> {
     timed(device, || matmul.run(&plan, &x, (&w, 0..extent), &mut out, false))
 }
 
-/// To the device, on it, and from it.
+/// Measured seconds of a copy to the device, one within it, and one from it.
 fn copy_seconds(device: &CudaDevice, bytes: usize) -> Result<[f64; 3]> {
     let values = vec![1f32; bytes / size_of::<f32>()];
     let [mut to, mut other] = [device.zeros::<f32>(values.len())?, device.zeros::<f32>(values.len())?];

@@ -13,7 +13,7 @@ pub struct Fence {
 }
 
 impl Fence {
-    /// After all work that was asked for so far.
+    /// A fence behind all work that was requested so far.
     pub(crate) fn new(queue: &Arc<Queue>) -> Result<Self> {
         queue.bind()?;
         let event = Event::new(queue)?;

@@ -23,15 +23,15 @@ const MOST_WORK: usize = 1 << 16;
 /// Sequences that are known at most: that which was not seen for longest is forgotten.
 const MOST_KNOWN: usize = 64;
 
-/// What becomes of work that is submitted.
+/// Treatment of submitted work.
 #[derive(Default)]
 enum Mode {
-    /// It is queued at once.
+    /// Work is queued at once.
     #[default]
     Direct,
-    /// It is queued at once and noted, because no known sequence begins with it.
+    /// Work is queued at once and noted, because no known sequence begins with it.
     Noted(Vec<Work>),
-    /// It is held back: these known sequences, by index, begin with it.
+    /// Work is held back, because known sequences, by index, begin with it.
     Held(Vec<Work>, Vec<usize>),
 }
 
@@ -150,7 +150,7 @@ impl Graphs {
         self.known.push(Known { work, graph: None, is_refused: false, seen: self.clock });
     }
 
-    /// Launches the graph of a known sequence, which this work is; makes it first where there is none.
+    /// Launches the graph of a known sequence, which equals this work; makes the graph on the first launch.
     fn run_known(&mut self, driver: &Transfers, index: usize, work: &[Work]) -> Result {
         let (clock, waits) = (self.clock, self.waits);
         let Some(known) = self.known.get_mut(index) else { return issue_all(driver, work) };
@@ -194,7 +194,7 @@ struct Graph {
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// Of work that is not run by this.
+    /// Captures a graph of the given work, without running it.
     fn capture(driver: &Transfers, work: &[Work]) -> Result<Self> {
         let staged = |work: &Work| if let Work::Write { room, .. } = work { *room } else { 0 };
         driver.bind()?;

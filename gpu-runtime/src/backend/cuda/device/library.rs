@@ -8,7 +8,7 @@ use cudarc::{cublaslt, driver};
 
 use super::error::{CudaError, Result};
 
-/// What the driver must have.
+/// Functions that the driver must have.
 const DRIVER: &[&str] = &[
     "cuCtxSetCurrent",
     "cuDeviceGet",
@@ -52,7 +52,7 @@ const DRIVER: &[&str] = &[
     "cuStreamWaitEvent",
 ];
 
-/// What cuBLASLt must have.
+/// Functions that cuBLASLt must have.
 const MATMUL: &[&str] = &[
     "cublasLtCreate",
     "cublasLtDestroy",
@@ -68,7 +68,7 @@ const MATMUL: &[&str] = &[
     "cublasLtMatrixLayoutDestroy",
 ];
 
-/// Checks the driver.
+/// Checks that libcuda is installed and has every function used here.
 pub(super) fn find_driver() -> Result {
     const NAME: &str = "libcuda";
     // SAFETY: a driver's initialisers are meant to run in any process; the same holds for opening it again below.
@@ -86,7 +86,7 @@ pub(super) fn find_driver() -> Result {
     Ok(())
 }
 
-/// Checks cuBLASLt.
+/// Checks that libcublasLt is installed and has every function used here.
 pub(crate) fn find_matmul() -> Result {
     const NAME: &str = "libcublasLt";
     // SAFETY: as for the driver.

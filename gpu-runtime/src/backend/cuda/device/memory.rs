@@ -1,4 +1,4 @@
-//! Device memory.
+//! Allocation, copies and reuse of device memory.
 #![allow(unsafe_code, reason = "elements are copied to the device as the bytes that they are")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ struct State {
     /// Addresses of free memory by capacity. The lowest is reused first, so that a pass that repeats has its slices where it had them.
     free: BTreeMap<usize, BTreeSet<u64>>,
     bytes: BufferBytes,
-    /// Most free bytes that are retained; with 0 every slice has memory of its own, of exactly its size.
+    /// Maximum number of free bytes that are retained; with 0 every slice has memory of its own, of exactly its size.
     limit: usize,
     /// Bytes of new memory since the last pass ended.
     grown: usize,
@@ -118,7 +118,7 @@ impl State {
         self.bytes.peak = self.bytes.peak.max(self.bytes.used);
     }
 
-    /// Most free bytes beside all new memory of a pass, with that of so many bytes.
+    /// Limit of free bytes beside all new memory of a pass, with an allocation of `capacity` bytes.
     fn limit_beside(&mut self, capacity: usize) -> usize {
         self.grown += capacity;
         self.limit.saturating_sub(self.grown)
@@ -157,7 +157,7 @@ impl State {
     }
 }
 
-/// What is allocated for a number of bytes: at most an eighth more, so that sizes that differ little share memory.
+/// Bytes that are allocated for a number of bytes: at most an eighth more, so that similar sizes share memory.
 fn capacity(bytes: usize) -> usize {
     bytes.next_multiple_of(GRANULE.max(bytes.next_power_of_two() / 16))
 }
@@ -172,24 +172,24 @@ pub struct Slice<T: Element> {
 }
 
 impl<T: Element> Slice<T> {
-    /// Elements with anything in them: they have to be written before they are read.
+    /// Uninitialised elements, which must be written before they are read.
     pub(crate) fn uninitialised(arena: &Arc<Arena>, len: usize) -> Result<Self> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(CudaError::OutOfMemory { bytes: usize::MAX, used: 0 })?;
         let (address, capacity) = if bytes == 0 { (0, 0) } else { arena.take(bytes)? };
         Ok(Self { arena: arena.clone(), address, capacity, len, element: PhantomData })
     }
 
-    /// Number of elements.
+    /// The number of elements in the slice.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Whether the slice has zero elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where the elements are; 0 without one.
+    /// Address of the first element; 0 without elements.
     pub(crate) fn address(&self) -> u64 {
         self.address
     }
@@ -217,7 +217,7 @@ impl<T: Element> Slice<T> {
         self.part_to_host(0..self.len)
     }
 
-    /// Some of the elements. Waits for all work on the device.
+    /// Copies a range of the elements to the host. Waits for all work on the device.
     pub fn part_to_host(&self, range: Range<usize>) -> Result<Vec<T>> {
         let (from, mut values) = (self.address_of(range.clone())?, vec![T::default(); range.len()]);
         if !values.is_empty() {

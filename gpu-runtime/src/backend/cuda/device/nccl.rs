@@ -9,21 +9,18 @@ use libloading::Library;
 
 use super::error::{CudaError, Result};
 
-/// Names of the library; packages have the first one alone.
+/// Names of the library; packages install only the first one.
 const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 
-/// `ncclFloat32`.
 const FLOAT: c_int = 7;
 
-/// What all ranks of a communicator begin with: `ncclUniqueId`. One rank makes it and sends it to the others.
+/// Identifier of a communicator: `ncclUniqueId`. One rank makes it and sends it to the others before they join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct NcclId(pub [u8; 128]);
 
-/// `ncclComm_t`.
 pub(crate) type Communicator = *mut c_void;
 
-/// `cudaStream_t`.
 pub(crate) type Stream = *mut c_void;
 
 type Status = c_int;
@@ -63,14 +60,14 @@ functions! {
     error_string = "ncclGetErrorString": fn(Status) -> *const c_char;
 }
 
-/// The opened library.
+/// The NCCL library, opened by this process.
 pub struct Nccl {
     functions: Functions,
     /// Functions are there while it is. It stays loaded, since threads of its own may end later than communicators.
     _library: ManuallyDrop<Library>,
 }
 
-/// Where the elements of a message are, their number, and the other rank.
+/// Address and number of a message's elements, and the other rank.
 pub(crate) type Message = (u64, usize, usize);
 
 impl Nccl {
@@ -86,7 +83,7 @@ impl Nccl {
         Ok(Arc::new(Self { functions: Functions::find(&library)?, _library: ManuallyDrop::new(library) }))
     }
 
-    /// Its version, such as 22703 for 2.27.3.
+    /// Version of the library, such as 22703 for 2.27.3.
     pub fn version(&self) -> Result<i32> {
         let mut version = 0;
         // SAFETY: the number is written before the function returns.
@@ -128,11 +125,11 @@ impl Nccl {
 
     /// Ends a communicator. `ncclCommDestroy` would wait for the machine's other ranks, which may end later or have failed.
     pub(crate) fn leave(&self, communicator: Communicator) {
-        // SAFETY: the handle is the caller's, who does not use it again. There is nothing to do about an error.
+        // SAFETY: the handle belongs to the caller, which does not use it again. An error can't be handled.
         let _ = unsafe { (self.functions.abort)(communicator) };
     }
 
-    /// What went wrong in collectives that were started.
+    /// Returns the error of collectives that were started, if there is one.
     pub(crate) fn failure(&self, communicator: Communicator) -> Result {
         let mut status = 0;
         // SAFETY: the handle is the caller's; the status is written before the function returns.

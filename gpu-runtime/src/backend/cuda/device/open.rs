@@ -18,11 +18,12 @@ pub struct CudaDevice {
 }
 
 impl CudaDevice {
-    /// Opens device `ordinal`: finds the driver, loads the kernels. Up to `retained_bytes` of free memory are retained for reuse.
+    /// Opens device `ordinal`: finds the driver and loads the kernels. Up to `retained_bytes` of free memory are
+    /// retained for reuse.
     ///
     /// # Errors
     ///
-    /// Where there is no driver, no such device, or one that the kernels do not run on.
+    /// If the driver or the device is missing, or the kernels do not run on the device.
     pub fn open(ordinal: i32, retained_bytes: usize) -> Result<Self> {
         let queue = Arc::new(Queue::new(Driver::open(ordinal)?));
         let kernels = Kernels::load(&queue)?;
@@ -44,7 +45,7 @@ impl CudaDevice {
         self.queue.version()
     }
 
-    /// Its compute capability: major, minor.
+    /// Compute capability of the device: major, minor.
     pub fn capability(&self) -> (i32, i32) {
         self.queue.capability()
     }
@@ -59,7 +60,7 @@ impl CudaDevice {
         self.queue.ordinal()
     }
 
-    /// Its memory.
+    /// The arena that manages the device's memory.
     pub fn arena(&self) -> &Arena {
         &self.arena
     }
@@ -69,12 +70,12 @@ impl CudaDevice {
         self.queue.synchronize()
     }
 
-    /// Elements with anything in them: they have to be written before they are read.
+    /// Uninitialised elements, which must be written before they are read.
     pub fn uninitialised<T: Element>(&self, len: usize) -> Result<Slice<T>> {
         Slice::uninitialised(&self.arena, len)
     }
 
-    /// Zeros.
+    /// Allocates a slice of zeros.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Slice<T>> {
         let mut slice = self.uninitialised(len)?;
         slice.clear()?;
@@ -98,7 +99,8 @@ impl CudaDevice {
         self.queue.waits()
     }
 
-    /// After all work that was asked for so far: [`Slice::read`] sees its results, and nothing later holds that up.
+    /// A fence behind all work that was requested so far: [`Slice::read`] sees its results, and no later work delays
+    /// that.
     pub fn fence(&self) -> Result<Fence> {
         Fence::new(&self.queue)
     }

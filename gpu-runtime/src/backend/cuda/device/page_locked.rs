@@ -1,4 +1,5 @@
-//! Memory of the host that the device copies from and to by itself: page-locked, or, where there is none left, pageable.
+//! Memory of the host that the device copies from and to by itself: page-locked, or pageable if no page-locked memory
+//! is left.
 #![allow(unsafe_code, reason = "page-locked memory is the driver's, made and released here")]
 
 use std::ffi::c_void;
@@ -39,7 +40,7 @@ impl PageLocked {
         Ok(Self { len: start.map_or(0, |_| len), start })
     }
 
-    /// As [`Self::zeros`]; `None` where there is no more of it. Other errors are final.
+    /// Like [`Self::zeros`], but `None` if no page-locked memory is left. Other errors are final.
     pub(super) fn if_any(driver: &Driver, len: usize) -> Result<Option<Self>> {
         match Self::zeros(len) {
             Ok(memory) => Ok(Some(memory)),
@@ -51,14 +52,14 @@ impl PageLocked {
         }
     }
 
-    /// Where some of its bytes are; nowhere beyond its end.
+    /// Address of a range of its bytes; `None` beyond the end.
     fn address(&self, from: usize, len: usize) -> Option<NonNull<u8>> {
         let inside = from.checked_add(len).is_some_and(|end| end <= self.len);
         // SAFETY: within the memory.
         self.start.filter(|_| inside).map(|start| unsafe { start.add(from) })
     }
 
-    /// Some of its bytes; none beyond its end.
+    /// A range of its bytes; empty beyond the end.
     pub(crate) fn part(&self, from: usize, len: usize) -> &[u8] {
         match self.address(from, len) {
             // SAFETY: within the memory, which is initialised; nothing writes while the slice lives.
@@ -67,7 +68,7 @@ impl PageLocked {
         }
     }
 
-    /// The same, for a copy that writes them.
+    /// A mutable range of its bytes, for a copy that writes them.
     #[cfg(test)]
     pub(crate) fn part_mut(&mut self, from: usize, len: usize) -> &mut [u8] {
         match self.address(from, len) {
@@ -95,7 +96,7 @@ impl Drop for PageLocked {
     }
 }
 
-/// What copies to the host write.
+/// Buffer that copies to the host write.
 pub(super) enum HostBuffer {
     PageLocked(PageLocked),
     Pageable(Vec<u64>),
@@ -129,7 +130,7 @@ impl HostBuffer {
         unsafe { std::slice::from_raw_parts(start.cast::<T>(), len) }
     }
 
-    /// The same, for a copy that writes them.
+    /// Mutable elements, for a copy that writes them.
     pub(super) fn elements_mut<T: Element>(&mut self, len: usize) -> &mut [T] {
         const { assert!(align_of::<T>() <= align_of::<u64>()) };
         let (start, bytes) = match self {

@@ -14,7 +14,7 @@ const ASK: Duration = Duration::from_millis(100);
 
 /// Ranks that work on a device may wait for.
 pub(crate) trait Peers: Send + Sync {
-    /// What their collectives report.
+    /// Returns the error that the ranks' collectives report, if there is one.
     fn fault(&self) -> Result;
 
     /// Whether they are known to have ended otherwise.
@@ -23,7 +23,7 @@ pub(crate) trait Peers: Send + Sync {
     /// How long a wait for the device lasts at most.
     fn limit(&self) -> Duration;
 
-    /// What was started last, for errors.
+    /// The collective that was started last, for errors.
     fn last(&self) -> &'static str;
 
     /// Tells them that this rank cannot go on.

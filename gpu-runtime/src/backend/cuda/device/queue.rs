@@ -40,8 +40,8 @@ impl Queue {
         self.graphs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From here on work is that of a pass that may repeat: see [`Graphs`]. With other ranks it is queued as always: their collectives
-    /// come between, and waits for them have a limit.
+    /// Starts a pass that may repeat; see [`Graphs`]. With other ranks the work is queued as usual, because their
+    /// collectives come in between and waits for them have a limit.
     pub(crate) fn begin_repeated(&self) {
         if !self.driver.peers().is_empty() {
             return;
@@ -102,7 +102,8 @@ impl Queue {
         event.record(&self.driver, self.driver.raw_stream())
     }
 
-    /// Copies elements to the host, as they are after an event, beside the work: see [`read`](super::reads::read).
+    /// Copies elements to the host, as they are after an event, in parallel with the work; see
+    /// [`read`](super::reads::read).
     pub(crate) fn read<T: Element>(
         &self,
         after: &Event,

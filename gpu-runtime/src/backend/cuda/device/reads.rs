@@ -15,7 +15,7 @@ use super::page_locked::HostBuffer;
 /// Bytes of a buffer. Tests have less, so that they fill several.
 const CHUNK: usize = if cfg!(test) { 1 << 10 } else { 16 << 20 };
 
-/// What gets the elements, chunk after chunk.
+/// Receiver of the elements, chunk after chunk.
 pub(super) type ElementSink<'a, T> = dyn FnMut(&[T]) -> io::Result<()> + 'a;
 
 /// A buffer of the host that copies fill.

@@ -1,10 +1,10 @@
-//! What `make kernels` made of each source.
+//! Outputs of `make kernels` for each source.
 
 /// A source's PTX and machine code.
 pub(crate) struct Source {
     pub(crate) name: &'static str,
     pub(crate) ptx: &'static str,
-    /// Its cubins, compressed: see [`Cubins`](super::cubins::Cubins).
+    /// Compressed cubins of the source; see [`Cubins`](super::cubins::Cubins).
     pub(crate) cubins: &'static [u8],
 }
 
@@ -18,7 +18,7 @@ macro_rules! sources {
     };
 }
 
-/// All of them.
+/// The sources of all kernels.
 pub(crate) const SOURCES: &[Source] = sources![
     "activation",
     "attention",

@@ -45,7 +45,7 @@ impl Transfers {
         Ok(())
     }
 
-    /// Copies to the host beside the work, see [`read`].
+    /// Copies to the host in parallel with the work; see [`read`].
     pub(crate) fn read<T: Element>(
         &self,
         after: &Event,

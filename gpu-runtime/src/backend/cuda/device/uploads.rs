@@ -12,17 +12,17 @@ use super::page_locked::PageLocked;
 const PARTS: usize = 4;
 const PART: usize = if cfg!(test) { 1 << 10 } else { 4 << 20 };
 
-/// Where copies of the host's bytes begin.
+/// Alignment of the host's bytes that are copied.
 const ALIGNMENT: usize = 64;
 
 /// Page-locked memory that copies go through in turn: a part is overwritten once the copies from it are done.
 #[derive(Default)]
 pub(super) enum Uploads {
-    /// Nothing was copied yet.
+    /// The state before the first copy.
     #[default]
     New,
     Ring(Ring),
-    /// There is no page-locked memory: the driver copies as from any memory.
+    /// No page-locked memory is left: the driver copies from pageable memory.
     Pageable,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Ring {
 
 struct Part {
     memory: PageLocked,
-    /// After the copies from it, and all work that was queued before the next part was begun.
+    /// Recorded behind the copies from this part and all work queued before the next part was begun.
     copied: Event,
     is_read: bool,
 }
@@ -61,8 +61,8 @@ impl Uploads {
 }
 
 impl Ring {
-    /// Copies the first of the bytes to the device, as many as fit in a part, and returns their number; they may change at once. Waits
-    /// for memory, not for the copy.
+    /// Copies the first bytes to the device, as many as fit in a part, and returns their number; the caller may change
+    /// them at once. Waits for memory, not for the copy.
     pub(crate) fn write(&mut self, driver: &Driver, to: u64, bytes: &[u8]) -> Result<usize> {
         let room = PART - self.used;
         // What fits in a part is copied at once.

@@ -1,4 +1,4 @@
-//! What a device's stream is asked to do, as a value: [`graphs`](super::graphs) compares it.
+//! Work for a device's stream as a value, which [`graphs`](super::graphs) compares.
 #![allow(unsafe_code, reason = "the driver is C: addresses are those of slices, which ops check")]
 
 use std::ffi::c_void;
@@ -18,11 +18,11 @@ pub(crate) enum Work {
     Launch { name: String, function: Function, grid: [u32; 3], threads: u32, parameters: Vec<u64> },
     /// Bytes from the host; up to `room` bytes may be overwritten.
     Write { to: u64, room: usize, bytes: Vec<u8> },
-    /// Bytes of the device.
+    /// Copies bytes within the device.
     Copy { to: u64, from: u64, bytes: usize },
-    /// Zeros.
+    /// Writes zeros to device memory.
     Clear { at: u64, bytes: usize },
-    /// A GEMM.
+    /// Runs a GEMM on the device.
     Multiply(Product),
 }
 
@@ -37,7 +37,7 @@ impl Work {
         }
     }
 
-    /// Without bytes of the host.
+    /// A copy of the work without bytes from the host.
     pub(super) fn outline(&self) -> Self {
         match self {
             Self::Write { to, room, .. } => Self::Write { to: *to, room: *room, bytes: Vec::new() },
@@ -50,7 +50,8 @@ impl Work {
         self.issue_on(driver, driver.raw_stream()).map_err(|error| driver.fail(error))
     }
 
-    /// The same on a stream, with an error that a capture may have; bytes of the host go to the stream of the device's work.
+    /// Queues the work on a stream, with an error that a capture may have; bytes of the host go to the stream of the
+    /// device's work.
     pub(super) fn issue_on(&self, driver: &Transfers, stream: CUstream) -> Result {
         match self {
             Self::Launch { name, function, grid: [x, y, z], threads, parameters } => {

@@ -1,4 +1,4 @@
-//! Gated activations.
+//! Gated activations and their gradients.
 
 use half::bf16;
 
@@ -11,7 +11,7 @@ use crate::backend::cuda::kernels::Argument;
 /// Columns that a thread has.
 const OF_THREAD: u32 = 4;
 
-/// Its number in `kernels/activation.cu`.
+/// Number of the activation in `kernels/activation.cu`.
 fn kind(activation: Activation) -> u32 {
     match activation {
         Activation::Silu => 0,

@@ -21,7 +21,6 @@ pub(crate) struct DeviceKvPool<T: RowElement = f32> {
     free: BTreeSet<u32>,
 }
 
-/// Widest heads.
 const MOST_HEAD_DIM: usize = 256;
 
 impl<T: RowElement> DeviceKvPool<T> {
@@ -92,9 +91,9 @@ impl<T: RowElement> DeviceKvPool<T> {
 struct Row {
     /// Address of the addresses of its sequence's blocks.
     blocks: u64,
-    /// Where layer 0 of its keys is written; 0 if they are there already.
+    /// Address for layer 0 of the row's keys; 0 if they are already written.
     to: u64,
-    /// `u32::MAX`: no sequence.
+    /// Position of the row; `u32::MAX` if it belongs to no sequence.
     position: u32,
     /// Behind the sequence's last row.
     end: u32,
@@ -115,7 +114,7 @@ pub(crate) struct DeviceSpans<T: RowElement = f32> {
 }
 
 impl<T: RowElement> DeviceSpans<T> {
-    /// Of a batch of `rows` rows.
+    /// Uploads the spans of a batch of `rows` rows.
     pub(crate) fn upload(device: &CudaDevice, pool: &DeviceKvPool<T>, spans: &[Span], rows: usize) -> Result<Self> {
         let extents = Extents("the sequences of a pass");
         let mut addresses = Vec::new();
@@ -165,7 +164,7 @@ pub(crate) struct DeviceAttention<'a, T: RowElement = f32> {
     pub layer: usize,
     /// Positions that a query sees, its own included; all before it when `None`.
     pub window: Option<usize>,
-    /// The sequences.
+    /// The sequences that the rows belong to.
     pub spans: &'a DeviceSpans<T>,
 }
 

@@ -11,13 +11,12 @@ pub(crate) const ROWS: usize = 64;
 /// Keys of a split, as in `kernels/tensor_attention.cu`.
 const SPLIT_KEYS: usize = 4 * KV_BLOCK;
 
-/// With fewer blocks of threads than that (two for each multiprocessor of an H100), splits of keys get blocks of their own.
+/// Splits of keys get blocks of their own in launches of fewer blocks than this: two per multiprocessor of an H100.
 const FEW_BLOCKS: usize = 264;
 
-/// Most elements of what splits make for the output.
+/// Maximum number of partial output elements that splits of keys may write.
 const MOST_PARTS: usize = 2 << 20;
 
-/// Widest heads.
 pub(super) const MOST_HEAD_DIM: usize = 128;
 
 /// Whether [`tensor_attention`](super::tensor_attention::tensor_attention()) computes heads of these extents: a multiple of 8 elements up to 128, and
@@ -35,7 +34,6 @@ pub(crate) struct Tile {
     blocks: u64,
     /// The first row's number in the batch.
     row: u32,
-    /// Its position.
     position: u32,
     count: u32,
     /// Behind the sequence's last position.
@@ -50,7 +48,6 @@ pub(crate) struct Tiles {
     pub(crate) keys: Slice<Tile>,
     /// Whether every row of the batch is of a sequence.
     pub(crate) covered: bool,
-    /// The longest sequence.
     longest: usize,
 }
 
@@ -82,7 +79,7 @@ impl Tiles {
 }
 
 impl PlannedTiles {
-    /// Appends those of a sequence, whose blocks' addresses are at `blocks`.
+    /// Appends the tiles of a sequence; the addresses of its blocks are at `blocks`.
     pub(crate) fn push(&mut self, blocks: u64, span: &Span) -> Result {
         let extents = Extents("the tiles of a pass");
         let end = extents.index("a position", span.start + span.rows.len())?;

@@ -20,7 +20,7 @@ struct Place {
 
 impl Element for Place {}
 
-/// That `parts` are those of the dispatch in `held`, all of one width.
+/// Checks that `parts` are those of the dispatch in `held`, all of one width.
 fn check_parts(
     extents: Extents,
     parts: &[DeviceRows],
@@ -70,9 +70,9 @@ pub(crate) fn combine(
     device.launch("combine", [rows, columns, 1], threads, &arguments)
 }
 
-/// Gradients with respect to the parts, and to the weights, of [`combine`], given that with respect to its result. `parts` are
-/// those of `held` of the dispatch: to the weights of other experts the gradient is zero. The order of a weight's sum depends on the
-/// width alone.
+/// Gradients of [`combine`] with respect to the parts and to the weights, from the gradient of its result. `parts` are
+/// those of the dispatch's experts in `held`; the gradient of other experts' weights is zero. The summation order of a
+/// weight's gradient depends only on the width.
 pub(crate) fn combine_backward(
     device: &CudaDevice,
     parts: &[DeviceRows],

@@ -19,7 +19,7 @@ fn indices(device: &CudaDevice, extents: Extents, rows: &[usize], limit: usize) 
     device.upload(&rows.iter().map(index).collect::<Result<Vec<u32>>>()?)
 }
 
-/// The rows of these indices, which may repeat, as dense rows.
+/// Gathers the rows with these indices, which may repeat, into dense rows.
 pub(crate) fn gather(device: &CudaDevice, from: &DeviceRows, rows: &[usize]) -> Result<DeviceRows> {
     let extents = Extents("gather");
     let [_, width] = from.extents(extents, "the rows")?;

@@ -33,14 +33,14 @@ impl DeviceTargets {
     }
 }
 
-/// A chunk of the vocabulary: its logits of rows.
+/// A chunk of the vocabulary, with the rows' logits.
 #[derive(Clone, Copy)]
 pub(crate) struct LogitChunk<'a> {
-    /// Rows that have the logits, perhaps among others.
+    /// Rows with the logits, perhaps among other columns.
     pub logits: &'a DeviceRows,
-    /// The column of the first one.
+    /// Column of the chunk's first logit.
     pub column: usize,
-    /// Its tokens.
+    /// Ids of the chunk's first token and of the token behind its last one.
     pub tokens: (usize, usize),
 }
 
@@ -58,14 +58,14 @@ impl LogitChunk<'_> {
     }
 }
 
-/// What the log-sum-exps of rows are of, while chunks of the vocabulary are added in order.
+/// Terms of the rows' log-sum-exps, while chunks of the vocabulary are added in order.
 pub(crate) struct DeviceLogSums {
     largest: Slice<f32>,
     sums: Slice<f32>,
 }
 
 impl DeviceLogSums {
-    /// Of as many rows. The first chunk has to be that of token 0.
+    /// Sums for `rows` rows. The first chunk added must be that of token 0.
     pub(crate) fn new(device: &CudaDevice, rows: usize) -> Result<Self> {
         Ok(Self { largest: device.uninitialised(rows)?, sums: device.uninitialised(rows)? })
     }
@@ -97,7 +97,7 @@ impl DeviceLogSums {
         device.launch("head_chunk", [rows, 1, 1], row_threads(width), &arguments)
     }
 
-    /// On the host. Waits for all work on the device.
+    /// Copies the sums to the host. Waits for all work on the device.
     pub(crate) fn to_host(&self) -> Result<Vec<LogSum>> {
         let (largest, sums) = (self.largest.to_host()?, self.sums.to_host()?);
         Ok(largest.into_iter().zip(sums).map(|(max, sum)| LogSum { max, sum }).collect())

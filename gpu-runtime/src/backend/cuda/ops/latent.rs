@@ -14,7 +14,7 @@ use crate::backend::cuda::kernels::Argument;
 /// How the heads of a batch are rotated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceLatentRotation<'a> {
-    /// Their extents.
+    /// Extents of the heads.
     pub heads: LatentHeads,
     /// (cos, sin) of `[position][heads.rope / 2]`, pair by pair: `[positions, heads.rope]`.
     pub rope: &'a DeviceRows,
@@ -73,7 +73,7 @@ fn copy_columns(
     device.launch("copy_columns", [index(rows)?, blocks, 1], threads, &arguments)
 }
 
-/// `to += from`.
+/// Adds `from` to `to`, element by element.
 pub(crate) fn add_rows(device: &CudaDevice, from: &DeviceRows, to: &mut DeviceRows) -> Result {
     from.expect(Extents("add_rows"), "the rows", to.rows(), to.width())?;
     add(device, to.data_mut(), from.data())
@@ -90,7 +90,7 @@ pub(crate) fn columns(device: &CudaDevice, from: &DeviceRows, columns: Range<usi
     Ok(out)
 }
 
-/// Rows of `left`, each followed by that of `right`.
+/// Rows of `left`, each followed by the same row of `right`.
 pub(crate) fn join_columns(device: &CudaDevice, left: &DeviceRows, right: &DeviceRows) -> Result<DeviceRows> {
     let extents = Extents("join_columns");
     extents.equal("the rows on the right", right.rows(), left.rows())?;

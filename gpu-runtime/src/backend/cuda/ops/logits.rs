@@ -74,8 +74,8 @@ pub(crate) fn change_logits(
     Ok(out)
 }
 
-/// [`Backend::sample`](crate::backend::Backend::sample) of logits of which `part` tokens were computed together. Waits for all work
-/// on the device.
+/// [`Backend::sample`](crate::backend::Backend::sample) for logits that were computed in parts of `part` tokens. Waits
+/// for all work on the device.
 pub(crate) fn sample_tokens(
     device: &CudaDevice,
     rows: &DeviceRows,
@@ -113,8 +113,9 @@ pub(crate) fn sample_tokens(
     Ok(found)
 }
 
-/// [`Backend::score`](crate::backend::Backend::score) of logits of which `part` tokens were computed together: log-sum-exps and their
-/// logarithms have the bits of the loss head with chunks of this width. Waits for all work on the device.
+/// [`Backend::score`](crate::backend::Backend::score) for logits that were computed in parts of `part` tokens:
+/// log-sum-exps and their logarithms have the bits of the loss head with chunks of this width. Waits for all work on
+/// the device.
 pub(crate) fn score(
     device: &CudaDevice,
     rows: &DeviceRows,
@@ -219,7 +220,8 @@ fn target_logits(
     out.to_host()
 }
 
-/// The largest of the first `tokens` logits of rows, best first: `[rows, most]`, of which each row has its count.
+/// The largest of the first `tokens` logits of rows, best first: `[rows, most]`; each row has only its own count of
+/// them.
 fn top_tokens(
     device: &CudaDevice,
     extents: Extents,

@@ -12,11 +12,11 @@ use crate::backend::cuda::kernels::Argument;
 /// An adapter of a linear layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceAdapter<'a, T: RowElement> {
-    /// A, `[rank, inputs]`.
+    /// The matrix A: `[rank, inputs]`.
     pub a: &'a DeviceRows<T>,
-    /// B, `[outputs, rank]`.
+    /// The matrix B: `[outputs, rank]`.
     pub b: &'a DeviceRows<T>,
-    /// alpha / rank.
+    /// Factor of the product BA: alpha / rank.
     pub scale: f32,
 }
 
@@ -34,16 +34,14 @@ struct Packed {
 
 impl Element for Packed {}
 
-/// No adapter.
 const NONE: u32 = u32::MAX;
 
 /// A layer whose outputs are some columns of rows that it shares with others (q, k and v): its adapters, and each row's.
 pub(crate) struct LoraLayer<'a, T: RowElement> {
-    /// The first column.
+    /// The layer's first column in the shared rows.
     pub column: usize,
-    /// How many.
     pub outputs: usize,
-    /// At least those that rows have.
+    /// Adapters of the layer, at least those that rows refer to.
     pub adapters: Vec<DeviceAdapter<'a, T>>,
     /// The index of each row's adapter.
     pub rows: Vec<Option<usize>>,
@@ -70,8 +68,8 @@ impl RowIndices {
     }
 }
 
-/// The adapters of layers with the same input and which one each row has, on the device. The grids of its launches depend on the number
-/// of rows and on the largest extents alone. It refers to adapters that have to outlive it.
+/// The adapters of layers with the same input, and the adapter of each row, on the device. The grids of its launches
+/// depend only on the number of rows and on the largest extents. The table refers to adapters that must outlive it.
 pub(crate) struct LoraTable<'a, T: RowElement> {
     adapters: Slice<Packed>,
     packed: Vec<Packed>,
@@ -89,10 +87,9 @@ struct Size {
     each: u32,
     /// How far apart the layers' row indices are; 0 where they are the same.
     step: u32,
-    /// The largest rank.
     rank: u32,
     inputs: u32,
-    /// Most outputs of a layer, and the columns that all of them need.
+    /// Maximum number of outputs of a layer, and the columns that all of them need.
     outputs: u32,
     columns: u32,
     /// Whether each of these columns is one of a layer's that has adapters.
@@ -100,7 +97,7 @@ struct Size {
 }
 
 impl<'a, T: RowElement> LoraTable<'a, T> {
-    /// Of layers with `inputs` inputs, over the same number of rows.
+    /// A table for layers with `inputs` inputs, over the same number of rows.
     pub(crate) fn new(
         device: &CudaDevice,
         layers: &[LoraLayer<'a, T>],
@@ -150,7 +147,7 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         Ok(Self { adapters, packed, rows, size, referred: std::marker::PhantomData })
     }
 
-    /// Of a table with one layer, the same rows with some of the outputs alone, from `column` on.
+    /// A table for some outputs of a one-layer table, starting at `column`, with the same rows.
     pub(crate) fn of_outputs(&self, device: &CudaDevice, outputs: Range<usize>, column: usize) -> Result<Self> {
         let (extents, most) = (Extents("a table of adapters"), self.size.outputs as usize);
         extents.equal("the layers", self.size.layers as usize, 1)?;
@@ -172,17 +169,17 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         self.size.rank as usize
     }
 
-    /// Whether [`Self::expand`] writes all of these many columns: rows of outputs may then have anything in them before.
+    /// Whether [`Self::expand`] writes all of these columns: the rows' old contents are then irrelevant.
     pub(crate) fn writes(&self, columns: usize) -> bool {
         Self::TENSOR && self.size.all && self.size.columns as usize == columns
     }
 
-    /// The same of [`Self::expand_backward`] and all inputs.
+    /// Whether [`Self::expand_backward`] writes all inputs.
     pub(crate) fn writes_inputs(&self) -> bool {
         Self::TENSOR
     }
 
-    /// What kernels on tensor cores add to, of as many rows as `out` has: the address, 0 for nothing.
+    /// Address of the addend of kernels on tensor cores, with as many rows as `out` has; 0 for none.
     fn addend(&self, extents: Extents, addend: Addend<'_>, out: &DeviceRows) -> Result<Argument<'static>> {
         match addend {
             Addend::None => Ok(Argument::null()),
@@ -199,7 +196,7 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         match addend {
             Addend::Output => Ok(()),
             Addend::None | Addend::Rows(_) => {
-                Err(CudaError::Kernel { name: name.to_owned(), problem: "it adds to the output alone".to_owned() })
+                Err(CudaError::Kernel { name: name.to_owned(), problem: "it adds only to the output".to_owned() })
             }
         }
     }
@@ -240,12 +237,12 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         self.shrink_to(device, x)
     }
 
-    /// As [`Self::shrink`], unrounded.
+    /// Like [`Self::shrink`], but with an unrounded result.
     pub(crate) fn shrink_unrounded(&self, device: &CudaDevice, x: &DeviceRows<T>) -> Result<DeviceRows> {
         self.shrink_to(device, x)
     }
 
-    /// Of kernels that write results in f32 or rounded, the last parameter.
+    /// The last parameter of kernels that write results either in f32 or rounded.
     fn numbers<U: RowElement>(first: u32, rank: u32) -> Vec<u32> {
         if Self::TENSOR { vec![first, rank, u32::from(size_of::<U>() == size_of::<f32>())] } else { vec![first, rank] }
     }
@@ -296,7 +293,7 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         self.shrink_backward_to(device, dy)
     }
 
-    /// As [`Self::shrink_backward`], unrounded.
+    /// Like [`Self::shrink_backward`], but with an unrounded result.
     pub(crate) fn shrink_backward_unrounded(&self, device: &CudaDevice, dy: &DeviceRows<T>) -> Result<DeviceRows> {
         self.shrink_backward_to(device, dy)
     }
@@ -337,10 +334,10 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
     }
 }
 
-/// What a launch has beside the table.
+/// Arguments of a launch in addition to the table.
 struct Call<'c> {
     input: Argument<'c>,
-    /// What is added, of kernels that take it.
+    /// The addend, for kernels that take one.
     addend: Vec<Argument<'c>>,
     output: Argument<'c>,
     rest: &'c [u32],
@@ -350,5 +347,5 @@ struct Call<'c> {
 const ROWS: u32 = 64;
 const THREADS: u32 = 128;
 
-/// Up to so many rows, warps share the inputs of a row rather than the rows: the bits are the same.
+/// Maximum number of rows with which warps share the inputs of a row rather than the rows: the bits are the same.
 const FEW_ROWS: u32 = 512;

@@ -49,7 +49,7 @@ unsafe impl Sync for Matmul {}
 const PLANNED_ROWS: usize = 256;
 
 impl Matmul {
-    /// Finds the library.
+    /// Finds cuBLASLt and creates a handle on the device.
     pub(crate) fn new(device: &CudaDevice) -> Result<Self> {
         find_matmul()?;
         let queue = device.queue().clone();
@@ -73,8 +73,8 @@ impl Matmul {
         Ok(MatmulPlan { extents, side, element: data_type::<T>(), algorithm: found.algo })
     }
 
-    /// `out = rows · weight` after the plan, or `out += rows · weight`, summed in f32. The weight is the rows `of_weight` of
-    /// `weight`, `[_, inputs]`: as many as the plan's outputs.
+    /// Computes `out = rows · weight` by the plan, or `out += rows · weight`, summed in f32. The weight is the rows
+    /// `of_weight` of `weight`, `[_, inputs]`: as many as the plan's outputs.
     pub(crate) fn run<T: RowElement>(
         &self,
         plan: &MatmulPlan,
@@ -90,8 +90,8 @@ impl Matmul {
         self.run_columns(plan, rows, weight, (out, 0), addend)
     }
 
-    /// As [`Self::run`], for the columns of `out` from a first one on, and its first rows: as many as `rows` has. Of rows that are added
-    /// they are the same ones.
+    /// Like [`Self::run`], but writes only the columns of `out` from a first one on, and only its first rows: as many
+    /// as `rows` has. Rows that are added are the same ones.
     pub(crate) fn run_columns<T: RowElement>(
         &self,
         plan: &MatmulPlan,
@@ -148,7 +148,7 @@ fn bytes(element: cudaDataType) -> usize {
     if element == bf16::TYPE { size_of::<bf16>() } else { size_of::<f32>() }
 }
 
-/// Which algorithms are asked for: without workspace, and without sums that are split and then reduced.
+/// Constraints on algorithms: without workspace, and without sums that are split and then reduced.
 struct Preference(cudarc::cublaslt::sys::cublasLtMatmulPreference_t);
 
 impl Preference {

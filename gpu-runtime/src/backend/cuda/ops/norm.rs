@@ -1,4 +1,4 @@
-//! RMSNorm of rows.
+//! RMSNorm of rows, and its gradients.
 
 use super::rows::{DeviceRows, RowElement, row_threads};
 use crate::backend::cuda::device::error::{Extents, Result};
@@ -8,7 +8,7 @@ use crate::backend::cuda::device::open::CudaDevice;
 /// RMSNorm weights of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceNorm<'a> {
-    /// `[width]`.
+    /// Factor of each column: `[width]`.
     pub weight: &'a Slice<f32>,
     /// Added to the mean square.
     pub eps: f32,
@@ -25,7 +25,7 @@ pub(crate) fn norm<T: RowElement>(device: &CudaDevice, norm: DeviceNorm<'_>, x: 
     Ok(y)
 }
 
-/// `x += norm(y)`, to the bit that of [`norm()`] and an addition.
+/// Computes `x += norm(y)`, equal to the bit to [`norm()`] and an addition.
 pub(crate) fn add_norm(device: &CudaDevice, norm: DeviceNorm<'_>, y: &DeviceRows, x: &mut DeviceRows) -> Result {
     let extents = Extents("add_norm");
     extents.equal("the weight", norm.weight.len(), x.width())?;

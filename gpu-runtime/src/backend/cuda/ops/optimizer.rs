@@ -17,7 +17,7 @@ pub(crate) struct DeviceStep<'a> {
     pub moments: [&'a mut [Slice<f32>]; 2],
     /// Learning rate, betas, epsilon and weight decay.
     pub hyper: &'a AdamParams,
-    /// Counts from 1.
+    /// Number of the step, counted from 1.
     pub step: u64,
     /// Multiplies the gradient: clipping by norm.
     pub grad_scale: f32,
@@ -36,17 +36,15 @@ struct Array {
 
 impl Element for Array {}
 
-/// What a step does to every element: rounded to f32 as on the CPU.
+/// Constants of a step that apply to every element, rounded to f32 as on the CPU.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct Rule {
     grad_scale: f32,
-    /// What weight decay leaves.
+    /// Factor of a weight after weight decay.
     keep: f32,
-    /// 1 - beta1.
     blend: f32,
     beta2: f32,
-    /// 1 - beta2.
     rest2: f32,
     /// Learning rate, corrected for the bias of the first moment.
     step_size: f32,

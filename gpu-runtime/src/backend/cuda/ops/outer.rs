@@ -12,9 +12,7 @@ use crate::backend::cuda::device::open::CudaDevice;
 /// Rows that products are of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OuterRows<'a> {
-    /// In f32.
     F32(&'a DeviceRows),
-    /// In bf16.
     Bf16(&'a DeviceRows<bf16>),
 }
 
@@ -37,9 +35,9 @@ pub(crate) struct OuterSide<'a> {
     pub rows: OuterRows<'a>,
     /// The row that counts as the first one.
     pub first_row: usize,
-    /// The first column.
+    /// First column of the side.
     pub column: usize,
-    /// How many columns.
+    /// Number of columns in the side.
     pub count: usize,
 }
 
@@ -49,7 +47,7 @@ impl<'a> OuterSide<'a> {
         Self { rows: rows.into(), first_row: 0, column, count }
     }
 
-    /// Its address, the elements of a row, and its columns, if it has rows before `end`.
+    /// Address of the side, elements of a row, and its columns; an error unless it has rows before `end`.
     fn packed(&self, extents: Extents, end: usize) -> Result<(u64, [u32; 2])> {
         match self.rows {
             OuterRows::F32(rows) => self.packed_of(rows, extents, end),
@@ -107,12 +105,12 @@ impl Element for Piece {}
 pub(crate) struct OuterProducts {
     packed: Vec<Packed>,
     pieces: Vec<Piece>,
-    /// Of an element of all sides; 0 without one.
+    /// Bytes of one element, the same for all sides; 0 before the first product.
     bytes: usize,
 }
 
 impl OuterProducts {
-    /// None yet.
+    /// An empty list of products.
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -172,7 +170,7 @@ const TILE: [u32; 2] = [8, 32];
 const TENSOR_TILE: [u32; 2] = [32, 64];
 
 impl Packed {
-    /// The same gradient with its sides exchanged where the left one has more columns: tiles are wider on the right.
+    /// Exchanges the sides if the left one has more columns: tiles are wider on the right.
     fn with_fewer_columns_left(&mut self) {
         if self.m > self.n {
             *self = Self {

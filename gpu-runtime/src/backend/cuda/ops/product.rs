@@ -12,7 +12,7 @@ use cudarc::driver::sys::CUstream;
 
 use crate::backend::cuda::device::error::{CudaError, Result};
 
-/// Which side of a weight `[outputs, inputs]` the rows have.
+/// Side of a weight `[outputs, inputs]` that the rows correspond to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WeightSide {
     /// `x Wᵀ`: rows of inputs become rows of outputs.
@@ -25,7 +25,7 @@ pub(crate) enum WeightSide {
 /// number of them: the order of a row's sums must not depend on other rows. Sums along the inputs are not split.
 #[derive(Clone, Copy)]
 pub(crate) struct MatmulPlan {
-    /// (outputs, inputs).
+    /// Numbers of outputs and inputs.
     pub(crate) extents: (usize, usize),
     pub(crate) side: WeightSide,
     pub(crate) element: cudaDataType,
@@ -41,7 +41,7 @@ pub(crate) struct Product {
     pub(crate) count: (usize, usize),
     pub(crate) weight: u64,
     pub(crate) rows: u64,
-    /// What is added, with rows as far apart as those of the output.
+    /// Address of the addend, with rows as far apart as those of the output.
     pub(crate) addend: Option<u64>,
     pub(crate) to: u64,
 }
@@ -61,7 +61,7 @@ impl PartialEq for Product {
 }
 
 impl Product {
-    /// Queues it.
+    /// Queues the product on a stream.
     pub(crate) fn issue(&self, stream: CUstream) -> Result {
         let Self { handle, plan, count, weight, rows, addend, to } = self;
         let call = Call::new(plan.extents, plan.side, plan.element, *count)?;
@@ -89,7 +89,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// For some rows, and elements of a row of the output and what is beside it.
+    /// The call for `rows` rows; `stride` is the distance of output rows, in elements.
     pub(crate) fn new(
         (outputs, inputs): (usize, usize),
         side: WeightSide,
@@ -114,7 +114,7 @@ impl Call {
 struct Layout(cublasLtMatrixLayout_t);
 
 impl Layout {
-    /// Of a row-major matrix `[rows, width]` with rows `stride` elements apart.
+    /// The layout of a row-major matrix `[rows, width]` whose rows are `stride` elements apart.
     fn new(element: cudaDataType, (width, stride): (usize, usize), rows: usize) -> Result<Self> {
         let layout = lt::create_matrix_layout(element, width as u64, rows as u64, stride as i64);
         layout.map(Self).map_err(|error| CudaError::matmul("cublasLtMatrixLayoutCreate", error))
@@ -131,7 +131,7 @@ impl Drop for Layout {
 struct Operation(cublasLtMatmulDesc_t);
 
 impl Operation {
-    /// In f32, not in TF32.
+    /// An operation that computes in f32, not in TF32.
     fn new(transposed: bool) -> Result<Self> {
         let made = lt::create_matmul_desc(cublasComputeType_t::CUBLAS_COMPUTE_32F, cudaDataType::CUDA_R_32F);
         let operation = Self(made.map_err(|error| CudaError::matmul("cublasLtMatmulDescCreate", error))?);

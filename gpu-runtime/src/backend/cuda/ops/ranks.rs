@@ -1,5 +1,5 @@
-//! Ranks that have a GPU each and exchange slices by NCCL. Sums are in the order of ranks, as [`crate::collective`] says: NCCL moves
-//! elements, and a kernel adds them.
+//! Ranks that have a GPU each and exchange slices by NCCL. Sums are in the order of ranks, like those of
+//! [`crate::collective`]: NCCL moves elements, and a kernel adds them.
 #![allow(unsafe_code, reason = "NCCL gets addresses of slices, whose lengths are checked here")]
 
 use std::ffi::c_int;
@@ -22,9 +22,9 @@ const ONE_EXCHANGE: usize = 4_096;
 /// How long the host may take to notice which rank made a collective fail.
 const NAMED: Duration = Duration::from_secs(1);
 
-/// This rank among those of a communicator. All ranks call the same functions with the same extents in the same order, on the device
-/// with which they joined. Collectives are work on its stream; who waits for that gets their errors, which are final: the device is
-/// lost then, and the ranks learn of it.
+/// This rank among those of a communicator. All ranks call the same functions with the same extents in the same order,
+/// on the device with which they joined. Collectives are work on its stream; waits for that work return their errors,
+/// which are final: the device is lost then, and the ranks learn of it.
 pub(crate) struct DeviceRanks {
     nccl: Arc<Nccl>,
     communicator: Communicator,
@@ -34,9 +34,9 @@ pub(crate) struct DeviceRanks {
     failed: AtomicBool,
     /// How long a wait for the device lasts at most.
     limit: Duration,
-    /// What was started last.
+    /// Collective that was started last.
     last: Mutex<&'static str>,
-    /// The same ranks on the host, which notice when one of them ends.
+    /// The same ranks on the host, where the end of one of them is noticed.
     host: Option<Ranks>,
 }
 
@@ -47,8 +47,8 @@ unsafe impl Send for DeviceRanks {}
 unsafe impl Sync for DeviceRanks {}
 
 impl DeviceRanks {
-    /// Joins the communicator of an id, which one rank has made and sent to the others, as one of so many ranks. Waits for all of
-    /// them. `host` connects the same ranks. A wait for the device that lasts longer than `limit` is an error: a rank is missing.
+    /// Joins the communicator of an id, which one rank has made and sent to the others. Waits for all ranks. `host`
+    /// connects the same ranks. A wait for the device that lasts longer than `limit` is an error: a rank is missing.
     pub(crate) fn join(
         device: &CudaDevice,
         nccl: &Arc<Nccl>,
@@ -70,7 +70,7 @@ impl DeviceRanks {
         Ok(joined)
     }
 
-    /// Which rank this is.
+    /// The number of this rank.
     pub(crate) fn rank(&self) -> usize {
         self.rank
     }
@@ -107,7 +107,7 @@ impl DeviceRanks {
         self.all_gather_range(device, own, 0..own.len())
     }
 
-    /// As [`Self::all_gather`] of a range of the elements.
+    /// Like [`Self::all_gather`], but for a range of the elements.
     fn all_gather_range(&self, device: &CudaDevice, own: &Slice<f32>, range: Range<usize>) -> Result<Slice<f32>> {
         let to = device.uninitialised::<f32>(self.world * range.len())?;
         if range.is_empty() {
@@ -178,7 +178,7 @@ impl DeviceRanks {
         cut(values.len(), DEVICE_PIECE).try_for_each(|range| self.reduce_range(device, values, range))
     }
 
-    /// As [`Self::all_reduce`] of a range of the elements.
+    /// Like [`Self::all_reduce`], but for a range of the elements.
     fn reduce_range(&self, device: &CudaDevice, values: &mut Slice<f32>, range: Range<usize>) -> Result {
         if range.len() <= ONE_EXCHANGE || self.world == 2 {
             let parts = self.all_gather_range(device, values, range.clone())?;
@@ -205,7 +205,7 @@ impl DeviceRanks {
         self.exchange(device, extents, &sent, &received)
     }
 
-    /// The sum of the parts of some ranks, of `length` elements each, to an address. Nothing where there is no element.
+    /// Sums the parts of some ranks, of `length` elements each, to an address. Does nothing without elements.
     fn sum(&self, device: &CudaDevice, parts: u64, ranks: usize, (to, length): (u64, usize)) -> Result {
         let extents = Extents("all_reduce");
         let blocks = extents.index("the number of blocks", length.div_ceil(256))?;
@@ -214,7 +214,7 @@ impl DeviceRanks {
         device.launch("sum_ranks", [blocks, 1, 1], 256, &arguments)
     }
 
-    /// As [`Self::all_gather`] where rank `r` has `lengths[r]` elements; a slice for each rank.
+    /// Like [`Self::all_gather`], but rank `r` has `lengths[r]` elements; returns a slice for each rank.
     pub(crate) fn all_gather_sized(
         &self,
         device: &CudaDevice,
@@ -311,7 +311,7 @@ impl Drop for DeviceRanks {
     }
 }
 
-/// So many elements in ranges of at most `most`.
+/// Ranges of at most `most` elements that cover `elements`.
 fn cut(elements: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     (0..elements).step_by(most.max(1)).map(move |first| first..elements.min(first + most.max(1)))
 }

@@ -14,12 +14,12 @@ use crate::backend::cuda::kernels::Argument;
 /// Norms of q heads and of k heads, `[head_dim]` each.
 pub(crate) type HeadNorms<'a> = [DeviceNorm<'a>; 2];
 
-/// What is done to q and k between projection and attention: RMSNorm of each head where there are norms, then rotation.
+/// Ops on q and k between projection and attention: RMSNorm of each head, for families with norms, then rotation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceRotation<'a> {
-    /// Extents of `qkv`.
+    /// Extents of the columns of `qkv`.
     pub shape: &'a AttentionShape,
-    /// Norms, of some families.
+    /// Norms of q and k, for families that have them.
     pub norms: Option<HeadNorms<'a>>,
     /// (cos, sin) of `[position][head_dim / 2]`, pair by pair: `[positions, head_dim]`.
     pub rope: &'a DeviceRows,
@@ -57,7 +57,7 @@ impl Checked {
         Ok(Self { positions: device.upload(rotation.positions)?, rows, extents, eps })
     }
 
-    /// With a warp for each head of q and k, and with `values` of v.
+    /// Launches a kernel with one warp for each head of q and k, and with `values` for each head of v.
     fn launch(&self, device: &CudaDevice, name: &str, values: bool, arguments: &[&[Argument<'_>]]) -> Result {
         let [_, heads, kv_heads, _] = self.extents;
         let warps = heads + kv_heads + if values { kv_heads } else { 0 };
@@ -141,7 +141,7 @@ pub(crate) fn rotate_backward(
     checked.launch(device, "head_norm_backward", false, &[&data, &weights(rotation.norms), &checked.extents()])
 }
 
-/// As [`rotate_backward`] with norms whose gradients are not wanted, rounded to bf16, in one launch.
+/// Like [`rotate_backward`], but rounded to bf16, in one launch, and without gradients of the norms.
 pub(crate) fn rotate_backward_rounded(
     device: &CudaDevice,
     rotation: &DeviceRotation<'_>,

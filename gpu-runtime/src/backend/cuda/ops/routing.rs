@@ -100,7 +100,7 @@ pub(crate) fn route_backward(
     Ok(d_logits)
 }
 
-/// That a choice is of so many rows with so many experts each.
+/// Checks that a choice is for `rows` rows with the given number of experts each.
 pub(super) fn check_dispatch(extents: Extents, dispatch: &Dispatch, [rows, per_token]: [usize; 2]) -> Result {
     let [found, own, _] = dispatch.extents();
     extents.equal("the rows of the choice", found, rows)?;

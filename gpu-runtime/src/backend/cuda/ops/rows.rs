@@ -40,7 +40,7 @@ impl<T: RowElement> DeviceRows<T> {
         Ok(Self { data, rows, width })
     }
 
-    /// Rows of zeros.
+    /// Allocates rows of zeros.
     pub fn zeros(device: &CudaDevice, rows: usize, width: usize) -> Result<Self> {
         Ok(Self { data: device.zeros(rows.saturating_mul(width))?, rows, width })
     }
@@ -52,7 +52,7 @@ impl<T: RowElement> DeviceRows<T> {
         Ok(Self { data: device.upload(values)?, rows, width })
     }
 
-    /// Number of rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -62,7 +62,7 @@ impl<T: RowElement> DeviceRows<T> {
         self.width
     }
 
-    /// All elements.
+    /// The elements of all rows, row by row.
     pub fn data(&self) -> &Slice<T> {
         &self.data
     }
@@ -95,14 +95,13 @@ impl<T: RowElement> DeviceRows<T> {
     }
 }
 
-/// What an op adds its sums to.
+/// Values that an op adds its sums to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Addend<'a> {
-    /// Nothing.
     None,
-    /// What the output has.
+    /// The previous contents of the output are added.
     Output,
-    /// Rows of the output's width.
+    /// Rows of the output's width are added.
     Rows(&'a DeviceRows),
 }
 

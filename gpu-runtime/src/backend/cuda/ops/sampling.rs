@@ -10,17 +10,16 @@ use crate::sampling::logprob_scale;
 /// How to sample a token from a row of logits. Cuts are those of [`SamplingRule`](crate::backend::SamplingRule).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceRequest {
-    /// The row.
     pub row: u32,
     /// Softmax temperature; 0 takes the largest logit.
     pub temperature: f32,
-    /// Tokens less likely than this fraction of the most likely one are no candidates; 0 is off.
+    /// Tokens less likely than this fraction of the most likely one are excluded; 0 turns the cut off.
     pub min_p: f32,
-    /// Most likely tokens that are candidates; all when `None`.
+    /// Number of most likely tokens that are candidates; all when `None`.
     pub top_k: Option<u32>,
     /// Probability mass of the candidates.
     pub top_p: f32,
-    /// Most likely tokens to report.
+    /// Number of most likely tokens to report.
     pub report: u32,
     /// The row of [`DeviceLogits::changed`] that the token is sampled from; the row itself when `None`.
     pub changed: Option<u32>,
@@ -29,7 +28,7 @@ pub(crate) struct DeviceRequest {
 /// Rows of logits that tokens are sampled from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceLogits<'a> {
-    /// `[_, vocabulary]`.
+    /// Logits of the requests' rows: `[_, vocabulary]`.
     pub rows: &'a DeviceRows,
     /// Tokens of a part, see [`Logits`](crate::backend::Logits).
     pub part: usize,
@@ -37,7 +36,7 @@ pub(crate) struct DeviceLogits<'a> {
     pub changed: Option<&'a DeviceRows>,
 }
 
-/// What decides the number with which a token is sampled, see [`crate::rng::uniform`].
+/// Counter of the random number with which a token is sampled, see [`crate::rng::uniform`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct SampleCounter {
@@ -56,13 +55,13 @@ impl Element for SampleCounter {}
 #[repr(C)]
 struct Packed {
     row: u32,
-    /// 0: no cut.
+    /// Number of candidates; 0 means no cut.
     top_k: u32,
     temperature: f32,
     min_p: f32,
     top_p: f32,
     report: u32,
-    /// `u32::MAX`: none.
+    /// Index of the changed row; `u32::MAX` if the request has none.
     changed: u32,
 }
 
@@ -79,7 +78,6 @@ impl From<&DeviceRequest> for Packed {
 /// Sampled tokens on the device, one for each request.
 #[derive(Debug)]
 pub(crate) struct Sampled {
-    /// Ids.
     pub tokens: Slice<u32>,
     /// Log-probability of each at its request's temperature (at 1 when greedy), of the unchanged logits and before all cuts.
     pub logprobs: Slice<f32>,
@@ -105,15 +103,15 @@ pub(crate) fn uniforms(device: &CudaDevice, counters: &Slice<SampleCounter>) -> 
     Ok(out)
 }
 
-/// What the log-sum-exps of rows are of, (largest, Σ exp(x - largest)), on the device.
+/// Terms of the rows' log-sum-exps, (largest, Σ exp(x - largest)), on the device.
 pub(super) struct RowSums {
     pub(crate) largest: Slice<f32>,
     pub(crate) sums: Slice<f32>,
 }
 
 impl RowSums {
-    /// Of the first `tokens` logits of these rows, times their scales, put together from parts of `part` tokens: to the bit
-    /// what the loss head's chunks of this width are summed to, where the scale is 1.
+    /// Sums over the first `tokens` logits of these rows, times their scales, assembled from parts of `part` tokens.
+    /// Where the scale is 1, they equal to the bit the sums of loss-head chunks of this width.
     pub(crate) fn new(
         device: &CudaDevice,
         logits: &DeviceRows,

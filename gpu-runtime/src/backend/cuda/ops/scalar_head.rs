@@ -10,9 +10,9 @@ use crate::backend::cuda::device::open::CudaDevice;
 /// The weight, `[hidden]`, and the bias, `[1]`, of a head, or the gradients with respect to them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceScalarHead<T> {
-    /// `[hidden]`.
+    /// Weight of the head: `[hidden]`.
     pub weight: T,
-    /// One element.
+    /// Bias of the head: one element.
     pub bias: T,
 }
 
@@ -26,8 +26,8 @@ fn check(extents: Extents, head: [&Slice<f32>; 2], x: &DeviceRows, rows: &Range<
     Ok([extents.index("the first row", rows.start)?, extents.index("the rows", rows.len())?, width])
 }
 
-/// `x · w + b` of some rows of `x`; the order of the sum depends on the width alone, and the bias is added last. Waits for all work
-/// on the device.
+/// Computes `x · w + b` for some rows of `x`. The order of the sum depends only on the width, and the bias is added
+/// last. Waits for all work on the device.
 pub(crate) fn scalar_head(
     device: &CudaDevice,
     head: DeviceScalarHead<&Slice<f32>>,

@@ -19,7 +19,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Of arrays with these lengths.
+    /// The chunks of arrays with these lengths.
     pub(crate) fn new(device: &CudaDevice, extents: Extents, lengths: &[usize]) -> Result<Self> {
         let mut first = vec![0];
         let mut blocks = 0;
@@ -42,8 +42,9 @@ struct Terms {
 
 impl Element for Terms {}
 
-/// For each array the sum of squares of its elements in `a`, or in `a + b` where `b` is given, in f64 and in an order that its
-/// length decides. Finite exactly when all its elements are. Waits for all work on the device.
+/// The sum of squares of each array's elements in `a`, or in `a + b` if `b` is given. It is computed in f64, in an
+/// order that depends only on the array's length. Finite exactly when all its elements are. Waits for all work on the
+/// device.
 pub(crate) fn squared_norms(device: &CudaDevice, a: &[Slice<f32>], b: Option<&[Slice<f32>]>) -> Result<Vec<f64>> {
     let extents = Extents("squared_norms");
     if let Some(b) = b {

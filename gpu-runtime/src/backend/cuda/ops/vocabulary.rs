@@ -25,7 +25,7 @@ pub(crate) fn spread(device: &CudaDevice, from: &DeviceRows, at: &[usize], rows:
     Ok(to)
 }
 
-/// Writes the logits of all ranks, of which each has `[rows, width]`, one after the other, to the first `rows` rows of
+/// Writes the logits of all ranks, `[rows, width]` each, one rank after the other, to the first `rows` rows of
 /// `out[_, vocabulary]`; the last ranks' columns may be beyond the vocabulary's end.
 pub(crate) fn join_logits(device: &CudaDevice, parts: &[&Slice<f32>], rows: usize, out: &mut DeviceRows) -> Result {
     let extents = Extents("join_logits");

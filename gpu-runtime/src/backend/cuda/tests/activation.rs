@@ -9,7 +9,7 @@ use crate::backend::{Activation, Backend, Held};
 
 const KINDS: [Activation; 3] = [Activation::Silu, Activation::GeluTanh, Activation::ClampedSwish];
 
-/// Of gate and up, so that those that are clamped occur.
+/// Values of gate and up, wide enough that some are clamped.
 fn gate_up(count: usize, width: usize) -> Vec<f32> {
     values(count * 2 * width, 11).iter().map(|x| x * 12.0).collect()
 }

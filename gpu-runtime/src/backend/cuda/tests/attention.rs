@@ -113,7 +113,7 @@ fn held_positions_are_not_written_and_blocks_are_copied() {
         let (mut pool, _) = pools(device, &shape, 3);
         let first = pass(device, &mut pool, &qkv, 0..4);
         pool.copy(BlockId(1), BlockId(2)).unwrap();
-        // Another's q, k and v, of which the last row alone is written.
+        // Another sequence's q, k and v, of which only the last row is written.
         let other = [&values(3 * shape.qkv_width(), 95), &qkv[3 * shape.qkv_width()..]].concat();
         let span = Span { rows: 0..4, start: 0, blocks: vec![BlockId(2)], held: 3 };
         let spans = DeviceSpans::upload(device, &pool, &[span], 4).unwrap();

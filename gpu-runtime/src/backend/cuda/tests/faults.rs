@@ -1,4 +1,4 @@
-//! What callers get when something is missing or fails: an error, never a panic.
+//! Callers get an error, never a panic, when something is missing or fails.
 
 use super::simulated::{on_device, with_setting, without_symbol};
 use super::support::{rows, values};

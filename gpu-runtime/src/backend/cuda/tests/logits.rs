@@ -24,7 +24,7 @@ fn rules(presence: f32, frequency: f32, repetition: f32, bias: &[(u32, f32)], pr
     LogitRules::new(&controls, prompt).unwrap()
 }
 
-/// Logits with ties.
+/// Logits rounded so that ties occur.
 fn logits(count: usize, seed: u64) -> Vec<f32> {
     values(count, seed).iter().map(|x| (x * 24.0).round() / 4.0).collect()
 }
@@ -174,7 +174,7 @@ fn parts_of_scores_are_those_of_the_reference() {
     });
 }
 
-/// The logits of a head with these weights, rows of which are the hidden states.
+/// The logits of a head with these weights; `x` are the rows of hidden states.
 fn product(x: &[f32], w: &[f32], device: &CudaDevice) -> Vec<f32> {
     let matmul = Matmul::new(device).unwrap();
     let plan = matmul.plan::<f32>((w.len() / 16, 16), crate::backend::cuda::ops::product::WeightSide::Inputs).unwrap();

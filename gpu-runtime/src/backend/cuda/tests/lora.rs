@@ -24,7 +24,7 @@ const ODD: Case = Case { inputs: 70, layers: &[(3, 45)], ranks: &[1, 8, 37], str
 /// Widths that asynchronous copies and pairs of elements fit; more inputs than a split has.
 const EVEN: Case =
     Case { inputs: 528, layers: &[(0, 136), (136, 24), (160, 8)], ranks: &[16, 40, 8], stride: 168, seed: 161 };
-/// Three fetches of a warp with few rows, the last of which ends before its second load, and three whole ones.
+/// Three fetches of a warp with few rows, the last ending before its second load, and three whole ones.
 const WIDE: Case = Case { inputs: 4128, layers: &[(0, 8)], ranks: &[8, 3, 10], stride: 8, seed: 361 };
 const WIDER: Case = Case { inputs: 6144, layers: &[(0, 8)], ranks: &[8], stride: 8, seed: 461 };
 const NARROW: Case = Case { inputs: 1, layers: &[(1, 1), (0, 1)], ranks: &[1], stride: 2, seed: 261 };
@@ -73,8 +73,8 @@ fn added(to: &mut [f32], values: &[f32]) {
     to.iter_mut().zip(values).for_each(|(to, x)| *to += x);
 }
 
-/// What an op adds to rows `old`, `sum`, is the same where it writes it elsewhere, and without them what it adds to zeros: it writes all of
-/// the memory, which has nothing before.
+/// An op adds the same `sum` to rows `old` in place and elsewhere, and to zeros without them: it writes all of the
+/// memory, which is uninitialised before.
 fn same_to_any_memory(
     device: &CudaDevice,
     op: impl Fn(Addend<'_>, &mut DeviceRows),

@@ -9,13 +9,13 @@ use crate::backend::cuda::device::sources::{SOURCES, Source};
 /// Set to a mutant's index in processes that run with it.
 pub(super) const MUTANT: &str = "TRAINYARD_TEST_MUTANT";
 
-/// What is done to the n-th instruction of a kernel that begins so, counted from 0.
+/// A change to the n-th instruction, counted from 0, that begins with the given text.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Delete(&'static str, usize),
-    /// Adds bytes to its address.
+    /// Adds bytes to the instruction's address.
     Shift(&'static str, usize, usize),
-    /// Replaces the beginning.
+    /// Replaces the beginning of the instruction.
     Replace(&'static str, usize, &'static str),
 }
 
@@ -124,7 +124,7 @@ fn changed(ptx: &str, kernel: &str, change: Change) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// What a process loads in place of a source's PTX: with the change of its mutant, if it runs with one of this source.
+/// The PTX that a process loads for a source: with the change of its mutant, if it runs with one of this source.
 pub(in crate::backend::cuda) fn mutated(ptx: &'static str) -> Cow<'static, str> {
     let index = std::env::var(MUTANT).ok().map(|index| index.parse::<usize>().unwrap());
     let mutant = index.and_then(|index| changed(ptx, MUTANTS[index].0, MUTANTS[index].1));

@@ -35,8 +35,8 @@ fn gradients_are_sums_over_rows_in_order() {
     });
 }
 
-/// A gradient of (m, n) over sequences of these lengths on tensor cores, against a sum in f64 of rounded elements; the left rows are
-/// some of others, and so are its columns, from `first` on. Rows have as many elements as `widths` says.
+/// Compares a gradient of (m, n) over sequences of these lengths on tensor cores with a sum in f64 of rounded elements.
+/// The left rows are a part of others, and so are its columns, from `first` on. Rows have `widths` elements.
 fn compare(device: &CudaDevice, (m, n): (usize, usize), first: usize, widths: [usize; 2], lens: &[usize], seed: u64) {
     let (count, before, [left_width, right_width]) = (lens.iter().sum::<usize>(), 3, widths);
     let left = values((before + count) * left_width, seed);

@@ -20,7 +20,7 @@ fn ranks(world: usize, body: impl Fn(&CudaDevice, &DeviceRanks) + Sync) {
     ranks_within(LIMIT, world, body);
 }
 
-/// The same with a limit for waits.
+/// Runs ranks with a limit for waits.
 fn ranks_within(limit: Duration, world: usize, body: impl Fn(&CudaDevice, &DeviceRanks) + Sync) {
     let nccl = Nccl::open().unwrap();
     assert!(nccl.version().unwrap() >= 21_800);
@@ -38,7 +38,7 @@ fn ranks_within(limit: Duration, world: usize, body: impl Fn(&CudaDevice, &Devic
     });
 }
 
-/// What a rank has.
+/// Elements of a rank.
 fn of(rank: usize, len: usize) -> Vec<f32> {
     values(len, 10 + rank as u64)
 }
@@ -153,7 +153,7 @@ fn a_lost_rank_is_an_error_of_all() {
     });
 }
 
-/// Its kernel waits without an error, as one that hangs: the others end, and so does it.
+/// A rank's kernel hangs without an error: the other ranks end, and so does this rank.
 #[test]
 fn a_silent_rank_is_missed() {
     let settings = [("CUDASIM_DEVICES", "2"), ("CUDASIM_NCCL_HANG", "1:2"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
@@ -177,7 +177,7 @@ fn a_silent_rank_is_missed() {
     });
 }
 
-/// What ranks have of arrays, exchanged in pieces that begin and end within arrays.
+/// Ranks exchange their parts of arrays in pieces that begin and end within arrays.
 #[test]
 fn fragments_of_arrays_make_them_whole() {
     let world = 3;

@@ -83,6 +83,6 @@ fn positions_and_widths_are_checked() {
         assert!(rotate(device, &DeviceRotation { positions: &[0, 1], ..good }, &mut qkv, true).is_err());
         let normed = DeviceRotation { norms: Some([norm; 2]), ..good };
         assert!(rotate_backward(device, &normed, None, &mut qkv, None).is_err(), "what was rotated is missing");
-        assert!(rotate_backward_rounded(device, &good, &qkv, &qkv).is_err(), "there are no norms");
+        assert!(rotate_backward_rounded(device, &good, &qkv, &qkv).is_err(), "the norms are missing");
     });
 }

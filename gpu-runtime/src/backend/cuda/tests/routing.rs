@@ -9,7 +9,7 @@ fn sigmoid(per_token: usize, normalised: bool, (groups, chosen_groups): (usize, 
     RouterRule { per_token, normalised, scores: RouterScores::Sigmoid { groups, chosen_groups, scaling: 2.5 } }
 }
 
-/// Multiples of a step, some of which are equal: what is not equal differs by more than is rounded.
+/// Multiples of a step, some of them equal: unequal values differ by more than rounding does.
 fn stepped(count: usize, seed: u64) -> Vec<f32> {
     values(count, seed).iter().map(|x| (12.0 * x).round() / 4.0 + 0.1).collect()
 }

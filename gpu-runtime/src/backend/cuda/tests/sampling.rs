@@ -17,7 +17,7 @@ fn whole(rows: &DeviceRows) -> DeviceLogits<'_> {
     DeviceLogits { rows, part: rows.width().max(1), changed: None }
 }
 
-/// What the reference samples.
+/// Samples of the reference.
 fn expected(logits: &Matrix, requests: &[DeviceRequest], us: &[f64]) -> Vec<SampledToken> {
     let request = |(request, u): (&DeviceRequest, &f64)| {
         let DeviceRequest { row, temperature, min_p, top_k, top_p, report, changed: _ } = *request;
@@ -49,7 +49,7 @@ fn compare(device: &CudaDevice, logits: &[f32], vocabulary: usize, requests: &[D
     }
 }
 
-/// Logits with ties.
+/// Logits rounded so that ties occur.
 fn logits(count: usize, seed: u64) -> Vec<f32> {
     values(count, seed).iter().map(|x| (x * 24.0).round() / 4.0).collect()
 }

@@ -1,5 +1,5 @@
-//! Runs tests in processes that find the simulated CUDA libraries, which are looked for when a process starts; or, where a variable
-//! says so, in this process on a GPU.
+//! Runs tests in processes that find the simulated CUDA libraries, which are searched when a process starts. If a
+//! variable is set, tests run in this process on a GPU.
 
 use std::process::Command;
 use std::sync::LazyLock;
@@ -34,7 +34,7 @@ pub(super) fn on_device<F: FnOnce(&CudaDevice)>(body: F) {
     SEEDS.into_iter().for_each(|seed| run::<F>(&SIMULATOR, &[seed]));
 }
 
-/// As [`on_device`], with a backend of a type.
+/// Like [`on_device`], but with a backend of the given type.
 pub(crate) fn on_backend<F: FnOnce(Cuda)>(dtype: Dtype, body: F) {
     if is_there() {
         return body(Cuda::open(0, dtype).unwrap());
@@ -42,7 +42,7 @@ pub(crate) fn on_backend<F: FnOnce(Cuda)>(dtype: Dtype, body: F) {
     SEEDS.into_iter().for_each(|seed| run::<F>(&SIMULATOR, &[seed]));
 }
 
-/// As [`on_backend`], for one setting of the simulator.
+/// Like [`on_backend`], but with one setting of the simulator.
 pub(crate) fn on_backend_with<F: FnOnce(Cuda)>(setting: (&str, &str), dtype: Dtype, body: F) {
     if is_there() {
         return body(Cuda::open(0, dtype).unwrap());
@@ -67,7 +67,7 @@ pub(super) fn with_settings<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
     run::<F>(&SIMULATOR, settings);
 }
 
-/// The same with a library of which a function is missing.
+/// Runs a test with a library that lacks a function.
 pub(super) fn without_symbol<F: FnOnce(Result<CudaDevice>)>(library: &str, symbol: &str, body: F) {
     assert!(!on_gpu(), "a function is removed: only the simulated libraries are changed");
     if is_there() {
@@ -93,7 +93,7 @@ pub(super) fn fails_with_mutant(test: &str, mutant: usize) -> bool {
     SEEDS.into_iter().any(|seed| {
         let output = command(&SIMULATOR, &test, &[seed]).env(MUTANT, mutant.to_string()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(text.contains("running 1 test"), "there is no test {test}");
+        assert!(text.contains("running 1 test"), "no test is named {test}");
         !output.status.success()
     })
 }

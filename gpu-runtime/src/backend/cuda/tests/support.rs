@@ -1,4 +1,4 @@
-//! Inputs and comparisons.
+//! Inputs and comparisons for tests of ops.
 
 use half::bf16;
 

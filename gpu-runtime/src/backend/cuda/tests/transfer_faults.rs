@@ -120,7 +120,7 @@ fn a_device_that_is_lost_during_a_read_ends_it() {
     });
 }
 
-/// Ranks one of which is gone.
+/// Ranks of which one has ended.
 struct Gone;
 
 impl Peers for Gone {

@@ -48,8 +48,8 @@ impl<B: Backend> SampleTask<B> {
         blocks(end).saturating_sub(self.stream(target).1.kv.blocks().len()) + copies
     }
 
-    /// Sets how many sequences run together: as many as `sequences` and `bytes` allow with their reserve, one at least.
-    /// They share the full blocks of the prompt.
+    /// Sets how many sequences run together: as many as `sequences` and `bytes` allow with their reserve, but at least
+    /// one. They share the full blocks of the prompt.
     pub(in super::super) fn set_width(&mut self, sequences: usize, bytes: usize) {
         self.width = self.sequences.len();
         let (full, budget) = (self.prompt.len() / BLOCK, bytes / self.block_bytes());

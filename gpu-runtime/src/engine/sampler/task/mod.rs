@@ -42,11 +42,11 @@ pub(super) struct SampleTask<B: Backend> {
     width: usize,
     /// State of the stop matcher before the first token.
     stop: StopMatcher,
-    /// What the text of each sequence must follow.
+    /// Grammar that the text of each sequence must follow.
     grammar: Option<Grammar>,
     /// Why the request fails.
     failure: Option<OpError>,
-    /// What changes the logits of all sequences.
+    /// Rules that change the logits of all sequences.
     rules: Option<LogitRules>,
     /// Tokens that each sequence may get.
     max_new: usize,
@@ -56,7 +56,8 @@ pub(super) struct SampleTask<B: Backend> {
     pub(super) reports_hits: bool,
     /// Whether it was ever active: preemption does not change that.
     pub(super) was_admitted: bool,
-    /// Until it has this [`SampleTask::progress`] it runs in passes alone: a pass that it took part in panicked.
+    /// The [`SampleTask::progress`] until which it runs in passes by itself, because a pass that it took part in
+    /// panicked.
     quarantined_until: usize,
 }
 
@@ -64,7 +65,7 @@ pub(super) struct SampleTask<B: Backend> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StreamTarget {
     Prompt,
-    /// By index.
+    /// A generated sequence, by index.
     Sequence(usize),
 }
 
@@ -118,8 +119,8 @@ impl<B: Backend> SampleTask<B> {
         })
     }
 
-    /// The request in its initial state: with the same seeds it samples the same tokens. It runs in passes alone up to
-    /// progress `quarantined_until`.
+    /// The request in its initial state: with the same seeds it samples the same tokens. It runs in passes by itself up
+    /// to progress `quarantined_until`.
     pub(super) fn restarted(mut self, quarantined_until: usize) -> Self {
         self.decodes = false;
         self.release_kv();
@@ -178,7 +179,7 @@ impl<B: Backend> SampleTask<B> {
         targets.into_iter()
     }
 
-    /// The first `width` sequences that have not ended, with their indices.
+    /// The first `width` sequences that are still running, with their indices.
     fn running(&self) -> impl Iterator<Item = (usize, &Sequence)> {
         self.sequences.iter().enumerate().filter(|(_, sequence)| sequence.end.is_none()).take(self.width)
     }
@@ -198,7 +199,7 @@ impl<B: Backend> SampleTask<B> {
         }
     }
 
-    /// Mutable [`SampleTask::stream`].
+    /// Mutable variant of [`SampleTask::stream`].
     pub(super) fn stream_mut(&mut self, target: StreamTarget) -> (SequenceTokens<'_>, &mut KvStream) {
         match target {
             StreamTarget::Prompt => (SequenceTokens { prompt: &self.prompt, generated: &[] }, &mut self.shared),
@@ -209,7 +210,7 @@ impl<B: Backend> SampleTask<B> {
         }
     }
 
-    /// Whether a target is a sequence of which only the last sampled token is not computed yet.
+    /// Whether a target is a sequence of which only the last sampled token is yet to be computed.
     pub(super) fn is_decoding(&self, target: StreamTarget) -> bool {
         let (tokens, stream) = self.stream(target);
         target != StreamTarget::Prompt && stream.kv.len() + 1 == tokens.len()

@@ -20,7 +20,7 @@ pub(super) struct Sequence {
     /// Top candidates, `[tokens, k]`.
     topk: Vec<(u32, f32)>,
     stop: StopMatcher,
-    /// What its text must follow.
+    /// Grammar that the sequence's text must follow.
     pub(super) grammar: Option<Grammar>,
     /// Set once it has ended.
     pub(super) end: Option<StopReason>,
@@ -62,7 +62,7 @@ impl Sequence {
         Ok(())
     }
 
-    /// Its tokens from index `from` on, with `topk` candidates each; it is the sequence of index `sequence`.
+    /// Tokens from index `from` on, with `topk` candidates each; `sequence` is the index of the sequence.
     pub(super) fn progress(&self, sequence: usize, from: usize, topk: usize) -> Option<SampleProgress> {
         let tokens = self.tokens.get(from..).filter(|tokens| !tokens.is_empty())?;
         let candidates = self.topk.get(from * topk..).unwrap_or_default();

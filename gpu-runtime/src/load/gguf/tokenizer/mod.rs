@@ -10,8 +10,8 @@ mod byte_level;
 mod sentencepiece;
 mod vocabulary;
 
-/// `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json`, `config.json` and
-/// `generation_config.json`. A file without a tokenizer gives the last two alone.
+/// Makes `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json`, `config.json` and
+/// `generation_config.json`. A file without a tokenizer gives only the last two.
 pub(super) fn files(file: &GgufFile, config: &Map<String, Value>, end: &[u32]) -> Result<ModelFiles, LoadError> {
     let mut files = ModelFiles::new();
     let mut add = |name: &str, content: &Value| {

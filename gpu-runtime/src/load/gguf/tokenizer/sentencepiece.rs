@@ -9,8 +9,9 @@ use super::vocabulary::{Vocabulary, merges};
 use crate::config::LoadError;
 use crate::load::gguf::metadata::GgufFile;
 
-/// Most merges per token, on average by length, that scores may imply. Real vocabularies imply two or three; one made of
-/// the prefixes of a long token implies as many as it has characters, and memory quadratic in the file's size.
+/// Maximum number of merges per token, on average by length, that scores may imply. Real vocabularies imply two or
+/// three. One made of the prefixes of a long token implies as many as it has characters, and memory quadratic in the
+/// file's size.
 const MAX_MERGES_PER_TOKEN: usize = 8;
 
 /// Stands for a space.

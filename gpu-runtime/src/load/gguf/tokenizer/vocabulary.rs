@@ -12,7 +12,7 @@ const NORMAL: u64 = 1;
 const CONTROL: u64 = 3;
 const USER_DEFINED: u64 = 4;
 
-/// Pre-tokenizers whose models add `bos` unless the file says otherwise.
+/// Pre-tokenizers whose models add `bos` by default.
 const ADDS_BOS: [&str; 3] = ["llama3", "llama-v3", "llama-bpe"];
 
 /// The tokens by id, and the ids of those with a role.
@@ -94,7 +94,7 @@ impl<'a> Vocabulary<'a> {
         self.text(self.unk)
     }
 
-    /// `bos_token`, `eos_token`, `unk_token` and `pad_token`, null if there is none.
+    /// The tokens `bos_token`, `eos_token`, `unk_token` and `pad_token`; a missing one is null.
     pub(super) fn roles(&self) -> Value {
         json!({
             "bos_token": self.text(self.bos),

@@ -174,7 +174,7 @@ fn damaged_keys_are_refused_by_name() {
     Bytes::new(0, 1).text(b"k").u32(BOOL).raw(&[2]).refused_with("metadata key k: truth value 2");
     Bytes::new(0, 1).text(b"k").array(BOOL, 2).raw(&[1, 9]).refused_with("metadata key k: truth value 9");
     let twice = Bytes::new(0, 2).text(b"k").u32(U8).raw(&[1]).text(b"k").u32(U8).raw(&[1]);
-    twice.refused_with("metadata key k is there twice");
+    twice.refused_with("metadata key k occurs twice");
     for alignment in [0, u64::MAX] {
         let key = Bytes::new(0, 1).text(b"general.alignment").u32(10).u64(alignment);
         assert!(key.attempt().is_err());
@@ -198,10 +198,10 @@ fn damaged_tensors_are_refused_by_name() {
     let name = llama(1).tensor(&[0xc3, 0x28], &[1], 0, 0);
     name.refused_with("tensor 0 of 1: its name is not UTF-8");
     let twice = llama(2).tensor(b"output.weight", &[0], 0, 0).tensor(b"output.weight", &[0], 0, 0);
-    twice.refused_with("tensor output.weight is there twice");
+    twice.refused_with("tensor output.weight occurs twice");
     let twice = llama(2).tensor(b"blk.1.ffn_up.bias", &[0], 0, 0).tensor(b"blk.01.ffn_up.bias", &[0], 0, 0);
     let twice = twice.raw(&[0; 64]);
-    twice.refused_with("tensor blk.1.ffn_up.bias is there twice");
+    twice.refused_with("tensor blk.1.ffn_up.bias occurs twice");
 }
 
 #[test]

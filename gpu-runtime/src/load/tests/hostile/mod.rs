@@ -1,5 +1,5 @@
-//! Files that nobody's converter wrote. Whatever they hold, loading returns a model or an error that says where, it never
-//! panics, and it never holds more than a few times the file's size.
+//! Files that no converter has written. Whatever they contain, loading returns a model or an error that names the
+//! place. It never panics, and never holds more than a few times the file's size.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Safetensors headers.
+//! Hostile headers of safetensors files.
 
 use std::fs;
 
@@ -79,7 +79,7 @@ fn damaged_tensors_are_refused_by_name() {
     header_refused_with(&long, "64 bytes of data, 4503599627370496 expected");
     let text = tensor("F32", &shape, [0, 64]).to_string();
     let twice = format!("{{\"a\": {text}, \"a\": {text}}}");
-    refused_with(&file(twice.len() as u64, &twice, 64), "tensor a is there twice");
+    refused_with(&file(twice.len() as u64, &twice, 64), "tensor a occurs twice");
     let one = json!({"x": tensor("I64", &json!([8]), [0, 64])}).to_string();
     let found = attempt_weights(&file(one.len() as u64, &one, 64)).unwrap_err().to_string();
     assert!(found.contains("tensor model.x has dtype I64"), "{found}");

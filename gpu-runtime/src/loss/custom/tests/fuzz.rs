@@ -26,7 +26,7 @@ fn tensor(rank: usize, values: impl Fn(usize) -> TensorValues) -> Tensor {
     Tensor { values: values(shape.iter().product()), shape }
 }
 
-/// What happens to a definition that a client sends, and then uses.
+/// Parses and uses a definition as the server does for a client.
 fn run(definition: &Json) -> Result<(), OpError> {
     let loss = Arc::new(CustomLoss::read(definition).map_err(|error| error.refusal())?);
     let targets = tensor(loss.inputs[0].rank, |count| TensorValues::I64(vec![1; count]));
@@ -63,7 +63,7 @@ fn mutated_graphs() {
     assert!(evaluated > 100, "{evaluated}: some mutations are graphs that can be computed");
 }
 
-/// As a client's body has them.
+/// Mutates texts of graphs as a client's body contains them.
 #[test]
 fn mutated_texts_of_graphs() {
     Corpus::new("custom_loss").each(|input| {

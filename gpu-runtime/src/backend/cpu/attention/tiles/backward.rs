@@ -18,7 +18,7 @@ use crate::backend::{AttentionCall, Span};
 const BLOCKS: usize = 4;
 const TILES: usize = 4;
 
-/// See [`attention_backward`](super::super::attention_backward).
+/// Computes [`attention_backward`](super::super::attention_backward) in tiles.
 pub(in super::super) fn attention_backward(
     cpu: &Cpu,
     call: AttentionCall<'_>,
@@ -48,16 +48,16 @@ pub(super) struct Pass<'a> {
     pub(super) len: usize,
 }
 
-/// What products read, by block of 32 rows of the sequence; `width` is that of a head in tiles.
+/// Operands of the products, by block of 32 rows of the sequence; `width` is that of a head in tiles.
 struct Operands<'a> {
-    /// Values, `[32][width]` bf16.
+    /// Values: `[32][width]` of bf16.
     values: &'a mut [u32],
     /// Transposed keys, `[width][32]` bf16.
     keys: &'a mut [u32],
     /// Queries and gradients of outputs of a query head, `[width / 2][32]` words of two columns.
     q: &'a mut [u32],
     d_out: &'a mut [u32],
-    /// The same, `[16][width]` words of two rows.
+    /// Queries and gradients of outputs again: `[16][width]` words of two rows.
     q_pairs: &'a mut [u32],
     d_out_pairs: &'a mut [u32],
     /// Log-sum-exps (to base 2) and deltas of a query head.
@@ -69,20 +69,20 @@ struct Operands<'a> {
 struct Sums<'a> {
     /// `[width][32]`, of a query head.
     dq: &'a mut [f32],
-    /// `[32][width]`
+    /// Gradient of the keys: `[32][width]`.
     dk: &'a mut [f32],
     dv: &'a mut [f32],
 }
 
-/// What is computed of [`BLOCKS`] blocks of keys and [`TILES`] query tiles.
+/// Results for [`BLOCKS`] blocks of keys and [`TILES`] query tiles.
 struct Part<'a> {
-    /// `[32][32]` products.
+    /// Products of keys and queries: `[32][32]`.
     s: &'a mut [f32],
     dp: &'a mut [f32],
-    /// `[keys][queries]`
+    /// Probabilities by key: `[keys][queries]`.
     p: &'a mut [u32],
     ds: &'a mut [u32],
-    /// By query tile: `[keys / 2][32]` words of two keys.
+    /// Gradients of scores by query tile: `[keys / 2][32]` words of two keys.
     ds_words: &'a mut [u32],
 }
 

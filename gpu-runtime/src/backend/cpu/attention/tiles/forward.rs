@@ -16,7 +16,7 @@ use crate::backend::{AttentionCall, AttentionShape, Span};
 
 /// Blocks of keys between two updates of the maximum. Such tiles begin at the sequence's first token.
 const BLOCKS: usize = 4;
-/// Most tiles of a task.
+/// Maximum number of tiles of a task.
 const TASK: usize = 6;
 
 /// Queries that share a key head: positions of one query head in prefill and training, the heads of one position in
@@ -68,7 +68,7 @@ fn query_tiles(shape: &AttentionShape, spans: &[Span], width: usize) -> Vec<Quer
     tiles
 }
 
-/// What all tiles compute from and write to.
+/// Inputs and outputs that all tiles share.
 struct Pass<'a> {
     cpu: &'a Cpu,
     call: AttentionCall<'a>,
@@ -80,7 +80,7 @@ struct Pass<'a> {
     lse_len: usize,
 }
 
-/// See [`attention`](super::super::attention).
+/// Computes [`attention`](super::super::attention) in tiles.
 pub(in super::super) fn attention(
     cpu: &Cpu,
     call: AttentionCall<'_>,
@@ -130,8 +130,11 @@ impl Pass<'_> {
         HeadRows::new(self.qkv, tile.at, tile.stride, tile.count, self.call.shape.head_dim)
     }
 
+    /// Attends with the queries of one tile.
+    ///
     /// # Safety
-    /// The processor has the unit and the features; no two calls at once are for the same query, of which a tile has up to 16 C.
+    /// The processor has the unit and the features; concurrent calls are for different queries. A tile has up to 16 C
+    /// queries.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
     unsafe fn attend<const C: usize>(&self, tile: &QueryTile, floats: &mut Buffer<f32>, words: &mut Buffer<u32>) {
         let AttentionCall { shape, layer, window, spans } = self.call;

@@ -14,8 +14,8 @@ pub(super) struct Queries {
     pub(super) delta: [__m512; 2],
 }
 
-/// Where the bf16 results of a block go: rows of queries by key, `stride` words from one to the next, as the left side of
-/// sums over queries; and words of two keys, `[16][32]`, as the right side of sums over keys.
+/// Destinations of a block's bf16 results: rows of queries by key, `stride` words from one to the next, as the left
+/// side of sums over queries; and words of two keys, `[16][32]`, as the right side of sums over keys.
 pub(super) struct Gradients<'a> {
     pub(super) p: &'a mut [u32],
     pub(super) ds: &'a mut [u32],
@@ -23,9 +23,9 @@ pub(super) struct Gradients<'a> {
     pub(super) ds_words: &'a mut [u32],
 }
 
-/// From products of keys and queries, `s[keys][queries]`, which `scale` (with the logarithm's base) makes scores, and the
-/// gradients of probabilities `dp`, to probabilities and the gradients of scores. The first key is at position `first`;
-/// queries see all of them where `whole` says so.
+/// Computes probabilities and the gradients of scores. `s[keys][queries]` are products of keys and queries, which
+/// `scale` (with the logarithm's base) turns into scores; `dp` are the gradients of probabilities. The first key is at
+/// position `first`; with `whole`, queries see all keys.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512bf16")]
 pub(super) fn gradients(

@@ -68,7 +68,7 @@ impl Sight {
         }
     }
 
-    /// Which of the queries see `key`.
+    /// Mask of the queries that see `key`.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn of(&self, key: usize) -> std::arch::x86_64::__mmask16 {

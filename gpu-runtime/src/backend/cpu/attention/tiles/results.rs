@@ -1,4 +1,4 @@
-//! Where the backward pass writes its gradients.
+//! Gradients that the backward pass writes.
 
 use std::arch::x86_64::*;
 use std::ops::Range;

@@ -5,13 +5,13 @@ use std::arch::x86_64::*;
 use super::vector::{exp2, halves, load_floats, round, store, store_floats, widen};
 use super::{BLOCK, Sight};
 
-/// What is known of a tile's queries after some keys. Logarithms are to base 2.
+/// Running softmax of a tile's queries over the keys so far. Logarithms are to base 2.
 pub(super) struct Softmax<const C: usize> {
-    /// Largest score.
+    /// Largest score so far.
     pub(super) top: [__m512; C],
     /// Sum of probabilities, relative to `top`.
     pub(super) sum: [__m512; C],
-    /// The same of the rounded ones, by which the output is divided: so its weights add up to one.
+    /// Sum of the rounded probabilities, by which the output is divided: so its weights add up to one.
     pub(super) rounded_sum: [__m512; C],
 }
 
@@ -19,7 +19,7 @@ pub(super) struct Softmax<const C: usize> {
 pub(super) struct Keys {
     /// Position of the first one.
     pub(super) first: usize,
-    /// Blocks.
+    /// Number of key blocks.
     pub(super) blocks: usize,
     /// Positions that every query sees.
     pub(super) seen_by_all: std::ops::Range<usize>,
@@ -34,7 +34,7 @@ impl Keys {
 }
 
 impl<const C: usize> Softmax<C> {
-    /// Before the first key.
+    /// The state before the first key.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn new() -> Self {

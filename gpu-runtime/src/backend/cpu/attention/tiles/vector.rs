@@ -107,7 +107,6 @@ pub(super) fn mask(count: usize) -> __mmask16 {
     if count >= LANES { !0 } else { (1 << count) - 1 }
 }
 
-/// Stores 16 words.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn store(to: &mut [u32], words: __m512i) {
@@ -116,7 +115,6 @@ pub(super) fn store(to: &mut [u32], words: __m512i) {
     unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), words) }
 }
 
-/// Loads 16 floats.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn load_floats(from: &[f32]) -> __m512 {
@@ -125,7 +123,6 @@ pub(super) fn load_floats(from: &[f32]) -> __m512 {
     unsafe { _mm512_loadu_ps(from.as_ptr()) }
 }
 
-/// Stores 16 floats.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn store_floats(to: &mut [f32], x: __m512) {

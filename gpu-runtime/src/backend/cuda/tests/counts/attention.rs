@@ -66,7 +66,6 @@ fn pairs(len: usize) -> usize {
     HEADS * len * (len + 1) / 2
 }
 
-/// In f32.
 fn plain(counts: &mut Counts<'_>) {
     let (len, shape) = (64, "64 rows of 4+1 heads of 128");
     let of = Sequence::<f32>::new(counts, 128, len, len);

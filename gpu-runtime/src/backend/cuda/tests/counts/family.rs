@@ -77,7 +77,8 @@ fn vocabulary(counts: &mut Counts<'_>) {
     });
 }
 
-/// Of two, as [`DeviceRanks`](crate::backend::cuda::ops::ranks::DeviceRanks) launches it once NCCL has brought their parts together.
+/// Counts the kernel that [`DeviceRanks`](crate::backend::cuda::ops::ranks::DeviceRanks) launches for two ranks after
+/// NCCL has gathered their parts.
 fn ranks(counts: &mut Counts<'_>) {
     let length = ROWS * HIDDEN;
     let parts: Slice<f32> = counts.device.upload(&values(2 * length, 13)).unwrap();

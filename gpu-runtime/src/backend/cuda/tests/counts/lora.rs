@@ -48,7 +48,7 @@ fn adapters<T: Rounded>(counts: &mut Counts<'_>, count: usize, inputs: usize, na
     work(0, inputs, &mut || z = Some(table.shrink(device, &x).unwrap()));
     work(1, OUTPUTS, &mut || dz = Some(table.shrink_backward(device, &dy).unwrap()));
     let tensor = names[2].starts_with("tensor");
-    // In f32 they add to the output alone.
+    // In f32 they add only to the output.
     let addend = if tensor { Addend::None } else { Addend::Output };
     work(2, OUTPUTS, &mut || table.expand(device, z.as_ref().unwrap(), addend, &mut y).unwrap());
     work(3, inputs, &mut || table.expand_backward(device, dz.as_ref().unwrap(), addend, &mut dx).unwrap());

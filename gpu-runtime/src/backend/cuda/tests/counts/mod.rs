@@ -1,7 +1,7 @@
-//! What kernels move and compute, as the simulator counts it, against `counts.tsv`: where a kernel changes, its line shows what that
-//! costs or saves. `bench/gpu_roofline.py` predicts times from these counts.
+//! Memory traffic and operations of kernels, counted by the simulator, against `counts.tsv`: if a kernel changes, its
+//! line shows the costs or savings. `bench/gpu_roofline.py` predicts times from these counts.
 //!
-//! Where a change is meant, record anew: `TRAINYARD_RECORD_COUNTS=1 cargo test --workspace --lib cuda::tests::counts`.
+//! After an intended change, record anew: `TRAINYARD_RECORD_COUNTS=1 cargo test --workspace --lib cuda::tests::counts`.
 
 mod attention;
 mod dense;
@@ -38,7 +38,7 @@ const COUNTERS: [&str; 13] = [
     "atomics",
 ];
 
-/// A kernel of which a case counts one launch, the unit in which its work is measured, and how many of these it has.
+/// Name of a kernel that a case launches once, the unit of its work, and the number of these units.
 type Work<'a> = (&'a str, &'a str, usize);
 
 /// Kernel and shape to the rest of the line: unit, units, counters.
@@ -56,7 +56,6 @@ fn kernels() -> BTreeSet<&'static str> {
     SOURCES.iter().flat_map(|source| entries(source.ptx).unwrap()).map(|(name, _)| name).collect()
 }
 
-/// What was counted so far.
 struct Counts<'a> {
     device: &'a CudaDevice,
     client: Client,
@@ -99,7 +98,6 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// The committed table.
 fn recorded() -> Lines {
     let text = std::fs::read_to_string(table()).unwrap();
     assert_eq!(text.lines().next().unwrap(), header());

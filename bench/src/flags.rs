@@ -26,7 +26,7 @@ pub struct BenchFlags {
     /// Measure these ranks, which share the threads, beside one rank with all of them, such as tp=2.
     #[arg(long, value_name = "LAYOUT", conflicts_with_all = ["http", "store"])]
     pub(crate) parallel: Option<Parallel>,
-    /// Compute type.
+    /// Compute type: bf16 or f32.
     #[arg(long, default_value = "bf16", value_parser = dtypes())]
     pub(crate) dtype: Dtype,
     /// Threads; one per processor when absent.
@@ -65,7 +65,7 @@ pub struct BenchFlags {
     /// Also adapt the unembedding.
     #[arg(long)]
     pub(crate) train_unembed: bool,
-    /// Measure a server through HTTP, with the calls of the Tinker SDK, instead of the engine alone.
+    /// Measure a server through HTTP, with the calls of the Tinker SDK, instead of only the engine.
     #[arg(long)]
     pub(crate) http: bool,
     /// The server to measure; one is started when absent.
@@ -95,7 +95,7 @@ pub struct BenchFlags {
     pub(crate) json: bool,
 }
 
-/// `NAME=PATH`.
+/// A model's name and path, written `NAME=PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedModel {
     pub(crate) name: String,

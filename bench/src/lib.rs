@@ -203,8 +203,8 @@ mod tests {
         let of: Vec<_> = report.workloads.iter().map(|w| (w.name, w.layout.as_str(), w.tokens)).collect();
         assert_eq!(of, [("w1", "tp=1", 16), ("w1", "tp=2", 16), ("w3b1", "tp=1", 128), ("w3b1", "tp=2", 128)]);
         assert!(report.workloads.iter().all(|w| w.collectives.is_some() == (w.layout == "tp=2")));
-        // Two sums in each of two blocks' forward pass, and in their backward pass in training. Each sum has 64 elements
-        // in f32 per row.
+        // Two sums in each of two blocks' forward pass, and in their backward pass in training. Each sum has 64 elements in
+        // f32 per row.
         let sums = |name: &str| {
             let of = report.workloads.iter().find(|w| w.name == name && w.layout == "tp=2");
             of.and_then(|w| w.collectives).map_or(0.0, |c| c.bytes_per_token)

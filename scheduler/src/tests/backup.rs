@@ -189,7 +189,7 @@ async fn planted_damage_is_found_before_anything_is_restored() {
     };
     let good = fs::read(&weights).unwrap();
     fs::write(&weights, "weights of b").unwrap();
-    damaged("checkpoints/r/weights/a/weights is not what was written");
+    damaged("checkpoints/r/weights/a/weights differs from the file that was written");
     let target = Target::new(BACKEND).await;
     assert!(matches!(target.restore(&to).await, Err(BackupError::Damaged(_))));
     assert!(!target.dir.path().join("checkpoints").exists());

@@ -1,4 +1,4 @@
-//! The counters of the engine of this process's worker.
+//! Counters of the engine of this process's worker.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use trainyard_protocol::EngineStats;
 
 use crate::context::lock::lock;
 
-/// The last counters that an engine reported. All zero where there is none.
+/// Last counters that an engine reported. All are zero without an engine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EngineMetrics(Arc<Mutex<EngineStats>>);
 

@@ -8,7 +8,8 @@
 //! | expired | another process frees the leases of a worker that sends no heartbeat | `expiry.rs` |
 //! | checked | each write about the run, which is refused under a superseded epoch | `fence.rs` |
 //!
-//! `numerics.rs` decides which runs a worker leaves to others because it computes differently. `rounds.rs` does all of this periodically, and `reconcile.rs` repairs differences between the store and the queue.
+//! `numerics.rs` decides which runs a worker leaves to others because it computes differently. `rounds.rs` does all of
+//! this periodically, and `reconcile.rs` repairs differences between the store and the queue.
 
 mod claim_runs;
 mod claim_samples;

@@ -221,8 +221,9 @@ impl Reader {
     fn tagged(&mut self, place: &Place<'_>, fields: &Map<String, Value>, depth: usize) -> Result<Argument, GraphError> {
         let mut entries = fields.iter();
         let (Some((tag, value)), None) = (entries.next(), entries.next()) else {
-            let found = fields.len();
-            return Err(place.refused(format!("an argument is an object with {found} keys; expected exactly one")));
+            return Err(
+                place.refused(format!("an argument is an object with {} keys; expected exactly one", fields.len()))
+            );
         };
         let malformed = || place.refused(format!("an argument {{{:?}: …}} is malformed", shortened(tag)));
         match (tag.as_str(), value) {

@@ -28,7 +28,7 @@ pub use rerun::{Rerun, is_rerun, rerun, skipped};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use tiles::{Config, TILE_BYTES, Tile, Tiles};
 
-/// Why tile instructions can't be emulated here.
+/// Reason why tile instructions can't be emulated here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
     /// The program was compiled for another architecture or operating system.

@@ -31,7 +31,7 @@ pub struct Rerun {
     pub success: bool,
     /// Number of tests that passed.
     pub passed: usize,
-    /// What the process printed.
+    /// Output of the process.
     pub output: String,
 }
 

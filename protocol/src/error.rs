@@ -1,4 +1,4 @@
-//! How an operation fails.
+//! Errors of operations, with the party at fault.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub enum Category {
     User,
     /// The service is at fault.
     Server,
-    /// It is unknown who is at fault.
+    /// The party at fault is unknown.
     Unknown,
 }
 

@@ -94,7 +94,7 @@ pub enum Category {
     User,
     /// The service is at fault.
     Server,
-    /// It is unknown which of them is at fault.
+    /// The party at fault is unknown.
     Unknown,
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Longest `Retry-After` that is followed.
 const LONGEST_ADVICE: Duration = Duration::from_secs(60);
 
-/// How long temporary failures are retried: lost connections, timeouts, 408, 429 and 5xx.
+/// Duration for which temporary failures are retried: lost connections, timeouts, 408, 429 and 5xx.
 ///
 /// A request is repeated with the same numbers and the same idempotency key, so that the server executes it once.
 #[derive(Clone, Debug, PartialEq, Eq)]

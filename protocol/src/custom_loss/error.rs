@@ -1,8 +1,8 @@
-//! Why a graph is refused.
+//! Errors of graphs that are refused.
 
 use crate::OpError;
 
-/// What is wrong with a custom loss, by field or node.
+/// A defect of a custom loss, in a field or node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
     /// A field outside the nodes is wrong.

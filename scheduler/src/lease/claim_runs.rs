@@ -70,7 +70,7 @@ impl Core {
     }
 }
 
-/// Result of claiming a run.
+/// A run that was claimed.
 struct Claimed {
     run: RunId,
     epoch: i64,

@@ -64,7 +64,7 @@ impl Queue {
             _ => return 0,
         };
         match head {
-            // The new state is read before the old one is dropped, so both must fit.
+            // The new state is read before the old one is dropped. A run without optimizer state has room for both.
             RequestKind::LoadWeights if run.next_seq > 1 => run.memory.bytes,
             RequestKind::SaveWeightsForSampler if self.snapshots_in_memory(id) > 0 => run.memory.snapshot_bytes,
             _ => 0,

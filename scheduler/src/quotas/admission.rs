@@ -91,7 +91,7 @@ async fn admit_training(
         return Ok(Err(Error::SeqGap { seq_id: *seq_id, next, most: gap }));
     }
     if rejected.is_some() {
-        // A request without a place in the queue ends at once.
+        // A rejected request ends at once, so it does not count.
         return Ok(Ok(()));
     }
     let queued = training_queue::queued_training(conn, tenant, run).await?;

@@ -113,7 +113,7 @@ async fn the_next_request_is_admitted_into_a_full_queue() {
     // Request 1 is missing too.
     assert_eq!(used(submit_bytes(&bench, &run, 2, 40).await).0, Quota::RunQueuedRequests);
     submit_bytes(&bench, &run, 1, 1_000).await.unwrap();
-    // Request 2 follows the queued requests directly, so it is not the one that the run waits for.
+    // Request 1 is queued before it, so request 2 is not yet the next one to execute.
     assert_eq!(used(submit_bytes(&bench, &run, 2, 40).await).0, Quota::RunQueuedRequests);
     execute_next(&bench, 1).await;
     submit_bytes(&bench, &run, 2, 40).await.unwrap();

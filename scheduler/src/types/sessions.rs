@@ -127,6 +127,6 @@ pub struct SamplingSession {
     pub collected: bool,
     /// Time when the sampling session was created.
     pub created_at: Timestamp,
-    /// Where samples are stored for viewing, if the run asked for that.
+    /// Run for which samples are stored for viewing, if it asked for that.
     pub stores: Option<SampleStorage>,
 }

@@ -12,7 +12,7 @@ demo: ## train a real model through the official SDK and show what it learned
 test: ## lint, Rust tests, then the SDK suite against a real server
 	@$(XTASK) test
 
-test-sdk: ## the SDK suite alone; ARGS go to pytest
+test-sdk: ## only the SDK suite; ARGS go to pytest
 	@$(XTASK) test-sdk $(ARGS)
 
 test-deployments: ## the SDK suite on SQLite, on PostgreSQL, and on two API servers with two workers of one rank and of two

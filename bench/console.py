@@ -1,9 +1,9 @@
-"""How fast the console's pages are on a store with many runs, while training goes on, and what open pages cost training.
+"""Measures the console's pages on a store with many runs during training, and the cost of open pages to training.
 
     TRAINYARD_BIN=target/release/trainyard python bench/console.py [--runs 1000] [--steps 10000] [--store FOLDER] [--write FILE]
 
-Needs what the browser tests of tests/sdk need: their packages and Chromium. Nothing is asserted; the last lines say what was
-found, and what the goal is. A page counts as painted when it shows its data, not its frame: from the start of the
+Needs the packages of the browser tests of tests/sdk and Chromium. Nothing is asserted; the last lines print what was
+found, and the goals. A page counts as painted when it shows its data, not only its frame: from the start of the
 navigation, scripts included, to the first frame with the list of runs, or with the curves. The browser has no cache. Rounds of
 training without and with three open pages take turns. Filling the store takes some minutes: `--store` keeps it for the next
 time.
@@ -36,7 +36,7 @@ HOUR = 3_600_000
 
 
 def fill(database: pathlib.Path, like: str, runs: int, steps: int) -> list[str]:
-    """Copies a run that was trained, with so many steps: its rows in the store, with other numbers in its metrics."""
+    """Copies a trained run with `steps` steps: its rows in the store, with other numbers in its metrics."""
     store = sqlite3.connect(database)
     store.executescript("PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000; PRAGMA foreign_keys = OFF")
     store.row_factory = sqlite3.Row
@@ -75,12 +75,12 @@ def fill(database: pathlib.Path, like: str, runs: int, steps: int) -> list[str]:
 
 
 def varied(metrics: str) -> str:
-    """The metrics of a request with a mark in the place of each number."""
+    """Returns the metrics of a request with a mark in place of each number."""
     return json.dumps({name: "@" for name in json.loads(metrics)})
 
 
 class Training(threading.Thread):
-    """W1 of `trainyard bench` through the API: a LoRA step of rank 32 on 8 sequences of 256 tokens, again and again."""
+    """Repeats W1 of `trainyard bench` through the API: a LoRA step of rank 32 on 8 sequences of 256 tokens."""
 
     def __init__(self, server, shape):
         super().__init__(daemon=True)
@@ -100,7 +100,7 @@ class Training(threading.Thread):
                 self.ready.set()
 
     def seconds(self, count: int) -> list[float]:
-        """How long each of the next steps takes; the one that runs now is left out."""
+        """Times the next steps; the one that runs now is left out."""
         first = len(self.ends)
         while len(self.ends) < first + count + 1:
             time.sleep(0.02)
@@ -108,7 +108,7 @@ class Training(threading.Thread):
 
 
 def paint(browser, url, where, name) -> tuple[float, float]:
-    """Milliseconds until the browser paints anything, and until the page shows its data, in a browser without a cache."""
+    """Returns the milliseconds to the first paint, and to the page's data, in a browser without a cache."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     page = context.new_page()
     page.goto(f"{url}/{where}")
@@ -130,7 +130,7 @@ def summary(values) -> dict:
 
 
 def filled(server, folder, runs, steps) -> list[str]:
-    """The ids of the runs of a store that is filled now, or was before."""
+    """Returns the ids of the runs of a store, which is filled first unless it was before."""
     listed = folder / f"runs-{runs}-{steps}.json"
     if not listed.exists():
         server.start()
@@ -146,7 +146,7 @@ def filled(server, folder, runs, steps) -> list[str]:
 
 
 def endpoint(server, path) -> float:
-    """Milliseconds of a request without a browser."""
+    """Returns the milliseconds of a request without a browser."""
     start = time.monotonic()
     httpx.get(f"{server.url}/{path}", timeout=60, headers={"x-api-key": "tml-local"}).raise_for_status()
     return 1000 * (time.monotonic() - start)
@@ -154,12 +154,12 @@ def endpoint(server, path) -> float:
 
 @contextlib.contextmanager
 def three_pages(browser, server, run):
-    """The pages that change most: the overview, the runs, and the run that trains."""
+    """Returns the pages that change most: the overview, the runs, and the run that trains."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     pages = [context.new_page() for _ in range(3)]
     for page, where in zip(pages, ("#/overview", "#/runs", f"#/run/{run}"), strict=True):
         page.goto(f"{server.url}/{where}")
-    # A hidden page would follow nothing.
+    # A hidden page would not follow changes.
     assert [page.evaluate("document.hidden") for page in pages] == [False] * 3
     yield
     context.close()
@@ -172,10 +172,10 @@ def main():
     flags.add_argument("--store", type=pathlib.Path, help="a folder for the filled store; a temporary one when absent")
     flags.add_argument("--loads", type=int, default=9, help="how often each page is loaded")
     flags.add_argument("--rounds", type=int, default=4, help="rounds without and with open pages; 0 for none")
-    flags.add_argument("--training-steps", type=int, default=3, help="steps of a round")
+    flags.add_argument("--training-steps", type=int, default=3, help="steps per round")
     flags.add_argument("--batch", type=int, default=8)
     flags.add_argument("--length", type=int, default=256)
-    flags.add_argument("--write", type=pathlib.Path, help="where the results go, as JSON")
+    flags.add_argument("--write", type=pathlib.Path, help="file for the results, as JSON")
     asked = flags.parse_args()
     results = {"runs": asked.runs, "steps": asked.steps, "load_before": os.getloadavg()}
     with contextlib.ExitStack() as stack:
@@ -200,7 +200,7 @@ def main():
         results["metrics_endpoint_ms"] = summary([endpoint(server, path) for path in curves])
         without, with_pages = [], []
         for number in range(asked.rounds):
-            # Which comes first alternates, so that a machine that slows down favours neither.
+            # The order alternates, so that a machine that slows down favours neither side.
             for is_open in (False, True) if number % 2 == 0 else (True, False):
                 with three_pages(browser, server, training.run_id) if is_open else contextlib.nullcontext():
                     (with_pages if is_open else without).extend(training.seconds(asked.training_steps))

@@ -1,4 +1,4 @@
-"""Predicts times of the CUDA backend from what the simulator counts: a LoRA step and decoding of Qwen3-8B's shape.
+"""Predicts times of the CUDA backend from counts of the simulator: a LoRA step and decoding of Qwen3-8B's shape.
 
 `python3 bench/gpu_roofline.py` prints the tables of docs/design/gpu.md, which states the assumptions; with `--all` the counts of every
 kernel. Nothing here was measured on a GPU.
@@ -14,37 +14,37 @@ from pathlib import Path
 CUDA = Path(__file__).parent.parent / "gpu-runtime/src/backend/cuda"
 COUNTS, RESOURCES = CUDA / "counts.tsv", CUDA / "resources.txt"
 
-# Of data sheets; registers and bytes of shared memory of a multiprocessor, of which each block takes 1 KiB more than it asks for.
+# From data sheets; registers and bytes of shared memory of a multiprocessor, of which each block takes 1 KiB extra.
 HBM = {"H100": 3.35e12, "H200": 4.8e12}
 MEMORY = {"H100": 80e9, "H200": 141e9}
 SMS, PEAK = 132, 989e12
 REGISTERS, SHARED = 65536, 228 * 1024
-# Assumed: see docs/design/gpu.md.
+# Assumptions: see docs/design/gpu.md.
 HBM_PART, CLOCK, ISSUE_PART = 0.9, 1.7e9, 0.6
 L2, GEMM, MMA = 4.4e12, 700e12, 500e12
-# Seconds of a load that HBM and the level 2 cache serve; warps of a multiprocessor at most.
+# Seconds of a load that HBM and the level 2 cache serve; most warps of a multiprocessor.
 HBM_LATENCY, L2_LATENCY, RESIDENT_WARPS = 0.7e-6, 0.3e-6, 48
 LEAST_TIME, HOST_LAUNCH, HOST_COPY = 2e-6, 3e-6, 6e-6
 GOAL_FLOPS, GOAL_BYTES = 790e12, 4.3e12
 
-# Qwen3-8B.
+# Extents of Qwen3-8B.
 BLOCKS, HIDDEN, HEADS, KV_HEADS, DIM, INNER, VOCAB = 36, 4096, 32, 8, 128, 12288, 151936
 Q, KV = HEADS * DIM, KV_HEADS * DIM
 QKV = Q + 2 * KV
 RANK, SEQUENCES, LENGTH, CONTEXT = 32, 8, 2048, 2048
-# Rows of a pass at most, and from which on more bring little; what is for runs first: as `division.rs` of the runtime has them.
+# Most rows of a pass, and the number from which more bring little; memory for runs first: as the runtime divides it.
 PASS_ROWS, ENOUGH_ROWS, RUNS, GIB = 8192, 4096, 4 << 30, 1 << 30
-# Outputs that a GEMM computes at most.
+# Most outputs that a GEMM computes.
 CHUNK = 8192
 LINEAR = {"q": (HIDDEN, Q), "k": (HIDDEN, KV), "v": (HIDDEN, KV), "o": (Q, HIDDEN)}
 LINEAR |= {"gate": (HIDDEN, INNER), "up": (HIDDEN, INNER), "down": (INNER, HIDDEN)}
 ADAPTER = sum(RANK * (i + o) for i, o in LINEAR.values())
 WEIGHTS = BLOCKS * (HIDDEN * QKV + Q * HIDDEN + 3 * HIDDEN * INNER) + VOCAB * HIDDEN
 
-# Layers that share an input, and so a launch of each kernel of adapters.
+# Layers that share an input, and therefore a launch of each kernel of adapters.
 CALLS = (("q", "k", "v"), ("o",), ("gate", "up"), ("down",))
 
-# Loads of a warp under way at once: asynchronous copies of the next tiles, or loads that the source has before their first use; 4
+# Simultaneous loads of a warp: asynchronous copies of the next tiles, or loads in the source before their first use; 4
 # elsewhere.
 IN_FLIGHT = {
     "tensor_attention_128": 8,
@@ -66,7 +66,7 @@ IN_FLIGHT = {
 
 
 def counted() -> dict[tuple[str, str], dict[str, float]]:
-    """Counters per unit of each kernel and shape."""
+    """Returns counters per unit of each kernel and shape."""
     found = {}
     with COUNTS.open() as file:
         for line in csv.DictReader(file, delimiter="\t"):
@@ -77,7 +77,7 @@ def counted() -> dict[tuple[str, str], dict[str, float]]:
 
 
 def needed() -> dict[str, tuple[int, int]]:
-    """Registers of a thread and bytes of shared memory of a block of each kernel on sm_90a."""
+    """Returns registers per thread and bytes of shared memory per block of each kernel on sm_90a."""
     lines = [line.split() for line in RESOURCES.read_text().splitlines() if not line.startswith("#")]
     needs = {kernel: sm_90a.split("/") for _, _, kernel, _, sm_90a, _ in lines}
     return {kernel: (int(registers), int(shared)) for kernel, (registers, shared, *_) in needs.items()}
@@ -94,13 +94,13 @@ DECODED = "1 row of 4+1 heads of 128, 256 keys"
 PREFILLED = "1024 rows of 4+1 heads of 128"
 LORA_MANY = "576 rows of 1024 inputs, 1024 outputs, rank 32"
 LORA_ONE = "1 row of 4096 inputs, 1024 outputs, rank 32"
-# Layers whose outputs are added to the residual stream: their launch of `tensor_lora_expand` reads it.
+# Layers whose outputs are added to the residual stream, which their launch of `tensor_lora_expand` reads.
 ONTO, RESIDUAL = ", onto rows", ("o", "down")
 LORA_GRADIENT = {"A": "of A, 1024 rows: 32x256", "B": "of B, 1024 rows: 256x32"}
 
 
 def counts_of(kernel: str, shape: str | None) -> dict[str, float]:
-    """Counters per unit; without a shape those of the only one, or of SHAPE_OF."""
+    """Returns counters per unit; without a shape those of the only one, or of SHAPE_OF."""
     shape = shape or SHAPE_OF.get(kernel)
     matching = [counts for (name, of), counts in COUNTED.items() if name == kernel and shape in (None, of)]
     if len(matching) != 1:
@@ -110,26 +110,26 @@ def counts_of(kernel: str, shape: str | None) -> dict[str, float]:
 
 @dataclass
 class Work:
-    """All launches of a kernel in a step or in one token's decoding."""
+    """All launches of a kernel in a step or in the decoding of one token."""
 
     name: str
-    # Bytes that have to come from or go to HBM, and multiplications and additions that have to be done.
+    # Bytes that must move to or from HBM, and multiplications and additions that must be done.
     least: float
     flop: float = 0
     launches: float = 1
-    # Of own kernels: units of the counted line, and warps of a launch.
+    # For own kernels: units of the counted line, and warps of a launch.
     units: float = 0
     warps: float = 1e9
     shape: str | None = None
-    # Warps of a block.
+    # Number of warps of a block.
     per_block: int = 8
-    # Of GEMMs.
+    # Whether this is a GEMM.
     gemm: bool = False
-    # Copies from the host's memory.
+    # Number of copies from the host's memory.
     uploads: float = 0
 
     def resident(self) -> int:
-        """Warps that a multiprocessor has at once: as registers, which come in units of 8, and shared memory allow."""
+        """Returns the simultaneous warps of a multiprocessor, limited by registers, in units of 8, and shared memory."""
         registers, shared = NEEDED[self.name]
         blocks = min(REGISTERS // (ceil(registers, 8) * 8 * 32 * self.per_block), SHARED // (shared + 1024))
         return min(RESIDENT_WARPS, blocks * self.per_block)
@@ -138,7 +138,7 @@ class Work:
         return counts_of(self.name, self.shape) if self.units else {}
 
     def bounds(self, device: str) -> dict[str, float]:
-        """Seconds that each resource is busy."""
+        """Returns the seconds during which each resource is busy."""
         bounds = {"HBM": self.least / (HBM[device] * HBM_PART)}
         if self.gemm:
             return bounds | {"GEMM": self.flop / GEMM}
@@ -171,7 +171,7 @@ class Work:
 
 
 def gemm(rows: int, k: int, n: int, label: str, *, accumulate: bool = False, chunked: bool = False, times: float = 1) -> Work:
-    """bf16 times bf16 to f32; `chunked` along the outputs, as the forward pass is."""
+    """Returns a GEMM of bf16 to f32; `chunked` along the outputs, as in the forward pass."""
     least = 2 * rows * k + 2 * k * n + 4 * rows * n * (2 if accumulate else 1)
     launches = -(-n // CHUNK) if chunked else 1
     return Work(f"GEMM {label}", least * times, 2 * rows * k * n * times, launches * times, gemm=True)
@@ -182,7 +182,7 @@ def copy(bytes_: float, label: str, times: float = 1) -> Work:
 
 
 def each(name: str, rows: int, width: int, bytes_: float, times: float = 1, flop: float = 0, launches: float = 0) -> Work:
-    """A kernel whose units are elements."""
+    """Returns a kernel whose units are elements."""
     elements = rows * width
     of_thread = 4 if name.startswith(("round", "activate")) else 1
     if name.startswith("kv_write"):
@@ -197,18 +197,18 @@ def ceil(x: float, by: float) -> int:
 
 
 def lora(rows: int, kind: str, times: float = 1) -> list[Work]:
-    """A kernel on adapters of all layers: shrink, expand, or either of the backward pass."""
+    """Returns a kernel on adapters of all layers: shrink, expand, or either of the backward pass."""
     side = 0 if kind in ("shrink", "expand_backward") else 1
     few = rows <= 512
     name = "tensor_lora_" + kind + ("_few" if kind == "shrink" and few else "")
     shape = LORA_ONE if kind == "shrink" and few or kind == "expand" and rows <= 64 else LORA_MANY
-    # The line of one row is that of a whole tile of rows.
+    # The line of one row equals that of a whole tile of rows.
     counted_rows = rows if shape == LORA_MANY else ceil(rows, 8 if kind == "shrink" else 64)
     found = []
     for call in CALLS:
         widths = [LINEAR[module][side] for module in call]
         narrow = 2 * rows * RANK * len(call) + 2 * RANK * sum(widths)
-        # What the shrinks read is bf16; the others write f32, which the GEMM adds to.
+        # The shrinks read bf16; the others write f32, to which the GEMM adds.
         onto = kind == "expand" and call[0] in RESIDUAL
         bytes_ = 2 if kind.startswith("shrink") else 8 if onto else 4
         # Inputs are read once for all layers of a call, and their gradient is written once.
@@ -231,7 +231,7 @@ def lora(rows: int, kind: str, times: float = 1) -> list[Work]:
 
 
 def gradients(rows: int, times: float) -> list[Work]:
-    """Of A and B: a launch for each call has both."""
+    """Returns the gradients of A and B: a launch for each call computes both."""
     found = []
     for call in CALLS:
         blocks = sum(ceil(width, 64) for module in call for width in LINEAR[module])
@@ -247,7 +247,7 @@ def gradients(rows: int, times: float) -> list[Work]:
 
 @dataclass
 class Design:
-    """What may change: activations saved in bf16, attention at the rates of published kernels."""
+    """Possible changes: activations saved in bf16, attention at the rates of published kernels."""
 
     narrow: bool = False
     attention: bool = False
@@ -260,12 +260,12 @@ def adapters_of(rows: int, kinds: tuple[str, ...], times: float) -> list[Work]:
 def attention(design: Design, sequences: int, blocks: float) -> list[Work]:
     pairs = sequences * HEADS * LENGTH * (LENGTH + 1) / 2
     rows = sequences * LENGTH
-    # 16 rows of the four heads of a key head have a tile of queries.
+    # One tile of queries contains 16 rows of the four heads of a key head.
     tiles = sequences * KV_HEADS * sum((16 * i + 15) // 32 + 1 for i in range(LENGTH // 16))
     least, flop = rows * (Q * 8 + 2 * KV * 2) * blocks, 4 * DIM * pairs * blocks
     if design.attention:
         return [Work("GEMM attention", least, flop * GEMM / 250e12, blocks, gemm=True)]
-    # Of the counted line 17 tiles for each block of threads, 33 on average here.
+    # The counted line has 17 tiles for each block of threads; here the average is 33.
     return [Work("tensor_attention_128", least, flop, blocks, tiles * blocks, shape=PREFILLED, per_block=4)]
 
 
@@ -280,7 +280,7 @@ def attention_backward(design: Design, sequences: int, blocks: float) -> list[Wo
     q, kv = "tensor_attention_backward_q_128", "tensor_attention_backward_kv_128"
     return [
         Work("tensor_attention_prepare", rows * Q * 16 * blocks, 0, blocks, rows * HEADS * blocks),
-        # Of five products for each pair, the scores' and the probabilities' gradients are computed by both.
+        # Of five products for each pair, both kernels compute the gradients of scores and probabilities.
         Work(q, least, flop * 2 / 5, blocks, tiles * blocks, shape=PREFILLED, per_block=4),
         Work(kv, least, flop * 3 / 5, blocks, steps * blocks, shape=PREFILLED, per_block=4),
     ]
@@ -291,7 +291,7 @@ def block_forward(design: Design, sequences: int) -> list[Work]:
     return [
         each("norm_bf16", rows, HIDDEN, 6, 2 * blocks),
         gemm(rows, HIDDEN, QKV, "forward", accumulate=True, chunked=True, times=blocks),
-        # To other memory: v is copied.
+        # To other memory, because v is copied.
         Work("rotate", rows * QKV * 8 * blocks, 0, blocks, rows * blocks, rows * 48, uploads=blocks),
         each("kv_write_bf16", rows, 2 * KV, 6, blocks),
         *attention(design, sequences, blocks),
@@ -324,7 +324,7 @@ def block_backward(design: Design, sequences: int) -> list[Work]:
 
 
 def ends(sequences: int) -> list[Work]:
-    """Embedding, and loss head forward and backward, whose logits are computed again."""
+    """Returns the embedding, and the loss head forward and backward, whose logits are computed again."""
     rows = sequences * LENGTH
     chunks = -(-VOCAB // CHUNK)
     head = [gemm(rows, HIDDEN, VOCAB, "loss head", chunked=True) for _ in range(2)]
@@ -346,7 +346,7 @@ def ends(sequences: int) -> list[Work]:
 
 
 def update() -> list[Work]:
-    """AdamW and the adapters' rounding."""
+    """Returns AdamW and the rounding of adapters."""
     params = BLOCKS * ADAPTER
     return [
         Work("squares", 4 * params, 0, 1, params),
@@ -355,19 +355,19 @@ def update() -> list[Work]:
     ]
 
 
-# Bytes of a row that a block saves, and of what is alive at once beside.
+# Bytes per row that a block saves, and of other live data.
 SAVED, WORKING = 4 * (2 * HIDDEN + 2 * QKV + Q + HEADS + 2 * INNER), 4 * (5 * INNER + 2 * QKV)
 
 
 def sequences_of_pass(device: str, design: Design) -> int:
-    """As the trainer plans a pass where nothing is configured: so many that every block saves its activations."""
+    """Plans a pass as the trainer does by default: as many rows as let every block save its activations."""
     weights = 2 * (WEIGHTS + VOCAB * HIDDEN)
-    # Beside the weights, a checkpoint of all of them has to fit.
+    # A checkpoint of all weights must fit beside them.
     left = 0.8 * MEMORY[device] - 2 * weights
     row = BLOCKS * (SAVED + 4 * KV) + WORKING
     budget = min(min(GIB, left / 8) + 0.6 * (left - RUNS), ENOUGH_ROWS * row * 9 / 8)
     fits = int(min(budget / (BLOCKS * (SAVED / (1 + design.narrow) + 4 * KV) + WORKING), PASS_ROWS)) // LENGTH
-    # An even part of the request; one that alone does not fit would compute blocks again.
+    # An even part of the request; a single sequence that does not fit would compute blocks again.
     return max(number for number in (1, 2, 4) if number <= max(fits, 1))
 
 
@@ -381,11 +381,11 @@ def lora_step(device: str, design: Design) -> list[Work]:
 
 
 def decode(batch: int, adapters: bool) -> list[Work]:
-    """One token for each of `batch` sequences; one adapter for all, or none."""
+    """Returns the work of one token for each of `batch` sequences; with one adapter for all, or none."""
     b = BLOCKS
     keys, splits = batch * CONTEXT * 2 * KV * 2 * b, CONTEXT // 128
     apart = batch * KV_HEADS < 264
-    # Where splits of keys are not apart, a block of threads has all of them: counted as if they were.
+    # Counted as if one block of threads handled all splits of keys where they are not separate.
     warps = batch * KV_HEADS * 4 * (splits if apart else 1)
     tiles = batch * KV_HEADS * CONTEXT / 32 * b
     attend = [Work("tensor_attention_split_128", keys, 0, b, tiles, warps, DECODED, per_block=4)]
@@ -435,7 +435,7 @@ def short(value: float) -> str:
 
 
 def print_counts(every: bool) -> None:
-    """Of all kernels, or of those that a LoRA step and decoding launch."""
+    """Prints all kernels, or those that a LoRA step and decoding launch."""
     works = lora_step("H100", Design()) + decode(1, adapters=True)
     used = {(work.name, work.shape or SHAPE_OF.get(work.name)) for work in works}
     lines = []
@@ -476,7 +476,7 @@ def print_step(works: dict[str, list[Work]], tokens: int) -> None:
 
 
 def model_flop() -> float:
-    """Of a LoRA step: GEMMs of the blocks, and of the loss head forward and backward, attention and adapters; nothing twice."""
+    """Returns the operations of a LoRA step: GEMMs of blocks and loss head, attention and adapters; nothing twice."""
     rows = SEQUENCES * LENGTH
     pairs = SEQUENCES * HEADS * LENGTH * (LENGTH + 1) / 2
     return rows * (4 * WEIGHTS + 6 * BLOCKS * ADAPTER) + BLOCKS * pairs * DIM * 14

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The workloads of `trainyard bench` with transformers and PEFT, as the baseline.
+"""Runs the workloads of `trainyard bench` with transformers and PEFT, as the baseline.
 
 One workload per process, so that peak memory is the workload's own. Prints one JSON object.
 
@@ -74,7 +74,7 @@ class Bench:
         options = self.options
         self.model.train()
         if options.compile:
-            # The extents never change; the first steps, which compile, are not counted.
+            # The extents never change. The first steps, which compile, are not counted.
             self.model = torch.compile(self.model, dynamic=False)
         optimizer = adamw(p for p in self.model.parameters() if p.requires_grad)
         batch = self.tokens(options.batch, options.seq + 1)
@@ -197,7 +197,7 @@ def main() -> None:
         "tokens_per_second": {"median": statistics.median(rates), "min": min(rates), "max": max(rates)},
         "first_seconds": first,
         "seconds": steady,
-        # Of the GPU, or of the process.
+        # Peak memory of the GPU, or of the process.
         "peak_memory_mib": torch.cuda.max_memory_allocated() / (1 << 20)
         if on_gpu
         else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

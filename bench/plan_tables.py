@@ -25,12 +25,12 @@ PROJECTED = [
 NVLINK = ["--gpus-per-node", "8"]
 NETWORK = ["--gpus-per-node", "1", "--link", "400g"]
 GIB = 1 << 30
-# Sampled at a time, by default.
+# Sequences sampled at a time, by default.
 SEQUENCES = 16
 
 
 def plan(binary: Path, model: str, layout: str, device: str, *flags: str) -> dict:
-    """What `trainyard plan` says."""
+    """Returns the output of `trainyard plan`."""
     command = [binary, "plan", "--model", model, "--parallel", layout, "--device", device, "--json", *flags]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["plan"]
 
@@ -40,7 +40,7 @@ def row(*cells: object) -> str:
 
 
 def by_purpose(moved: Iterable[dict]) -> dict[str, tuple[list[str], int, float]]:
-    """Kinds of collectives, bytes, and the least possible, by what they are for, in order."""
+    """Returns kinds of collectives, bytes, and the least possible bytes, by purpose, in order."""
     found = {}
     for purpose, parts in groupby(moved, key=lambda part: part["purpose"]):
         parts = list(parts)
@@ -59,7 +59,7 @@ def sent_rows(binary: Path) -> Iterable[str]:
             others, sampled, _ = decoding.get(purpose, ([], None, None))
             trained = [per_token(count, tokens) for count in (sent, least)]
             if trained[0] == "0":
-                continue  # Rounds that agree on something: some bytes in a step.
+                continue  # Rounds of agreement: some bytes in a step.
             what = f"{purpose} ({' and '.join(kinds or others)})"
             name = f"{model}, all parameters" if full else model
             yield row(name, f"`{layout}`", what, *trained, per_token(sampled, SEQUENCES))

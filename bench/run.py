@@ -29,12 +29,12 @@ MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct=.cache/SmolLM2-135M-Instruct.Q4_1.g
 
 @dataclass
 class Workload:
-    """A workload of `trainyard bench` and of `peft_baseline.py`, which understand the same flags."""
+    """A workload of `trainyard bench` and of `peft_baseline.py`, which accept the same flags."""
 
     name: str
     kind: str
     flags: tuple[str, ...] = ()
-    # Whether the baseline is measured with torch.compile as well.
+    # Whether the baseline is also measured with torch.compile.
     compiled: bool = False
 
 
@@ -64,19 +64,19 @@ SHAPES = {"qwen3-8b": "random-qwen3-8b", "tiny": "random-tiny"}
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=MODEL, metavar="NAME=PATH", help="Hugging Face folder or GGUF file")
-    parser.add_argument("--device", default="cpu", help="what both sides compute on: cpu, cuda or cuda:N")
-    parser.add_argument("--shape", default="qwen3-8b", choices=SHAPES, help="of the model on a GPU, whose weights are random")
+    parser.add_argument("--device", default="cpu", help="device of both sides: cpu, cuda or cuda:N")
+    parser.add_argument("--shape", default="qwen3-8b", choices=SHAPES, help="shape of the model with random weights on a GPU")
     parser.add_argument("--workloads", help="separated by commas; all when absent")
     parser.add_argument("--dtype", default="bf16", choices=["bf16", "f32"])
     parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--no-baseline", action="store_true", help="Trainyard only")
-    parser.add_argument("--baseline-dtype", choices=["bf16", "f32"], help="bf16 where the processor multiplies it")
+    parser.add_argument("--baseline-dtype", choices=["bf16", "f32"], help="default: bf16 if the processor multiplies it")
     parser.add_argument("--baseline-reps", type=int, help="the same as --reps by default")
     parser.add_argument("--baseline-timeout", type=float, default=300, metavar="SECONDS", help="for each workload")
     parser.add_argument("--no-compile", action="store_true", help="skip torch.compile, which takes minutes")
     parser.add_argument("--compile-timeout", type=float, default=900, metavar="SECONDS", help="for torch.compile")
     parser.add_argument("--no-build", action="store_true", help="use the release binary as it is")
-    parser.add_argument("--store", action="store_true", help="the scheduler's store alone, as requests are retained")
+    parser.add_argument("--store", action="store_true", help="only the scheduler's store, as requests are retained")
     parser.add_argument("--database-url", metavar="URL", help="an empty PostgreSQL database for --store, beside SQLite")
     parser.add_argument("--output", type=Path, help="write all results to this file as JSON")
     options = parser.parse_args()
@@ -90,7 +90,7 @@ def parse() -> argparse.Namespace:
 
 
 def model_flags(options: argparse.Namespace) -> list:
-    """What `trainyard bench` measures."""
+    """Measures with `trainyard bench`."""
     if options.on_gpu:
         return ["--device", options.device, "--shape", options.shape, "--data-dir", GPU_FOLDER]
     return ["--model", options.model]
@@ -112,7 +112,7 @@ def imports(python: Path, modules: str) -> bool:
 
 
 def baseline_ready() -> bool:
-    """Installs the baseline's packages unless they are installed."""
+    """Installs the baseline's packages if they are missing."""
     if imports(PYTHON, "torch, transformers, peft"):
         return True
     note(f"installing {' '.join(PACKAGES)} into {VENV}: this takes a while")
@@ -123,7 +123,7 @@ def baseline_ready() -> bool:
 
 
 def baseline_dtype(asked: str | None) -> str:
-    """bf16 where the processor multiplies it; PyTorch's emulation is a hundred times slower than f32."""
+    """Returns bf16 if the processor multiplies it; PyTorch's emulation is a hundred times slower than f32."""
     if asked:
         return asked
     cpuinfo = Path("/proc/cpuinfo")
@@ -135,7 +135,7 @@ def baseline_dtype(asked: str | None) -> str:
 
 
 def baseline_folder(path: Path) -> Path:
-    """A Hugging Face folder with the model's weights."""
+    """Returns a Hugging Face folder with the model's weights."""
     if path.is_dir():
         return path
     folder = CACHE / "bench-model" / path.stem
@@ -160,10 +160,10 @@ def output_of(command: list, timeout: float | None = None, log: Path | None = No
 
 
 class Baseline:
-    """PyTorch with PEFT."""
+    """Measures PyTorch with PEFT."""
 
     def __init__(self, options: argparse.Namespace, model: Path) -> None:
-        # On a GPU the first workload writes it.
+        # On a GPU the first workload writes the folder.
         self.folder = model if options.on_gpu else baseline_folder(model)
         self.dtype = (options.baseline_dtype or "bf16") if options.on_gpu else baseline_dtype(options.baseline_dtype)
         self.device, _, number = options.device.partition(":")
@@ -182,7 +182,7 @@ class Baseline:
         except subprocess.TimeoutExpired:
             return {"failed": f"no result within {timeout:.0f} s"}
         except subprocess.CalledProcessError as error:
-            return {"failed": f"it ended with {error.returncode}; see {BASELINE_LOG}"}
+            return {"failed": f"the baseline ended with {error.returncode}; see {BASELINE_LOG}"}
 
 
 def rate(result: dict) -> str:
@@ -192,7 +192,7 @@ def rate(result: dict) -> str:
 
 
 def row(entry: dict) -> str:
-    """A line of the table, and one more for the compiled baseline."""
+    """Returns a line of the table, and one more for the compiled baseline."""
     lines = [f"{entry['workload']:<11}{rate(entry['trainyard']['workloads'][0])}"]
     for side, name in [("peft", ""), ("peft_compiled", "compiled")]:
         theirs = entry.get(side)
@@ -228,19 +228,19 @@ def compare(options: argparse.Namespace, binary: Path, baseline: Baseline | None
 
 
 def api(options: argparse.Namespace, binary: Path) -> dict:
-    """W5: through HTTP with a native client, and with the SDK where it is installed."""
+    """Measures W5: through HTTP with a native client, and with the SDK if it is installed."""
     folder = CACHE / "bench-http"
     result = {"native": output_of([binary, "bench", "--http", "--json", "--reps", options.reps, "--data-dir", folder])}
     if imports(SDK_PYTHON, "tinker"):
         script = [SDK_PYTHON, ROOT / "bench" / "w5_sdk.py", "--binary", binary, "--model", folder / "tiny"]
         result["sdk"] = output_of([*script, "--reps", options.reps])
     else:
-        note("W5 without the SDK: .cache/venv does not have it; `make test-sdk` makes it")
+        note("W5 without the SDK: .cache/venv lacks it; `make test-sdk` installs it")
     return result
 
 
 def store(options: argparse.Namespace, binary: Path) -> dict:
-    """Claim rounds, submissions and sweeps as requests are retained, on SQLite and where given on PostgreSQL."""
+    """Measures claim rounds, submissions and sweeps as requests are retained, on SQLite and, if given, PostgreSQL."""
     command = [binary, "bench", "--store", "--json", "--reps", options.reps, "--data-dir", CACHE / "bench-store"]
     return output_of(command + (["--database-url", options.database_url] if options.database_url else []))
 

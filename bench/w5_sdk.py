@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""W5 through the official SDK: the overhead of an operation on a model whose own cost is negligible.
+"""Measures W5 through the official SDK: the overhead of an operation on a model of negligible cost.
 
   w5_sdk.py --binary target/release/trainyard --model FOLDER [--reps 5]
 
@@ -79,7 +79,7 @@ def timed(operation: Callable[[], None], count: int) -> dict:
 
 
 async def sample_rate(sampler: tinker.SamplingClient, prompt: types.ModelInput, params: types.SamplingParams) -> float:
-    """Samples per second of some clients, each with one at a time."""
+    """Measures the samples per second of some clients, each with one at a time."""
     done = 0
     start = time.perf_counter()
 

@@ -1,4 +1,4 @@
-"""Checks the templates of this folder: `make deploy-check` installs what it needs."""
+"""Checks the templates of this folder: `make deploy-check` installs the tools."""
 
 import pathlib
 import shutil
@@ -10,12 +10,12 @@ import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOOLS = pathlib.Path(sys.executable).parent
-# A unit's program is looked up; on the machine that checks it need not be installed.
+# systemd-analyze looks up a unit's program, which need not be installed on the checking machine.
 PROGRAM = ("/usr/bin/trainyard", "/bin/true")
 
 
 def run(*command, complaint: str | None = None) -> None:
-    """Ends this program when a command fails, or says what counts as a complaint."""
+    """Ends this program if a command fails or prints a complaint."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode != 0 or (complaint and complaint in done.stderr):
         sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
@@ -28,7 +28,7 @@ def check_units() -> None:
         for unit in sorted((HERE / "systemd").glob("*.service")):
             copy = pathlib.Path(folder) / unit.name
             copy.write_text(unit.read_text().replace(*PROGRAM))
-            # It warns about what it does not know, and succeeds.
+            # systemd-analyze only warns about unknown settings, and succeeds.
             run("systemd-analyze", "verify", "--man=no", copy, complaint=unit.name)
 
 
@@ -37,7 +37,7 @@ def check_images() -> None:
     assert [image.name for image in images] == ["Dockerfile", "Dockerfile.cuda"], images
     for image in images:
         run(TOOLS / "hadolint", image)
-    # Both build and start the server in the same way; the other one has libraries and settings besides.
+    # Both build and start the server in the same way; the other file also adds libraries and settings.
     plain, cuda = ([line for line in image.read_text().splitlines() if line[:1] not in "#"] for image in images)
     missing = set(plain) - set(cuda)
     assert missing == {"FROM debian:bookworm-slim"}, f"Dockerfile.cuda lacks {missing}"

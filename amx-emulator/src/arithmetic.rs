@@ -9,9 +9,9 @@ use super::tiles::Tile;
 /// exception is raised.
 static FLUSHING: u32 = 0x9fc0;
 
-/// `to += a · b`: for each of the sums in `rows` rows of 16, the products of pairs' lower halves are added up by fused
-/// multiply-adds from zero, in the order of the `words` words in a row of `a`, those of upper halves likewise, then the two are
-/// added, and that to the old sum.
+/// Computes `to += a · b`. For each of the 16 sums in each of `rows` rows, the products of the pairs' lower halves are
+/// added up from zero by fused multiply-adds, in the order of the `words` words in a row of `a`. The products of the
+/// upper halves are added up likewise. Then the two sums are added, and the result is added to the old value.
 ///
 /// # Safety
 /// The processor has AVX-512F; `rows` and `words` are 1 to 16.

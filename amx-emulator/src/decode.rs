@@ -1,28 +1,27 @@
 //! The machine code of tile instructions (Intel, "Software Developer's Manual", volume 2, chapters 2.3 and 3): a VEX prefix of
 //! three bytes, opcode, ModR/M, for operands in memory SIB and displacement.
 
-/// A tile instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Instruction {
     LoadConfig(Address),
     StoreConfig(Address),
     Release,
     Zero(usize),
-    /// With or without a hint about caches.
+    /// `tileloadd`, or `tileloaddt1`, which adds a hint for the caches.
     Load(usize, Address),
     Store(Address, usize),
-    /// Sums, left side, right side.
+    /// `tdpbf16ps`: the tiles of the sums, the left side and the right side.
     MultiplyBf16([usize; 3]),
 }
 
 impl Instruction {
-    /// Whether it neither changes nor stores the configuration.
+    /// Whether the instruction neither changes nor stores the configuration.
     pub(crate) fn keeps_config(self) -> bool {
         !matches!(self, Self::LoadConfig(_) | Self::StoreConfig(_) | Self::Release)
     }
 }
 
-/// An operand in memory. Of a tile, the index register times its scale is the stride of rows.
+/// An operand in memory. For a tile, the index register times its scale is the stride between rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) base: Base,
@@ -31,16 +30,17 @@ pub(crate) struct Address {
     pub(crate) displacement: i32,
 }
 
-/// What an address begins with.
+/// The first part of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     Register(usize),
-    /// The next instruction.
+    /// The address of the next instruction.
     Next,
     Nothing,
 }
 
-/// Decodes an instruction and counts its bytes. `None` if it is no tile instruction that is emulated.
+/// Decodes an instruction and counts its bytes. Returns `None` unless the instruction is a tile instruction that is
+/// emulated.
 pub(crate) fn decode(next: impl FnMut() -> u8) -> Option<(Instruction, usize)> {
     let mut code = Code { next, read: 0 };
     if code.byte() != 0xc4 {
@@ -51,7 +51,7 @@ pub(crate) fn decode(next: impl FnMut() -> u8) -> Option<(Instruction, usize)> {
     if prefix[0] & 0x1f != 2 || prefix[1] & 0x84 != 0 {
         return None;
     }
-    // The prefix has these inverted.
+    // The prefix contains these bits inverted.
     let high = |bit: u8| if prefix[0] & bit == 0 { 8 } else { 0 };
     let (high_reg, high_index, high_base) = (high(0x80), high(0x40), high(0x20));
     let third = usize::from(!prefix[1] >> 3 & 15);
@@ -90,7 +90,7 @@ impl<F: FnMut() -> u8> Code<F> {
         i32::from_le_bytes([(); 4].map(|()| self.byte()))
     }
 
-    /// SIB and displacement after a ModR/M byte.
+    /// Decodes the SIB byte and displacement after a ModR/M byte.
     fn address(&mut self, modrm: u8, high_index: usize, high_base: usize) -> Address {
         let mode = modrm >> 6;
         let (mut base, mut index) = (Base::Register(usize::from(modrm & 7) + high_base), None);

@@ -40,17 +40,18 @@ thread_local! {
     static TILES: RefCell<Tiles> = const { RefCell::new(Tiles::new()) };
 }
 
-/// Tile instructions that were emulated in this process.
+/// Number of tile instructions emulated in this process.
 pub fn executed() -> u64 {
     EXECUTED.load(Ordering::Relaxed)
 }
 
-/// Where AVX-512 is there.
+/// Installs the handler if the processor has AVX-512.
 pub(super) fn install() -> Result<(), Unsupported> {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
     let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_illegal_instruction;
     let installed = INSTALLED.get_or_init(|| {
-        // SAFETY: all zeros is a valid action, of which the fields are then set; the handler has the signature of SA_SIGINFO.
+        // SAFETY: all zeros is a valid action; its fields are set afterwards. The handler has the signature of
+        // SA_SIGINFO.
         unsafe {
             let mut action: libc::sigaction = mem::zeroed();
             action.sa_sigaction = handler as usize;
@@ -72,12 +73,13 @@ extern "C" fn on_illegal_instruction(_: c_int, _: *mut libc::siginfo_t, context:
     }
 }
 
-/// Executes the instruction at which a thread stopped and tile instructions that follow it, which spares their signals, and moves
-/// the thread behind them.
+/// Executes the instruction at which a thread stopped, then any tile instructions that follow directly, which saves one
+/// signal for each of them. Moves the thread behind the last of them.
 fn execute(tiles: &mut Tiles, context: &mut libc::ucontext_t) -> Result<(), Fault> {
-    // SAFETY: as the system passes it.
+    // SAFETY: the system passed this context to the handler.
     if let Some(config) = unsafe { loaded_config(context) } {
-        // This processor has AMX: the configuration is its own, as it is loaded without the permission for tiles too.
+        // This processor has AMX. The thread's configuration is in the registers, because loading it does not need the
+        // permission for tiles.
         if config != *tiles.config() {
             tiles.configure(config);
         }
@@ -87,7 +89,7 @@ fn execute(tiles: &mut Tiles, context: &mut libc::ucontext_t) -> Result<(), Faul
     execute_one(tiles, context, instruction, end)?;
     at = end;
     while let Some((instruction, end)) = decode_at(at).filter(|(instruction, _)| instruction.keeps_config()) {
-        // One that is not valid is executed again, as the first one.
+        // An instruction that is not valid here is executed again by the processor, as the first one would be.
         if execute_one(tiles, context, instruction, end).is_err() {
             break;
         }
@@ -140,7 +142,8 @@ fn execute_one(tiles: &mut Tiles, context: &libc::ucontext_t, instruction: Instr
         Instruction::Load(tile, address) => {
             let from = operand(address);
             tiles.load(tile, |number, bytes| {
-                // SAFETY: the instruction reads these bytes; the tile's own are no memory of the program.
+                // SAFETY: the instruction reads these bytes. They can't overlap the tile's own bytes, which the program
+                // can't address.
                 unsafe { ptr::copy_nonoverlapping(row(from, number) as *const u8, bytes.as_mut_ptr(), bytes.len()) };
             })?;
         }
@@ -152,7 +155,8 @@ fn execute_one(tiles: &mut Tiles, context: &libc::ucontext_t, instruction: Instr
             })?;
         }
         Instruction::MultiplyBf16(operands) => {
-            // SAFETY: AVX-512 is there where the handler is; the tiles' configuration allows 1 to 16 rows and words.
+            // SAFETY: the handler is installed only on processors with AVX-512; the tiles' configuration allows 1 to 16
+            // rows and words.
             tiles.multiply(operands, |to, a, b, extents| unsafe { multiply_bf16(to, a, b, extents) })?;
         }
     }
@@ -160,14 +164,16 @@ fn execute_one(tiles: &mut Tiles, context: &libc::ucontext_t, instruction: Instr
     Ok(())
 }
 
-/// The tile configuration of the interrupted thread, where the processor has one: a part of the state that XSAVE stores.
+/// Returns the tile configuration of the interrupted thread if the processor has tiles: part of the state that XSAVE
+/// stores.
 ///
 /// # Safety
 /// The context is one that the system passed to a signal handler.
 unsafe fn loaded_config(context: &libc::ucontext_t) -> Option<Config> {
-    /// XTILECFG.
+    /// Number of the state component XTILECFG.
     const COMPONENT: u32 = 17;
-    /// Offsets in the legacy area and the header: the mark that there is more, its components, those that are not initial.
+    /// Offsets in the legacy area and in the header: the mark that more follows, the components present, and those that
+    /// are not initial.
     const MARK: usize = 464;
     const COMPONENTS: usize = 472;
     const IN_USE: usize = 512;

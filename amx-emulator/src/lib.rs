@@ -1,14 +1,15 @@
-//! Emulation of the tile instructions of AMX with bf16 operands, so that programs that use them can be tested on processors
-//! that have AVX-512 but no AMX: [`install`] handles the signal that such an instruction raises there, computes what the
-//! instruction would, bit for bit, and continues after it.
+//! Emulation of AMX tile instructions with bf16 operands, for tests on processors that have AVX-512 but not AMX.
+//! [`install`] handles the signal that such an instruction raises there, computes what the instruction would, bit for
+//! bit, and continues after it.
 //!
 //! Emulated are `ldtilecfg`, `sttilecfg`, `tilerelease`, `tilezero`, `tileloadd`, `tileloaddt1`, `tilestored` and `tdpbf16ps` of
 //! palette 1. Any other instruction that raises SIGILL ends the process, as it would without the emulator.
 //!
 //! Tests of a program run once more with emulated tiles through [`rerun`].
 //!
-//! On a processor with AMX, tile instructions trap too in a process that never asked Linux for the permission to use tiles,
-//! apart from those that concern the configuration alone. So the emulator can be tested against the hardware.
+//! On a processor with AMX, tile instructions also raise the signal in a process that never asked Linux for the
+//! permission to use tiles; only those that access nothing but the configuration do not. So the emulator can be tested
+//! against the hardware.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod arithmetic;
@@ -27,19 +28,19 @@ pub use rerun::{Rerun, is_rerun, rerun, skipped};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use tiles::{Config, TILE_BYTES, Tile, Tiles};
 
-/// Why tile instructions can't be emulated here.
+/// Reason why tile instructions can't be emulated here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
-    /// Another architecture or system.
+    /// The program was compiled for another architecture or operating system.
     #[error("tile instructions are emulated on x86-64 Linux only")]
     System,
-    /// The emulator computes with AVX-512, as kernels with tiles do beside them.
+    /// The processor lacks AVX-512, with which the emulator computes and which the kernels use beside tiles.
     #[error("tile instructions are emulated on processors with AVX-512 only")]
     Avx512,
-    /// Another process of this program can't be started.
+    /// A second process of this program can't be started.
     #[error("another process of this program can't be started")]
     Process,
-    /// The system refuses a handler of SIGILL.
+    /// The system refused to install a handler of SIGILL.
     #[error("a handler of SIGILL can't be installed")]
     Handler,
 }
@@ -47,7 +48,7 @@ pub enum Unsupported {
 /// Emulates tile instructions in all threads of this process from now on. Installing it again changes nothing.
 ///
 /// # Errors
-/// Where that is not possible.
+/// Tile instructions can't be emulated on this machine.
 pub fn install() -> Result<(), Unsupported> {
     support()?;
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -58,7 +59,7 @@ pub fn install() -> Result<(), Unsupported> {
 /// Whether tile instructions can be emulated on this machine.
 ///
 /// # Errors
-/// Where they can't.
+/// The reason why they can't be emulated.
 pub fn support() -> Result<(), Unsupported> {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     return if is_x86_feature_detected!("avx512f") { Ok(()) } else { Err(Unsupported::Avx512) };
@@ -66,7 +67,7 @@ pub fn support() -> Result<(), Unsupported> {
     Err(Unsupported::System)
 }
 
-/// Tile instructions that were emulated in this process.
+/// Number of tile instructions emulated in this process.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub fn executed() -> u64 {
     0

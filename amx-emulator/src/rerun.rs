@@ -1,4 +1,4 @@
-//! Tests of a program that uses tiles, run once more with emulated tiles.
+//! Runs the tests of a program that uses tiles once more, with emulated tiles.
 
 use std::env;
 use std::fmt::Display;
@@ -7,38 +7,39 @@ use std::process::Command;
 
 use super::{Unsupported, install};
 
-/// Set in the process in which tests run once more.
+/// Environment variable that is set in the process in which tests run once more.
 const REQUEST: &str = "AMX_EMULATOR_RERUN";
 
-/// Whether this process was started by [`rerun`]; then instructions are emulated from now on. Tests that run only there, or only
-/// elsewhere, ask it, and whoever looks for AMX.
+/// Returns whether this process was started by [`rerun`]; if so, instructions are emulated from now on. Detection of
+/// AMX calls it, and so do tests that run only in that process, or only elsewhere.
 pub fn is_rerun() -> bool {
     env::var_os(REQUEST).is_some() && install().is_ok()
 }
 
-/// Says on standard error that the test which runs is skipped, or a part of it, and why: also where the test harness captures
-/// what tests print.
+/// Writes to standard error that the running test, or a part of it, is skipped, and why. The line is visible even where
+/// the test harness captures what tests print.
 pub fn skipped(why: impl Display) {
     let line = format!("\nskipped: {why}\n");
     // Without standard error there is nobody to tell.
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// What became of the tests in the other process.
+/// Result of the tests in the other process.
 #[derive(Clone, Debug)]
 pub struct Rerun {
-    /// Whether all passed.
+    /// Whether all tests passed.
     pub success: bool,
-    /// How many passed.
+    /// Number of tests that passed.
     pub passed: usize,
-    /// What the process printed.
+    /// Output of the process.
     pub output: String,
 }
 
-/// Runs those tests of this test program whose names contain one of `filters` in another process, in which [`is_rerun`].
+/// Runs those tests of this test program whose names contain one of `filters`, in another process where [`is_rerun`] is
+/// true.
 ///
 /// # Errors
-/// Where tile instructions can't be emulated.
+/// Tile instructions can't be emulated on this machine.
 pub fn rerun(filters: &[&str]) -> Result<Rerun, Unsupported> {
     super::support()?;
     let mut child = Command::new(env::current_exe().map_err(|_| Unsupported::Process)?);

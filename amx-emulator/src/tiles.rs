@@ -16,10 +16,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// No palette: no tile can be used.
+    /// The configuration without a palette: no tile can be used.
     pub const NONE: Self = Self { bytes: [0; 64] };
 
-    /// Checks an operand. `None` where the instruction would raise a fault.
+    /// Checks an operand of `ldtilecfg`. Returns `None` if the instruction would raise a fault.
     pub fn parse(bytes: [u8; 64]) -> Option<Self> {
         let config = Self { bytes };
         match bytes[0] {
@@ -47,7 +47,7 @@ impl Config {
         (usize::from(self.bytes[48 + tile]), usize::from(row_bytes))
     }
 
-    /// As [`Config::extents`], where the tile can be used.
+    /// Returns the extents of a tile if it can be used.
     fn usable(&self, tile: usize) -> Option<(usize, usize)> {
         let extents = self.extents(tile);
         (tile < TILES && self.bytes[0] == 1 && extents.0 > 0).then_some(extents)
@@ -75,12 +75,12 @@ pub struct Tiles {
 pub(crate) struct Fault;
 
 impl Tiles {
-    /// As at the start of a thread.
+    /// Returns the tiles of a new thread: all zero, without a configuration.
     pub const fn new() -> Self {
         Self { config: Config::NONE, tiles: [Tile::ZERO; TILES] }
     }
 
-    /// Their configuration.
+    /// Returns the current configuration of the tiles.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -102,7 +102,7 @@ impl Tiles {
         Ok(())
     }
 
-    /// Loads a tile: `read` fills a row, given its number. The rest of the tile becomes zero.
+    /// Loads a tile: `read` fills each row, given its number. The rest of the tile becomes zero.
     pub(crate) fn load(&mut self, tile: usize, mut read: impl FnMut(usize, &mut [u8])) -> Result<(), Fault> {
         let (rows, row_bytes) = self.config.usable(tile).ok_or(Fault)?;
         let mut loaded = Tile::ZERO;
@@ -113,7 +113,7 @@ impl Tiles {
         Ok(())
     }
 
-    /// Stores a tile: `write` gets a row with its number.
+    /// Stores a tile: `write` is called for each row with its number.
     pub(crate) fn store(&self, tile: usize, mut write: impl FnMut(usize, &[u8])) -> Result<(), Fault> {
         let (rows, row_bytes) = self.config.usable(tile).ok_or(Fault)?;
         for (number, row) in self.tiles[tile].0.iter().enumerate().take(rows) {
@@ -122,8 +122,8 @@ impl Tiles {
         Ok(())
     }
 
-    /// `to += a · b` with pairs of bf16 in `a` and `b` and f32 in `to`, by `multiply` for the tiles of these rows, words of a
-    /// row of `a`, and words of a row of `to`. What is beyond them in `to` becomes zero.
+    /// Computes `to += a · b` with pairs of bf16 in `a` and `b` and f32 in `to`. `multiply` is called with the number
+    /// of rows, the words in a row of `a`, and the words in a row of `to`. The rest of `to` becomes zero.
     pub(crate) fn multiply(
         &mut self,
         [to, a, b]: [usize; 3],

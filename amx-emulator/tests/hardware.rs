@@ -1,5 +1,5 @@
-//! The same random program of tile instructions, emulated in this process, which never asks for the permission to use tiles,
-//! and on the processor's tiles, in another one that does. Every bit has to be the same.
+//! Runs the same random program of tile instructions twice: emulated in this process, which never asks for the
+//! permission to use tiles, and on the processor's tiles in another process, which does. Every bit must be the same.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 #![expect(unsafe_code, reason = "tile instructions, and the permission to use them")]
@@ -10,11 +10,11 @@ use std::process::Command;
 
 use amx_emulator::{Unsupported, executed, install, skipped};
 
-/// Where the process on the hardware writes what the program stored.
+/// Environment variable with the file to which the process on the hardware writes what the program stored.
 const OUTPUT: &str = "AMX_EMULATOR_TEST_OUTPUT";
 const ROUNDS: usize = 400;
 
-/// xorshift64*.
+/// Random numbers by xorshift64*.
 struct Random(u64);
 
 impl Random {
@@ -29,7 +29,7 @@ impl Random {
         (self.next() % n as u64) as usize
     }
 
-    /// A bf16 of a class: ordinary, small (products are denormal), large (sums overflow), any bits.
+    /// Returns a bf16 of a class: ordinary, small (products are denormal), large (sums overflow), any bits.
     fn bf16(&mut self, class: usize) -> u16 {
         let bits = self.next() as u16;
         let exponent = |low: u16, n: usize, random: &mut Self| (low + random.below(n) as u16) << 7;
@@ -46,7 +46,7 @@ impl Random {
         u32::from(self.bf16(class)) | u32::from(self.bf16(class)) << 16
     }
 
-    /// An f32 of the same classes, where products are denormal or a little larger.
+    /// Returns an f32 of the same classes; in the small one it is as small as products, or a little larger.
     fn f32(&mut self, class: usize) -> u32 {
         let bits = self.word(class);
         // Differences of such sums and products are denormal.
@@ -54,7 +54,7 @@ impl Random {
     }
 }
 
-/// Memory of the program: cache lines.
+/// Memory of the program, in cache lines.
 #[repr(C, align(64))]
 struct Memory([u8; 4096]);
 
@@ -137,7 +137,7 @@ fn permitted() -> bool {
 #[test]
 fn the_emulator_has_the_bits_of_the_hardware() {
     if let Some(path) = std::env::var_os(OUTPUT) {
-        // The other process. Where there are no tiles it writes nothing.
+        // In the other process. It writes nothing if the processor has no tiles.
         if permitted() {
             std::fs::write(path, run()).unwrap();
         }

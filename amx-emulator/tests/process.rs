@@ -1,4 +1,5 @@
-//! What emulation means for a process: tiles of each thread, and instructions that are none of it.
+//! Effects of emulation on a process: each thread has its own tiles, and other illegal instructions still end the
+//! process.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![expect(unsafe_code, reason = "machine code")]
@@ -11,11 +12,11 @@ use std::thread;
 
 use amx_emulator::{install, skipped};
 
-/// Set in the process that is to end.
+/// Environment variable that is set in the process that is to end.
 const ENDS: &str = "AMX_EMULATOR_TEST_ENDS";
 const SIGILL: i32 = 4;
 
-/// Whether instructions are emulated from now on.
+/// Installs the emulator and returns whether instructions are emulated from now on.
 fn installed() -> bool {
     install().map_err(skipped).is_ok()
 }

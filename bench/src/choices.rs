@@ -1,4 +1,4 @@
-//! What can be chosen by name: models with random weights, devices, workloads.
+//! Choices by name: models with random weights, devices, workloads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use clap::ValueEnum;
 pub(crate) enum RandomShape {
     /// A Qwen3 of 150 thousand parameters in f32, for tests.
     Tiny,
-    /// That of Qwen3-8B, in bf16: 16 GB.
+    /// The shape of Qwen3-8B, in bf16: 16 GB.
     #[value(name = "qwen3-8b")]
     Qwen3x8b,
 }
 
-/// What the engine computes on.
+/// Device that the engine computes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BenchDevice {
     Cpu,
@@ -63,13 +63,13 @@ pub(crate) enum Workload {
     W3b1,
     /// Sampling: 128 prompts of 64 tokens, 64 new tokens each.
     W3b128,
-    /// Prompt log-probabilities.
+    /// Log-probabilities of a prompt's tokens.
     W4,
     /// Everything above but w3b128.
     All,
 }
 
-/// What is measured unless something else is asked for, in the order of the report.
+/// Workloads that are measured by default, in the order of the report.
 pub(crate) const EVERY: [Workload; 6] =
     [Workload::W1, Workload::W1f, Workload::W2, Workload::W3, Workload::W3b1, Workload::W4];
 

@@ -1,4 +1,4 @@
-//! Operations one after another, or several at once, on an engine that nobody else uses.
+//! Runs operations one after another, or several at once, on an engine without other users.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -35,18 +35,18 @@ impl Driver {
         Self { engine, layout, preparer, share: TenantShare::new("bench"), model, requests: 0, sequences: 0 }
     }
 
-    /// Seconds that rank 0 spent in collectives so far, and bytes that it sent in them.
+    /// Returns the seconds that rank 0 has spent in collectives, and the bytes that it sent in them.
     pub(super) fn collectives(&self) -> (f64, u64) {
         let stats = self.engine.engine().stats();
         (stats.collective_nanoseconds as f64 / 1e9, stats.collective_bytes)
     }
 
-    /// The engine that it drives.
+    /// Returns the engine that is driven.
     pub(super) fn bench_engine(&self) -> &BenchEngine {
         &self.engine
     }
 
-    /// What matrix multiplications took so far, on rank 0. A GPU's are not measured.
+    /// Returns the time that matrix multiplications have taken on rank 0; those of a GPU are not measured.
     pub(super) fn gemm(&self) -> Option<GemmStats> {
         self.engine.gemm_stats()
     }
@@ -55,19 +55,19 @@ impl Driver {
         self.layout
     }
 
-    /// Those of rank 0.
+    /// Returns the number of threads of rank 0.
     pub(super) fn threads(&self) -> usize {
         self.engine.device().threads
     }
 
-    /// Token ids that no other call returns.
+    /// Returns token ids that differ from those of all other calls.
     pub(super) fn tokens(&mut self, length: usize) -> Vec<i64> {
         self.sequences += 1;
         let vocab = self.model.vocab_size as f64;
         (0..length as u64).map(|i| (uniform(TOKENS, self.sequences, i) * vocab) as i64).collect()
     }
 
-    /// A next-token example of `length` random input tokens.
+    /// Returns a next-token example of `length` random input tokens.
     pub(super) fn datum(&mut self, length: usize) -> Datum {
         let mut tokens = self.tokens(length + 1);
         let targets = tokens.split_off(1);
@@ -79,7 +79,7 @@ impl Driver {
         Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs) }
     }
 
-    /// Creates a run whose adapter, if it has one, is no longer at its start.
+    /// Creates a run. If the run has an adapter, one step moves it away from its initial zeros.
     pub(super) fn create_trained(&mut self, run: &str, lora: Option<LoraSpec>) -> Result<(), Box<dyn Error>> {
         let spec = RunSpec {
             base_model: self.model.name.clone(),
@@ -98,7 +98,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Cross-entropy on `data`, checked as at its submission.
+    /// Returns a pass of cross-entropy over `data`, checked as at its submission.
     pub(super) fn forward_backward(&self, run: &str, data: Vec<Datum>) -> Result<Operation, OpError> {
         let batch =
             RawBatch { data, loss_fn: "cross_entropy".to_owned(), loss_fn_config: BTreeMap::new(), custom_loss: None };
@@ -116,14 +116,14 @@ impl Driver {
         Ok(vec![self.forward_backward(run, data)?, optim_step(run, learning_rate)])
     }
 
-    /// Freezes a run's weights and returns where to sample from.
+    /// Freezes a run's weights and returns them as a source to sample from.
     pub(super) fn snapshot(&mut self, run: &str) -> Result<SamplerSource, Box<dyn Error>> {
         let save = SaveSampler { run: RunId::new(run), snapshot: Some(run.to_owned()), target: None };
         self.run_all([Operation::SaveSampler(save)])?;
         Ok(SamplerSource::Snapshot { key: run.to_owned() })
     }
 
-    /// The model without an adapter.
+    /// Returns the model without an adapter as a source to sample from.
     pub(super) fn base(&self) -> SamplerSource {
         SamplerSource::Base { model: self.model.name.clone() }
     }
@@ -134,7 +134,7 @@ impl Driver {
         self.engine.engine_mut().drop_snapshot(run);
     }
 
-    /// Starts all operations and works until all are done; their results in order.
+    /// Starts all operations and works until all are done. Returns their results in order.
     pub(super) fn run_all(
         &mut self,
         operations: impl IntoIterator<Item = Operation>,
@@ -143,8 +143,8 @@ impl Driver {
         Ok(results.into_iter().flatten().collect())
     }
 
-    /// Starts the first operation of every chain, and each next one when the one before it is done, as a server does with
-    /// the requests of a run. Works until all are done; their results in order.
+    /// Starts the first operation of every chain, and each further one when the one before it is done, as a server does
+    /// with the requests of a run. Works until all are done and returns the results in order.
     pub(super) fn run_chains(
         &mut self,
         chains: impl IntoIterator<Item = Vec<Operation>>,
@@ -180,14 +180,14 @@ impl Driver {
     }
 }
 
-/// One AdamW step.
+/// Returns a step of AdamW.
 pub(super) fn optim_step(run: &str, learning_rate: f64) -> Operation {
     let params =
         AdamParams { learning_rate, beta1: 0.9, beta2: 0.95, eps: 1e-12, weight_decay: 0.01, grad_clip_norm: 1.0 };
     Operation::OptimStep { run: RunId::new(run), params }
 }
 
-/// A sample at temperature 1 of exactly `new` tokens.
+/// Returns a sample at temperature 1 of exactly `new` tokens.
 pub(super) fn sample(source: SamplerSource, prompt: Vec<i64>, new: u32, prompt_logprobs: bool) -> Operation {
     let params = SamplingParams {
         max_tokens: Some(new),
@@ -212,7 +212,7 @@ pub(super) fn sample(source: SamplerSource, prompt: Vec<i64>, new: u32, prompt_l
     Operation::Sample(Box::new(SampleOperation { session: SessionId::new("bench"), source, sample }))
 }
 
-/// The sample that an operation returned.
+/// Returns the sample of an operation's result.
 pub(super) fn sampled(result: OpResult) -> Result<SampleResult, Box<dyn Error>> {
     match result {
         OpResult::Sample(result) => Ok(result),
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_run_steps_when_its_pass_is_done() -> Result<(), Box<dyn Error>> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
-        // A microbatch for each run.
+        // Each run needs a microbatch of its own.
         let options = EngineOptions { threads: 1, microbatch_tokens: Some(8), ..EngineOptions::default() };
         let engine = CpuEngine::new(vec![("m".to_owned(), load(&path)?)], options)?;
         let model = engine.models().into_iter().next().ok_or("no model")?;

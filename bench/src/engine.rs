@@ -1,4 +1,4 @@
-//! The engine that is measured.
+//! Loads and inspects the engine that is measured.
 
 use std::error::Error;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::system;
 /// Opens a model by its path or its id in the hub's cache.
 pub type OpenModel = fn(&Path) -> Result<ModelSource, LoadError>;
 
-/// The kernels that are measured.
+/// Returns the kernels that are measured.
 ///
 /// # Errors
-/// When the processor does not have them.
+/// The processor does not support them.
 pub(crate) fn kernels(flags: &BenchFlags) -> Result<HostKernels, String> {
     let kernels = flags.kernels.unwrap_or_else(HostKernels::detect);
     match HostKernels::available().contains(&kernels) {
@@ -29,7 +29,7 @@ pub(crate) fn kernels(flags: &BenchFlags) -> Result<HostKernels, String> {
     }
 }
 
-/// The engine's share of a GPU's memory, as that of a server.
+/// Share of a GPU's memory that the engine uses, as in a server.
 const GPU_SHARE: (usize, usize) = (4, 5);
 
 /// An engine of one rank, or of several that share the threads.
@@ -63,7 +63,7 @@ impl BenchEngine {
         }
     }
 
-    /// What rank 0 computes on.
+    /// Returns the device of rank 0.
     pub(crate) fn device(&self) -> DeviceInfo {
         match self {
             Self::One(engine) => engine.backend().device(),
@@ -72,7 +72,7 @@ impl BenchEngine {
         }
     }
 
-    /// What matrix multiplications took so far on rank 0. A GPU's are not measured.
+    /// Returns the time that matrix multiplications have taken on rank 0; those of a GPU are not measured.
     pub(crate) fn gemm_stats(&self) -> Option<GemmStats> {
         match self {
             Self::One(engine) => Some(engine.backend().gemm_stats()),
@@ -81,10 +81,10 @@ impl BenchEngine {
         }
     }
 
-    /// How GEMMs are cut for the processor's caches; a GPU by its name.
+    /// Describes how GEMMs are cut for the processor's caches, or the GPU by its name.
     ///
     /// # Errors
-    /// When the GPU is lost.
+    /// The GPU is lost.
     pub(crate) fn describe(&self, flags: &BenchFlags) -> Result<String, Box<dyn Error>> {
         Ok(match self {
             Self::One(engine) => Blocking::detect(engine.backend().isa()).describe(flags.dtype),
@@ -96,10 +96,11 @@ impl BenchEngine {
         })
     }
 
-    /// The best rates of the machine: of the processor before an engine is there, of a GPU with it.
+    /// Returns the best rates of the machine. Those of the processor were measured before the engine was loaded; those
+    /// of a GPU are measured with it.
     ///
     /// # Errors
-    /// When the GPU is lost.
+    /// The GPU is lost.
     pub(crate) fn peaks(&self, cpu: Option<Peaks>) -> Result<Peaks, Box<dyn Error>> {
         match self.gpu() {
             None => cpu.ok_or_else(|| "the processor was not measured".into()),
@@ -110,7 +111,7 @@ impl BenchEngine {
         }
     }
 
-    /// Starts the peak of memory anew.
+    /// Resets the peak of memory.
     pub(crate) fn reset_peak_memory(&self) {
         match self.gpu() {
             Some(gpu) => gpu.arena().reset_peak(),
@@ -118,7 +119,7 @@ impl BenchEngine {
         }
     }
 
-    /// Peak memory in MiB: of the GPU, or of the process.
+    /// Returns the peak memory in MiB, of the GPU or of the process.
     pub(crate) fn peak_memory(&self) -> Option<f64> {
         match self.gpu() {
             Some(gpu) => Some(gpu.arena().bytes().peak as f64 / f64::from(1 << 20)),
@@ -127,7 +128,7 @@ impl BenchEngine {
     }
 }
 
-/// An engine that serves one model.
+/// Loads an engine that serves one model.
 pub(crate) fn load_engine(
     flags: &BenchFlags,
     model: &NamedModel,

@@ -20,13 +20,13 @@ pub struct BenchFlags {
     /// A base model of this shape with random weights, which are written to the folder --data-dir once.
     #[arg(long, conflicts_with_all = ["model", "http", "store", "parallel"])]
     pub(crate) shape: Option<RandomShape>,
-    /// What to compute on: cpu, or an NVIDIA GPU: cuda or cuda:N.
+    /// Device to compute on: cpu, or an NVIDIA GPU: cuda or cuda:N.
     #[arg(long, default_value = "cpu", conflicts_with_all = ["http", "store", "parallel", "kernels", "threads"])]
     pub(crate) device: BenchDevice,
     /// Measure these ranks, which share the threads, beside one rank with all of them, such as tp=2.
     #[arg(long, value_name = "LAYOUT", conflicts_with_all = ["http", "store"])]
     pub(crate) parallel: Option<Parallel>,
-    /// Compute type.
+    /// Compute type: bf16 or f32.
     #[arg(long, default_value = "bf16", value_parser = dtypes())]
     pub(crate) dtype: Dtype,
     /// Threads; one per processor when absent.
@@ -41,7 +41,7 @@ pub struct BenchFlags {
     /// Memory of a training pass, which saves the activations of as many blocks as fit; as the server divides it when absent.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) activation_memory_mib: Option<u32>,
-    /// What to measure, separated by commas.
+    /// Workloads to measure, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "all")]
     pub(crate) workload: Vec<Workload>,
     /// Measured repetitions after one warm-up.
@@ -65,7 +65,7 @@ pub struct BenchFlags {
     /// Also adapt the unembedding.
     #[arg(long)]
     pub(crate) train_unembed: bool,
-    /// Measure a server through HTTP, with the calls of the Tinker SDK, instead of the engine alone.
+    /// Measure a server through HTTP, with the calls of the Tinker SDK, instead of only the engine.
     #[arg(long)]
     pub(crate) http: bool,
     /// The server to measure; one is started when absent.
@@ -77,8 +77,7 @@ pub struct BenchFlags {
     /// Clients that sample at the same time.
     #[arg(long, default_value_t = 64, requires = "http")]
     pub(crate) clients: usize,
-    /// Where the server, the tiny model and the SQLite file are kept; a temporary folder when absent. The disk under it
-    /// counts.
+    /// Folder of the server, the tiny model and the SQLite file; a temporary one when absent. Its disk affects the times.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
     /// Measure the scheduler's store instead of the engine, as more and more requests are retained.
@@ -87,7 +86,7 @@ pub struct BenchFlags {
     /// An empty PostgreSQL database to measure beside SQLite: `postgres://user@host/name`.
     #[arg(long, value_name = "URL", requires = "store")]
     pub(crate) database_url: Option<String>,
-    /// How many requests are retained when the store is measured, in ascending order.
+    /// Numbers of retained requests at which the store is measured, in ascending order.
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1000,10000,100000", requires = "store")]
     pub(crate) retained: Vec<usize>,
     /// Print one JSON object.
@@ -95,7 +94,7 @@ pub struct BenchFlags {
     pub(crate) json: bool,
 }
 
-/// `NAME=PATH`.
+/// A model's name and path, written `NAME=PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedModel {
     pub(crate) name: String,

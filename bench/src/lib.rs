@@ -1,4 +1,4 @@
-//! `trainyard bench`: how fast the engine is on this machine, alone or with the API around it; and the store.
+//! `trainyard bench`: measures the engine on this machine, with or without the API around it, and the store.
 
 mod choices;
 mod driver;
@@ -33,10 +33,10 @@ use folder::BenchFolder;
 use measured::Overhead;
 use report::Report;
 
-/// Measures and prints.
+/// Runs the measurements and prints the report.
 ///
 /// # Errors
-/// When a model can't be opened, a server can't be started or reached, or standard output is gone.
+/// A model can't be opened, a server can't be started or reached, or standard output is closed.
 pub fn bench(flags: &BenchFlags, open: OpenModel) -> Result<(), Box<dyn Error>> {
     if flags.http {
         let report = http::measure(flags, open)?;
@@ -93,7 +93,7 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
             drivers.push((engine, described, layout));
         }
     }
-    let (engine, model, _) = drivers.first().ok_or("there is no engine")?;
+    let (engine, model, _) = drivers.first().ok_or("no engine was loaded")?;
     let (peaks, model) = (engine.peaks(cpu_peaks)?, model.clone());
     let (isa, threads) = (engine.device().kernels, engine.device().threads);
     let chosen =
@@ -126,7 +126,7 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
     })
 }
 
-/// A model with random weights in the folder that was asked for, where it stays, or in one that goes with it.
+/// Writes a model with random weights to the folder asked for, where it stays, or to a temporary one.
 fn random_model(flags: &BenchFlags, shape: RandomShape) -> Result<(NamedModel, BenchFolder), Box<dyn Error>> {
     let (shape, file) = match shape {
         RandomShape::Tiny => (&synthetic::TINY_QWEN3, "random-tiny"),
@@ -142,7 +142,7 @@ fn random_model(flags: &BenchFlags, shape: RandomShape) -> Result<(NamedModel, B
     Ok((NamedModel { name: shape.name.to_owned(), path }, folder))
 }
 
-/// A model that ranks can share, in a folder that goes with it.
+/// Writes a model that ranks can share to a temporary folder.
 fn shared_model(flags: &BenchFlags, layout: Parallel) -> Result<(NamedModel, BenchFolder), Box<dyn Error>> {
     let shape = if layout.ep() > 1 { &synthetic::SHARED_EXPERTS } else { &synthetic::SHARED };
     let folder = BenchFolder::new(flags.data_dir.as_deref(), "shared")?;
@@ -203,7 +203,8 @@ mod tests {
         let of: Vec<_> = report.workloads.iter().map(|w| (w.name, w.layout.as_str(), w.tokens)).collect();
         assert_eq!(of, [("w1", "tp=1", 16), ("w1", "tp=2", 16), ("w3b1", "tp=1", 128), ("w3b1", "tp=2", 128)]);
         assert!(report.workloads.iter().all(|w| w.collectives.is_some() == (w.layout == "tp=2")));
-        // Two sums of each of two blocks' forward pass, and of their backward pass in training, of 64 elements in f32 for each row.
+        // Two sums in each of two blocks' forward pass, and in their backward pass in training. Each sum has 64 elements in
+        // f32 per row.
         let sums = |name: &str| {
             let of = report.workloads.iter().find(|w| w.name == name && w.layout == "tp=2");
             of.and_then(|w| w.collectives).map_or(0.0, |c| c.bytes_per_token)

@@ -1,13 +1,13 @@
-//! What is measured of a workload.
+//! Measurements of a workload.
 
 use serde::Serialize;
 
-/// What a layout costs in a workload.
+/// Cost of a layout in a workload.
 #[derive(Debug, Serialize)]
 pub(super) struct Overhead {
     pub(super) layout: String,
     pub(super) name: &'static str,
-    /// Its seconds over those of one rank, of repetitions that follow each other.
+    /// Seconds relative to those of one rank, for repetitions that follow each other.
     pub(super) ratio: Spread,
 }
 
@@ -18,65 +18,65 @@ impl Overhead {
     }
 }
 
-/// One workload.
+/// Measurements of one workload.
 #[derive(Debug, Serialize)]
 pub(super) struct Measured {
     pub(super) name: &'static str,
-    /// How ranks share the model.
+    /// Layout of the ranks that share the model.
     pub(super) layout: String,
     pub(super) shape: String,
-    /// Counted per repetition.
+    /// Tokens counted per repetition.
     pub(super) tokens: usize,
     pub(super) tokens_per_second: Spread,
     /// Median time of a decoding step, prompts included.
     pub(super) ms_per_token: Option<f64>,
-    /// The warm-up.
+    /// Seconds of the warm-up.
     pub(super) first_seconds: f64,
-    /// Of each repetition.
+    /// Seconds of each repetition.
     pub(super) seconds: Vec<f64>,
     pub(super) peak_memory_mib: Option<f64>,
     pub(super) gemm: Option<GemmTime>,
-    /// Of workloads that read all weights for every token.
+    /// Reading rate of weights, in workloads that read all weights for every token.
     pub(super) read: Option<Read>,
-    /// Where there are several ranks.
+    /// Cost of collectives, if there are several ranks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) collectives: Option<Exchanged>,
-    /// Cores that other processes kept busy meanwhile.
+    /// Cores that other processes kept busy at the same time.
     pub(super) other_cores: Option<f64>,
 }
 
-/// Matrix multiplications within a workload, attention's small ones apart.
+/// Matrix multiplications within a workload, except the small ones of attention.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct GemmTime {
     /// Fraction of the time of all threads.
     pub(super) fraction: f64,
-    /// While they run.
+    /// Rate while they run.
     pub(super) gflops: f64,
-    /// Fraction of the best of the packed GEMM.
+    /// Rate relative to the best rate of the packed GEMM.
     pub(super) of_peak: f64,
 }
 
 /// Reading of weights within a workload.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Read {
-    /// Bytes of weights, over the time of the whole workload.
+    /// Rate of reading weights, over the time of the whole workload.
     pub(super) gb_per_second: f64,
-    /// Of the speed at which memory is read.
+    /// Rate relative to the speed of reading memory.
     pub(super) of_bandwidth: f64,
 }
 
-/// What collectives cost rank 0 in a repetition.
+/// Cost of collectives to rank 0 in a repetition.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Exchanged {
-    /// Waits for other ranks included.
+    /// Seconds, including waits for other ranks.
     pub(super) seconds: f64,
-    /// Of the repetition.
+    /// Fraction of the repetition's time.
     pub(super) fraction: f64,
-    /// That it sends to others, for each token that counts.
+    /// Bytes sent to other ranks per counted token.
     pub(super) bytes_per_token: f64,
 }
 
-/// Of several repetitions.
+/// Median and extremes of several repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Spread {
     pub(super) median: f64,

@@ -1,4 +1,4 @@
-//! What `trainyard bench` prints.
+//! Report of `trainyard bench`.
 
 use std::io::{self, Write};
 
@@ -6,32 +6,32 @@ use serde::Serialize;
 
 use crate::measured::{Measured, Overhead, Spread};
 
-/// Everything measured.
+/// All measurements of the engine.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) model: String,
     pub(super) parameters: u64,
     pub(super) dtype: &'static str,
-    /// What was computed on: cpu, or a GPU.
+    /// Device: cpu, or a GPU.
     pub(super) device: String,
     pub(super) isa: &'static str,
-    /// Caches, and how GEMMs are cut; of a GPU its name and memory.
+    /// Caches and the way in which GEMMs are cut; for a GPU, its name and memory.
     pub(super) blocking: String,
     pub(super) threads: usize,
-    /// Of the last minute.
+    /// Load average of the last minute.
     pub(super) load_average: Option<f64>,
-    /// Of a packed GEMM of 2048x576 by 576x3072; of a GPU with extents that take it 10 ms.
+    /// Rate of a packed GEMM of 2048x576 by 576x3072; on a GPU, of extents that take it 10 ms.
     pub(super) gemm_gflops: f64,
-    /// Memory, read in order by all threads; of a GPU, copied on it.
+    /// Rate of reading memory in order with all threads; on a GPU, of copying its memory.
     pub(super) read_gb_per_second: f64,
     pub(super) workloads: Vec<Measured>,
-    /// Of ranks that share the threads, relative to one rank with all of them.
+    /// Cost of ranks that share the threads, relative to one rank with all threads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) overheads: Vec<Overhead>,
 }
 
 impl Report {
-    /// For people.
+    /// Writes the report as tables for people.
     pub(super) fn write_table(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{} ({:.0} M parameters), {}", self.model, self.parameters as f64 / 1e6, self.dtype)?;
         write!(out, "{} with {} threads", self.isa, self.threads)?;
@@ -85,7 +85,7 @@ impl Report {
         writeln!(out, "GEMM: fraction of all threads' time; of read: weights, relative to reading memory")
     }
 
-    /// What ranks cost.
+    /// Writes the cost of ranks.
     fn write_ranks(&self, out: &mut impl Write) -> io::Result<()> {
         if self.overheads.is_empty() {
             return Ok(());

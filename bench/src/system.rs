@@ -1,4 +1,4 @@
-//! What the operating system says of this process and of its neighbours. Linux only; `None` elsewhere.
+//! Figures of the operating system about this process and others. Linux only; `None` elsewhere.
 
 use std::time::Instant;
 use std::{fs, process};
@@ -6,19 +6,18 @@ use std::{fs, process};
 /// Clock ticks per second in `/proc`: a constant of Linux's interface to programs.
 const TICKS: f64 = 100.0;
 
-/// Starts the peak of resident memory anew. Where the kernel does not offer that, the peak of the whole
-/// process stands.
+/// Resets the peak of resident memory. If the kernel does not support that, the peak of the whole process remains.
 pub(super) fn reset_peak_memory() {
     // Its failure is the documented fallback.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Peak resident memory in MiB.
+/// Returns the peak resident memory in MiB.
 pub(super) fn peak_memory() -> Option<f64> {
     status("/proc/self/status", "VmHWM:")
 }
 
-/// Resident memory of another process in MiB.
+/// Returns the resident memory of another process in MiB.
 pub(super) fn memory_of(process: u32) -> Option<f64> {
     status(&format!("/proc/{process}/status"), "VmRSS:")
 }
@@ -30,7 +29,7 @@ fn status(path: &str, label: &str) -> Option<f64> {
     Some(kib / 1024.0)
 }
 
-/// The load average of the last minute.
+/// Returns the load average of the last minute.
 pub(super) fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
@@ -46,14 +45,14 @@ impl Neighbours {
         Self { start: Instant::now(), busy: others_busy() }
     }
 
-    /// Cores since [`Neighbours::watch`].
+    /// Returns the cores kept busy since [`Neighbours::watch`].
     pub(super) fn cores(&self) -> Option<f64> {
         let seconds = (others_busy()? - self.busy?) / TICKS;
         Some((seconds / self.start.elapsed().as_secs_f64()).max(0.0))
     }
 }
 
-/// Ticks that all processors but for this process were busy.
+/// Returns the ticks during which processors were busy with other processes.
 fn others_busy() -> Option<f64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let fields = numbers(stat.lines().next()?.strip_prefix("cpu ")?);
@@ -62,14 +61,14 @@ fn others_busy() -> Option<f64> {
     Some(busy - ticks_of(process::id())?)
 }
 
-/// Processor time that a process has used, in seconds.
+/// Returns the processor time that a process has used, in seconds.
 pub(super) fn busy_seconds(process: u32) -> Option<f64> {
     Some(ticks_of(process)? / TICKS)
 }
 
 fn ticks_of(process: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may hold spaces; user and system time are fields 14 and 15 of all.
+    // The name, in parentheses, may contain spaces; user and system time are fields 14 and 15.
     let fields = numbers(stat.rsplit_once(')')?.1.trim_start().split_once(' ')?.1);
     Some(fields.get(10)? + fields.get(11)?)
 }

@@ -1,4 +1,4 @@
-//! The workloads: what is set up, what is timed and which tokens count.
+//! The workloads: their setup, their timed work and their counted tokens.
 
 use std::error::Error;
 use std::time::Instant;
@@ -14,29 +14,29 @@ use super::system::Neighbours;
 
 /// Step size of the timed steps.
 const LEARNING_RATE: f64 = 1e-4;
-/// Runs of w2.
+/// Number of runs in w2.
 const TENANTS: usize = 8;
-/// Prompt tokens of w3 and w3b1.
+/// Number of prompt tokens of w3 and w3b1.
 const PROMPT: usize = 64;
 
-/// What a repetition does.
+/// Work of a repetition.
 type Work = Box<dyn FnMut(&mut Driver) -> Result<(), Box<dyn Error>>>;
 
-/// A workload that is set up on an engine.
+/// A workload that has been set up on an engine.
 struct Job {
     name: &'static str,
     shape: String,
-    /// That count per repetition.
+    /// Tokens counted per repetition.
     tokens: usize,
-    /// Decoding steps, where their time is of interest.
+    /// Number of decoding steps, if their time is reported.
     steps: Option<u32>,
     work: Work,
-    /// To forget afterwards.
+    /// Runs to unload after the measurement.
     runs: Vec<String>,
 }
 
-/// Sets a workload up on each engine, warms up once and repeats it, on one engine after the other, so that repetitions which are
-/// compared follow each other. Results are in the order of engines.
+/// Sets a workload up on each engine, warms up once and repeats it, on one engine after the other, so that repetitions
+/// that are compared follow each other. Results are in the order of engines.
 pub(super) fn measure(
     drivers: &mut [Driver],
     choice: Workload,
@@ -134,7 +134,7 @@ fn score(driver: &mut Driver, flags: &BenchFlags) -> Result<Job, Box<dyn Error>>
     Ok(Job { name: "w4", shape, tokens: batch * seq, steps: None, work, runs: vec!["w4".to_owned()] })
 }
 
-/// A trained adapter's snapshot, or the base model.
+/// Returns a trained adapter's snapshot, or the base model.
 fn source(driver: &mut Driver, name: &str, flags: &BenchFlags) -> Result<SamplerSource, Box<dyn Error>> {
     if flags.base {
         return Ok(driver.base());
@@ -147,7 +147,7 @@ fn weights(flags: &BenchFlags) -> &'static str {
     if flags.base { ", base" } else { ", LoRA" }
 }
 
-/// A speed counts only when the work was done.
+/// Checks that the work was done, so that its speed counts.
 fn check(results: Vec<OpResult>, new_tokens: usize, prompt_logprobs: usize) -> Result<(), Box<dyn Error>> {
     let (mut new, mut scored) = (0, 0);
     for result in results {
@@ -188,13 +188,13 @@ fn repeat(drivers: &mut [Driver], jobs: &mut [Job], reps: u32, peaks: Peaks) -> 
         }
     }
     let (other_cores, all_threads) = (neighbours.cores(), drivers.first().map_or(1, Driver::threads));
-    // Of several engines in one process it would be that of all.
+    // With several engines in the process, the peak would be that of all.
     let peak_memory_mib = if let [alone] = drivers { alone.bench_engine().peak_memory() } else { None };
     let done = drivers.iter().zip(jobs.iter()).zip(tallies).map(|((driver, job), tally)| {
         let counted = driver.gemm().zip(tally.gemm).map(|(now, before)| now.since(before));
         let rates = tally.seconds.iter().map(|seconds| job.tokens as f64 / seconds).collect();
         let (total, threads) = (tally.seconds.iter().sum::<f64>(), driver.threads() as f64);
-        // Rank 0 has a part of the threads.
+        // Rank 0 uses only a part of the threads.
         let peak = peaks.gemm_gflops * threads / all_threads as f64;
         let gemm = |counted: GemmStats| {
             let gflops = counted.flops as f64 * threads / counted.thread_seconds / 1e9;

@@ -11,29 +11,30 @@ use crate::limits::{
 /// Changes of the logits that tokens are sampled from; off by default. They change which tokens are sampled, never the
 /// log-probabilities that are returned: those are the model's.
 ///
-/// In this order, for a token of logit `l` that the sequence has sampled `n` times (OpenAI's definitions; that of the repetition
-/// penalty is Keskar et al. 2019, as vLLM has it):
-/// `l + logit_bias`; where the token is in the prompt or sampled, `l / repetition_penalty` if `l > 0`, else
-/// `l * repetition_penalty`; `l - frequency_penalty * n - presence_penalty` if `n > 0`; the temperature; `min_p`.
+/// The changes are applied in this order, for a token of logit `l` that the sequence has sampled `n` times (OpenAI's
+/// definitions; the repetition penalty is that of Keskar et al. 2019, as in vLLM): `l + logit_bias`; where the token is
+/// in the prompt or was sampled, `l / repetition_penalty` if `l > 0`, else `l * repetition_penalty`;
+/// `l - frequency_penalty * n - presence_penalty` if `n > 0`; the temperature; `min_p`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SamplingControls {
-    /// Tokens less likely than this fraction of the most likely one are not sampled, in [0, 1]; 0 is off.
+    /// Smallest probability of a sampled token as a fraction of the most likely token's, in [0, 1]; 0 turns it off.
     #[serde(skip_serializing_if = "is_zero")]
     pub min_p: f32,
     /// Lowers the logits of sampled tokens, in [-2, 2].
     #[serde(skip_serializing_if = "is_zero")]
     pub presence_penalty: f32,
-    /// Lowers the logits of sampled tokens each time, in [-2, 2].
+    /// Lowers the logit of a token each time it has been sampled, in [-2, 2].
     #[serde(skip_serializing_if = "is_zero")]
     pub frequency_penalty: f32,
-    /// Divides or multiplies the logits of tokens of the prompt and of sampled ones, in (0, 100]; 1 is off.
+    /// Divides or multiplies the logits of tokens that are in the prompt or were sampled, in (0, 100]; 1 turns it off.
     #[serde(skip_serializing_if = "is_one")]
     pub repetition_penalty: f32,
-    /// Token ids, rising, with what is added to their logits, in [-100, 100].
+    /// Token ids in ascending order, each with the number that is added to its logit, in [-100, 100].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub logit_bias: Vec<(u32, f32)>,
-    /// A JSON schema that the text must follow, as JSON. Other tokens are not sampled; where the output is complete it ends.
+    /// A JSON schema, as JSON, that the text must follow. Tokens that violate it are not sampled; the sequence ends
+    /// when the JSON value is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_schema: Option<String>,
 }
@@ -60,7 +61,7 @@ impl Default for SamplingControls {
 }
 
 impl SamplingControls {
-    /// Whether logits are biased or penalised.
+    /// Whether these settings bias or penalise logits.
     pub fn changes_logits(&self) -> bool {
         let Self { presence_penalty, frequency_penalty, repetition_penalty, logit_bias, min_p: _, json_schema: _ } =
             self;
@@ -70,7 +71,7 @@ impl SamplingControls {
     /// Checks the ranges.
     ///
     /// # Errors
-    /// The user's, by field.
+    /// A user error that names the field.
     pub fn check(&self) -> Result<(), OpError> {
         let refuse = |message: String| Err(OpError::user(format!("sampling_params.{message}")));
         if !(0.0..=1.0).contains(&self.min_p) {
@@ -105,7 +106,7 @@ impl SamplingControls {
     /// Checks the tokens against a vocabulary.
     ///
     /// # Errors
-    /// The user's, by field.
+    /// A user error that names the field.
     pub fn check_vocabulary(&self, vocab_size: usize) -> Result<(), OpError> {
         match self.logit_bias.iter().find(|(token, _)| *token as usize >= vocab_size) {
             None => Ok(()),
@@ -116,7 +117,7 @@ impl SamplingControls {
     }
 }
 
-/// Refuses what is no schema, or a large one, before anything compiles it.
+/// Refuses text that is not a schema, and large schemas, before anything compiles them.
 fn check_schema(text: &str) -> Result<(), OpError> {
     let refuse = |message: String| Err(OpError::user(format!("sampling_params.json_schema: {message}")));
     if text.len() > MAX_SCHEMA_BYTES {
@@ -130,7 +131,7 @@ fn check_schema(text: &str) -> Result<(), OpError> {
     }
 }
 
-/// Values in a JSON value, with itself. What was parsed is nested less than 128 levels deep.
+/// Counts the values in a JSON value, itself included. Recursion is safe: the parser limits nesting to 128 levels.
 fn values(value: &Value) -> usize {
     let within = match value {
         Value::Array(items) => items.iter().map(values).sum(),

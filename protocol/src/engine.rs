@@ -10,18 +10,18 @@ use crate::{
     MemoryUse, Numerics, OpError, OpResult, Operation, PlanMemory, Prepare, RequestId, RunId, SampleProgress, Unbounded,
 };
 
-/// A base model as the engine serves it.
+/// A base model that the engine serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseModel {
     /// The name that clients use.
     pub name: String,
     /// The family, e.g. `llama`.
     pub arch: String,
-    /// Most tokens of prompt and completion together.
+    /// Most tokens of a prompt and its completion together.
     pub max_context_length: usize,
-    /// Token ids are below this.
+    /// Size of the vocabulary: token ids are below it.
     pub vocab_size: usize,
-    /// Parameters of the base model.
+    /// Number of parameters of the base model.
     pub parameters: u64,
 }
 
@@ -31,71 +31,71 @@ pub struct BaseModel {
 pub struct TenantShare {
     /// The tenant's id: operations with the same name are in the same fair-share queue.
     pub name: Arc<str>,
-    /// Weight relative to other tenants. The operation that was started last decides where a tenant's differ.
+    /// Weight relative to other tenants. If a tenant's operations differ in it, that of the last started one applies.
     pub weight: NonZeroU32,
 }
 
 impl TenantShare {
-    /// A tenant of weight 1.
+    /// Returns the share of a tenant of weight 1.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), weight: NonZeroU32::MIN }
     }
 }
 
-/// Counters of an engine since it was created, and what it holds.
+/// Counters of an engine since it was created, and its current contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
-    /// Training passes.
+    /// Number of training passes.
     pub microbatches: u64,
-    /// Tokens of these passes.
+    /// Tokens computed by training passes.
     pub microbatch_tokens: u64,
-    /// Tokens that these passes could have held: the ratio is their occupancy.
+    /// Tokens that training passes could have held; `microbatch_tokens` relative to it is their occupancy.
     pub microbatch_capacity: u64,
-    /// Sampling passes.
+    /// Number of sampling passes.
     pub sampling_passes: u64,
-    /// Tokens of prompts that these passes computed.
+    /// Tokens of prompts that sampling passes computed.
     pub prompt_tokens: u64,
-    /// Tokens that they sampled.
+    /// Tokens that sampling passes sampled.
     pub sampled_tokens: u64,
-    /// Samples in progress.
+    /// Number of samples in progress.
     pub active_samples: u64,
-    /// Runs in memory.
+    /// Number of runs in memory.
     pub loaded_runs: u64,
     /// Bytes of keys and values, cached ones included.
     pub kv_bytes: u64,
-    /// Bytes that these may be now.
+    /// Most bytes that keys and values may use at present.
     pub kv_limit: u64,
-    /// Bytes that it holds.
+    /// Bytes that the engine uses, by kind.
     pub memory: MemoryUse,
-    /// Bytes that it may hold; 0 is no limit.
+    /// Most bytes that the engine may use; 0 means unlimited.
     pub memory_budget: u64,
-    /// Ranks that share its models; 1 where none do.
+    /// Number of ranks that share its models; 1 if they are not shared.
     pub ranks: u64,
-    /// Of these, those that share each layer's heads and its MLP's width.
+    /// Ranks that share each layer's heads and the width of its MLP.
     pub tensor_ranks: u64,
-    /// Copies of these that share experts alone.
+    /// Copies of these tensor ranks that share only experts.
     pub expert_ranks: u64,
-    /// Replicas of the models that these ranks make up; 1 where there is one alone.
+    /// Replicas of the models that the ranks form; 1 if the model is not replicated.
     pub replicas: u64,
-    /// Nanoseconds that its first rank spent in exchanges with the others.
+    /// Nanoseconds that the first rank spent in exchanges with the others.
     pub collective_nanoseconds: u64,
-    /// Bytes that this rank sent to the others.
+    /// Bytes that the first rank sent to the others.
     pub collective_bytes: u64,
 }
 
-/// A finished operation.
+/// Completion of a finished operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
     /// The request that [`Engine::start`] named.
     pub id: RequestId,
-    /// Its result, or why it failed.
+    /// Result of the operation, or the reason why it failed.
     pub result: Result<OpResult, OpError>,
     /// The run that the engine dropped because the operation left it in an unknown state: an internal error.
     pub lost_run: Option<RunId>,
 }
 
 impl Completion {
-    /// An operation that cost no run.
+    /// Returns the completion of an operation that cost no run.
     pub fn new(id: RequestId, result: Result<OpResult, OpError>) -> Self {
         Self { id, result, lost_run: None }
     }
@@ -103,46 +103,47 @@ impl Completion {
 
 /// An engine: executes operations in bounded steps on the thread that owns it.
 ///
-/// The caller keeps the order of a run's operations: it starts the next one after the last one's
-/// completion. A failed operation leaves the run as it was before it, unless its completion says that the run is lost. A
-/// panic in a batch fails the operation at fault alone: the others are executed again, with the same bits as without it.
+/// The caller keeps the order of a run's operations: it starts the next one after the previous one's completion. A
+/// failed operation leaves the run as it was before it, unless its completion names the run as lost. A panic in a batch
+/// fails only the operation at fault: the others are executed again, with the same bits as without it.
 pub trait Engine: Send {
     /// The models it serves.
     fn models(&self) -> Vec<BaseModel>;
 
-    /// What decides the bits of its results, by the name of the model. Runs of a model that is absent are not tied to how
-    /// it is computed.
+    /// Returns what decides the bits of results, by model name. Runs of a model that is absent are not tied to how it
+    /// is computed.
     fn numerics(&self) -> BTreeMap<String, Numerics> {
         BTreeMap::new()
     }
 
-    /// What checks the content of training requests to its models, on any thread.
+    /// Returns the checker of the content of training requests, usable on any thread.
     fn preparer(&self) -> Arc<dyn Prepare>;
 
-    /// What predicts the memory of runs. The caller starts the creation, restore or load of a run only while all loaded
-    /// runs fit together.
+    /// Returns the predictor of the memory of runs. The caller starts the creation, restore or load of a run only while
+    /// all loaded runs fit together.
     fn memory(&self) -> Arc<dyn PlanMemory> {
         Arc::new(Unbounded)
     }
 
-    /// Takes an operation on behalf of a tenant; its completion comes from a later [`Engine::step`].
+    /// Takes an operation on behalf of a tenant; a later [`Engine::step`] returns its completion.
     fn start(&mut self, id: RequestId, share: TenantShare, operation: Operation);
 
-    /// Does a bounded piece of work (one microbatch, one decoding step, one control operation) and returns what
-    /// finished. Returns at once when idle, and after a moment when all that is left is a save in the background.
+    /// Does a bounded piece of work (one microbatch, one decoding step, one control operation) and returns the
+    /// operations that finished. Returns at once when idle, and after a moment when only a save in the background is
+    /// left.
     fn step(&mut self) -> Vec<Completion>;
 
-    /// Whether nothing is started and unfinished, saves in the background included.
+    /// Whether no operation is unfinished, saves in the background included.
     fn is_idle(&self) -> bool;
 
-    /// The samples whose first pass was planned since the last call, in the order in which they were admitted. Others wait
-    /// in the engine.
+    /// Returns the samples whose first pass was planned since the last call, in the order of admission. Others wait in
+    /// the engine.
     fn take_admitted(&mut self) -> Vec<RequestId> {
         Vec::new()
     }
 
-    /// The tokens that a sample which is being executed has beyond those that are known: a count per sequence, 0 where
-    /// absent. Nothing for any other id, and of sequences that have no more.
+    /// Returns the tokens of a sample in progress beyond those that are known. `known` is a count per sequence, 0 where
+    /// absent. Returns nothing for other ids and for sequences without new tokens.
     fn sampled_since(&self, _id: &RequestId, _known: &[usize]) -> Vec<SampleProgress> {
         Vec::new()
     }
@@ -156,13 +157,13 @@ pub trait Engine: Send {
     /// Drops an in-memory sampler snapshot. Samples that use it finish.
     fn drop_snapshot(&mut self, key: &str);
 
-    /// Why it cannot go on: it lost a part of itself, such as one of its ranks. Its steps complete nothing any more, and the
-    /// process has to end, so that another one continues its runs.
+    /// Returns why the engine cannot go on: it lost a part of itself, such as one of its ranks. Its steps no longer
+    /// complete anything, and the process must end so that another one continues its runs.
     fn failure(&self) -> Option<OpError> {
         None
     }
 
-    /// Its counters; cheap enough to be read after every step.
+    /// Returns the counters; cheap enough to be read after every step.
     fn stats(&self) -> EngineStats {
         EngineStats::default()
     }

@@ -1,16 +1,16 @@
-//! How an operation fails.
+//! Errors of operations, with the party at fault.
 
 use serde::{Deserialize, Serialize};
 
-/// Whose fault a failure is, as the wire says it.
+/// Party at fault for a failure, in the protocol's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Category {
-    /// The request is wrong; sending it again fails again.
+    /// The request is wrong; a repetition fails again.
     User,
     /// The service is at fault.
     Server,
-    /// Neither is established.
+    /// The party at fault is unknown.
     Unknown,
 }
 
@@ -18,32 +18,33 @@ pub enum Category {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct OpError {
-    /// Whose fault it is.
+    /// Party that is at fault.
     pub category: Category,
     /// The text for the client.
     pub message: String,
-    /// A disk was full: the same operation may succeed once there is space. Of interest to who executes it alone.
+    /// Whether a disk was full, so that the same operation may succeed once there is space. Only the code that executes
+    /// the operation uses it.
     #[serde(skip)]
     pub no_space: bool,
 }
 
 impl OpError {
-    /// The request is wrong.
+    /// Returns the failure of a wrong request.
     pub fn user(message: impl Into<String>) -> Self {
         Self { category: Category::User, message: message.into(), no_space: false }
     }
 
-    /// The service failed. Keep internal detail for the log.
+    /// Returns a failure of the service. Internal detail belongs in the log, not in the text.
     pub fn server(message: impl Into<String>) -> Self {
         Self { category: Category::Server, message: message.into(), no_space: false }
     }
 
-    /// A disk is full.
+    /// Returns the failure of a full disk.
     pub fn no_space(message: impl Into<String>) -> Self {
         Self { no_space: true, ..Self::server(message) }
     }
 
-    /// The text for a log: see [`redacted`].
+    /// Returns the text for a log: see [`redacted`].
     pub fn redacted(&self) -> String {
         redacted(&self.message)
     }
@@ -52,7 +53,7 @@ impl OpError {
 /// Most characters of a redacted text.
 const MAX_REDACTED: usize = 300;
 
-/// A text for clients as a log may hold it: without what it quotes of a request, on one line, and not too long.
+/// Makes a text for clients fit for a log: without what it quotes of a request, on one line, and of limited length.
 pub fn redacted(text: &str) -> String {
     let mut quoted = false;
     let mut kept = String::new();

@@ -1,4 +1,4 @@
-//! What a run has at the end of the model: the unembedding, or a head of its own.
+//! The head of a run's model: the unembedding, or a head of its own.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::OpError;
 
-/// What a run computes from the normalised hidden state of each position.
+/// Function that a run computes from the normalised hidden state of each position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelHead {
@@ -21,10 +21,10 @@ impl ModelHead {
     /// The key of a run's `user_metadata` that asks for a head of its own.
     pub const KEY: &str = "trainyard.head";
 
-    /// The head that a run with this metadata asks for; `None` when it names none.
+    /// Returns the head that a run's metadata asks for, or `None` if the metadata names none.
     ///
     /// # Errors
-    /// The user's, for another text than `scalar`.
+    /// A user error for any text other than `scalar`.
     pub fn of_metadata(user_metadata: &BTreeMap<String, String>) -> Result<Option<Self>, OpError> {
         match user_metadata.get(Self::KEY).map(String::as_str) {
             None => Ok(None),
@@ -36,12 +36,12 @@ impl ModelHead {
         }
     }
 
-    /// Whether it is the base model's.
+    /// Whether this is the base model's unembedding.
     pub fn is_unembedding(&self) -> bool {
         *self == Self::Unembedding
     }
 
-    /// Whether it is a head of its own with one output.
+    /// Whether this is a run's own head with one output.
     pub fn is_scalar(&self) -> bool {
         *self == Self::Scalar
     }

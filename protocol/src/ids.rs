@@ -15,12 +15,12 @@ macro_rules! string_id {
         pub struct $name(String);
 
         impl $name {
-            /// Wraps an id read from a request or a row; whether it exists only the store knows.
+            /// Wraps an id read from a request or a row. Only the store knows whether it exists.
             pub fn new(id: impl Into<String>) -> Self {
                 Self(id.into())
             }
 
-            /// The id as text.
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -35,7 +35,7 @@ macro_rules! string_id {
 }
 
 string_id!(
-    /// Who owns a row. Every query carries one.
+    /// Owner of a row. Every query carries one.
     TenantId
 );
 string_id!(
@@ -64,53 +64,53 @@ string_id!(
 );
 
 impl SessionId {
-    /// A new id from a time-ordered UUID.
+    /// Makes a new id from a time-ordered UUID.
     pub fn from_uuid(id: uuid::Uuid) -> Self {
         Self(id.hyphenated().to_string())
     }
 }
 
 impl UploadId {
-    /// A new id from a time-ordered UUID.
+    /// Makes a new id from a time-ordered UUID.
     pub fn from_uuid(id: uuid::Uuid) -> Self {
         Self(id.hyphenated().to_string())
     }
 }
 
 impl RequestId {
-    /// A new id from a time-ordered UUID.
+    /// Makes a new id from a time-ordered UUID.
     pub fn from_uuid(id: uuid::Uuid) -> Self {
         Self(id.hyphenated().to_string())
     }
 }
 
 impl RunId {
-    /// The id that the client computes for the `n`-th model of a session.
+    /// Returns the id that the client computes for the `n`-th model of a session.
     pub fn of_session(session: &SessionId, n: i64) -> Self {
         Self(format!("{session}:train:{n}"))
     }
 }
 
 impl SamplingSessionId {
-    /// The id of the `n`-th sampling session of a session.
+    /// Returns the id of the `n`-th sampling session of a session.
     pub fn of_session(session: &SessionId, n: i64) -> Self {
         Self(format!("{session}:sample:{n}"))
     }
 }
 
 impl CustomLossId {
-    /// The id of the `n`-th custom loss of a session.
+    /// Returns the id of the `n`-th custom loss of a session.
     pub fn of_session(session: &SessionId, n: i64) -> Self {
         Self(format!("{session}:loss:{n}"))
     }
 
-    /// The custom loss whose creation a future stands for.
+    /// Returns the custom loss whose creation a future stands for.
     pub fn of_future(id: &RequestId) -> Option<Self> {
         id.0.contains(":loss:").then(|| Self(id.0.clone()))
     }
 }
 
-/// What a checkpoint holds, and the path segment that says so.
+/// Content of a checkpoint, and the path segment that names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckpointKind {
@@ -123,7 +123,7 @@ pub enum CheckpointKind {
 }
 
 impl CheckpointKind {
-    /// The segment of a `tinker://` path.
+    /// Returns the segment of a `tinker://` path.
     pub fn segment(self) -> &'static str {
         match self {
             Self::Training => "weights",
@@ -132,7 +132,7 @@ impl CheckpointKind {
         }
     }
 
-    /// The wire's `checkpoint_type`.
+    /// Returns the value of the protocol's `checkpoint_type`.
     pub fn wire_name(self) -> &'static str {
         match self {
             Self::Training => "training",
@@ -141,7 +141,7 @@ impl CheckpointKind {
         }
     }
 
-    /// The kind that a path segment names.
+    /// Returns the kind that a path segment names.
     pub fn from_segment(segment: &str) -> Option<Self> {
         [Self::Training, Self::Sampler, Self::External].into_iter().find(|kind| kind.segment() == segment)
     }
@@ -154,7 +154,7 @@ impl CheckpointKind {
 pub struct CheckpointName(String);
 
 impl CheckpointName {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -185,9 +185,9 @@ impl fmt::Display for CheckpointName {
 pub struct TinkerPath {
     /// The run that made the checkpoint.
     pub run: RunId,
-    /// What it holds.
+    /// Kind of the checkpoint's content.
     pub kind: CheckpointKind,
-    /// Its name within run and kind.
+    /// Name of the checkpoint, unique within run and kind.
     pub name: CheckpointName,
 }
 

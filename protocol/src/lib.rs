@@ -1,7 +1,7 @@
-//! The nouns that the server, the scheduler and the runtime agree on.
+//! Types that the server, the scheduler and the runtime share.
 //!
-//! This crate holds ids, operations with their results, error categories, limits and the [`Engine`]
-//! trait. It knows no clock, no executor, no database, no HTTP and no tensor library.
+//! This crate contains ids, operations with their results, error categories, limits and the [`Engine`] trait. It
+//! depends on no clock, executor, database, HTTP or tensor library.
 
 mod controls;
 pub mod custom_loss;

@@ -2,80 +2,82 @@
 
 use crate::OpError;
 
-/// `ttl_seconds` of a checkpoint: one hour at least.
+/// Smallest `ttl_seconds` of a checkpoint: one hour.
 pub const MIN_TTL_SECONDS: i64 = 3_600;
-/// `ttl_seconds` of a checkpoint: ten years at most.
+/// Largest `ttl_seconds` of a checkpoint: ten years.
 pub const MAX_TTL_SECONDS: i64 = 315_360_000;
-/// Bytes of an `x-idempotency-key`; clients send a UUID with a prefix.
+/// Most bytes of an `x-idempotency-key`; clients send a UUID with a prefix.
 pub const MAX_IDEMPOTENCY_KEY_BYTES: usize = 256;
-/// Entries of a `user_metadata`.
+/// Most entries of a `user_metadata`.
 pub const MAX_METADATA_ENTRIES: usize = 256;
-/// Bytes of a key of a `user_metadata`.
+/// Most bytes of a key of a `user_metadata`.
 pub const MAX_METADATA_KEY_BYTES: usize = 256;
-/// Bytes of a value of a `user_metadata`, as JSON.
+/// Most bytes of a value of a `user_metadata`, as JSON.
 pub const MAX_METADATA_VALUE_BYTES: usize = 16_384;
-/// Tags of a session.
+/// Most tags of a session.
 pub const MAX_TAGS: usize = 256;
-/// Bytes of a tag, and of other short texts of a session: names, versions, reasons.
+/// Most bytes of a tag, and of other short texts of a session: names, versions, reasons.
 pub const MAX_TEXT_BYTES: usize = 4_096;
-/// Samples that one request may ask for.
+/// Most samples that one request may ask for.
 pub const MAX_NUM_SAMPLES: u32 = 1_024;
-/// Candidates per position that one request may ask for.
+/// Most candidates per position that one request may ask for.
 pub const MAX_TOPK_LOGPROBS: u32 = 1_024;
-/// Candidates that one request may come to hold, for its sampled tokens and for its prompt; see [`check_candidates`].
+/// Most candidates that the result of one request may contain, for sampled tokens and for the prompt; see
+/// [`check_candidates`].
 pub const MAX_CANDIDATES: u64 = 1 << 26;
-/// Largest LoRA rank.
+/// Largest rank of a LoRA adapter.
 pub const MAX_LORA_RANK: u32 = 4_096;
-/// LoRA scale is `LORA_ALPHA / rank`.
+/// Numerator of the LoRA scale, which is `LORA_ALPHA / rank`.
 pub const LORA_ALPHA: f32 = 32.0;
-/// Datums in one `forward_backward` request.
+/// Most datums in one `forward_backward` request.
 pub const MAX_DATUMS: usize = 65_536;
-/// Columns of `target_tokens` and `target_prompt_logprobs`, whatever the vocabulary; see [`max_targets`].
+/// Most columns of `target_tokens` and `target_prompt_logprobs`, whatever the vocabulary; see [`max_targets`].
 pub const MAX_TARGETS: usize = 1_024;
-/// Columns of `target_tokens` and `target_prompt_logprobs` that cost as much as a token; see [`scored_tokens`].
+/// Number of columns of `target_tokens` and `target_prompt_logprobs` that cost as much as a token; see
+/// [`scored_tokens`].
 pub const TARGETS_PER_TOKEN: u64 = 64;
-/// Chunks of one input; as many provenance spans of one example.
+/// Most chunks of one input, and most provenance spans of one example.
 pub const MAX_CHUNKS: usize = 16_384;
-/// Inputs of the loss function of one example.
+/// Most inputs of the loss function of one example.
 pub const MAX_LOSS_INPUTS: usize = 64;
-/// Settings of the loss function in one request.
+/// Most settings of the loss function in one request.
 pub const MAX_LOSS_SETTINGS: usize = 1_024;
-/// Chunks, loss inputs and provenance spans of one `forward_backward` request together.
+/// Most chunks, loss inputs and provenance spans of one `forward_backward` request together.
 pub const MAX_PARTS: usize = 524_288;
-/// Stop token ids in one request.
+/// Most stop token ids in one request.
 pub const MAX_STOP_TOKENS: usize = 1_024;
-/// Stop strings in one request.
+/// Most stop strings in one request.
 pub const MAX_STOP_STRINGS: usize = 64;
-/// Bytes of one stop string.
+/// Most bytes of one stop string.
 pub const MAX_STOP_STRING_BYTES: usize = 1_024;
-/// Tokens of a `logit_bias`.
+/// Most tokens of a `logit_bias`.
 pub const MAX_LOGIT_BIASES: usize = 1_024;
-/// Largest bias of a token's logit, and the opposite of the lowest.
+/// Largest bias of a token's logit; the lowest is its negative.
 pub const MAX_LOGIT_BIAS: f32 = 100.0;
-/// Largest presence and frequency penalty, and the opposite of the lowest.
+/// Largest presence and frequency penalty; the lowest is its negative.
 pub const MAX_PENALTY: f32 = 2.0;
-/// Largest repetition penalty.
+/// Largest repetition penalty of a request.
 pub const MAX_REPETITION_PENALTY: f32 = 100.0;
-/// Bytes of a `json_schema`.
+/// Most bytes of a `json_schema`.
 pub const MAX_SCHEMA_BYTES: usize = 32_768;
-/// Values in a `json_schema`, nested ones included.
+/// Most values in a `json_schema`, nested ones included.
 pub const MAX_SCHEMA_VALUES: usize = 2_048;
-/// Lowest temperature but 0, so that logits divided by it stay finite; lower ones mean greedy decoding.
+/// Lowest temperature except 0, so that logits divided by it stay finite; lower ones mean greedy decoding.
 pub const MIN_TEMPERATURE: f32 = 1e-6;
 
-/// Targets of one position for a model of this vocabulary, at most.
+/// Returns the most targets of one position for a model of this vocabulary.
 pub fn max_targets(vocab_size: usize) -> usize {
     vocab_size.min(MAX_TARGETS)
 }
 
-/// Refuses more targets per position than [`max_targets`], by a text to be put behind the field's name.
+/// Refuses more targets per position than [`max_targets`]. The error is a text to append to the field's name.
 pub fn check_targets(columns: u64, vocab_size: usize) -> Result<(), String> {
     let most = max_targets(vocab_size);
     if columns <= most as u64 { Ok(()) } else { Err(format!("{columns} columns, at most {most} are allowed")) }
 }
 
-/// Refuses a sample that comes to hold more candidates than [`MAX_CANDIDATES`], which stay until it ends:
-/// `topk_sample` beside each of the `max_tokens` tokens of every sequence, and `topk_prompt` beside each token of the
+/// Refuses a sample whose result would contain more candidates than [`MAX_CANDIDATES`], which stay in memory until it
+/// ends: `topk_sample` for each of the `max_tokens` tokens of every sequence, and `topk_prompt` for each token of the
 /// prompt.
 pub fn check_candidates(
     num_samples: u32,
@@ -99,7 +101,8 @@ pub fn check_candidates(
     Ok(())
 }
 
-/// What so many tokens cost of which each has so many targets: the targets count from the [`TARGETS_PER_TOKEN`]th on.
+/// Returns the cost in tokens of so many tokens with so many targets each: targets raise it only beyond
+/// [`TARGETS_PER_TOKEN`] per token.
 pub fn scored_tokens(tokens: u64, targets: u64) -> u64 {
     tokens.max(tokens.saturating_mul(targets).div_ceil(TARGETS_PER_TOKEN))
 }

@@ -1,4 +1,4 @@
-//! Loss functions as requests name them: an id with checked parameters. Their formulas are the engine's.
+//! Loss functions as requests name them: an id with checked parameters. The engine implements their formulas.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use crate::{ModelHead, OpError};
 /// A parameter of a loss function as decoded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LossConfigValue {
-    /// A number, possibly not finite.
+    /// A floating-point number, possibly not finite.
     Number(f64),
-    /// A text.
+    /// A string, such as an id.
     Text(String),
 }
 
@@ -24,35 +24,35 @@ pub type LossConfig = BTreeMap<String, LossConfigValue>;
 /// `logprobs`, `A` its `advantages`, `r = exp(lp - q)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LossFn {
-    /// `-w lp`, for one target per position or `K` of them.
+    /// Cross-entropy: `-w lp`, for one target per position or `K` of them.
     CrossEntropy,
-    /// `-r A`.
+    /// Importance sampling: `-r A`.
     ImportanceSampling,
-    /// `-min(r A, clip(r) A)` (Schulman et al. 2017, arXiv:1707.06347).
+    /// PPO: `-min(r A, clip(r) A)` (Schulman et al. 2017, arXiv:1707.06347).
     Ppo(ClipRange),
-    /// `-clip(r) lp A`, the clipped ratio held constant (MiniMax 2025, arXiv:2506.13585).
+    /// CISPO: `-clip(r) lp A`, the clipped ratio held constant (MiniMax 2025, arXiv:2506.13585).
     Cispo(ClipRange),
-    /// `-(lp A - beta / 2 (lp - q)^2)`.
+    /// DRO: `-(lp A - beta / 2 (lp - q)^2)`.
     Dro {
         /// Weight of the penalty, at least 0.
         beta: f64,
     },
-    /// `-min(s_t A, clip(s_t) A)`, where `s_t` has the value of the sequence's ratio `s = exp(mean_m(lp - q))` and the
-    /// gradient `s` with respect to `lp_t`; `m` are the positions whose `sequence_ratio_mask` is not 0 (GSPO-token,
-    /// Zheng et al. 2025, arXiv:2507.18071).
+    /// GSPO-token: `-min(s_t A, clip(s_t) A)`, where `s_t` has the value of the sequence's ratio
+    /// `s = exp(mean_m(lp - q))`, and the gradient of `s` with respect to `lp_t`. `m` are the positions whose
+    /// `sequence_ratio_mask` is not 0 (Zheng et al. 2025, arXiv:2507.18071).
     Gspo(ClipRange),
-    /// A graph that the client uploaded.
+    /// Custom loss: a graph that the client uploaded.
     Custom(Arc<CustomLoss>),
-    /// `w / 2 (v - R)^2` of values `v` of a scalar head and the datum's `returns` `R`. With a clip `c`, the larger of this and
-    /// `w / 2 (v_c - R)^2`, `v_c = old + clamp(v - old, -c, c)` with `old_values`: PPO's clipped value loss (Schulman et al.
-    /// 2017, arXiv:1707.06347, as in its published code).
+    /// Value loss: `w / 2 (v - R)^2` of values `v` of a scalar head and the datum's `returns` `R`. With a clip `c`, the
+    /// larger of this and `w / 2 (v_c - R)^2`, `v_c = old + clamp(v - old, -c, c)` with `old_values`: PPO's clipped
+    /// value loss (Schulman et al. 2017, arXiv:1707.06347, as in its published code).
     ValueMse {
-        /// The most that a value may move from the old one, more than 0.
+        /// Most that a value may move from the old one, more than 0.
         clip: Option<f64>,
     },
-    /// `-min(sg(r), 2) A lp + kl_coeff / 2 (lp - q)^2`: REINFORCE with truncated importance weights and a quadratic (k2)
-    /// penalty on the distance to the sampling policy. This is the definition of this server: the hosted service's is not
-    /// public.
+    /// REINFORCE with truncated importance weights and a quadratic (k2) penalty on the distance to the sampling policy:
+    /// `-min(sg(r), 2) A lp + kl_coeff / 2 (lp - q)^2`. This is the definition of this server; the definition of the
+    /// hosted service is not public.
     StableReinforce {
         /// Weight of the penalty, at least 0.
         kl_coeff: f64,
@@ -62,14 +62,14 @@ pub enum LossFn {
 /// Bounds of a probability ratio, `low <= high`: absolute ratios, not offsets from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClipRange {
-    /// Smallest ratio.
+    /// Smallest ratio that is not clipped.
     pub low: f64,
-    /// Largest ratio.
+    /// Largest ratio that is not clipped.
     pub high: f64,
 }
 
 impl ClipRange {
-    /// The ratio, or the bound that it is beyond.
+    /// Returns the ratio, limited to the bounds.
     pub fn clip(&self, ratio: f64) -> f64 {
         ratio.max(self.low).min(self.high)
     }
@@ -83,7 +83,7 @@ impl LossFn {
     /// Reads a loss function's wire name and parameters; absent parameters take their defaults.
     ///
     /// # Errors
-    /// The user's, by name: an unknown loss or parameter, a text instead of a number, a number out of range.
+    /// A user error that names an unknown loss or parameter, a text instead of a number, or a number out of range.
     pub fn parse(name: &str, config: &LossConfig) -> Result<Self, OpError> {
         let parameters = Parameters { loss: name, config };
         match name {
@@ -107,7 +107,7 @@ impl LossFn {
         }
     }
 
-    /// The wire's name.
+    /// Returns the name in requests.
     pub fn name(&self) -> &'static str {
         match self {
             Self::CrossEntropy => "cross_entropy",
@@ -122,11 +122,12 @@ impl LossFn {
         }
     }
 
-    /// Whether it is defined on what a run with this head computes. `cross_entropy` is linear in the numbers that it gets, and
-    /// a custom loss is what its graph says, so both are defined on values too; the others need log-probabilities.
+    /// Checks that the loss is defined on what a run with this head computes. `cross_entropy` is linear in its inputs,
+    /// and a custom loss computes whatever its graph states, so both are defined on values too; the others need
+    /// log-probabilities.
     ///
     /// # Errors
-    /// The user's, which names the loss and what the head allows.
+    /// A user error that names the loss and what the head allows.
     pub fn check_head(&self, head: ModelHead) -> Result<(), OpError> {
         let name = self.name();
         match (self, head) {
@@ -174,7 +175,7 @@ impl Parameters<'_> {
                 Err(OpError::user(format!("loss_fn_config.{key}: {value} is not finite")))
             }
             Some(LossConfigValue::Text(text)) => {
-                Err(OpError::user(format!("loss_fn_config.{key}: a number is needed, not the text {text:?}")))
+                Err(OpError::user(format!("loss_fn_config.{key}: expected a number, found the text {text:?}")))
             }
         }
     }
@@ -190,7 +191,7 @@ impl Parameters<'_> {
         Ok(ClipRange { low, high })
     }
 
-    /// The only parameter of a loss, more than 0 where it is given.
+    /// Reads the only parameter of a loss, which must be more than 0 if it is given.
     fn positive(&self, key: &str) -> Result<Option<f64>, OpError> {
         self.only(&[key])?;
         if !self.config.contains_key(key) {
@@ -203,7 +204,7 @@ impl Parameters<'_> {
         Ok(Some(value))
     }
 
-    /// The only parameter of a loss, at least 0.
+    /// Reads the only parameter of a loss, which must be at least 0.
     fn coefficient(&self, key: &str, default: f64) -> Result<f64, OpError> {
         self.only(&[key])?;
         let value = self.number(key, default)?;
@@ -281,7 +282,7 @@ mod tests {
             ("gspo", config(&[("beta", 1.5)]), "loss_fn_config.beta: not a setting of gspo"),
             ("gspo", config(&[("clip_low_threshold", 1.1)]), "loss_fn_config.clip_low_threshold: 1.1 is above"),
             ("cispo", config(&[("clip_high_threshold", f64::NAN)]), "loss_fn_config.clip_high_threshold: NaN is not"),
-            ("dro", text, "loss_fn_config.beta: a number is needed"),
+            ("dro", text, "loss_fn_config.beta: expected a number"),
             ("value_mse", config(&[("value_clip", 0.0)]), "loss_fn_config.value_clip: 0 is not above 0"),
             (
                 "value_mse",

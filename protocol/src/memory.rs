@@ -1,33 +1,33 @@
-//! The memory budget of an engine: how it is divided, and what a run takes of it.
+//! The memory budget of an engine: its division, and the memory that a run takes.
 
 use crate::RunSpec;
 
-/// What a run takes of an engine's memory, in bytes: an upper bound that is known before the run is created.
+/// Memory that a run takes, in bytes: an upper bound that is known before the run is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunMemory {
-    /// Parameters, optimizer states, gradients and the weights that its passes read.
+    /// Bytes of parameters, optimizer states, gradients and the weights that its passes read.
     pub bytes: u64,
-    /// Each of its snapshots for sampling that is in memory.
+    /// Bytes of each of its snapshots for sampling that is in memory.
     pub snapshot_bytes: u64,
 }
 
-/// How an engine divides its budget, in bytes. The parts are upper bounds but for `kv`, which gets what runs leave.
+/// Division of an engine's budget, in bytes. The parts are upper bounds except `kv`, which gets what runs leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// All parts together; `None` is no limit.
+    /// Total of all parts; `None` means unlimited.
     pub budget: Option<u64>,
-    /// Base models.
+    /// Bytes of the base models.
     pub weights: u64,
-    /// A training pass.
+    /// Bytes of a training pass.
     pub activations: u64,
-    /// Checkpoints that are sampled from.
+    /// Bytes of the checkpoints that are sampled from.
     pub checkpoints: u64,
-    /// Keys and values, at least.
+    /// Smallest number of bytes for keys and values.
     pub kv: u64,
 }
 
 impl MemoryPlan {
-    /// What is left for runs and their snapshots.
+    /// Returns the bytes that are left for runs and their snapshots.
     pub fn runs(&self) -> u64 {
         let others = [self.weights, self.activations, self.checkpoints, self.kv];
         let left = |budget| others.into_iter().fold(budget, u64::saturating_sub);
@@ -35,25 +35,25 @@ impl MemoryPlan {
     }
 }
 
-/// What an engine holds, in bytes, by kind.
+/// Memory in use by an engine, in bytes, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Base models.
+    /// Bytes of the base models.
     pub weights: u64,
-    /// Parameters, optimizer states and gradients of runs, and the weights that their passes read.
+    /// Bytes of parameters, optimizer states and gradients of runs, and of the weights that their passes read.
     pub runs: u64,
-    /// Snapshots of runs for sampling, where they do not share a run's memory.
+    /// Bytes of snapshots of runs for sampling that do not share a run's memory.
     pub snapshots: u64,
-    /// Checkpoints that are sampled from.
+    /// Bytes of the checkpoints that are sampled from.
     pub checkpoints: u64,
-    /// Keys and values.
+    /// Bytes of keys and values.
     pub kv: u64,
-    /// Buffers of passes, in use or retained for the next one.
+    /// Bytes of the buffers of passes, in use or retained for the next one.
     pub activations: u64,
 }
 
 impl MemoryUse {
-    /// Names and bytes of all kinds.
+    /// Returns the names and bytes of all kinds.
     pub fn kinds(&self) -> [(&'static str, u64); 6] {
         let Self { weights, runs, snapshots, checkpoints, kv, activations } = *self;
         [
@@ -66,18 +66,18 @@ impl MemoryUse {
         ]
     }
 
-    /// All kinds together.
+    /// Returns the bytes of all kinds together.
     pub fn total(&self) -> u64 {
         self.kinds().iter().map(|(_, bytes)| bytes).sum()
     }
 }
 
-/// Predicts what runs take of an engine's memory, on any thread.
+/// Predicts the memory that runs take, on any thread.
 pub trait PlanMemory: Send + Sync {
-    /// How the budget is divided.
+    /// Returns the division of the budget.
     fn plan(&self) -> MemoryPlan;
 
-    /// What a run takes; `None` when its base model is not served.
+    /// Returns the memory that a run takes, or `None` if its base model is not served.
     fn run(&self, spec: &RunSpec) -> Option<RunMemory>;
 }
 

@@ -1,23 +1,23 @@
-//! What decides the bits of results.
+//! Properties of a worker that decide the bits of results.
 
-/// What decides the bits of a base model's results on one worker: two workers that agree in it compute the same, whatever
-/// their numbers of threads and their batches.
+/// Properties that decide the bits of a base model's results on one worker. Two workers with equal properties compute
+/// the same, whatever their numbers of threads and their batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numerics {
-    /// A digest of the base model's weights.
+    /// Digest of the base model's weights.
     pub weights: String,
     /// Type of the weights in GEMMs, e.g. `bf16`.
     pub dtype: String,
-    /// Kernels that compute, e.g. `avx512-bf16`.
+    /// Kernels that compute the model, e.g. `avx512-bf16`.
     pub kernels: String,
-    /// How the model is divided over devices; `single` where it is not.
+    /// Division of the model over devices; `single` if it is not divided.
     pub layout: String,
-    /// Counts the releases that changed bits.
+    /// Number of releases that changed bits.
     pub version: u32,
 }
 
 impl Numerics {
-    /// Everything but the weights, in one line: how they are computed with.
+    /// Returns everything except the weights in one line: the way in which the model is computed.
     pub fn arithmetic(&self) -> String {
         let Self { dtype, kernels, layout, version, .. } = self;
         format!("{dtype} {kernels} {layout} v{version}")

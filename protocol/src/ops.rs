@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ModelHead, PreparedBatch, RunId, SampleOperation, SamplerSource};
 
-/// What a run trains.
+/// Base model and parameters that a run trains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// Name of the base model.
     pub base_model: String,
-    /// The adapter; `None` trains all parameters.
+    /// LoRA adapter to train; `None` trains all parameters.
     pub lora: Option<LoraSpec>,
-    /// The optimizer family.
+    /// Optimizer of the run's steps.
     pub optimizer: Optimizer,
-    /// What is computed from the final hidden states.
+    /// Head that is computed from the final hidden states.
     #[serde(default, skip_serializing_if = "ModelHead::is_unembedding")]
     pub head: ModelHead,
 }
@@ -24,19 +24,19 @@ pub struct RunSpec {
 /// (Hu et al. 2021, arXiv:2106.09685).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoraSpec {
-    /// Rank, at least 1.
+    /// Rank of the adapter, at least 1.
     pub rank: u32,
     /// Seed of A; chosen at submission when the client gave none, so that a replay repeats it.
     pub seed: u64,
-    /// Adapt the unembedding (`lm_head`).
+    /// Whether the unembedding (`lm_head`) is adapted.
     pub train_unembed: bool,
-    /// Adapt the MLP projections.
+    /// Whether the MLP projections are adapted.
     pub train_mlp: bool,
-    /// Adapt the attention projections.
+    /// Whether the attention projections are adapted.
     pub train_attn: bool,
 }
 
-/// An optimizer family.
+/// Optimizer that applies gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Optimizer {
@@ -47,66 +47,67 @@ pub enum Optimizer {
 /// Computes a loss, and its gradient unless `forward_only`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForwardBackward {
-    /// The run.
+    /// Run whose parameters are used.
     pub run: RunId,
     /// Checked examples with their loss.
     pub batch: PreparedBatch,
-    /// Leave the accumulated gradient alone.
+    /// Whether the accumulated gradient stays unchanged.
     pub forward_only: bool,
 }
 
 /// AdamW hyper-parameters of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdamParams {
-    /// Step size.
+    /// Step size of the update.
     pub learning_rate: f64,
-    /// Decay of the first moment.
+    /// Decay rate of the first moment.
     pub beta1: f64,
-    /// Decay of the second moment.
+    /// Decay rate of the second moment.
     pub beta2: f64,
-    /// Added to the denominator.
+    /// Constant that is added to the denominator.
     pub eps: f64,
-    /// Decoupled weight decay.
+    /// Coefficient of decoupled weight decay.
     pub weight_decay: f64,
-    /// Largest global gradient norm; none when it is not positive.
+    /// Largest global gradient norm; gradients are not clipped if it is not positive.
     pub grad_clip_norm: f64,
 }
 
-/// Where a save writes.
+/// Destination of a save.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveTarget {
-    /// The final folder. It is written under a temporary name beside it, synced and renamed.
+    /// Final folder. It is written under a temporary name beside it, synced and renamed.
     pub dir: PathBuf,
-    /// Replace a folder that exists.
+    /// Whether an existing folder is replaced.
     pub overwrite: bool,
 }
 
 /// Saves weights, moments and step count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveState {
-    /// The run.
+    /// Run that is saved.
     pub run: RunId,
-    /// Where to.
+    /// Destination of the save.
     pub target: SaveTarget,
 }
 
 /// Freezes a run's weights for sampling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveSampler {
-    /// The run.
+    /// Run whose weights are frozen.
     pub run: RunId,
-    /// Key of an in-memory snapshot that [`SamplerSource::Snapshot`](crate::SamplerSource::Snapshot) names; replaces an older one.
+    /// Key of an in-memory snapshot that [`SamplerSource::Snapshot`](crate::SamplerSource::Snapshot) names; replaces an
+    /// older one.
     pub snapshot: Option<String>,
-    /// A folder, for a named checkpoint.
+    /// Destination of a named checkpoint.
     pub target: Option<SaveTarget>,
 }
 
 /// Exports a run's weights for download.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveExternal {
-    /// The run.
+    /// Run that is exported.
     pub run: RunId,
-    /// Where to.
+    /// Destination of the export.
     pub target: SaveTarget,
 }
 
@@ -114,18 +115,19 @@ pub struct SaveExternal {
 /// written while other work goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveRun {
-    /// The run.
+    /// Run that is saved.
     pub run: RunId,
-    /// Where to.
+    /// Destination of the save.
     pub target: SaveTarget,
 }
 
 /// Restores a run as [`SaveRun`] saved it, bit for bit; replaces it when it exists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RestoreRun {
-    /// The run.
+    /// Run that is restored.
     pub run: RunId,
-    /// What it trains; must agree with what was saved. The seed of the adapter's start may differ.
+    /// Base model and parameters of the run, which must agree with the saved ones. The seed of the adapter's start may
+    /// differ.
     pub spec: RunSpec,
     /// The folder that [`SaveRun`] wrote.
     pub dir: PathBuf,
@@ -135,78 +137,78 @@ pub struct RestoreRun {
 /// same bits. The snapshot stays until it is dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveSnapshot {
-    /// The snapshot's key.
+    /// Key of the snapshot.
     pub key: String,
-    /// Where to.
+    /// Destination of the checkpoint.
     pub target: SaveTarget,
 }
 
 /// Loads a training checkpoint into a run: a new one when `create` is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadState {
-    /// The run.
+    /// Run that receives the checkpoint.
     pub run: RunId,
-    /// The checkpoint's folder.
+    /// Folder of the checkpoint.
     pub dir: PathBuf,
-    /// Restore moments and step count too; otherwise they start afresh.
+    /// Whether moments and step count are restored; otherwise they start afresh.
     pub with_optimizer: bool,
-    /// Create the run with this spec; it must agree with the checkpoint.
+    /// Description of the run to create; it must agree with the checkpoint.
     pub create: Option<RunSpec>,
-    /// The name that the checkpoint has for the run's base model, where that differs.
+    /// Name of the run's base model in the checkpoint, if it differs.
     pub checkpoint_base: Option<String>,
-    /// The folder holds an adapter that a client uploaded instead of a checkpoint.
+    /// Set if the folder contains an adapter that a client uploaded instead of a checkpoint.
     pub uploaded: Option<UploadedAdapter>,
 }
 
-/// The files of an uploaded adapter, each in pieces: names in the folder, whose contents one after the other are the file.
-/// Nothing about their content is known.
+/// Files of an uploaded adapter, each in pieces: names in the folder whose contents, one after the other, form the
+/// file. Their content is unchecked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UploadedAdapter {
-    /// Of `adapter_config.json`.
+    /// Pieces of `adapter_config.json`, in order.
     pub config: Vec<String>,
-    /// Of `adapter_model.safetensors`.
+    /// Pieces of `adapter_model.safetensors`, in order.
     pub tensors: Vec<String>,
 }
 
 /// Everything the engine executes on behalf of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Operation {
-    /// Creates a run.
+    /// Creates a training run.
     CreateRun {
-        /// Its id.
+        /// Id of the new run.
         run: RunId,
-        /// What it trains.
+        /// Base model and parameters of the run.
         spec: RunSpec,
     },
-    /// See [`LoadState`].
+    /// Loads a training checkpoint: [`LoadState`].
     LoadState(LoadState),
-    /// See [`ForwardBackward`].
+    /// Computes a loss and its gradient: [`ForwardBackward`].
     ForwardBackward(ForwardBackward),
     /// Applies and clears the accumulated gradient.
     OptimStep {
-        /// The run.
+        /// Run whose parameters are updated.
         run: RunId,
-        /// The step's hyper-parameters.
+        /// Hyper-parameters of the step.
         params: AdamParams,
     },
-    /// See [`SaveState`].
+    /// Saves weights and optimizer state: [`SaveState`].
     SaveState(SaveState),
-    /// See [`SaveSampler`].
+    /// Freezes weights for sampling: [`SaveSampler`].
     SaveSampler(SaveSampler),
-    /// See [`SaveExternal`].
+    /// Exports weights for download: [`SaveExternal`].
     SaveExternal(SaveExternal),
-    /// See [`SaveRun`].
+    /// Saves the complete state of a run: [`SaveRun`].
     SaveRun(SaveRun),
-    /// See [`RestoreRun`].
+    /// Restores a saved run: [`RestoreRun`].
     RestoreRun(RestoreRun),
-    /// See [`SaveSnapshot`].
+    /// Writes an in-memory snapshot: [`SaveSnapshot`].
     SaveSnapshot(SaveSnapshot),
-    /// See [`SampleOperation`].
+    /// Samples completions of a prompt: [`SampleOperation`].
     Sample(Box<SampleOperation>),
 }
 
 impl Operation {
-    /// The run that it is about.
+    /// Returns the run that the operation reads or changes.
     pub fn run(&self) -> Option<&RunId> {
         match self {
             Self::CreateRun { run, .. } | Self::OptimStep { run, .. } => Some(run),
@@ -221,7 +223,7 @@ impl Operation {
         }
     }
 
-    /// The folder that it reads: a checkpoint, a snapshot or an upload.
+    /// Returns the folder that the operation reads: a checkpoint, a snapshot or an upload.
     pub fn folder_mut(&mut self) -> Option<&mut PathBuf> {
         match self {
             Self::LoadState(operation) => Some(&mut operation.dir),

@@ -1,4 +1,4 @@
-//! A request's content between its decoding and its execution: checked off the engine's thread, in the form that the
+//! Content of a request between its decoding and its execution, checked off the engine's thread, in the form that the
 //! engine reads.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::custom_loss::CustomLoss;
 use crate::{BaseModel, LossConfig, LossFn, OpError, Sample, Tensor};
 
-/// One training example as decoded: row `i` of every per-token input belongs to input position `i`.
+/// A decoded training example: row `i` of every per-token input belongs to input position `i`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Datum {
     /// Input token ids, unchecked against the vocabulary.
@@ -18,23 +18,23 @@ pub struct Datum {
     pub loss_fn_inputs: BTreeMap<String, Tensor>,
 }
 
-/// The examples of a `forward` or `forward_backward` as decoded, unchecked against loss function and model.
+/// Decoded examples of a `forward` or `forward_backward`, not yet checked against loss function and model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawBatch {
-    /// Examples.
+    /// Examples in request order.
     pub data: Vec<Datum>,
     /// Wire name of the loss function.
     pub loss_fn: String,
-    /// Its parameters.
+    /// Parameters of the loss function.
     pub loss_fn_config: LossConfig,
-    /// The graph that `custom` names, or why there is none.
+    /// Graph that `custom` names, or the reason why it can't be used.
     pub custom_loss: Option<Result<Arc<CustomLoss>, OpError>>,
 }
 
-/// The bounds that examples are checked against.
+/// Bounds against which examples are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelExtents {
-    /// Token ids are below this.
+    /// Size of the vocabulary: token ids are below it.
     pub vocab_size: usize,
     /// Most input tokens of an example.
     pub context: usize,
@@ -54,19 +54,19 @@ pub struct PreparedDatum {
     pub index: usize,
     /// Input token ids, `[N]`, at least one.
     pub tokens: Vec<u32>,
-    /// Target token ids, `[N, k]`, row-major; of a loss on values, which reads none, the input's own.
+    /// Target token ids, `[N, k]`, row-major. A loss on values reads no targets, so these are the input's own ids.
     pub targets: Vec<u32>,
     /// Targets per position; 1 with [`PreparedDatum::policy`].
     pub k: usize,
     /// Shape of `target_tokens`: `[N]` or `[N, k]`.
     pub shape: Vec<usize>,
-    /// Multiplies each target's term, `[N, k]`; ones when absent.
+    /// Factors of each target's term, `[N, k]`; ones if absent.
     pub weights: Option<Vec<f32>>,
-    /// Inputs of a policy-gradient loss; absent for cross_entropy.
+    /// Inputs of a policy-gradient loss; absent for other losses.
     pub policy: Option<PolicyInputs>,
     /// Inputs of `value_mse`; absent for other losses.
     pub values: Option<ValueInputs>,
-    /// What a custom loss reads beside the log-probabilities, in the order of its inputs.
+    /// Inputs of a custom loss beside the log-probabilities, in the order of its inputs.
     pub custom: Vec<Tensor>,
 }
 
@@ -75,7 +75,7 @@ pub struct PreparedDatum {
 pub struct PolicyInputs {
     /// Log-probabilities of the targets under the policy that sampled them, `[N]`.
     pub logprobs: Vec<f32>,
-    /// Advantages, `[N]`.
+    /// Advantages of the targets, `[N]`.
     pub advantages: Vec<f32>,
     /// Positions whose ratios a sequence-level loss averages (`sequence_ratio_mask` is not 0), `[N]`; empty for
     /// token-level losses.
@@ -85,9 +85,9 @@ pub struct PolicyInputs {
 /// Per-position inputs of a loss on the values of a scalar head.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValueInputs {
-    /// What values are fitted to, `[N]`.
+    /// Returns to which values are fitted, `[N]`.
     pub returns: Vec<f32>,
-    /// Values before the update, `[N]`, where the loss clips; empty otherwise.
+    /// Values before the update, `[N]`, if the loss clips; empty otherwise.
     pub old_values: Vec<f32>,
 }
 
@@ -98,20 +98,20 @@ pub struct PreparedBatch {
     pub loss: LossFn,
     /// Examples in request order, at least one.
     pub data: Vec<PreparedDatum>,
-    /// What they were checked against.
+    /// Bounds against which the examples were checked.
     pub extents: ModelExtents,
 }
 
 impl PreparedBatch {
-    /// The batch, if it was checked against these extents.
+    /// Returns the batch if it was checked against these extents.
     ///
     /// # Errors
-    /// The server's, when it was checked against another model's.
+    /// A server error if it was checked against another model's extents.
     pub fn checked_for(self, extents: ModelExtents) -> Result<Self, OpError> {
         if self.extents == extents {
             Ok(self)
         } else {
-            Err(OpError::server("the request was checked for another model of this name"))
+            Err(OpError::server("the request was checked against another model of this name"))
         }
     }
 }
@@ -121,14 +121,14 @@ pub trait Prepare: Send + Sync {
     /// Checks the examples of a request against its loss function and a base model.
     ///
     /// # Errors
-    /// The user's, by datum and field, when they are wrong; the server's when no such model is served.
+    /// A user error that names datum and field if the examples are wrong; a server error if the model is not served.
     fn prepare(&self, base_model: &str, batch: RawBatch) -> Result<PreparedBatch, OpError>;
 }
 
-/// The content of a request that is worth decoding before its turn.
+/// Content of a request that is worth decoding before its turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PreparedContent {
-    /// Examples of `forward` or `forward_backward`, or why they are refused when their turn comes.
+    /// Examples of `forward` or `forward_backward`, or the reason why they are refused when their turn comes.
     Batch(Result<PreparedBatch, OpError>),
     /// A sample, checked when it was submitted.
     Sample(Box<Sample>),

@@ -1,20 +1,20 @@
-//! Tokens of samples that have not ended.
+//! Tokens of samples in progress.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{SampledSequence, StopReason, TopkLogprobs};
 
-/// Consecutive tokens of one sequence of a sample, in the form of its final result. Executing a sample again gives the same
-/// tokens, so indices go on where they were after a worker is replaced.
+/// Consecutive tokens of one sequence of a sample, in the form of its final result. Executing a sample again gives the
+/// same tokens, so indices stay valid after a worker is replaced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampleProgress {
     /// Index of the sequence in the result.
     pub sequence: usize,
     /// Index of the first of these tokens in the sequence.
     pub first_index: usize,
-    /// At least one.
+    /// Token ids, at least one.
     pub tokens: Vec<u32>,
-    /// One per token, as in [`SampledSequence::logprobs`].
+    /// Log-probabilities, one per token, as in [`SampledSequence::logprobs`].
     pub logprobs: Vec<f32>,
     /// Candidates per token, if the request asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,12 +25,12 @@ pub struct SampleProgress {
 }
 
 impl SampleProgress {
-    /// The index behind the last of these tokens.
+    /// Returns the index behind the last of these tokens.
     pub fn end_index(&self) -> usize {
         self.first_index.saturating_add(self.tokens.len())
     }
 
-    /// What it has from index `from` on; `None` when that is nothing. Arrays of different lengths give nothing either.
+    /// Returns the part from index `from` on, or `None` if it is empty. Arrays of different lengths give `None` too.
     pub fn starting_at(mut self, from: usize) -> Option<Self> {
         let known = from.saturating_sub(self.first_index);
         let tokens = self.tokens.len();
@@ -50,7 +50,7 @@ impl SampleProgress {
 }
 
 impl SampleProgress {
-    /// What it has up to index `to`, without it.
+    /// Returns the part before index `to`.
     pub fn ending_at(mut self, to: usize) -> Self {
         let tokens = to.saturating_sub(self.first_index);
         if tokens < self.tokens.len() {
@@ -74,7 +74,7 @@ impl TopkLogprobs {
 }
 
 impl SampledSequence {
-    /// The tokens of sequence `sequence` from index `from` on; `None` when there are none.
+    /// Returns the tokens of sequence `sequence` from index `from` on, or `None` if there are none.
     pub fn progress_from(&self, sequence: usize, from: usize) -> Option<SampleProgress> {
         let rows = |topk: &TopkLogprobs| TopkLogprobs {
             k: topk.k,

@@ -1,4 +1,4 @@
-//! Samples: in one form from the check at submission through the store to the engine.
+//! Samples, in one form from the check at submission through the store to the engine.
 
 use std::path::PathBuf;
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 use crate::limits::scored_tokens;
 use crate::{SamplingControls, SessionId, Tensor, TensorValues};
 
-/// Which weights a sample uses.
+/// Weights from which a sample is drawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SamplerSource {
-    /// A base model as loaded.
+    /// A base model without an adapter.
     Base {
         /// Name of the base model.
         model: String,
     },
     /// A sampler checkpoint on disk.
     Checkpoint {
-        /// Name of its base model.
+        /// Name of the checkpoint's base model.
         base_model: String,
-        /// Its folder.
+        /// Folder of the checkpoint.
         dir: PathBuf,
     },
     /// An in-memory snapshot made by [`SaveSampler`](crate::SaveSampler).
@@ -29,66 +29,67 @@ pub enum SamplerSource {
     },
 }
 
-/// When a sample ends, apart from `max_tokens`.
+/// Condition on which a sample ends, apart from `max_tokens`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
-    /// At the model's end tokens.
+    /// Ends at the model's end tokens.
     Default,
-    /// Never.
+    /// Ends only at the length limit.
     Nothing,
-    /// At the model's end tokens, or once the decoded text contains one of these.
+    /// Ends at the model's end tokens, or once the decoded text contains one of these strings.
     Strings(Vec<String>),
-    /// At the model's end tokens or one of these.
+    /// Ends at the model's end tokens or one of these tokens.
     Tokens(Vec<i64>),
 }
 
-/// How tokens are sampled. Order: [`SamplingControls`], temperature, `min_p`, top-k, top-p.
+/// Parameters of sampling, applied in this order: [`SamplingControls`], temperature, `min_p`, top-k, top-p.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SamplingParams {
-    /// Most tokens to sample, at least 1; up to the context limit when `None`.
+    /// Most tokens to sample, at least 1; `None` samples up to the context limit.
     pub max_tokens: Option<u32>,
-    /// Completion `i` samples from the random stream (seed, i); below 2^63.
+    /// Seed of the random streams, below 2^63: completion `i` uses the stream (seed, i).
     pub seed: u64,
-    /// When to end early.
+    /// Condition for ending early.
     pub stop: Stop,
-    /// Divides the logits; 0 is greedy.
+    /// Divisor of the logits; 0 means greedy decoding.
     pub temperature: f32,
-    /// Keep the `k` most likely; off when `None`.
+    /// Number of most likely tokens to keep; `None` keeps all.
     pub top_k: Option<u32>,
-    /// Keep the smallest set whose probability reaches `p`, above 0; 1 is off.
+    /// Probability that the smallest set of kept tokens must reach, above 0; 1 keeps all tokens.
     pub top_p: f32,
     /// Penalties and other changes of the logits.
     #[serde(flatten)]
     pub controls: SamplingControls,
 }
 
-/// Samples completions of a prompt and computes log-probabilities. It is complete: executing it again gives the same bits.
+/// A request to sample completions of a prompt and to compute log-probabilities. It is complete: executing it again
+/// gives the same bits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Prompt token ids, at least one.
     pub prompt: Vec<i64>,
-    /// How many completions.
+    /// Number of completions to sample.
     pub num_samples: u32,
-    /// How to sample.
+    /// Parameters of the sampling.
     #[serde(flatten)]
     pub params: SamplingParams,
-    /// Return the prompt's log-probabilities (temperature 1).
+    /// Whether the prompt's log-probabilities are returned (at temperature 1).
     pub prompt_logprobs: bool,
-    /// Only for the last `n` prompt positions.
+    /// Number of last prompt positions whose log-probabilities are returned; all positions if absent.
     pub prompt_logprobs_last_n: Option<u32>,
-    /// Most likely candidates per prompt position; 0 is off.
+    /// Number of most likely candidates per prompt position; 0 turns it off.
     pub topk_prompt_logprobs: u32,
-    /// Most likely candidates per sampled token; 0 is off.
+    /// Number of most likely candidates per sampled token; 0 turns it off.
     pub topk_sample_logprobs: u32,
-    /// Token ids to score in the prompt's places.
+    /// Token ids that are scored in the prompt's places.
     pub target_prompt_logprobs: Option<PromptTargets>,
-    /// Tokens sampled independently per prompt position at the request's temperature; 0 is off.
+    /// Number of tokens sampled independently per prompt position at the request's temperature; 0 turns it off.
     pub prompt_alt_tokens_k: u32,
 }
 
 impl Sample {
-    /// What it costs at most: its prompt with the targets scored in it, and all that it may sample on a model of this
-    /// context length.
+    /// Returns the highest cost in tokens: the prompt with the targets scored in it, and all tokens that may be sampled
+    /// on a model of this context length.
     pub fn tokens(&self, max_context_length: usize) -> u64 {
         let prompt = self.prompt.len() as u64;
         let left = (max_context_length as u64).saturating_sub(prompt);
@@ -101,11 +102,11 @@ impl Sample {
 /// A sample and the weights that it uses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampleOperation {
-    /// The client's session: within a tenant's share, sessions with work get equal parts.
+    /// Session of the client: within a tenant's share, sessions with work get equal parts.
     pub session: SessionId,
-    /// Which weights.
+    /// Weights to sample from.
     pub source: SamplerSource,
-    /// What to sample.
+    /// Request that is executed.
     pub sample: Sample,
 }
 
@@ -113,12 +114,12 @@ pub struct SampleOperation {
 /// lists name. Row `p` is about the token at position `p + 1`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptTargets {
-    /// Rows and columns.
+    /// Number of rows and of columns.
     pub shape: [usize; 2],
     /// Token ids row by row: of every cell, where -1 skips one, or of the listed cells.
     #[serde(rename = "data")]
     pub ids: Vec<i64>,
-    /// Which cells are listed; all of them when absent.
+    /// Cells that are listed; all of them if absent.
     #[serde(flatten)]
     pub sparse: Option<SparseIndices>,
 }
@@ -126,7 +127,7 @@ pub struct PromptTargets {
 /// Cells of a matrix in compressed rows (CSR).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SparseIndices {
-    /// Row pointers, rows + 1 entries, rising from 0 to the number of cells.
+    /// Row pointers: rows + 1 entries, rising from 0 to the number of cells.
     #[serde(rename = "sparse_crow_indices")]
     pub crow: Vec<i64>,
     /// Column of each cell, rising within a row.
@@ -135,7 +136,7 @@ pub struct SparseIndices {
 }
 
 impl PromptTargets {
-    /// All ids, `[rows, columns]`, -1 in cells that are not listed. Indices that are out of range are left out.
+    /// Returns all ids, `[rows, columns]`, with -1 in cells that are not listed. Indices out of range are left out.
     pub fn into_dense(self) -> Tensor {
         let [rows, columns] = self.shape;
         let values = match &self.sparse {
@@ -155,7 +156,8 @@ impl PromptTargets {
 }
 
 impl SparseIndices {
-    /// Row-major positions of the listed cells in a matrix of so many columns; `None` for an index out of range.
+    /// Returns the row-major positions of the listed cells in a matrix of so many columns; `None` for an index out of
+    /// range.
     pub fn cells(&self, columns: usize) -> impl Iterator<Item = Option<usize>> + '_ {
         self.crow.windows(2).enumerate().flat_map(move |(row, bounds)| {
             let range = bounds[0].max(0) as usize..bounds[1].max(0) as usize;

@@ -1,4 +1,4 @@
-//! Dense host tensors as requests carry them.
+//! Dense host tensors of requests and results.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,27 +11,27 @@ pub struct Tensor {
     pub values: TensorValues,
 }
 
-/// Elements by type.
+/// Elements of a tensor, by type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TensorValues {
-    /// 32-bit floats.
+    /// Elements as 32-bit floats.
     F32(Vec<f32>),
-    /// 64-bit integers.
+    /// Elements as 64-bit integers.
     I64(Vec<i64>),
 }
 
 impl Tensor {
-    /// A one-dimensional float tensor.
+    /// Makes a one-dimensional float tensor.
     pub fn f32(values: Vec<f32>) -> Self {
         Self { shape: vec![values.len()], values: TensorValues::F32(values) }
     }
 
-    /// A one-dimensional integer tensor.
+    /// Makes a one-dimensional integer tensor.
     pub fn i64(values: Vec<i64>) -> Self {
         Self { shape: vec![values.len()], values: TensorValues::I64(values) }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         match &self.values {
             TensorValues::F32(v) => v.len(),
@@ -39,12 +39,12 @@ impl Tensor {
         }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether the tensor is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The wire's name of the element type.
+    /// Returns the element type's name in requests.
     pub fn dtype(&self) -> &'static str {
         match &self.values {
             TensorValues::F32(_) => "float32",

@@ -4,19 +4,34 @@
 //! waiting clients. It knows neither HTTP nor tensors: payloads and results are bytes that the server encodes.
 //! `docs/design/data-model.md` describes the tables and their transitions.
 //!
-//! Modules import in one direction, from the top of this list to the bottom:
+//! Folders import from the top of this list to the bottom:
 //!
 //! | | |
 //! |---|---|
-//! | `scheduler` | opening and closing |
-//! | `backup` | copies of store and storage, beside running schedulers |
-//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `records`, `sessions`, `catalogue`, `checkpoint_copy`, `base_models`, `secrets`, `maintenance`, `tenants`, `usage`, `run_metrics`, `metric_curves`, `overview` | the calls of API and worker |
-//! | `queue_effects` | effects of the queue's changes as writes |
-//! | `audit`, `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications`, `progress_exchange` | writes and background tasks |
-//! | `writer`, `write` | the writer, and what it writes |
-//! | `core` | the state that all of these share |
-//! | `queue` | the order of execution, a state machine in memory |
-//! | `store`, `storage`, `quotas`, `types` | tables, bytes, limits, values |
+//! | `scheduler.rs` | the handle [`Scheduler`]: opening, closing, counters |
+//! | `backup` | consistent copies of store and storage, taken beside running schedulers |
+//! | `gc` | maintenance: expires sessions, removes rows and objects that nothing needs |
+//! | `calls` | the calls of the API and the worker, one file for each kind |
+//! | `execution` | the way of a request from the queue to the worker and back, and crashes |
+//! | `lease` | leases of runs and claims on samples |
+//! | `writer` | the task that commits all changes, in batches |
+//! | `processes` | processes on one database: locks, notifications, outdated programs |
+//! | `context` | state of the process that all of these share: options, clock, errors, caches, waiters |
+//! | `progress` | tokens of samples in execution |
+//! | `metrics` | counters, gauges and histograms |
+//! | `queue` | the order of execution: a state machine in memory |
+//! | `store` | the tables, one file for each |
+//! | `quotas` | weights, quotas and rate limits of tenants |
+//! | `storage` | objects in a folder or a bucket |
+//! | `types` | values that cross the scheduler's boundary |
+//!
+//! Imports against this direction are limited to a few names:
+//!
+//! - Every folder may use the small values of `context`: [`Timestamp`], [`Error`], [`Actor`] and locks.
+//! - Calls and background tasks add methods to [`Scheduler`], which stands at the top.
+//! - `lease`, `context`, `queue` and `store` use the records of crashes in `execution/crashes.rs`.
+//! - `context` and `progress` use `processes/signals.rs`.
+//! - `quotas/admission.rs` uses `store` and `context/core.rs`, in the transaction that accepts a request.
 
 mod backup;
 mod calls;

@@ -1,4 +1,4 @@
-//! The scheduler's handle: opening, closing, counters.
+//! The scheduler's handle: opening, closing and counters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,27 +24,27 @@ use crate::{Error, ExecutionObserver, Metrics, Options, PrefetchDecoder, Request
 /// Counters since the scheduler was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Committed transactions.
+    /// Number of committed transactions.
     pub transactions: u64,
-    /// Writes that these transactions held.
+    /// Number of writes in these transactions.
     pub writes: u64,
-    /// Requests that wait to be started.
+    /// Number of requests that wait to be started.
     pub queued: u64,
-    /// Requests that the worker has.
+    /// Number of requests that the worker has.
     pub in_flight: u64,
-    /// Requests that this process accepted or ended: while it does not change, there is nothing to do.
+    /// Number of requests that this process accepted or ended. While it stays the same, there is nothing to do.
     pub activity: u64,
 }
 
-/// Unfinished samples: those of this process, or all that processes with the same database had a few seconds ago,
-/// when these are more.
+/// Unfinished samples of this process, or of all processes with the same database a few seconds ago, whichever are
+/// more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenSamples {
-    /// Of all tenants.
+    /// Number of samples of all tenants.
     pub all: u64,
-    /// Of the tenant who asks.
+    /// Number of samples of the tenant who asks.
     pub own: u64,
-    /// Tenants that have any, with the one who asks.
+    /// Number of tenants with samples, including the one who asks.
     pub tenants: u64,
 }
 
@@ -56,12 +56,12 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Opens the store, migrates a SQLite file, and claims what waits for the worker, if there is one. All sessions'
-    /// heartbeats are extended. To be called within a tokio runtime, which then reads and writes.
+    /// Opens the store, migrates a SQLite file, and claims waiting work for the worker, if there is one. All sessions'
+    /// heartbeats are extended. Must be called within a tokio runtime, which then reads and writes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the schema is not what this program knows or another process uses the
-    /// database file; [`Error::Store`] when files can't be opened or read.
+    /// [`Error::Invalid`] if this program does not support the schema, or if another process uses the database file;
+    /// [`Error::Store`] if files can't be opened or read.
     pub async fn open(options: Options) -> Result<Self, Error> {
         let guard = match &options.database {
             Database::Sqlite(path) => Some(lock_database(path).await?),
@@ -75,7 +75,7 @@ impl Scheduler {
         if core.options.serves_clients {
             sessions::extend_heartbeats(&mut conn, core.now()).await?;
         }
-        // The writer enters that of each write.
+        // The writer enters the scope of each write.
         conn.leave().await.map_err(failed("open the database"))?;
         tokio::spawn(Writer::new(conn, Arc::clone(&core), received, guard).run());
         core.refresh_grants().await?;
@@ -90,8 +90,8 @@ impl Scheduler {
         Ok(Self { core, messages })
     }
 
-    /// Lets the worker of a scheduler that was opened with [`Options::worker_waits`] take part: it registers and
-    /// claims what waits for it.
+    /// Lets the worker of a scheduler that was opened with [`Options::worker_waits`] take part: it registers and claims
+    /// waiting work.
     ///
     /// # Errors
     /// When the store can't be written or read.
@@ -99,8 +99,8 @@ impl Scheduler {
         self.core.start_worker().await
     }
 
-    /// Does now what a process does about leases every few seconds: it sends a heartbeat, frees leases that expired, and
-    /// claims and reads what waits for its worker. For measurements.
+    /// Performs at once the work on leases that a process does every few seconds: it sends a heartbeat, frees expired
+    /// leases, and claims and reads work for its worker. For measurements.
     ///
     /// # Errors
     /// When the store can't be written or read.
@@ -108,19 +108,19 @@ impl Scheduler {
         self.core.lease_round(true).await
     }
 
-    /// Sets what decodes payloads that are prefetched from the store: those that another process accepted, and those
-    /// from before a restart. The first one stays.
+    /// Sets the decoder of payloads that are prefetched from the store: those that another process accepted, and those
+    /// from before a restart. The first decoder stays.
     pub fn prefetch_with(&self, decoder: PrefetchDecoder) {
         let _ = self.core.prefetch_decoder.set(decoder);
     }
 
-    /// Sets what learns of requests that this process accepted and executed. The first one stays.
+    /// Sets the observer of requests that this process accepted and executed. The first observer stays.
     pub fn observe_executions_with(&self, observer: ExecutionObserver) {
         let _ = self.core.execution_observer.set(observer);
     }
 
-    /// Sets what predicts the memory of runs: from then on this process's worker gets a run only while it fits beside the
-    /// runs that it has. To be called before the worker takes part; the first one stays.
+    /// Sets the predictor of the memory of runs. From then on this process's worker gets a run only while it fits
+    /// beside the loaded ones. Call this before the worker takes part; the first predictor stays.
     pub fn plan_memory_with(&self, memory: Arc<dyn PlanMemory>) {
         let plan = memory.plan();
         if self.core.memory.set(memory).is_ok() {
@@ -128,7 +128,7 @@ impl Scheduler {
         }
     }
 
-    /// Writes what is still to be written, releases leases and closes the store. Every later call fails.
+    /// Finishes pending writes, releases leases and closes the store. Every later call fails.
     pub async fn close(&self) {
         if !self.is_outdated()
             && let Err(error) = self.write(lease::Deregister).await
@@ -143,12 +143,12 @@ impl Scheduler {
         self.core.ready.notify_all();
     }
 
-    /// Whether the worker of this process, if it has one, serves a base model.
+    /// Returns whether the worker of this process, if there is one, serves a base model.
     pub fn serves_here(&self, base_model: &str) -> bool {
         self.core.worker_for(base_model).is_some()
     }
 
-    /// Counters, for metrics and tests.
+    /// Returns counters for metrics and tests.
     pub fn stats(&self) -> Stats {
         let (queued, in_flight) = lock(&self.core.queue).counts();
         Stats {
@@ -160,7 +160,7 @@ impl Scheduler {
         }
     }
 
-    /// Unfinished samples, for a tenant who submits another.
+    /// Returns the number of unfinished samples, for a tenant who submits another.
     pub fn open_samples(&self, tenant: &TenantId) -> OpenSamples {
         let count = |open: &BTreeMap<TenantId, u64>| {
             let own = open.get(tenant).copied().unwrap_or(0);
@@ -171,12 +171,12 @@ impl Scheduler {
         OpenSamples { all: here.0.max(everywhere.0), own: here.1.max(everywhere.1), tenants: here.2.max(everywhere.2) }
     }
 
-    /// Counters and gauges, for Prometheus.
+    /// Returns counters and gauges for Prometheus.
     pub fn metrics(&self) -> &Metrics {
         &self.core.metrics
     }
 
-    /// Updates the gauges of queued and running requests, sessions, runs and leases, of all processes on the database,
+    /// Updates the gauges of queued and running requests, sessions, runs and leases of all processes on the database,
     /// and those of this process's connections.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ impl Scheduler {
         let measured = &self.core.metrics.store;
         measured.set_readers(self.core.readers.usage());
         measured.set_heartbeat_age(self.core.heartbeat_age());
-        // What the store does not show yet: starts are written together with the next write.
+        // Pending starts are otherwise written only with the next write.
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, self.core.call(FlushNotes)).await;
         let mut conn = self.core.system_reader().await?;
         measured.set_shortest_lease(workers::shortest_lease(&mut conn).await?);
@@ -205,10 +205,10 @@ impl Scheduler {
     }
 }
 
-/// How long the counts of the present moment wait for a writer that is busy.
+/// Longest time that the present counts wait for a busy writer.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Lets what nobody waits for be written.
+/// A write without content, with which pending notes are written.
 struct FlushNotes;
 
 impl Write for FlushNotes {

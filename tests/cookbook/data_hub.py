@@ -1,7 +1,7 @@
-"""A hub on this machine: as much of the Hugging Face hub's protocol as `datasets.load_dataset` asks for.
+"""A hub on this machine: the part of the Hugging Face hub's protocol that `datasets.load_dataset` uses.
 
-It has data sets. Requests for models go on to `/hf` of the server under test, which has their tokenizers. It passes
-them on instead of redirecting them: `huggingface_hub` follows redirects to the public hub alone.
+It contains data sets. Requests for models go to `/hf` of the server under test, which has their tokenizers. The hub
+passes them on instead of redirecting them: `huggingface_hub` only follows redirects to the public hub.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def entry(name: str, content: bytes) -> dict:
 
 
 class Hub(ThreadingHTTPServer):
-    """Serves data sets, their files by name, and the models of a server. `seen` has all requests, for messages."""
+    """Serves files of data sets by name, and the models of a server. `seen` lists all requests, for messages."""
 
     def __init__(self, repositories: dict[str, dict[str, bytes]], server: str | None = None) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -48,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: Hub
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that the base class calls
+    def do_GET(self) -> None:  # noqa: N802 - the base class requires this name
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         url = urlsplit(self.path)
         path = unquote(url.path)
@@ -73,7 +73,7 @@ class Handler(BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def _find(self, path: str) -> tuple[str, dict[str, bytes] | None, list[str]]:
-        """A repository's name, its files and the rest of the path."""
+        """Returns a repository's name, its files and the rest of the path."""
         words = path.split("/")
         name = "/".join(words[:2])
         return name, self.server.repositories.get(name), words[2:]
@@ -86,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
                 {"id": name, "sha": commit(files), "private": False, "gated": False, "siblings": siblings}
             )
         if kind == "tree":
-            # There are no folders.
+            # The data sets have no folders.
             found = sorted(files) if len(rest) <= 2 else []
             return self._json([entry(file, files[file]) for file in found])
         if kind == "paths-info":
@@ -126,11 +126,11 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: `seen` has it."""
+        """Logs nothing, because `seen` lists all requests."""
 
 
 def asked_paths(body: bytes) -> list[str]:
-    """Paths of a request for their description, which comes as a form or as JSON."""
+    """Returns the paths in a request for their description, whose body is a form or JSON."""
     text = body.decode()
     if text.startswith("{"):
         paths = json.loads(text).get("paths", [])
@@ -140,7 +140,7 @@ def asked_paths(body: bytes) -> list[str]:
 
 @contextlib.contextmanager
 def hub(repositories: dict[str, dict[str, bytes]], server: str | None = None) -> Iterator[Hub]:
-    """One that serves until the end of the block."""
+    """Yields a hub that serves until the end of the block."""
     with Hub(repositories, server) as running:
         thread = threading.Thread(target=running.serve_forever, daemon=True)
         thread.start()

@@ -1,4 +1,4 @@
-"""The cookbook's programs, each in a form that two cores finish in minutes, and what each must have measured."""
+"""The cookbook's programs, each in a form that two cores finish in minutes, and the metrics that each must reach."""
 
 import re
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 Metrics = list[dict]
 
 RECIPES = "tinker_cookbook.recipes"
-# The cookbook knows how to talk to a model by its name, so the test model is served under names that it knows.
+# The cookbook recognises models by name, so the test model is served under names that it knows.
 BASE, CHAT = "Qwen/Qwen3.5-9B-Base", "Qwen/Qwen3.5-4B"
 ANSWERER, TEACHER = "Qwen/Qwen3.5-9B", "Qwen/Qwen3.6-35B-A3B"
-# Chat formats of these names need the tokens of thoughts.
+# Chat formats of these names need special tokens for thoughts.
 THINKING = (CHAT, ANSWERER, TEACHER)
 
 LOSS, REWARD, MIXED = "train_mean_nll", "env/all/reward/total", "env/all/by_group/frac_mixed"
@@ -19,7 +19,7 @@ FRESH = "behavior_if_log_dir_exists=delete"
 
 
 class Unmet(Exception):
-    """A program ended without an error, but its metrics are not what they must be."""
+    """A program ended without an error, but its metrics are not the required ones."""
 
 
 def values(metrics: Metrics, name: str) -> list[float]:
@@ -31,7 +31,7 @@ def values(metrics: Metrics, name: str) -> list[float]:
 
 
 def falls(name: str) -> Callable[[Metrics], str]:
-    """The last value is below the first."""
+    """Requires that the last value is below the first."""
 
     def check(metrics: Metrics) -> str:
         found = values(metrics, name)
@@ -44,10 +44,10 @@ def falls(name: str) -> Callable[[Metrics], str]:
 
 
 def trained(steps: int, name: str = REWARD, mixed: str | None = MIXED) -> Callable[[Metrics], str]:
-    """So many steps have a reward, and in one of them samples of a group differed, so that there was a gradient.
+    """Requires rewards in each step, and a step in which samples of a group differed, so that there was a gradient.
 
-    `mixed` is the fraction of such groups; without it, rewards are 0 and 1, and a mean between them says as much. A few
-    steps of reinforcement learning say nothing about its direction.
+    `mixed` is the fraction of such groups; without it, rewards are 0 and 1, and a mean between them proves the same.
+    A few steps of reinforcement learning do not show its direction.
     """
 
     def check(metrics: Metrics) -> str:
@@ -59,14 +59,14 @@ def trained(steps: int, name: str = REWARD, mixed: str | None = MIXED) -> Callab
             any(value > 0 for value in values(metrics, mixed)) if mixed else any(0 < value < 1 for value in found)
         )
         if not differed:
-            raise Unmet(f"{seen}: all samples of a group are alike")
+            raise Unmet(f"{seen}: all samples of each group are alike")
         return seen
 
     return check
 
 
 def played(steps: int) -> Callable[[Metrics], str]:
-    """So many steps were trained, whatever the reward: a small model does not win these games."""
+    """Requires the number of trained steps, whatever the reward: a small model does not win these games."""
 
     def check(metrics: Metrics) -> str:
         found = values(metrics, REWARD)
@@ -87,13 +87,13 @@ class Program:
 
     name: str
     arguments: tuple[str, ...]
-    # Judges the metrics.
+    # Judges the program's metrics.
     check: Callable[[Metrics], str] | None = None
-    # Files that must be there afterwards, in its folder.
+    # Files that must exist in its folder afterwards.
     files: tuple[str, ...] = ()
-    # Judges what it printed.
+    # Judges its output.
     printed: Callable[[str], str] | None = None
-    # Runs in the folder of the cookbook's sources.
+    # Whether it runs in the folder of the cookbook's sources.
     in_sources: bool = False
 
 
@@ -103,7 +103,7 @@ def program(name: str, module: str, check: Callable[[Metrics], str], *arguments:
 
 
 def passed(number: int) -> Callable[[str], str]:
-    """So many tests of pytest passed, and none failed or was skipped."""
+    """Requires that this many tests of pytest passed, and that none failed or was skipped."""
 
     def check(text: str) -> str:
         last = text.strip().splitlines()[-1]
@@ -115,7 +115,7 @@ def passed(number: int) -> Callable[[str], str]:
 
 
 def scales(text: str) -> str:
-    """The last column of its tables, largest differences of log-probabilities, is that of rounding."""
+    """Requires that the last column of its tables, largest differences of log-probabilities, is within rounding."""
     rows = [line.split() for line in text.splitlines() if re.fullmatch(r"(\s+[\d.]+){5}", line)]
     if not rows:
         raise Unmet("no table")
@@ -130,7 +130,7 @@ def tests(name: str, number: int, *arguments: str) -> Program:
     return Program(name, ("-m", "pytest", "-q", "-rs", *arguments), printed=passed(number), in_sources=True)
 
 
-# The chat format of the test model is that of Qwen3.
+# The test model uses the chat format of Qwen3.
 CHATML = "renderer_name=qwen3_instruct"
 GAME = (CHATML, "group_size=2", "eval_every=0", "save_every=0", "max_steps=2", FRESH)
 ARITHMETIC = (
@@ -212,7 +212,7 @@ PROGRAMS = (
     ),
 )
 
-# The cookbook's own tests that need a server and nothing else, and that two cores finish.
+# The cookbook's own tests that need only a server, and that two cores finish.
 TESTS = (
     tests("test_recipe_math_rl", 3, "tests/recipes/test_recipe_math_rl.py"),
     tests("test_download", 1, "tests/weights/test_download.py"),

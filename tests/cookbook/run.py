@@ -4,8 +4,8 @@
   run.py --model FILE --runs FOLDER [--sources FOLDER] [--only sl_loop,dpo]
 
 Starts the server of TRAINYARD_BIN and a hub with data sets that it makes. With the sources of the cookbook, runs
-those of its own tests too that need a server alone. Prints a table, and ends with 1 when a program failed or measured something
-else than it must. `make cookbook` runs it.
+those of its own tests too that need only a server. Prints a table, and ends with 1 if a program failed or its metrics are
+wrong. `make cookbook` runs it.
 """
 
 import argparse
@@ -29,16 +29,16 @@ from programs import BASE, PROGRAMS, TESTS, THINKING, Program, Unmet
 from server import Server
 
 LIMIT_SECONDS = 1800
-"""For one program."""
+"""Seconds for one program."""
 START_SECONDS = 300
-"""For the server, which loads two models on a machine that may be busy."""
+"""Seconds for the server to start: it loads two models on a machine that may be busy."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=pathlib.Path, required=True, help="the test model")
     parser.add_argument(
-        "--runs", type=pathlib.Path, required=True, help="for runs; those of the same names are replaced"
+        "--runs", type=pathlib.Path, required=True, help="folder for runs; runs of the same names are replaced"
     )
     parser.add_argument("--sources", type=pathlib.Path, help="the cookbook's sources")
     parser.add_argument("--only", help="some of " + ", ".join(one.name for one in PROGRAMS + TESTS))
@@ -63,7 +63,7 @@ def choose(names: str | None, programs: tuple[Program, ...]) -> list[Program]:
 
 @dataclass(frozen=True)
 class Place:
-    """Where programs run."""
+    """Folders and addresses with which programs run."""
 
     runs: pathlib.Path
     sources: pathlib.Path | None
@@ -73,11 +73,11 @@ class Place:
 
 @contextlib.contextmanager
 def place_at(options: argparse.Namespace) -> Iterator[Place]:
-    """A server and a hub that run until the end of the block, and files that programs read."""
+    """Yields a server and a hub that run until the end of the block, and files that programs read."""
     runs = options.runs.resolve()
     runs.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(runs / "data", ignore_errors=True)
-    # Two files, two copies in memory, whatever they are called.
+    # Two files make two copies in memory, whatever number of names they have.
     thinking = stand_ins.thinking_model(options.model, runs / "thinking.gguf")
     models = {BASE: options.model.resolve()} | dict.fromkeys(THINKING, thinking)
     server = Server(runs, models, dtype="bf16", flags=["--hf-upstream", "none"])
@@ -92,7 +92,7 @@ def place_at(options: argparse.Namespace) -> Iterator[Place]:
 
 
 def environment(server: str, datasets: str, runs: pathlib.Path) -> dict[str, str]:
-    """What a user of the cookbook sets, and a cache of its own."""
+    """Returns the settings of a user of the cookbook, with a private cache."""
     return os.environ | {
         "TINKER_BASE_URL": server,
         "TINKER_API_KEY": "tml-local-cookbook",
@@ -107,7 +107,7 @@ def environment(server: str, datasets: str, runs: pathlib.Path) -> dict[str, str
 
 
 def tools(runs: pathlib.Path) -> pathlib.Path:
-    """A folder with `uv`, by which the cookbook's tests start programs: here in the environment that is there."""
+    """Returns a folder with a `uv` that starts programs of the cookbook's tests in the present environment."""
     folder = runs / "bin"
     folder.mkdir(exist_ok=True)
     script = folder / "uv"
@@ -117,7 +117,7 @@ def tools(runs: pathlib.Path) -> pathlib.Path:
 
 
 def run(program: Program, place: Place) -> tuple[bool, float, str]:
-    """Whether it held, its seconds, and what was seen."""
+    """Returns whether the program passed, its seconds, and its metrics."""
     folder, log = place.runs / program.name, place.runs / f"{program.name}.log"
     shutil.rmtree(folder, ignore_errors=True)
     variables = place.variables
@@ -157,7 +157,7 @@ def judge(program: Program, folder: pathlib.Path, log: pathlib.Path, code: int |
 
 
 def checkpoint(variables: dict[str, str]) -> str:
-    """A training checkpoint of a fresh run: the cookbook downloads it encrypted for itself."""
+    """Saves a training checkpoint of a fresh run: the cookbook downloads it encrypted for itself."""
     code = (
         "import tinker\n"
         f"run = tinker.ServiceClient().create_lora_training_client(base_model={BASE!r}, rank=4).result()\n"

@@ -1,6 +1,6 @@
-"""What the cookbook's programs load by name, made here: small data sets, and a model with the tokens of thoughts.
+"""Makes objects that the cookbook's programs load by name: small data sets, and a model with tokens for thoughts.
 
-Data sets have the columns and the splits of the public ones, and texts of their own, made from nothing but a seed.
+Data sets have the columns and splits of the public ones, but their own texts, made only from a seed.
 """
 
 import json
@@ -20,7 +20,7 @@ SENTENCES = [
 
 
 def conversation(rng: random.Random) -> dict:
-    """A row of `HuggingFaceH4/no_robots`."""
+    """Returns a row of `HuggingFaceH4/no_robots`."""
     name, colour, item = rng.choice(NAMES), rng.choice(COLOURS), rng.choice(ITEMS)
     prompt = f"{name} has {colour} {item}. What colour are they?"
     messages = [{"role": "user", "content": prompt}, {"role": "assistant", "content": f"They are {colour}."}]
@@ -29,9 +29,9 @@ def conversation(rng: random.Random) -> dict:
 
 
 def problem(rng: random.Random) -> dict:
-    """A row of `openai/gsm8k`: the answer ends with the number after `####`.
+    """Returns a row of `openai/gsm8k`: the answer ends with the number after `####`.
 
-    It asks for no more than a copy: a small model earns a reward with about one sample of ten, and without any reward
+    The question only asks for a copy: a small model earns a reward with about one sample of ten, and without any reward
     nothing would be trained.
     """
     number = rng.randint(2, 9)
@@ -41,13 +41,13 @@ def problem(rng: random.Random) -> dict:
 
 
 def pair(rng: random.Random) -> dict:
-    """A row of `Anthropic/hh-rlhf`: two conversations that differ in the last answer."""
+    """Returns a row of `Anthropic/hh-rlhf`: two conversations that differ in the last answer."""
     name, colour, item = rng.choice(NAMES), rng.choice(COLOURS), rng.choice(ITEMS)
     prompt = f"\n\nHuman: What colour are the {colour} {item} of {name}?\n\nAssistant:"
     return {"chosen": f"{prompt} They are {colour}.", "rejected": f"{prompt} That is none of my business, ask {name}."}
 
 
-# Name: its configuration, what makes a row, and the number of rows of each split.
+# Configuration, row maker and number of rows of each split, by name.
 SETS = {
     "HuggingFaceH4/no_robots": ("default", conversation, {"train": 256, "test": 128}),
     "openai/gsm8k": ("main", problem, {"train": 6, "test": 4}),
@@ -56,7 +56,7 @@ SETS = {
 
 
 def card(configuration: str, splits: list[str]) -> str:
-    """The front page, whose header says which file is which split."""
+    """Returns the front page, whose header maps splits to files."""
     header = {
         "configs": [
             {
@@ -65,12 +65,12 @@ def card(configuration: str, splits: list[str]) -> str:
             }
         ]
     }
-    # JSON is YAML.
+    # JSON is valid YAML.
     return f"---\n{json.dumps(header)}\n---\nMade by tests/cookbook/stand_ins.py.\n"
 
 
 def repositories() -> dict[str, dict[str, bytes]]:
-    """The files of all data sets by name. The same on every call."""
+    """Returns the files of all data sets by name; the same on every call."""
     made = {}
     for name, (configuration, row, splits) in SETS.items():
         rng = random.Random(name)
@@ -82,7 +82,7 @@ def repositories() -> dict[str, dict[str, bytes]]:
 
 
 def prompt_distillation(folder: pathlib.Path) -> pathlib.Path:
-    """What the programs of prompt distillation read: sentences below the working folder, and labelled conversations."""
+    """Writes the inputs of prompt distillation: sentences below the working folder, and labelled conversations."""
     sentences = folder / "tinker_cookbook" / "example_data" / "multilingual.txt"
     sentences.parent.mkdir(parents=True, exist_ok=True)
     sentences.write_text("".join(f"{sentence}\n" for sentence in SENTENCES), encoding="utf-8")
@@ -96,7 +96,7 @@ def prompt_distillation(folder: pathlib.Path) -> pathlib.Path:
 
 
 def strings(*words: bytes) -> bytes:
-    """As they are in an array of a GGUF file."""
+    """Encodes texts as in an array of a GGUF file."""
     return b"".join(struct.pack("<Q", len(word)) + word for word in words)
 
 
@@ -105,13 +105,13 @@ THOUGHTS = strings(b"<think>", b"</think>", b"<unused".ljust(30, b"_") + b">")
 
 
 def thinking_model(source: pathlib.Path, destination: pathlib.Path) -> pathlib.Path:
-    """A copy of the test model with two special tokens renamed, which its training did not use either.
+    """Copies the test model with two special tokens renamed that its training did not use.
 
     Chat formats of Qwen3.5 need `<think>` and `</think>` to be one token each. The names together keep their length, so
     that nothing else in the file moves.
     """
     content = source.read_bytes()
     if content.count(UNUSED) != 1 or len(UNUSED) != len(THOUGHTS):
-        raise ValueError(f"{source} is not the test model: it does not have the special tokens of SmolLM2")
+        raise ValueError(f"{source} is not the test model: it lacks the special tokens of SmolLM2")
     destination.write_bytes(content.replace(UNUSED, THOUGHTS))
     return destination

@@ -179,7 +179,7 @@ def test_nothing_is_overwritten_and_damage_is_named(tmp_path):
         assert "tables/runs.jsonl" in tool("backup", "--verify", backup, code=1)
         assert "damaged" in tool("restore", "--from", backup, "--data-dir", tmp_path / "new", code=1)
         assert json.loads((backup / "manifest.json").read_text())["rows"]["runs"] == 1
-        assert "there is no database" in tool("backup", "--to", tmp_path / "b", "--data-dir", tmp_path / "no", code=1)
+        assert "does not exist" in tool("backup", "--to", tmp_path / "b", "--data-dir", tmp_path / "no", code=1)
         assert not (tmp_path / "no").exists() and not (tmp_path / "b").exists()
     finally:
         server.close()

@@ -72,7 +72,7 @@ def test_a_run_waits_for_a_server_that_computes_alike(tmp_path, calm, other_weig
             restart(server, **({"dtype": "bf16"} if what == "type" else {"model": f"{TINY}={other_weights}"}))
             waiting, applied = run.forward_backward(BATCH, "cross_entropy"), run.optim_step(ADAM)
             until_waiting(server)
-            assert "run waits: it was computed in another way than here" in server.text()
+            assert "run waits: it was computed differently from here" in server.text()
             restart(server, dtype="f32", model=f"{TINY}={GOLDEN / 'llama'}")
             losses.append(waiting.result(WAIT).metrics["loss:sum"])
             applied.result(WAIT)

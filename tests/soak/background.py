@@ -4,7 +4,7 @@ import threading
 
 
 class Background:
-    """Subclasses define `_work`, which returns soon after `_ended` is set. What it raises, the end of the block raises."""
+    """Runs `_work` of a subclass, which returns soon after `_ended` is set. The end of the block raises its exceptions."""
 
     def __init__(self, name: str):
         self._ended = threading.Event()

@@ -1,4 +1,4 @@
-"""What is done to the service during the soak, at moments that a seed decides."""
+"""Disturbances of the service during the soak, at times that a seed determines."""
 
 import contextlib
 import os
@@ -11,13 +11,13 @@ from background import Background
 
 PAUSE = (3.0, 9.0)
 LASTS = (0.5, 9.0)
-"""Seconds; leases last five."""
+"""Seconds of a pause and of a disturbance; leases last five."""
 
 
 class Disturbances(Background):
-    """One after the other, on a thread of its own.
+    """Disturbs the service repeatedly, on its own thread.
 
-    One process of each role is never killed, so that its memory can be followed; everything else is done to it too.
+    One process of each role is never killed, so that its memory can be tracked; it gets all other disturbances.
     """
 
     def __init__(self, cluster, database, disk: pathlib.Path | None, seed: int):
@@ -28,7 +28,7 @@ class Disturbances(Background):
         super().__init__("disturbances")
 
     def during(self, kind: str, began: float, ended: float, grace: float) -> bool:
-        """Whether one of this kind overlaps a time, or was over less than `grace` seconds before it."""
+        """Whether one of this kind overlaps a time, or ended less than `grace` seconds before it."""
         return any(name.startswith(kind) and a <= ended and began <= b + grace for a, b, name in self.log)
 
     def _work(self):
@@ -83,14 +83,14 @@ class Disturbances(Background):
         return f"cut worker-{number} from postgres"
 
     def _lose(self) -> str:
-        """Connections that exist never pass anything again."""
+        """Breaks all present connections: they never pass anything again."""
         named = {f"worker-{i} to postgres": network for i, network in enumerate(self.cluster.networks)}
         name = self.chance.choice(sorted(named))
         named[name].lose()
         return f"lost connections of {name}"
 
     def _fill(self) -> str:
-        """Not a byte is left on the storage's disk."""
+        """Fills the storage's disk to the last byte."""
         ballast = self.disk / "ballast"
         with open(ballast, "wb", buffering=0) as file, contextlib.suppress(OSError):
             for size in (1 << 20, 1 << 12, 1):

@@ -1,4 +1,4 @@
-"""What tenants of the soak do: programs whose every answer is known, since the same seeds give the same bits."""
+"""Programs of the soak's tenants. Every answer is known, because the same seeds give the same bits."""
 
 import concurrent.futures
 import contextlib
@@ -13,18 +13,18 @@ from server import TINY
 
 STEPS = 6
 WAIT = 600
-"""Seconds that a client waits for one result: longer than all that is done to the service at once."""
+"""Longest wait of a client for one result, in seconds: longer than all simultaneous disturbances."""
 
 CLOSE_SECONDS = 90
 RANKS = (4, 8, 16, 0)
 SAMPLERS = 2
-"""Programs that only sample, with so many different seeds."""
+"""Number of different seeds of programs that only sample."""
 
 PROGRAMS = len(RANKS) + SAMPLERS
 
 
 class Facts:
-    """The answers of a program in order; comparable as text, floats to the last bit."""
+    """Answers of a program in order, as comparable text with floats to the last bit."""
 
     def __init__(self, note=lambda label: None):
         self.items: list[tuple[str, str]] = []
@@ -40,7 +40,7 @@ class Facts:
 
 
 def execute(server, key: str, program: int, facts: Facts):
-    """Runs a program once, in a session of its own, which it finishes; adds its answers to `facts` as they come."""
+    """Runs a program once, in its own session, which it finishes; adds its answers to `facts` as they arrive."""
     if program < len(RANKS):
         remove_checkpoints(server, key)
         with connected(server, key) as service:
@@ -53,10 +53,10 @@ def execute(server, key: str, program: int, facts: Facts):
 
 @contextlib.contextmanager
 def connected(server, key: str):
-    """A client that finishes its session.
+    """Yields a client and finishes its session.
 
-    `close` of `tinker` 0.38 waits for its heartbeat task for ever when that loses its cancellation to an error of the
-    request in flight; by then the session is finished.
+    `close` of `tinker` 0.38 waits forever for its heartbeat task if an error of the request in flight swallows the
+    task's cancellation; by then the session is finished.
     """
     service = client(server, key)
     status = "errored"
@@ -69,7 +69,7 @@ def connected(server, key: str):
 
 
 def train(service, program: int, facts: Facts):
-    """Steps, samples of snapshots between them, a saved state that is resumed, and a saved sampler."""
+    """Trains, samples from snapshots in between, resumes a saved state, and saves a sampler."""
     rank = RANKS[program]
     run = created(service, rank)
     sampler = None
@@ -101,7 +101,7 @@ def train(service, program: int, facts: Facts):
 
 
 def draw(service, program: int, facts: Facts):
-    """Samples of the base model, some of them long."""
+    """Samples from the base model, in part long sequences."""
     sampler = service.create_sampling_client(base_model=TINY).result(WAIT)
     answers = [
         sampler.sample(prompt([program, 3, i]), 4, types.SamplingParams(max_tokens=n, seed=i, stop=[]))
@@ -127,9 +127,9 @@ def add_samples(facts: Facts, label: str, answer):
 
 
 def remove_checkpoints(server, key: str):
-    """What an execution left, also one that was interrupted."""
+    """Deletes the checkpoints of an execution, even of an interrupted one."""
     client_of = rest(server, key)
     for checkpoint in client_of.list_user_checkpoints().result(WAIT).checkpoints:
-        # The client repeats a request whose answer was lost, and then there is nothing to delete any more.
+        # The client repeats a request whose answer was lost, and then there is nothing left to delete.
         with contextlib.suppress(tinker.NotFoundError):
             client_of.delete_checkpoint_from_tinker_path(checkpoint.tinker_path).result(WAIT)

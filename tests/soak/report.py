@@ -1,4 +1,4 @@
-"""What must hold after a soak, and the figures for the documentation."""
+"""Conditions that must hold after a soak, and the figures for the documentation."""
 
 import statistics
 from collections import Counter
@@ -7,10 +7,10 @@ MEMORY = 0.10
 """Allowed change of a process's memory between the second and the last fifth."""
 
 ROWS = 1.25
-"""Allowed growth of a table between the same: the work is not the same at each moment."""
+"""Allowed growth of a table between the same fifths: the work varies over time."""
 
 STEADY_MINUTES = 15
-"""In a shorter soak caches still fill in the second fifth, and nothing has reached the end of its retention."""
+"""Length of a soak from which growth is judged: in a shorter one, caches fill longer and no retention ends."""
 
 SECOND, LAST = (0.2, 0.4), (0.8, 1.0)
 
@@ -18,14 +18,14 @@ GRACE = 60.0
 """Seconds after a full disk during which a save may still report it."""
 
 DOCUMENTED = [
-    # Text of the error, the disturbance that explains it, where the documentation names it.
+    # Text of the error, the disturbance that explains it, and where the documentation names it.
     ("storage", "full disk", "docs/operators/storage.md"),
     ("disk", "full disk", "docs/operators/storage.md"),
     ("space", "full disk", "docs/operators/storage.md"),
 ]
 
 ABANDONED = {200, 408, 429, 503}
-"""Statuses of a client that retries nothing; besides these its connection may be lost with the server."""
+"""Statuses for a client without retries; its connection may also be lost with the server."""
 
 
 class Report:
@@ -56,7 +56,7 @@ class Report:
         if unfinished:
             fail(f"requests that never end: {unfinished}")
         if code != 0:
-            fail(f"exit code {code} at the end")
+            fail(f"ended with exit code {code}")
         self.failures += [f"{name} panicked" for name in panics]
         if self.arguments.minutes < STEADY_MINUTES:
             return
@@ -76,7 +76,7 @@ class Report:
         return False
 
     def memory(self):
-        """Of the processes that were never killed: name, median in bytes early and late."""
+        """Returns the processes that were never killed: name, median in bytes early and late."""
         cluster = self.watch.cluster
         for process in (cluster.apis[0], cluster.workers[0]):
             yield process.name, self.watch.memory(process.name, *SECOND), self.watch.memory(process.name, *LAST)

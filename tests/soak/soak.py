@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The soak: 64 tenants with mixed work on two API servers, two workers and PostgreSQL, all of which are killed, stopped,
-cut off from each other and left without disk, while somebody sends bad bodies.
+"""The soak: 64 tenants with mixed work on two API servers, two workers and PostgreSQL. All of these are killed, stopped,
+cut off from each other and left without disk space, while a client sends bad bodies.
 
   soak.py [--minutes 30] [--tenants 64] [--seed 1] [--report FILE] [--keep FOLDER]
 
-Prints its report, and ends with 1 when something did not hold. `make soak` runs it.
+Prints its report, and ends with 1 if a condition failed. `make soak` runs it.
 """
 
 import argparse
@@ -33,16 +33,16 @@ from vandal import Vandal
 from watch import Watch
 
 PROCESSES = 4
-"""Of Python: one would be busy with its own work."""
+"""Number of Python processes with clients: a single one would be busy with its own work."""
 
 DISK_MIB = 1024
 RETENTION_HOURS = 0.02
 CACHE_MIB = 16
-"""Of keys and values: prefixes are kept up to that, so a larger one would fill during all of the soak."""
+"""Limit for keys and values: prefixes are kept up to it, so a larger limit would still fill during the whole soak."""
 
 SESSION_SECONDS = 30
 SETTLE_SECONDS = 180
-"""What is left after the end may take so long: sessions expire, leases too, retention ends."""
+"""Seconds allowed for cleaning up after the end: sessions and leases expire, retention ends."""
 
 VANDAL, STRANGER = "tml-vandal-0123456789", "tml-stranger-0123456789"
 
@@ -52,7 +52,7 @@ def key(tenant: int) -> str:
 
 
 def program(tenant: int) -> str:
-    """Of eight tenants one abandons its sessions; the others share the programs."""
+    """One of eight tenants abandons its sessions; the others share the programs."""
     return "abandon" if tenant % 8 == 7 else str((tenant - tenant // 8) % PROGRAMS)
 
 
@@ -61,8 +61,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--tenants", type=int, default=64)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--report", type=pathlib.Path, help="file that the report is written to as well")
-    parser.add_argument("--keep", type=pathlib.Path, help="folder for logs that is left as it is; must not exist")
+    parser.add_argument("--report", type=pathlib.Path, help="file to which the report is also written")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for logs, which is kept; must not exist")
     arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folder = arguments.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="trainyard-soak-"))
@@ -126,12 +126,12 @@ def undisturbed(folder: pathlib.Path) -> dict:
 
 @contextlib.contextmanager
 def small_disk(folder: pathlib.Path):
-    """A file system of its own for the storage, which can be filled; None without the right to mount one."""
+    """Yields a separate, small file system for the storage; None without permission to mount one."""
     disk = folder / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "none", str(disk)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        print("no right to mount a file system: the disk is not filled", file=sys.stderr)
+        print("no permission to mount a file system: the disk is not filled", file=sys.stderr)
         yield None
         return
     try:
@@ -141,7 +141,7 @@ def small_disk(folder: pathlib.Path):
 
 
 class Tenants:
-    """The clients' processes."""
+    """Processes of the clients."""
 
     def __init__(self, url: str, reference: pathlib.Path, count: int, folder: pathlib.Path):
         self.processes = []
@@ -155,7 +155,7 @@ class Tenants:
             self.processes.append((child, output, errors))
 
     def watch(self, seconds: float):
-        """Waits, and tells of what goes wrong as soon as it does."""
+        """Waits, and reports problems as soon as they occur."""
         ends, told = time.monotonic() + seconds, 0
         while time.monotonic() < ends:
             time.sleep(min(10.0, max(0.0, ends - time.monotonic())))
@@ -171,7 +171,7 @@ class Tenants:
                     raise RuntimeError(f"clients ended with {child.returncode}: {errors.read_text()[-2000:]}")
 
     def lines(self) -> list[dict]:
-        """In the order of their ends."""
+        """Returns the executions in the order of their ends."""
         found = []
         for _, output, _ in self.processes:
             text = output.read_text()
@@ -179,7 +179,7 @@ class Tenants:
         return sorted(found, key=lambda line: line["ended"])
 
     def end(self) -> list[dict]:
-        """Executions under way are finished first."""
+        """Ends the processes after the executions in progress."""
         for child, *_ in self.processes:
             child.stdin.close()
         for child, _, errors in self.processes:
@@ -192,7 +192,7 @@ UNFINISHED = "SELECT state, kind, count(*) FROM requests WHERE state IN ('queued
 
 
 def settle(url: str) -> list:
-    """Requests that are still unfinished when everybody has gone and time has passed."""
+    """Returns the requests that are still unfinished after all clients have ended and time has passed."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while (left := pg.query(url, UNFINISHED)) and time.monotonic() < deadline:
         time.sleep(1)

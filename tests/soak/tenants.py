@@ -23,7 +23,7 @@ import wire as raw
 from programs import Facts, execute
 
 ABANDON = "abandon"
-"""A client that submits and leaves without a word."""
+"""A client that submits and leaves silently."""
 
 
 def main():
@@ -71,7 +71,7 @@ def repeat(server, key, program, reference, ended):
 
 
 def abandon(server, key, ended):
-    """Sessions with queued training behind a gap and long samples, and no heartbeat after that."""
+    """Opens sessions with queued training behind a gap and long samples, and sends no heartbeat after that."""
     chance = random.Random(key)
     while not ended.is_set():
         began, accepted, statuses = time.time(), 0, []
@@ -86,7 +86,7 @@ def abandon(server, key, ended):
             statuses = [answer.status_code for answer in answers]
             accepted = statuses.count(200)
         except Exception as failure:  # noqa: BLE001 - as above
-            # Without the SDK nobody retries.
+            # Without the SDK, requests are not retried.
             statuses.append(type(failure).__name__)
         tell(kind="abandoned", key=key, began=began, ended=time.time(), accepted=accepted, statuses=statuses)
         ended.wait(chance.uniform(5, 15))

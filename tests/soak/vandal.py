@@ -1,4 +1,4 @@
-"""Bodies that no client should send. Each gets a refusal that HTTP defines, and none an internal error."""
+"""Sends bodies that clients should never send. Each gets a refusal that HTTP defines, never an internal error."""
 
 import json
 import random
@@ -13,10 +13,10 @@ import wire as raw
 from background import Background
 
 PERIOD = 0.5
-"""Seconds between two of them."""
+"""Pause between two of them, in seconds."""
 
 OUTAGES = {429, 503}
-"""What any request may get while something is down; both say when to try again."""
+"""Statuses that any request may get during an outage; both state when to try again."""
 
 DEEP = "[" * 100_000
 BOMB = zstandard.compress(bytes(300 << 20))
@@ -25,12 +25,12 @@ JSON = {"content-type": raw.JSON}
 
 
 class Vandal(Background):
-    """Sends one after the other on a thread of its own, as a tenant of its own."""
+    """Sends one body after the other, on its own thread, as its own tenant."""
 
     def __init__(self, server, key: str, stranger: str, seed: int):
         self.server, self.key = server, key
         self.stranger = stranger
-        """A run of another tenant."""
+        """Id of a run of another tenant."""
         self.chance = random.Random(seed)
         self.answers: Counter = Counter()
         self.unexpected: list[str] = []
@@ -59,7 +59,7 @@ class Vandal(Background):
             try:
                 status = act()
             except (httpx.TransportError, OSError):
-                # A server that was killed, or a long wait for one that is stopped.
+                # The server was killed, or is stopped so that the answer takes long.
                 self.answers["no answer"] += 1
                 continue
             self.answers[str(status)] += 1
@@ -91,7 +91,7 @@ class Vandal(Background):
         return self._raw(b"content-type: application/json\r\ncontent-length: 100\r\n\r\n{", close=True)
 
     def _raw(self, rest: bytes, close=False) -> int | None:
-        """The status of the answer; None where the end of the connection was faster than it."""
+        """Returns the status of the answer; None if the connection ended first."""
         address = urlparse(self.server.url)
         start = f"POST /api/v1/create_session HTTP/1.1\r\nhost: test\r\nx-api-key: {self.key}\r\n".encode()
         with socket.create_connection((address.hostname, address.port), timeout=30) as connection:

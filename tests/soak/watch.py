@@ -1,4 +1,4 @@
-"""What the service holds over time: memory of its processes, rows of its tables, bytes of its storage."""
+"""Tracks the service's resources over time: memory of its processes, rows of its tables, bytes of its storage."""
 
 import dataclasses
 import os
@@ -21,10 +21,10 @@ TABLES = """SELECT table_name, (xpath('/row/c/text()', query_to_xml(
 @dataclasses.dataclass
 class Point:
     at: float
-    """Part of the soak that is over, from 0 to 1."""
+    """Fraction of the soak that has passed, from 0 to 1."""
     memory: dict[str, int]
     tables: dict[str, int] | None
-    """Unknown while the database is away."""
+    """Numbers of rows by table; unknown while the database is down."""
     storage: int
 
 
@@ -46,7 +46,7 @@ class Watch(Background):
             try:
                 found[process.name] = process.resident_bytes()
             except (OSError, ValueError):
-                pass  # Between a kill and its start.
+                pass  # Between a kill and the next start.
         return found
 
     def _tables(self) -> dict[str, int] | None:
@@ -59,12 +59,12 @@ class Watch(Background):
         return [point for point in self.points if start <= point.at <= end]
 
     def memory(self, process: str, start: float, end: float) -> float:
-        """Median in bytes; 0 when it was never looked at in that time."""
+        """Returns the median in bytes; 0 if there was no measurement in that time."""
         seen = [point.memory[process] for point in self.window(start, end) if process in point.memory]
         return statistics.median(seen) if seen else 0.0
 
     def rows(self, table: str, start: float, end: float) -> int:
-        """Most of them."""
+        """Returns the largest number of rows."""
         return max((p.tables[table] for p in self.window(start, end) if p.tables), default=0)
 
     def tables(self) -> list[str]:
@@ -72,7 +72,7 @@ class Watch(Background):
 
 
 def stored_bytes(folder: pathlib.Path) -> int:
-    """Files and folders that are deleted meanwhile do not count: `os.walk` passes over them."""
+    """Returns the bytes of a folder. Files and folders deleted in the meantime do not count: `os.walk` skips them."""
     total = 0
     for parent, _, files in os.walk(folder):
         for name in files:

@@ -1,4 +1,4 @@
-//! Packages of Debian, where that is what the machine runs.
+//! Packages of Debian, on machines that run it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::process::{cache, command, run, succeeds};
 
-/// NVIDIA's driver library as Debian packages it, and where it is in the package.
+/// NVIDIA's driver library: its package in Debian, and its path in the package.
 const LIBCUDA: &str = "libcuda1";
 const LIBCUDA_FOLDER: &str = "usr/lib/x86_64-linux-gnu/nvidia/current";
 
-/// The archive that has it, and the key that signs that.
+/// Archive that contains the package, and the key that signs the archive.
 const ARCHIVE: &str = "http://deb.debian.org/debian";
 const KEY: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Installs a package where that is possible: by root, with `apt-get`. Returns whether it tried.
+/// Installs a package if the caller is root and `apt-get` exists. Returns whether an installation was tried.
 pub(crate) fn install(package: &str) -> Result<bool> {
     let root = succeeds(command("sh", &["-c", "test \"$(id -u)\" = 0"]));
     if !root || !succeeds(command("apt-get", &["--version"])) {
@@ -29,8 +29,8 @@ pub(crate) fn install(package: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// The folder of NVIDIA's real driver library, which is unpacked and not installed: nothing on the machine finds it. Fetched on the
-/// first call.
+/// Returns the folder of NVIDIA's real driver library. The library is unpacked but not installed, so that nothing else
+/// on the machine finds it. It is fetched on the first call.
 pub(crate) fn libcuda() -> Result<PathBuf> {
     let folder = cache()?.join(LIBCUDA);
     let unpacked = folder.join("unpacked");
@@ -45,10 +45,11 @@ pub(crate) fn libcuda() -> Result<PathBuf> {
         fs::rename(&partial, &unpacked).map_err(|e| format!("rename {}: {e}", partial.display()))?;
     }
     let found = unpacked.join(LIBCUDA_FOLDER);
-    if found.exists() { Ok(found) } else { Err(format!("{LIBCUDA} has nothing for this processor")) }
+    if found.exists() { Ok(found) } else { Err(format!("{LIBCUDA} contains no library for this processor")) }
 }
 
-/// Downloads a package that is not free into a folder, with lists and settings of its own: those of the machine stay as they are.
+/// Downloads a package from the section non-free into a folder, with its own lists and settings: those of the machine
+/// stay unchanged.
 fn download(package: &str, folder: &Path) -> Result<PathBuf> {
     let release = fs::read_to_string("/etc/os-release").map_err(|e| format!("read /etc/os-release: {e}"))?;
     let value = |key: &str| release.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
@@ -71,7 +72,7 @@ fn download(package: &str, folder: &Path) -> Result<PathBuf> {
         }
         apt.args(["-o", "Dir::Etc::sourceparts=/dev/null", "-o", "Debug::NoLocking=1"]);
         apt.args(["-o", "Acquire::http::Timeout=20", "-o", "Acquire::Retries=0"]);
-        // As whoever calls: another user may not enter the folder.
+        // Run as the caller: another user may not have access to the folder.
         apt.args(["-o", "APT::Sandbox::User="]).args(arguments).current_dir(folder);
         run(apt)
     };
@@ -80,5 +81,5 @@ fn download(package: &str, folder: &Path) -> Result<PathBuf> {
     let entries = fs::read_dir(folder).map_err(|e| format!("read {}: {e}", folder.display()))?;
     let packages = entries.flatten().map(|entry| entry.path());
     let mut packages = packages.filter(|path| path.extension().is_some_and(|extension| extension == "deb"));
-    packages.next().ok_or_else(|| format!("apt-get downloaded no {package}"))
+    packages.next().ok_or_else(|| format!("apt-get did not download {package}"))
 }

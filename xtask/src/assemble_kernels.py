@@ -1,13 +1,13 @@
-"""Assembles the PTX of the CUDA kernels with NVIDIA's assembler, which needs no GPU: writes the machine code for each architecture, and a
-table of what each kernel needs of a device, and of how many instructions for tensor cores its machine code has.
+"""Assembles the PTX of the CUDA kernels with NVIDIA's assembler, which does not need a GPU: writes the machine code for each architecture, and
+a table of each kernel's needs on a device, and of the number of instructions for tensor cores in its machine code.
 
 assemble_kernels.py PTXAS NVDISASM PTX TABLE CUBINS [check]: writes the table and a file of cubins for each source, or with `check` compares
-them with what is there. Both end with an error where a kernel's registers do not fit, or where its machine code lacks tensor cores that
-its PTX asks for.
+them with the present files. Both end with an error if a kernel's registers do not fit, or if its machine code lacks tensor cores that
+its PTX uses.
 
-A file of cubins is compressed. It begins with a line that has the checksum of the PTX and the assembler's version, a line with name and
+A file of cubins is compressed. It begins with a line with the checksum of the PTX and the assembler's version, a line with name and
 bytes for each architecture, and an empty line; the cubins follow in this order. The assembler writes the same bytes each time; a file
-whose contents are the same is left alone.
+with the same contents is not written again.
 """
 
 import pathlib
@@ -38,21 +38,21 @@ SHARED = re.compile(r"(\d+) bytes smem")
 
 PTX_KERNEL = re.compile(r"\.entry (\w+)\(")
 TENSOR_PTX = re.compile(r"^\s*(?:@!?%\w+\s+)?(?:mma|wgmma|tcgen05)\.", re.MULTILINE)
-"""What PTX has for tensor cores."""
+"""Instructions for tensor cores in PTX."""
 
 CODE = re.compile(r"^\.text\.(\w+):", re.MULTILINE)
 TENSOR_CODE = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(?:HMMA|IMMA|DMMA|BMMA|QMMA|OMMA|[HIQ]GMMA|UTC\w*MMA)\b", re.MULTILINE)
-"""What machine code has: of Ampere (`HMMA`), of Hopper's warp groups (`HGMMA`), and of Blackwell (`UTCHMMA`)."""
+"""Those in machine code: of Ampere (`HMMA`), of Hopper's warp groups (`HGMMA`), and of Blackwell (`UTCHMMA`)."""
 
 
 def sections(starts: re.Pattern, text: str) -> dict[str, str]:
-    """Parts of a text, each from a start on, by the name in it."""
+    """Returns the parts of a text by name, each from one start to the next."""
     _, *parts = starts.split(text)
     return dict(zip(parts[::2], parts[1::2]))
 
 
 def tensor_instructions(nvdisasm: str, cubin: str) -> dict[str, int]:
-    """Instructions for tensor cores of each kernel."""
+    """Counts the instructions for tensor cores of each kernel."""
     done = subprocess.run([nvdisasm, "--print-code", cubin], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{cubin} cannot be disassembled\n{done.stderr}")
@@ -64,7 +64,7 @@ Needs = dict[str, tuple[int, int, int, int]]
 
 
 def assemble(tools: tuple[str, str], source: pathlib.Path, architecture: str) -> tuple[bytes, Needs]:
-    """Machine code, and what its kernels need; the assembler's messages end the program."""
+    """Returns machine code and the needs of its kernels; messages of the assembler end the program."""
     ptxas, nvdisasm = tools
     with tempfile.TemporaryDirectory() as folder:
         command = [ptxas, "--verbose", f"--gpu-name={architecture}", str(source), "-o", f"{folder}/cubin"]
@@ -86,14 +86,14 @@ def assemble(tools: tuple[str, str], source: pathlib.Path, architecture: str) ->
 
 
 def joined(checksum: int, version: str, cubins: list[bytes]) -> bytes:
-    """What a file of cubins has before it is compressed."""
+    """Returns the contents of a file of cubins before compression."""
     lines = [f"ptx {checksum:08x}, assembler {version}"]
     lines += [f"{name} {len(cubin)}" for name, cubin in zip(ARCHITECTURES, cubins)]
     return ("\n".join(lines) + "\n\n").encode() + b"".join(cubins)
 
 
 def contents(path: pathlib.Path) -> bytes:
-    """What was compressed to a file; nothing of one that is not there, or that is broken."""
+    """Returns the decompressed contents of a file; empty if it is missing or broken."""
     try:
         return zstandard.ZstdDecompressor().decompress(path.read_bytes())
     except (OSError, zstandard.ZstdError):
@@ -101,7 +101,7 @@ def contents(path: pathlib.Path) -> bytes:
 
 
 def results(tools: tuple[str, str], folder: pathlib.Path) -> tuple[str, dict[str, bytes]]:
-    """The table, and the cubins of each source."""
+    """Returns the table, and the cubins of each source."""
     said = subprocess.run([tools[0], "--version"], capture_output=True, text=True).stdout
     version = found[1] if (found := re.search(r"V([\d.]+)", said)) else ""
     rows, cubins = [], {}

@@ -1,13 +1,13 @@
-//! The browser that tests of the console drive.
+//! The browser that the console's tests drive.
 
 use std::path::Path;
 
 use crate::apt;
 
-/// Where Debian's package puts it; `tests/sdk/browser.py` looks there.
+/// Path of the browser in Debian's package; `tests/sdk/browser.py` looks there.
 const CHROMIUM: &str = "/usr/bin/chromium";
 
-/// Installs Chromium where there is none and that is possible. Without it those tests are skipped, and say so.
+/// Installs Chromium if it is missing and can be installed. Without it those tests are skipped with a message.
 pub(crate) fn ensure() {
     if std::env::var_os("TRAINYARD_CHROMIUM").is_some() || Path::new(CHROMIUM).exists() {
         return;

@@ -1,8 +1,8 @@
-"""Compiles the CUDA kernels to PTX with NVIDIA's compiler library, which needs no GPU.
+"""Compiles the CUDA kernels to PTX with NVIDIA's compiler library, which does not need a GPU.
 
 compile_kernels.py LIBRARIES SOURCES PTX: each file of SOURCES but the preludes, with the prelude in front (and behind it the one for
 tensor cores, where the file's name begins so), becomes a file of PTX, which begins with a checksum of what it was made from, the
-compiler and its options. A file that begins so already is left alone: the compiler numbers registers differently each time.
+compiler and its options. A file that already begins so is not written again: the compiler numbers registers differently each time.
 """
 
 import ctypes
@@ -14,15 +14,15 @@ OPTIONS = ["--gpu-architecture=compute_80", "--std=c++17", "--fmad=false"]
 PRELUDE = "prelude.cu"
 TENSOR, TENSOR_PRELUDE = "tensor_", "tensor_prelude.cu"
 
-# The kernels have no instruction that is newer, and drivers refuse versions that they do not know: this one is of CUDA 11.0.
+# The kernels use no newer instructions, and drivers refuse versions that they do not know: this is the version of CUDA 11.0.
 VERSION = ".version 7.0"
 
-# Hints that this version does not have.
+# Hints that this version lacks.
 HINT = '.pragma "used_bytes_mask'
 
 
 def compile_source(nvrtc: ctypes.CDLL, name: str, source: bytes) -> str:
-    """The PTX of a source; the compiler's messages end the program."""
+    """Returns the PTX of a source; messages of the compiler end the program."""
     program = ctypes.c_void_p()
     check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, name.encode(), 0, None, None), "create a program")
     options = (ctypes.c_char_p * len(OPTIONS))(*(option.encode() for option in OPTIONS))

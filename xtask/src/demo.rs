@@ -1,4 +1,4 @@
-//! `make demo` and `make recipes`: a release server on a free port, and Python programs against it.
+//! Tasks `demo` and `recipes`: a release server on a free port, and Python programs that use it.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -12,7 +12,7 @@ use crate::process::{cache, command, run, step, target};
 use crate::python;
 use crate::tasks::{MODEL_NAME, build};
 
-/// Loading takes seconds.
+/// Longest time for a server to start; loading the model takes seconds.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs the examples of the official SDK.
@@ -30,7 +30,7 @@ pub(crate) fn recipes() -> Result {
     })
 }
 
-/// Builds, starts a server, runs a program with the server's address in its environment, stops the server.
+/// Builds and starts a server, runs a program with the server's address in its environment, then stops the server.
 fn with_server(name: &str, program: impl FnOnce(PathBuf) -> Result<Command>) -> Result {
     build()?;
     let mut model = PathBuf::new();
@@ -54,7 +54,7 @@ fn with_server(name: &str, program: impl FnOnce(PathBuf) -> Result<Command>) -> 
     run(program).map_err(|e| format!("{e}; the server's log is {}", server.log.display()))
 }
 
-/// A server process that ends with this value.
+/// A server process that stops when the value is dropped.
 struct Server {
     child: Child,
     address: SocketAddr,
@@ -124,7 +124,7 @@ impl Drop for Server {
     }
 }
 
-/// A port that nothing listens on now.
+/// Returns an address with a port that is free at present.
 fn free_address() -> std::io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }

@@ -1,4 +1,4 @@
-//! Tests on a GPU.
+//! Runs tests on a GPU.
 
 use std::path::Path;
 
@@ -7,13 +7,14 @@ use crate::process::{cargo, command, root, run, step, target};
 use crate::programs::programs;
 use crate::python;
 
-/// Tests of CUDA use the GPU of the machine where it is set, and the libraries that are installed.
+/// Environment variable with which tests of CUDA use the machine's GPU and the installed libraries.
 const ON_GPU: &str = "TRAINYARD_TEST_ON_GPU";
 
-/// Files that the driver has where there is a GPU: of Linux, and of Linux in Windows.
+/// Device files of the driver: on Linux, and on Linux under Windows.
 const DEVICES: &[&str] = &["/dev/nvidia0", "/dev/dxg"];
 
-/// Tests of the runtime that open a device, and those of them that inject faults or choose a device, which a GPU does not have.
+/// Tests of the runtime that open a device. Those in `FAULTS` and `ENGINE_FAULTS` are left out: they inject faults or
+/// choose a device, which a real GPU does not support.
 const TESTS: &[&str] = &["backend::cuda::", "backend::tests::cuda"];
 const FAULTS: &[&str] = &[
     "--skip",
@@ -34,14 +35,15 @@ const ENGINE_FAULTS: &[&str] = &[
     "memory_that_runs_out_anywhere",
 ];
 
-/// A file that the driver has where there are four GPUs, as many as tests of ranks need; and those of them that inject faults.
+/// Device file that exists with four GPUs, as many as tests of ranks need. The list names tests of ranks that inject
+/// faults.
 const FOURTH: &str = "/dev/nvidia3";
 const RANK_FAULTS: &[&str] = &["--skip", "ends_all", "--skip", "are_refused"];
 
-/// A model that `trainyard doctor` may look at.
+/// A model for `trainyard doctor` to examine.
 const MODEL: &str = "m=tests/golden/llama";
 
-/// The op suite, the tests of the runtime, and those of the server, on the GPU of this machine.
+/// Runs the op suite and the tests of the runtime and the server on this machine's GPU.
 pub(crate) fn test() -> Result {
     find(DEVICES)?;
     programs()?;
@@ -66,19 +68,19 @@ pub(crate) fn test() -> Result {
     })
 }
 
-/// Some tests of the workspace, one after the other: they share a device.
+/// Returns a command that runs some tests of the workspace one after the other, because they share a device.
 fn cargo_tests(target: &[&str], chosen: &[&str]) -> std::process::Command {
     let mut tests = cargo(&["test", "--workspace", "--locked"]);
     tests.args(target).arg("--").args(chosen).args(["--test-threads", "1"]).env(ON_GPU, "1");
     tests
 }
 
-/// Whether there is a GPU.
+/// Checks that the machine has a GPU.
 fn find(devices: &[&str]) -> Result {
     if devices.iter().any(|device| root().join(Path::new(device)).exists()) {
         return Ok(());
     }
-    Err(format!("there is no NVIDIA GPU here: none of {} exists", devices.join(", ")))
+    Err(format!("no NVIDIA GPU found: none of {} exists", devices.join(", ")))
 }
 
 #[cfg(test)]
@@ -88,7 +90,7 @@ mod tests {
     #[test]
     fn a_machine_without_a_device_says_so_in_one_line() {
         assert_eq!(find(&["/dev/null"]), Ok(()));
-        let said = "there is no NVIDIA GPU here: none of /dev/no-1, /dev/no-2 exists";
+        let said = "no NVIDIA GPU found: none of /dev/no-1, /dev/no-2 exists";
         assert_eq!(find(&["/dev/no-1", "/dev/no-2"]), Err(said.to_owned()));
     }
 }

@@ -1,23 +1,25 @@
-//! PTX and machine code of the CUDA kernels, and what they need of devices.
+//! PTX and machine code of the CUDA kernels, and the resources that they need.
 
 use crate::process::{command, run, step};
 use crate::{Result, python};
 
-/// The program that calls NVIDIA's compiler: a library without headers for Rust.
+/// Program that calls NVIDIA's compiler, a library whose headers Rust can't use.
 const COMPILE: &str = include_str!("compile_kernels.py");
 
-/// The program that calls NVIDIA's assembler and disassembler and reads what they say.
+/// Program that calls NVIDIA's assembler and disassembler and reads their output.
 const ASSEMBLE: &str = include_str!("assemble_kernels.py");
 
-/// Where the kernels are, and where their PTX and cubins go: these are committed, so that a build needs no compiler of NVIDIA's.
+/// Folder of the kernels with their PTX and cubins, which are committed so that a build does not need NVIDIA's
+/// compiler.
 const SOURCES: &str = "gpu-runtime/src/backend/cuda/kernels";
 const PTX: &str = "gpu-runtime/src/backend/cuda/ptx";
 const CUBINS: &str = "gpu-runtime/src/backend/cuda/cubin";
 
-/// Registers, shared memory, spills and instructions for tensor cores of each kernel.
+/// Table of registers, shared memory, spills and tensor-core instructions of each kernel.
 const RESOURCES: &str = "gpu-runtime/src/backend/cuda/resources.txt";
 
-/// Compiles the kernels whose sources have changed, and assembles all: their cubins, and the table of what they need.
+/// Compiles the kernels whose sources have changed and assembles all of them. Writes their cubins, and the table of
+/// their resources.
 pub(crate) fn kernels() -> Result {
     let libraries = python::nvrtc()?;
     step("kernels", || {
@@ -28,7 +30,7 @@ pub(crate) fn kernels() -> Result {
     assemble("machine code of kernels, registers and shared memory", &[])
 }
 
-/// Assembles the PTX, and compares the machine code with the cubins, and what kernels need with the table.
+/// Assembles the PTX, and compares the machine code with the cubins, and the resources with the table.
 pub(crate) fn check_resources() -> Result {
     assemble("cubins, and table of what kernels need", &["check"])
 }

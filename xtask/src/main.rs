@@ -1,7 +1,7 @@
 //! Tasks of the repository, for `make` and for people: `cargo run -p xtask -- help`.
 //!
-//! Every task does its own setup and can be repeated at any time. It downloads and builds into `.cache/` and `target/`
-//! and touches nothing else.
+//! Every task does its own setup and can be repeated at any time. Tasks download and build only into `.cache/` and
+//! `target/`.
 
 mod apt;
 mod browser;
@@ -18,10 +18,10 @@ mod tasks;
 
 use std::process::ExitCode;
 
-/// The error is one line, shown to the user.
+/// Result of a task. The error is one line, shown to the user.
 type Result<T = ()> = std::result::Result<T, String>;
 
-/// Name, description, implementation.
+/// Name, description and implementation of a task.
 type Task = (&'static str, &'static str, fn() -> Result);
 
 const TASKS: &[Task] = &[
@@ -29,7 +29,7 @@ const TASKS: &[Task] = &[
     ("lint", "check formatting and lints", tasks::lint),
     ("test", "lint, Rust tests, then the SDK suite against a real server", tasks::test),
     ("deploy-check", "validate the templates for deployments", tasks::deploy_check),
-    ("test-sdk", "the SDK suite alone", tasks::test_sdk),
+    ("test-sdk", "only the SDK suite", tasks::test_sdk),
     (
         "test-deployments",
         "the SDK suite on every kind of deployment and on workers of two ranks",

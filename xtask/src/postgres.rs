@@ -1,6 +1,7 @@
-//! A private PostgreSQL server for tests: started on demand, removed with the process that started it, however that ends.
+//! A private PostgreSQL server for tests: started on demand, and removed when the process that started it ends, however
+//! that happens.
 //!
-//! `TEST_DATABASE_URL` names another server to use instead.
+//! The variable `TEST_DATABASE_URL` names another server to use instead.
 
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -13,24 +14,24 @@ use crate::Result;
 use crate::postgres_install::{self, Binaries};
 use crate::process::{command, run, succeeds};
 
-/// The URL of a server that tests may use; each test creates its own database there.
+/// Variable with the URL of a server that tests may use; each test creates its own database there.
 pub(crate) const URL_VARIABLE: &str = "TEST_DATABASE_URL";
 
-/// The folder of PostgreSQL's programs, for clusters that tests start and kill themselves.
+/// Variable with the folder of PostgreSQL's programs, for clusters that tests start and kill themselves.
 const BINARIES_VARIABLE: &str = "TRAINYARD_POSTGRES_BIN";
 
 const SUPERUSER: &str = "postgres";
 
-/// Starting takes a second or two.
+/// Longest time for the server to start; it usually takes a second or two.
 const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(50);
 
-/// Runs the server ("$@") until standard input closes, which it also does when xtask is killed; then stops it
-/// without waiting for clients and removes the folder.
+/// Shell script that runs the server ("$@") until standard input closes, which also happens when xtask is killed. It
+/// then stops the server without waiting for clients, and removes the folder.
 const SUPERVISE: &str = r#"dir=$1; shift; "$@" & server=$!; read -r _; kill -INT $server; wait $server; rm -rf "$dir""#;
 
-/// A server that tests may use. A private one stops with this value.
+/// A server that tests may use. A private one stops when the value is dropped.
 pub(crate) struct Database {
     url: OsString,
     binaries: Option<Binaries>,
@@ -38,7 +39,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// The server that `TEST_DATABASE_URL` names, or a new private one.
+    /// Opens the server that `TEST_DATABASE_URL` names, or starts a private one.
     pub(crate) fn open() -> Result<Self> {
         if let Some(url) = std::env::var_os(URL_VARIABLE).filter(|url| !url.is_empty()) {
             eprintln!("    using the server of {URL_VARIABLE}");
@@ -59,7 +60,7 @@ impl Database {
     }
 }
 
-/// The task: runs the command that follows with a database, or keeps one until interrupted.
+/// Runs the command in the arguments with a database, or keeps a database until interrupted.
 pub(crate) fn postgres() -> Result {
     let database = Database::open()?;
     let mut words = std::env::args_os().skip(2);
@@ -75,7 +76,7 @@ pub(crate) fn postgres() -> Result {
     }
 }
 
-/// A running cluster in a folder of its own.
+/// A running cluster with a private folder.
 struct Cluster {
     supervisor: Child,
     port: u16,
@@ -143,7 +144,7 @@ impl Drop for Cluster {
     }
 }
 
-/// The user that the server runs as: PostgreSQL refuses root.
+/// User that runs the server: PostgreSQL refuses to run as root.
 #[derive(Clone, Copy)]
 enum Owner {
     Myself,
@@ -151,13 +152,15 @@ enum Owner {
 }
 
 impl Owner {
-    /// The package's user if it exists, or nobody.
+    /// Returns the package's user if it exists, else the user nobody.
     fn current() -> Result<Self> {
         if id(&["-u"]) != Some(0) {
             return Ok(Self::Myself);
         }
         let other = |name| Some(Self::Other { user: id(&["-u", name])?, group: id(&["-g", name])? });
-        other("postgres").or_else(|| other("nobody")).ok_or_else(|| "there is no user to run PostgreSQL as".into())
+        other("postgres")
+            .or_else(|| other("nobody"))
+            .ok_or_else(|| "found neither a user postgres nor a user nobody to run PostgreSQL as".into())
     }
 
     fn command(self, program: &Path) -> Command {
@@ -168,7 +171,7 @@ impl Owner {
         command
     }
 
-    /// A new folder that this user owns and can reach, which a checkout in root's home is not.
+    /// Creates a folder that this user owns and can reach; a checkout in root's home would be out of reach.
     fn folder(self) -> Result<PathBuf> {
         let name = format!("trainyard-postgres-{}", std::process::id());
         for parent in [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()] {
@@ -187,7 +190,7 @@ impl Owner {
             }
             let _ = std::fs::remove_dir(&dir);
         }
-        Err("there is no temporary folder that PostgreSQL's user can write to".into())
+        Err("found no temporary folder that PostgreSQL's user can write to".into())
     }
 }
 
@@ -196,7 +199,7 @@ fn id(args: &[&str]) -> Option<u32> {
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 
-/// A port that nothing listens on now.
+/// Returns a port that is free at present.
 fn free_port() -> Result<u16> {
     let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     address.map(|address| address.port()).map_err(|e| format!("find a free port: {e}"))

@@ -1,4 +1,4 @@
-//! Finding PostgreSQL's programs, or installing them.
+//! Finds PostgreSQL's programs, or installs them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,13 +9,13 @@ use crate::apt;
 /// The oldest major version that the store supports.
 const OLDEST: u32 = 15;
 
-/// What a folder must hold to count.
+/// Programs that a folder must contain to count.
 const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_isready"];
 
 /// Folders of versions: Debian's, then Red Hat's and Homebrew's.
 const ROOTS: [(&str, &str); 3] = [("/usr/lib/postgresql", "bin"), ("/usr", "bin"), ("/opt/homebrew/opt", "bin")];
 
-/// The folder of PostgreSQL's programs.
+/// Folder of PostgreSQL's programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Binaries {
     pub(crate) dir: PathBuf,
@@ -28,7 +28,7 @@ impl Binaries {
     }
 }
 
-/// The newest version that is installed, if it is new enough.
+/// Returns the newest installed version, if it is new enough.
 pub(crate) fn find() -> Option<Binaries> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed = ROOTS.iter().flat_map(|(root, bin)| folders(Path::new(root), bin));
@@ -36,7 +36,7 @@ pub(crate) fn find() -> Option<Binaries> {
     candidates.filter_map(examine).filter(|found| found.version >= OLDEST).max_by_key(|found| found.version)
 }
 
-/// Installs Debian's package where nothing is found and that is possible.
+/// Installs Debian's package if no installation is found and the package can be installed.
 pub(crate) fn ensure() -> Result<Binaries> {
     if let Some(found) = find() {
         return Ok(found);
@@ -61,7 +61,7 @@ fn examine(dir: PathBuf) -> Option<Binaries> {
     Some(Binaries { dir, version })
 }
 
-/// From `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+/// Reads the major version from `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
 fn major(text: &str) -> Option<u32> {
     let number = text.split_whitespace().nth(2)?;
     number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()

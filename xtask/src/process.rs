@@ -1,4 +1,4 @@
-//! Running other programs, and the paths of the repository.
+//! Runs other programs, and returns paths of the repository.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,19 +6,19 @@ use std::time::Instant;
 
 use crate::Result;
 
-/// The repository's root.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// The folder of fetched and generated files.
+/// Returns the folder of fetched and generated files.
 pub(crate) fn cache() -> Result<PathBuf> {
     let dir = root().join(".cache");
     std::fs::create_dir_all(&dir).map_err(|e| format!("create {}: {e}", dir.display()))?;
     Ok(dir)
 }
 
-/// The folder that cargo builds into.
+/// Returns the folder that cargo builds into.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
@@ -26,15 +26,15 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// A command that runs in the repository's root.
+/// Returns a command that runs in the root of the repository.
 pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(args).current_dir(root());
     command
 }
 
-/// Cargo, the one that built this program. What `cargo run` says of this program's package is not for other packages: some are
-/// built again when it changes.
+/// Returns a command for the cargo that built this program. Variables that `cargo run` sets for this program's package
+/// are removed, because some other packages are rebuilt when they change.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args);
     for (name, _) in std::env::vars_os() {
@@ -51,12 +51,12 @@ pub(crate) fn run(mut command: Command) -> Result {
     if status.success() { Ok(()) } else { Err(format!("{} failed ({status})", describe(&command))) }
 }
 
-/// Whether a command runs and succeeds; its output is discarded.
+/// Returns whether a command runs and succeeds; its output is discarded.
 pub(crate) fn succeeds(mut command: Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// Runs a named step and says how long it took.
+/// Runs a named step and prints how long it took.
 pub(crate) fn step(name: &str, body: impl FnOnce() -> Result) -> Result {
     eprintln!("\n==> {name}");
     let started = Instant::now();

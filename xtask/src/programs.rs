@@ -1,11 +1,11 @@
-//! What tests and tasks start.
+//! Builds the programs that tests and tasks start.
 
 use crate::Result;
 use crate::process::{cargo, run, step};
 
-/// Builds the programs that tests and tasks start, all in the dev profile: the server, the examples of the Rust client and
-/// the tasks' own. Of the whole workspace, so that dependencies have the features that `cargo test --workspace` gives them
-/// and are compiled once.
+/// Builds the server, the examples of the Rust client and the tasks' own programs, all in the dev profile. The whole
+/// workspace is built, so that dependencies have the same features as in `cargo test --workspace` and are compiled only
+/// once.
 pub(crate) fn programs() -> Result {
     step("programs", || run(cargo(&["build", "--workspace", "--locked", "--bins", "--examples"])))
 }

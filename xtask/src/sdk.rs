@@ -1,4 +1,4 @@
-//! The SDKs: writes and checks what is generated of them.
+//! Writes and checks the generated parts of the SDKs.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::python;
 
 /// Writes the generated parts of both SDKs, and the listings of their public items.
 pub(crate) fn sdk() -> Result {
-    // Alone: the Rust client need not compile before it is written.
+    // Build only the generator: the Rust client may not compile before it is written.
     step("generator", || run(cargo(&["build", "--quiet", "--locked", "--package", "trainyard-sdk-generator"])))?;
     step("Rust client", || {
         let mut write = generator();
@@ -20,8 +20,8 @@ pub(crate) fn sdk() -> Result {
     step("Python client", || run(python_tool("write")?))
 }
 
-/// What `cargo test` does not check: the generated Python, its types and style, the wheel, and the documentation of the
-/// Rust client.
+/// Runs the checks that `cargo test` does not: the generated Python, its types and style, the wheel, and the
+/// documentation of the Rust client.
 pub(crate) fn check() -> Result {
     programs()?;
     step("Python client", || {
@@ -40,12 +40,12 @@ pub(crate) fn check() -> Result {
     })
 }
 
-/// The generator, which is built.
+/// Returns a command for the generator, which has been built.
 fn generator() -> Command {
     command(target().join("debug").join("trainyard-sdk-generator"), &[])
 }
 
-/// The tool of the Python client, with the description that it starts from.
+/// Returns a command for the Python client's tool, with the description that it starts from.
 fn python_tool(action: &str) -> Result<Command> {
     let document: PathBuf = cache()?.join("sdk-document.json");
     let mut prepare = generator();

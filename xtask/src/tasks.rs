@@ -1,4 +1,4 @@
-//! Building, checking and measuring.
+//! Tasks that build, check and measure.
 
 use std::io::Write as _;
 
@@ -8,17 +8,17 @@ use crate::process::{cache, cargo, command, root, run, step, succeeds, target};
 use crate::programs::programs;
 use crate::{apt, browser, kernels, python, sdk};
 
-/// What the server calls the test model.
+/// Name of the test model in the server.
 pub(crate) const MODEL_NAME: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
 
-/// Much of what the SDK suite does is waiting, so its files run in two processes, in the order of their names: the longest
-/// are not last.
+/// The SDK suite mostly waits, so its files run in two processes. They run in the order of their names, so that the
+/// longest are not last.
 const PARALLEL: &[&str] = &["--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder"];
 
-/// Names the folder of NVIDIA's real driver library to tests.
+/// Variable that names the folder of NVIDIA's real driver library to tests.
 const LIBCUDA: &str = "TRAINYARD_TEST_LIBCUDA";
 
-/// What the SDK suite runs against: kinds of deployments, and layouts of their workers.
+/// Kinds of deployments, and layouts of their workers, that the SDK suite runs against.
 const DEPLOYMENTS: &[&[&str]] = &[
     &["--deployment", "sqlite"],
     &["--deployment", "postgres"],
@@ -27,21 +27,21 @@ const DEPLOYMENTS: &[&[&str]] = &[
     &["--deployment", "cluster", "--parallel", "dp=2"],
 ];
 
-/// All servers on a GPU, which the driver simulates.
+/// Flags that run all servers on a GPU, which the driver simulates.
 const ON_GPU: &[&str] = &["--device", "cuda"];
 
-/// The same for tests that a simulated GPU is slow for: a test may take two hours.
+/// The same flags for tests that are slow on a simulated GPU: a test may take two hours.
 const SIMULATED: &[&str] = &["--device", "cuda", "--timeout", "7200"];
 
-/// How many times longer calls of such tests may take.
+/// Factor by which calls of such tests may take longer.
 const PATIENCE: &str = "30";
 
-/// Builds `target/release/trainyard`.
+/// Builds the release binary `target/release/trainyard`.
 pub(crate) fn build() -> Result {
     step("release build", || run(cargo(&["build", "--release", "--locked", "--bin", "trainyard"])))
 }
 
-/// Formatting, then clippy on every target.
+/// Checks formatting, then runs clippy on every target.
 pub(crate) fn lint() -> Result {
     ensure_components();
     step("formatting", || run(cargo(&["fmt", "--all", "--check"])))?;
@@ -54,12 +54,12 @@ pub(crate) fn deploy_check() -> Result {
     step("templates for deployments", || run(command(python::deploy_venv()?, &["deploy/check.py"])))
 }
 
-/// Everything that must hold before a change is merged, fastest first.
+/// Runs every check that must pass before a change is merged, fastest first.
 pub(crate) fn test() -> Result {
     lint()?;
     deploy_check()?;
     sdk::check()?;
-    // Where the assembler can't be installed, checksums of the committed results are compared alone.
+    // If the assembler can't be installed, only the checksums of the committed results are compared.
     match python::ptxas() {
         Ok(_) => kernels::check_resources()?,
         Err(message) => eprintln!("    without NVIDIA's assembler: {message}"),
@@ -69,7 +69,7 @@ pub(crate) fn test() -> Result {
     step("Rust tests", || {
         let mut tests = cargo(&["test", "--workspace", "--locked"]);
         tests.env("TRAINYARD_TEST_MODEL", python::model()?);
-        // Where the compiler can't be installed, its kernels alone are not tested.
+        // If the compiler can't be installed, only its kernels are not tested.
         match python::nvrtc() {
             Ok(compiler) => {
                 tests.env("CUDASIM_NVRTC", compiler);
@@ -93,13 +93,14 @@ pub(crate) fn compatibility() -> Result {
     sdk_tests("SDK surface", &database()?, &["tests/sdk/test_surface.py", "--write-compatibility"], &[])
 }
 
-/// The SDK suite on every kind of deployment, and on workers of two ranks; what lasts by the clock lasts a minute.
+/// Runs the SDK suite on every kind of deployment, and on workers of two ranks. Tests with a fixed duration take a
+/// minute.
 pub(crate) fn test_deployments() -> Result {
     let database = database()?;
     DEPLOYMENTS.iter().try_for_each(|deployment| sdk_suite(&database, deployment))
 }
 
-/// Half an hour of mixed work under faults; further arguments go to `tests/soak/soak.py`.
+/// Runs half an hour of mixed work under faults. Further arguments are passed to `tests/soak/soak.py`.
 pub(crate) fn soak() -> Result {
     let database = database()?;
     programs()?;
@@ -136,7 +137,7 @@ fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deployment: &[&st
         }
         tests.env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
         tests.env("TRAINYARD_TEST_MODEL", python::model()?);
-        // Where it can't be fetched, the tests of it are skipped.
+        // If the library can't be fetched, its tests are skipped.
         match apt::libcuda() {
             Ok(folder) => {
                 tests.env(LIBCUDA, folder);
@@ -148,8 +149,8 @@ fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deployment: &[&st
     })
 }
 
-/// Tests of the simulated CUDA libraries, also with what NVIDIA's compiler makes of kernels; the table of what the CUDA backend's
-/// kernels need; and the SDK suite, all of whose servers compute on a simulated GPU. Further arguments go to pytest.
+/// Tests the simulated CUDA libraries, also with the output of NVIDIA's compiler; checks the table of the kernels'
+/// resources; and runs the SDK suite with all servers on a simulated GPU. Further arguments are passed to pytest.
 pub(crate) fn test_cuda_sim() -> Result {
     let compiler = python::nvrtc()?;
     step("simulated CUDA libraries", || {
@@ -164,7 +165,8 @@ pub(crate) fn test_cuda_sim() -> Result {
     sdk_tests("SDK suite on a simulated GPU", &database, &[&["tests/sdk"], PARALLEL].concat(), SIMULATED)
 }
 
-/// Runs the cookbook's programs, unpatched, against the release binary; further arguments go to `tests/cookbook/run.py`.
+/// Runs the cookbook's programs, unpatched, against the release binary. Further arguments are passed to
+/// `tests/cookbook/run.py`.
 pub(crate) fn cookbook() -> Result {
     build()?;
     let (python, sources) = python::cookbook()?;
@@ -180,13 +182,13 @@ pub(crate) fn model() -> Result {
     Ok(())
 }
 
-/// Measures the release binary, and the baseline beside it; further arguments go to `bench/run.py`.
+/// Measures the release binary, and the baseline beside it. Further arguments are passed to `bench/run.py`.
 pub(crate) fn bench() -> Result {
     build()?;
     let python = python::venv()?;
     let mut bench = command(python, &["bench/run.py", "--no-build"]);
     let arguments: Vec<String> = std::env::args().skip(2).collect();
-    // The store needs no model.
+    // Measuring the store does not need a model.
     if !arguments.iter().any(|argument| argument == "--store") {
         bench.arg("--model").arg(format!("{MODEL_NAME}={}", python::model()?.display()));
     }
@@ -213,7 +215,7 @@ pub(crate) fn openapi() -> Result {
     Ok(())
 }
 
-/// A minimal toolchain lacks rustfmt and clippy: adds them where rustup manages it.
+/// Adds rustfmt and clippy, which a minimal toolchain lacks, if rustup manages the toolchain.
 fn ensure_components() {
     for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         if !succeeds(cargo(&[tool, "--version"])) {

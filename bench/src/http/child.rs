@@ -1,4 +1,4 @@
-//! The server that is measured: this program, as a process of its own.
+//! Starts the server that is measured: this program, as a process of its own.
 
 use std::env;
 use std::error::Error;
@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 
 use super::super::flags::{BenchFlags, NamedModel};
 
-/// How long it may take to write its store and end.
+/// Longest time for the server to write its store and end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 const STOP_STEP: Duration = Duration::from_millis(20);
 
 /// Label of the line that names the address; see the server's banner.
 const LISTENING: &str = "listening";
 
-/// A running server. Ends with this value.
+/// A running server. Dropping the value stops it.
 pub(super) struct ServerProcess {
     child: Child,
     pub(super) url: String,
 }
 
 impl ServerProcess {
-    /// Starts it and waits until the model is loaded.
+    /// Starts a server and waits until the model is loaded.
     pub(super) fn start(flags: &BenchFlags, model: &NamedModel, data_dir: &Path) -> Result<Self, Box<dyn Error>> {
         let mut command = Command::new(env::current_exe()?);
         command.args(["serve", "--host", "127.0.0.1", "--port", "0", "--dtype", flags.dtype.name(), "--model"]);
@@ -39,7 +39,7 @@ impl ServerProcess {
         if env::var_os("TRAINYARD_LOG").is_none() {
             command.env("TRAINYARD_LOG", "warn");
         }
-        // A configuration file of the folder that this happens to run in does not apply to the benchmark.
+        // A configuration file in the caller's folder does not apply to the benchmark.
         command.current_dir(data_dir).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let output = child.stdout.take().ok_or("the server has no standard output")?;
@@ -50,7 +50,7 @@ impl ServerProcess {
                 return Ok(server);
             }
         }
-        Err("the server ended before it was ready; its log says why".into())
+        Err("the server ended before it was ready; see its log for the reason".into())
     }
 
     pub(super) fn id(&self) -> u32 {

@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use super::connection::{Answer, Connection, Media, ServerAddress};
 use super::message::TrainingRequest;
 
-/// Tokens of a training example and of a prompt.
+/// Number of tokens of a training example and of a prompt.
 const TOKENS: i32 = 16;
 
-/// Input tokens of a training example.
+/// Returns the input tokens of a training example.
 pub(super) fn example_tokens() -> Vec<i32> {
     (0..TOKENS).map(|i| 1 + i * 13 % 200).collect()
 }
 
-/// Why a call failed.
+/// Reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("the connection failed: {0}")]
@@ -30,7 +30,7 @@ pub(super) enum Failure {
     Unexpected { path: &'static str, text: String },
 }
 
-/// What a future is expected to bring.
+/// Result that a future is expected to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expect {
     ForwardBackward,
@@ -56,7 +56,7 @@ impl Expect {
     }
 }
 
-/// See the module's description.
+/// A client on one connection.
 pub(super) struct Client {
     connection: Connection,
 }
@@ -66,7 +66,7 @@ impl Client {
         Ok(Self { connection: Connection::open(Arc::clone(address)).await? })
     }
 
-    /// The name of the first model that is served.
+    /// Returns the name of the first model that is served.
     pub(super) async fn first_model(&mut self) -> Result<String, Failure> {
         const PATH: &str = "get_server_capabilities";
         let answer = self.connection.send("GET", PATH, "", Media::Json, b"").await?;
@@ -74,7 +74,7 @@ impl Client {
         text(PATH, &value["supported_models"][0], "model_name")
     }
 
-    /// Creates a session, a run with a trained adapter, and a sampling session on a snapshot of it.
+    /// Creates a session, a run with a trained adapter, and a sampling session on a snapshot of the run.
     pub(super) async fn set_up(&mut self, base_model: &str, rank: u32) -> Result<(TrainingRun, Sampler), Failure> {
         let session = self
             .post(
@@ -103,7 +103,7 @@ impl Client {
         Ok((run, Sampler { id }))
     }
 
-    /// Ends the session of a run, so that the server frees what it held for it.
+    /// Ends the session of a run, so that the server frees the session's memory.
     pub(super) async fn finish(&mut self, run: &TrainingRun) -> Result<(), Failure> {
         let body = json!({"reason": {"type": "success"}, "detail": null}).to_string();
         let (path, headers) = (format!("sessions/{}/finish", run.session), "accept: application/json\r\n");
@@ -141,7 +141,7 @@ impl Client {
         text("asample", &submitted, "request_id")
     }
 
-    /// Samples one token.
+    /// Samples one token and waits for it.
     pub(super) async fn sample(&mut self, sampler: &Sampler, seq_id: i64) -> Result<(), Failure> {
         let future = self.submit_sample(sampler, seq_id).await?;
         self.wait(&future, Expect::Sample).await.map(drop)
@@ -192,7 +192,7 @@ pub(super) struct TrainingRun {
     session: String,
     model_id: String,
     seq_id: i64,
-    /// A pass over one short example.
+    /// Pass over one short example.
     pass: TrainingRequest,
 }
 
@@ -208,7 +208,7 @@ impl TrainingRun {
     }
 }
 
-/// A sampling session.
+/// A sampling session of the client.
 #[derive(Clone)]
 pub(super) struct Sampler {
     id: String,

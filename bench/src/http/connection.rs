@@ -1,5 +1,5 @@
-//! One keep-alive connection, as lean as a client can be: it shares its processors with the server that it
-//! measures. Speaks as much HTTP/1.1 as Trainyard answers with: every answer has a `content-length`.
+//! One keep-alive connection, kept as cheap as possible because client and server share the processors. It supports
+//! only the parts of HTTP/1.1 that Trainyard's answers use: every answer has a `content-length`.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 /// Most bytes of an answer's head.
 const MAX_HEAD: usize = 64 << 10;
 
-/// Where the server is and who calls.
+/// Address of the server, and the caller's API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServerAddress {
     authority: String,
@@ -20,12 +20,12 @@ pub(super) struct ServerAddress {
 }
 
 impl ServerAddress {
-    /// From `http://host[:port][/prefix]`.
+    /// Parses an address of the form `http://host[:port][/prefix]`.
     pub(super) fn new(url: &str, key: &str) -> Result<Self, String> {
         let rest = url.strip_prefix("http://").ok_or_else(|| format!("--url {url}: only http:// can be measured"))?;
         let (authority, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if authority.is_empty() {
-            return Err(format!("--url {url}: it names no host"));
+            return Err(format!("--url {url}: expected http://host[:port], found no host"));
         }
         let port = if authority.rsplit(']').next().is_some_and(|end| end.contains(':')) { "" } else { ":80" };
         Ok(Self {
@@ -36,7 +36,7 @@ impl ServerAddress {
     }
 }
 
-/// What a body is.
+/// Content type of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
     Json,
@@ -60,11 +60,11 @@ pub(super) struct Answer {
     pub(super) body: Vec<u8>,
 }
 
-/// See the module's description.
+/// A connection to the server.
 pub(super) struct Connection {
     address: Arc<ServerAddress>,
     stream: TcpStream,
-    /// Bytes of the next answer.
+    /// Received bytes of the next answer.
     received: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ impl Connection {
         Ok(Self { address, stream, received: Vec::new() })
     }
 
-    /// Sends a request below `/api/v1/` and reads the answer. `headers` are lines, each with its end.
+    /// Sends a request below `/api/v1/` and reads the answer. `headers` are lines, each with its line break.
     pub(super) async fn send(
         &mut self,
         method: &str,
@@ -124,7 +124,7 @@ impl Connection {
     }
 }
 
-/// What counts of an answer's head.
+/// The parts of an answer's head that are used.
 struct Head {
     status: u16,
     protobuf: bool,
@@ -145,9 +145,9 @@ impl Head {
             }
         }
         let status = status.ok_or_else(|| invalid("an answer has no status"))?;
-        // 204 has no body, and says nothing of its length.
+        // 204 has no body and no content-length.
         let length = if status == 204 { Some(0) } else { length };
-        Ok(Self { status, protobuf, length: length.ok_or_else(|| invalid("an answer does not say how long it is"))? })
+        Ok(Self { status, protobuf, length: length.ok_or_else(|| invalid("an answer has no content-length"))? })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is timed through HTTP.
+//! Measurements of operations through HTTP.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use super::connection::ServerAddress;
 use super::report::{Latency, Quantiles, Rate};
 use crate::measured::Spread;
 
-/// Operations that are not counted, before those that are.
+/// Number of operations that run before the counted ones.
 const WARM_UP: usize = 20;
-/// Connections that a schedule uses at most.
+/// Most connections that a schedule uses.
 const SCHEDULE_CONNECTIONS: usize = 256;
 
-/// A connection to the server, and what was set up on it.
+/// A connection to the server, with a run and a sampler for measurements.
 pub(super) struct HttpBench {
     address: Arc<ServerAddress>,
     first: Client,
-    /// A second connection, for what the SDK does at the same time.
+    /// Second connection, for calls that the SDK makes at the same time.
     second: Client,
     run: TrainingRun,
     sampler: Sampler,
-    /// Counts samples.
+    /// Number of the next sample.
     next_sample: Cell<i64>,
-    /// The server's process, when it runs here.
+    /// Process id of the server, if it runs on this machine.
     server: Option<u32>,
 }
 
@@ -49,7 +49,7 @@ impl HttpBench {
         Ok((Self { address, first, second, run, sampler, next_sample: Cell::new(0), server }, model))
     }
 
-    /// Ends the session that was measured with.
+    /// Ends the session that was used for measurements.
     pub(super) async fn finish(&mut self) -> Result<(), Failure> {
         self.first.finish(&self.run).await
     }
@@ -58,7 +58,7 @@ impl HttpBench {
         self.next_sample.replace(self.next_sample.get() + 1)
     }
 
-    /// The four operations of a loop, one at a time.
+    /// Times the four operations of a loop, one at a time.
     pub(super) async fn latencies(&mut self, operations: usize) -> Result<Vec<Latency>, Failure> {
         let mut all = Vec::new();
         for name in ["optim_step", "forward_backward", "forward_backward+optim", "sample"] {
@@ -86,7 +86,7 @@ impl HttpBench {
                 self.first.wait(&pass, Expect::ForwardBackward).await?;
             }
             "sample" => self.first.sample(&self.sampler, self.sample_number()).await?,
-            // Submitted back to back, waited for at the same time.
+            // Both are submitted back to back, then awaited at the same time.
             _ => {
                 let pass = self.first.submit_forward_backward(&mut self.run).await?;
                 let step = self.first.submit_optim_step(&mut self.run).await?;
@@ -99,7 +99,7 @@ impl HttpBench {
         Ok(())
     }
 
-    /// Samples by `concurrency` clients, each with one at a time, in rounds.
+    /// Samples with `concurrency` clients, each with one sample at a time, in rounds.
     pub(super) async fn samples(&self, concurrency: usize, rounds: u32, length: Duration) -> Result<Rate, Failure> {
         let mut clients = self.clients(concurrency).await?;
         // A warm-up, which is not counted.
@@ -128,7 +128,7 @@ impl HttpBench {
         tally
     }
 
-    /// Samples that start at a fixed rate, whatever became of those before them.
+    /// Samples on a schedule: samples start at a fixed rate, whether or not earlier ones have ended.
     pub(super) async fn scheduled(&self, per_second: u32, length: Duration) -> Result<Rate, Failure> {
         let mut clients = self.clients(SCHEDULE_CONNECTIONS).await?;
         let count = (f64::from(per_second) * length.as_secs_f64()) as usize;
@@ -156,7 +156,7 @@ impl HttpBench {
         Ok(watch.rate("samples, 500 per s", SCHEDULE_CONNECTIONS, vec![speed], tally))
     }
 
-    /// So many samples at once, each with a poll of its own.
+    /// Starts `count` samples at once, each with its own poll.
     pub(super) async fn outstanding(&self, count: usize) -> Result<Rate, Failure> {
         let mut clients = self.clients(count).await?;
         let watch = self.watch();
@@ -186,7 +186,7 @@ impl HttpBench {
     }
 }
 
-/// Processor time since some moment.
+/// Processor time since a given moment.
 struct CpuTime {
     start: Instant,
     server: Option<u32>,
@@ -212,17 +212,17 @@ impl CpuTime {
     }
 }
 
-/// What became of many operations.
+/// Outcomes of many operations.
 #[derive(Default)]
 struct Tally {
-    /// Of each that succeeded.
+    /// Milliseconds of each successful operation.
     ms: Vec<f64>,
     errors: usize,
     error: Option<String>,
 }
 
 impl Tally {
-    /// Counts an operation. False when its connection can't be used any more.
+    /// Counts an operation. Returns false if the connection broke.
     fn count(&mut self, start: Instant, done: Result<(), Failure>) -> bool {
         match done {
             Ok(()) => self.ms.push(millis(start.elapsed())),

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use prost::Message;
 
-/// `DType` of the protocol.
+/// Value of `DType` in the protocol.
 const FLOAT32: i32 = 1;
 const INT64: i32 = 2;
 
-/// `ForwardBackwardRequest`.
+/// Message `ForwardBackwardRequest` of the protocol.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TrainingRequest {
     #[prost(string, tag = "1")]
@@ -21,7 +21,7 @@ pub(super) struct TrainingRequest {
     loss_fn: String,
 }
 
-/// `Datum`.
+/// Message `Datum` of the protocol.
 #[derive(Clone, PartialEq, Message)]
 struct Example {
     #[prost(message, repeated, tag = "1")]
@@ -30,7 +30,7 @@ struct Example {
     loss_fn_inputs: BTreeMap<String, Tensor>,
 }
 
-/// `Chunk`, of text.
+/// Message `Chunk` with text.
 #[derive(Clone, PartialEq, Message)]
 struct Chunk {
     #[prost(message, tag = "1")]
@@ -44,7 +44,7 @@ struct EncodedTextChunk {
     tokens: Vec<u8>,
 }
 
-/// `Tensor`, dense.
+/// Message `Tensor` with dense elements.
 #[derive(Clone, PartialEq, Message)]
 struct Tensor {
     #[prost(bytes = "vec", tag = "1")]
@@ -56,7 +56,7 @@ struct Tensor {
 }
 
 impl TrainingRequest {
-    /// Cross-entropy on one example whose targets are its input tokens.
+    /// Builds a request for cross-entropy on one example whose targets are its input tokens.
     pub(super) fn new(model_id: String, tokens: &[i32]) -> Self {
         let shape = vec![tokens.len() as i64];
         let text = EncodedTextChunk { tokens: tokens.iter().flat_map(|token| token.to_le_bytes()).collect() };

@@ -1,5 +1,5 @@
-//! `trainyard bench --http`: the whole service as a client sees it. A server in a process of its own, or one
-//! that runs already, is driven with the calls of the Tinker SDK.
+//! `trainyard bench --http`: measures the whole service as a client sees it. The calls of the Tinker SDK drive a server
+//! in a process of its own, or one that is already running.
 
 mod child;
 mod client;
@@ -34,22 +34,22 @@ use super::folder::BenchFolder;
 use super::synthetic::{self, TINY};
 use super::system;
 
-/// Operations per repetition of what is timed one at a time.
+/// Operations per repetition of a measurement one at a time.
 const OPERATIONS: usize = 40;
 /// Length of a repetition of the closed loop.
 const ROUND: Duration = Duration::from_secs(3);
 /// Samples per second of the schedule.
 const SCHEDULED: u32 = 500;
 const SCHEDULE: Duration = Duration::from_secs(5);
-/// Samples at once.
+/// Number of simultaneous samples.
 const OUTSTANDING: usize = 2000;
 
-/// The body of the `forward_backward` requests that are measured.
+/// Returns the body of the measured `forward_backward` requests.
 pub fn forward_backward_body(model_id: &str) -> Vec<u8> {
     TrainingRequest::new(model_id.to_owned(), &client::example_tokens()).encode_to_vec()
 }
 
-/// Measures a server of its own on `--model` or on a tiny model, or the one at `--url`.
+/// Measures a server started on `--model` or on a tiny model, or the server at `--url`.
 pub(super) fn measure(flags: &BenchFlags, open: OpenModel) -> Result<HttpReport, Box<dyn Error>> {
     if flags.clients == 0 {
         return Err("--clients must be at least 1".into());
@@ -82,8 +82,8 @@ pub(super) fn measure(flags: &BenchFlags, open: OpenModel) -> Result<HttpReport,
     Ok(report)
 }
 
-/// Median time of a small durable write where the server keeps its data, in milliseconds: an operation takes two,
-/// one for the request and one for the result.
+/// Returns the median time in milliseconds of a small durable write where the server keeps its data. An operation takes
+/// two: one for the request and one for the result.
 fn sync_time(path: &Path) -> Result<f64, Box<dyn Error>> {
     let mut file = File::create(path)?;
     let mut ms = Vec::with_capacity(OPERATIONS);
@@ -104,7 +104,7 @@ fn drive(
     server: Option<u32>,
 ) -> Result<HttpReport, Box<dyn Error>> {
     let address = Arc::new(ServerAddress::new(url, &flags.api_key)?);
-    // One thread: the client leaves the processors to the server.
+    // A single thread leaves the processors to the server.
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (mut bench, model) = HttpBench::set_up(&address, model, flags.rank, server).await?;
@@ -129,7 +129,7 @@ fn drive(
     })
 }
 
-/// Medians of the same operations without the API, in milliseconds.
+/// Measures the medians of the same operations without the API, in milliseconds.
 fn engine_alone(
     flags: &BenchFlags,
     model: &NamedModel,

@@ -1,4 +1,4 @@
-//! What `trainyard bench --http` prints.
+//! Report of `trainyard bench --http`.
 
 use std::io::{self, Write};
 
@@ -6,45 +6,45 @@ use serde::Serialize;
 
 use crate::measured::Spread;
 
-/// Everything measured through HTTP.
+/// All measurements through HTTP.
 #[derive(Debug, Serialize)]
 pub(in super::super) struct HttpReport {
     pub(super) model: String,
     pub(super) url: String,
-    /// Of the last minute.
+    /// Load average of the last minute.
     pub(super) load_average: Option<f64>,
-    /// Median time of a small durable write to the server's disk, when it runs here.
+    /// Median time of a small durable write to the server's disk, if the server runs on this machine.
     pub(super) sync_ms: Option<f64>,
     pub(super) latencies: Vec<Latency>,
     pub(super) rates: Vec<Rate>,
-    /// Resident memory of the server before and after, when it runs here.
+    /// Resident memory of the server before and after, if it runs on this machine.
     pub(super) server_mib: Option<[f64; 2]>,
 }
 
-/// One operation at a time.
+/// Times of one operation at a time.
 #[derive(Debug, Serialize)]
 pub(super) struct Latency {
     pub(super) name: &'static str,
     pub(super) operations: usize,
     /// Milliseconds from submit to result.
     pub(super) ms: Quantiles,
-    /// The median in the engine alone, in milliseconds.
+    /// Median without the API, in milliseconds.
     pub(super) engine_ms: Option<f64>,
 }
 
-/// Many operations at a time.
+/// Rate of many operations at a time.
 #[derive(Debug, Serialize)]
 pub(super) struct Rate {
     pub(super) name: &'static str,
-    /// Operations at a time, or most of them when they start on a schedule.
+    /// Number of simultaneous operations, or most of them if they start on a schedule.
     pub(super) concurrency: usize,
     pub(super) operations: usize,
     pub(super) errors: usize,
-    /// The first error.
+    /// First error, if any operation failed.
     pub(super) error: Option<String>,
     /// Operations per second of each round.
     pub(super) per_second: Spread,
-    /// Milliseconds from submit to result, or from the time that the schedule says.
+    /// Milliseconds from submit to result, or from the scheduled time.
     pub(super) ms: Quantiles,
     /// Cores that the server kept busy.
     pub(super) server_cores: Option<f64>,
@@ -52,7 +52,7 @@ pub(super) struct Rate {
     pub(super) client_cores: Option<f64>,
 }
 
-/// Of many times.
+/// Median, extremes and 99th percentile of many times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Quantiles {
     pub(super) median: f64,
@@ -78,7 +78,7 @@ impl Quantiles {
 }
 
 impl HttpReport {
-    /// For people.
+    /// Writes the report as tables for people.
     pub(in super::super) fn write_table(&self, out: &mut impl Write) -> io::Result<()> {
         write!(out, "{} through {}", self.model, self.url)?;
         if let Some(load) = self.load_average {

@@ -1,4 +1,4 @@
-//! A client that leaves sessions, runs and samples behind.
+//! A client that leaves ended sessions, runs and samples behind.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,22 +17,22 @@ use trainyard_scheduler::{
 use super::MODEL;
 use super::worker::snapshot_of;
 
-/// Requests of a session that is left behind: the creation of its run, a save, and samples of that.
+/// Requests of an ended session: the creation of its run, a save, and samples from that save.
 const REQUESTS: usize = 100;
-/// Sessions at once.
+/// Number of simultaneous sessions.
 const SESSIONS: usize = 16;
-/// A request that takes longer is stuck.
+/// A request that takes longer counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A tenant with one session that goes on.
+/// A tenant with one open session.
 pub(super) struct Client {
     scheduler: Arc<Scheduler>,
     tenant: TenantId,
     run: RunId,
     sampler: SamplingSessionId,
-    /// The last numbers of its requests.
+    /// Numbers of the last requests.
     seq_id: i64,
-    /// Requests of ended sessions.
+    /// Number of requests of ended sessions.
     retained: usize,
 }
 
@@ -43,7 +43,7 @@ impl Client {
         Ok(Self { scheduler, tenant, run, sampler, seq_id: 1, retained: 0 })
     }
 
-    /// Leaves sessions behind until so many requests are retained.
+    /// Leaves sessions behind until `requests` requests are retained.
     pub(super) async fn retain(&mut self, requests: usize) -> Result<(), Box<dyn Error>> {
         while self.retained < requests {
             let sessions = (requests - self.retained).div_ceil(REQUESTS).min(SESSIONS);
@@ -73,7 +73,7 @@ impl Client {
     }
 }
 
-/// A session with a run and a sampling session of it.
+/// Opens a session with a run and a sampling session of the run.
 async fn open(
     scheduler: &Scheduler,
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! `trainyard bench --store`: what rounds of the scheduler take as more and more requests are retained.
+//! `trainyard bench --store`: times rounds of the scheduler as more and more requests are retained.
 
 mod client;
 mod report;
@@ -20,14 +20,14 @@ use super::folder::BenchFolder;
 use super::measured::Spread;
 use super::system;
 
-/// The base model that the worker claims to serve.
+/// Name of the base model that the worker claims to serve.
 const MODEL: &str = "bench";
-/// Times that each operation is measured, for each repetition.
+/// Measurements of each operation per repetition.
 const OPERATIONS: u32 = 20;
-/// The rounds are those that are measured.
+/// The lease outlasts the measurement, so that only measured rounds happen.
 const LEASE: Duration = Duration::from_secs(24 * 3600);
 
-/// Measures SQLite, and PostgreSQL where a database is given.
+/// Measures SQLite, and PostgreSQL if a database is given.
 pub(super) fn measure(flags: &BenchFlags) -> Result<StoreReport, Box<dyn Error>> {
     let folder = BenchFolder::new(flags.data_dir.as_deref(), "store")?;
     let data = folder.path.join("store");
@@ -72,7 +72,7 @@ async fn measure_sizes(scheduler: &Arc<Scheduler>, flags: &BenchFlags) -> Result
     let mut operations: Vec<Operation> = names.map(|name| Operation { name, ms: Vec::new() }).into();
     for size in &flags.retained {
         client.retain(*size).await?;
-        // What has been written is on its way to the disk, and garbage is not measured.
+        // Pending writes reach the disk, and collected garbage is not measured.
         scheduler.maintain().await?;
         let mut ms = [const { Vec::new() }; 4];
         for _ in 0..flags.reps.saturating_mul(OPERATIONS) {
@@ -92,7 +92,7 @@ async fn measure_sizes(scheduler: &Arc<Scheduler>, flags: &BenchFlags) -> Result
     Ok(operations)
 }
 
-/// What something takes, in milliseconds, and returns.
+/// Returns the result of a future, and the time that it took in milliseconds.
 async fn timed<T>(
     work: impl AsyncFnOnce() -> Result<T, trainyard_scheduler::Error>,
 ) -> Result<(f64, T), trainyard_scheduler::Error> {

@@ -1,4 +1,4 @@
-//! What `trainyard bench --store` prints.
+//! Report of `trainyard bench --store`.
 
 use std::io::{self, Write};
 
@@ -6,33 +6,33 @@ use serde::Serialize;
 
 use crate::measured::Spread;
 
-/// All stores that were measured.
+/// Measurements of all stores.
 #[derive(Debug, Serialize)]
 pub(crate) struct StoreReport {
-    /// Of the last minute.
+    /// Load average of the last minute.
     pub(super) load_average: Option<f64>,
-    /// How many requests were retained, in ascending order.
+    /// Numbers of retained requests, in ascending order.
     pub(super) retained: Vec<usize>,
     pub(super) stores: Vec<StoreTimes>,
 }
 
-/// One store.
+/// Measurements of one store.
 #[derive(Debug, Serialize)]
 pub(super) struct StoreTimes {
     pub(super) name: &'static str,
     pub(super) operations: Vec<Operation>,
 }
 
-/// What an operation takes.
+/// Times of an operation.
 #[derive(Debug, Serialize)]
 pub(super) struct Operation {
     pub(super) name: &'static str,
-    /// In milliseconds, for each number of retained requests.
+    /// Milliseconds for each number of retained requests.
     pub(super) ms: Vec<Spread>,
 }
 
 impl Operation {
-    /// The median at most retained requests, relative to that at fewest.
+    /// Returns the median at the most retained requests, relative to that at the fewest.
     pub(super) fn growth(&self) -> f64 {
         match (self.ms.first(), self.ms.last()) {
             (Some(first), Some(last)) => last.median / first.median,
@@ -42,7 +42,7 @@ impl Operation {
 }
 
 impl StoreReport {
-    /// For people.
+    /// Writes the report as a table for people.
     pub(crate) fn write_table(&self, out: &mut impl Write) -> io::Result<()> {
         write!(out, "median ms by retained requests")?;
         if let Some(load) = self.load_average {

@@ -1,4 +1,4 @@
-//! A worker that computes nothing: whatever it gets has succeeded.
+//! A worker that computes nothing: every request succeeds.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -32,14 +32,14 @@ impl IdleEngine {
         Self { thread: thread::spawn(run), stop }
     }
 
-    /// Ends the thread.
+    /// Stops and joins the thread.
     pub(super) fn stop(self) -> Result<(), Box<dyn Error>> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| "the worker's thread panicked".into())
     }
 }
 
-/// The session and the number of the sampling session that a save of a run makes.
+/// Returns the sampling session that a save of a run creates.
 pub(super) fn snapshot_of(session: &SessionId) -> NewSamplingSession {
     NewSamplingSession {
         session: session.clone(),

@@ -1,4 +1,4 @@
-//! Models with random weights, for what is measured without a model of its own.
+//! Models with random weights, for measurements without `--model`.
 
 mod weights;
 
@@ -8,9 +8,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-/// The extents of a Llama, or of a Qwen3, with experts or without.
+/// Extents of a Llama or a Qwen3, with or without experts.
 pub(super) struct Shape {
-    /// What clients call it.
+    /// Name that clients use.
     pub(super) name: &'static str,
     layers: usize,
     hidden: usize,
@@ -19,21 +19,21 @@ pub(super) struct Shape {
     kv_heads: usize,
     vocab: usize,
     experts: Option<Experts>,
-    /// A Qwen3, whose heads have norms; one with experts is in any case.
+    /// Whether heads have norms, as in a Qwen3; with experts they always do.
     head_norms: bool,
-    /// Bytes of a weight in the file: of f32, or 2 of bf16.
+    /// Bytes of a weight in the file: 4 for f32, 2 for bf16.
     weight_bytes: usize,
 }
 
-/// Of each block, instead of its MLP.
+/// Experts in place of each block's MLP.
 struct Experts {
     count: usize,
-    /// For each token.
+    /// Number of experts chosen for each token.
     chosen: usize,
     inner: usize,
 }
 
-/// So small that its arithmetic hardly counts: what remains is the API.
+/// A shape whose arithmetic hardly counts: what remains is the API.
 pub(super) const TINY: Shape = Shape {
     name: "trainyard/tiny",
     layers: 2,
@@ -47,7 +47,7 @@ pub(super) const TINY: Shape = Shape {
     weight_bytes: 4,
 };
 
-/// As small, of the family of [`QWEN3_8B`].
+/// A shape as small, of the family of [`QWEN3_8B`].
 pub(super) const TINY_QWEN3: Shape = Shape { name: "trainyard/random-tiny", head_norms: true, ..TINY };
 
 /// The extents of Qwen3-8B.
@@ -64,7 +64,7 @@ pub(super) const QWEN3_8B: Shape = Shape {
     weight_bytes: 2,
 };
 
-/// A model of which up to eight ranks can have equal parts, some of them with the same key heads.
+/// A shape that up to eight ranks can divide into equal parts, some of which share key heads.
 pub(super) const SHARED: Shape = Shape {
     name: "trainyard/shared",
     layers: 12,
@@ -78,11 +78,11 @@ pub(super) const SHARED: Shape = Shape {
     weight_bytes: 4,
 };
 
-/// The same with experts, of which a token computes as much as that has in its MLP.
+/// The same shape with experts. The computation per token equals that of the MLP.
 pub(super) const SHARED_EXPERTS: Shape =
     Shape { name: "trainyard/shared-experts", experts: Some(Experts { count: 16, chosen: 4, inner: 384 }), ..SHARED };
 
-/// Writes the Hugging Face folder of a model with random weights: the same ones every time.
+/// Writes the Hugging Face folder of a model with the same random weights every time.
 pub(super) fn write(shape: &Shape, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let Shape { layers, hidden, inner, heads, kv_heads, vocab, .. } = *shape;
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_runtime_loads_them() {
-        // As that of 8 billion parameters is written.
+        // Written like the model of 8 billion parameters.
         let bf16 = super::Shape { weight_bytes: 2, ..super::TINY_QWEN3 };
         for shape in [&super::TINY, &super::SHARED, &super::SHARED_EXPERTS, &super::TINY_QWEN3, &bf16] {
             let dir = tempfile::tempdir().unwrap();

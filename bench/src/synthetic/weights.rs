@@ -1,4 +1,4 @@
-//! The tensors of a model with random weights, as a safetensors file.
+//! Writes the tensors of a model with random weights as a safetensors file.
 
 use std::io::{self, Write};
 
@@ -9,13 +9,13 @@ use trainyard_gpu_runtime::rng::kaiming_uniform_fill;
 use super::Shape;
 
 const SEED: u64 = 1;
-/// Bound of the random weights.
+/// Largest absolute value of the random weights.
 const BOUND: f32 = 0.05;
 
-/// Values that are converted at once.
+/// Number of values that are converted at once.
 const CHUNK: usize = 1 << 16;
 
-/// Names and shapes in the order of the file.
+/// Returns names and shapes in the order of the file.
 fn tensors(shape: &Shape) -> Vec<(String, Vec<usize>)> {
     let Shape { layers, hidden, inner, heads, kv_heads, vocab, .. } = *shape;
     let (head_dim, kv) = (hidden / heads, kv_heads * (hidden / heads));
@@ -51,7 +51,7 @@ fn tensors(shape: &Shape) -> Vec<(String, Vec<usize>)> {
     all
 }
 
-/// The safetensors format: the header's length, the header in JSON, the numbers.
+/// Writes the safetensors format: the header's length, the header in JSON, the numbers.
 pub(super) fn write(shape: &Shape, mut out: impl Write) -> io::Result<()> {
     let width = shape.weight_bytes;
     let dtype = if width == 2 { "BF16" } else { "F32" };

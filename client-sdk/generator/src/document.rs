@@ -1,18 +1,17 @@
-//! What clients need of the API's description.
+//! The parts of the API's description that clients need.
 
 use serde_json::{Map, Value, json};
 
-/// Operations for browsers, supervisors and the tools of Hugging Face, which no program calls through an SDK.
+/// Operations for browsers, supervisors and the tools of Hugging Face. No program calls them through an SDK.
 const LEFT_OUT: &[&str] = &["docs", "docs_file", "hub", "index", "livez", "metrics", "openapi_json"];
 
-/// The same operations under a shorter path.
+/// Prefix of the same operations under a shorter path.
 const SHORT: &str = "short_";
 
-/// The description without the operations that are left out, without refusals, and without forms of bodies that have a
-/// JSON form.
+/// Returns the description without these operations, without refusals, and without alternatives to JSON bodies.
 ///
-/// Constraints of values are dropped: the server checks them and names the field, and a client that did would refuse
-/// what a later server accepts.
+/// Constraints of values are dropped: the server checks them and names the field. A client that checked them too would
+/// refuse values that a later server accepts.
 pub fn for_clients(mut document: Value) -> Value {
     if let Some(paths) = document.get_mut("paths").and_then(Value::as_object_mut) {
         for operations in paths.values_mut().filter_map(Value::as_object_mut) {
@@ -30,14 +29,15 @@ fn is_left_out(operation: &Value) -> bool {
     LEFT_OUT.contains(&name) || name.starts_with(SHORT)
 }
 
-/// Where a body has a JSON form, the others (protobuf, streams of events) belong to the hand-written layer.
+/// Keeps only the JSON form of a body that has one; the other forms (protobuf, streams of events) belong to the
+/// hand-written layer.
 fn keep_json(operation: &mut Value) {
     let bodies = [operation.pointer_mut("/requestBody/content").map(Value::take)];
     for content in bodies.into_iter().flatten() {
         operation["requestBody"]["content"] = json_alone(content);
     }
     let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { return };
-    // Refusals are one type of error, made by the hand-written layer.
+    // The hand-written layer turns all refusals into one type of error.
     responses.retain(|status, _| status.starts_with('2'));
     for content in responses.values_mut().filter_map(|response| response.get_mut("content")) {
         *content = json_alone(content.take());
@@ -47,7 +47,7 @@ fn keep_json(operation: &mut Value) {
 fn json_alone(content: Value) -> Value {
     match (content.get("application/json"), content.as_object().map_or(0, Map::len)) {
         (Some(body), _) => json!({"application/json": body}),
-        // A file in the form that is asked for: bytes to a client.
+        // A file in the requested form; a client receives bytes.
         (None, 2..) => json!({"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}),
         (None, _) => content,
     }
@@ -73,7 +73,7 @@ fn drop_constraints(schema: &mut Map<String, Value>) {
         let unsigned = format!("u{format}");
         schema.insert("format".into(), unsigned.into());
     }
-    // In a schema these are numbers and texts; a property may have such a name, and is an object.
+    // In a schema these are numbers or strings. A property of such a name is an object.
     for name in ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "pattern", "minLength", "maxLength"] {
         if schema.get(name).is_some_and(|constraint| constraint.is_number() || constraint.is_string()) {
             schema.remove(name);

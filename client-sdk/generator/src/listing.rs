@@ -1,4 +1,4 @@
-//! A listing of a crate's public items, one line each: what a user's program may name.
+//! A listing of a crate's public items, one line each: the names that a user's program may use.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use syn::{Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
 
 use crate::{Error, read};
 
-/// The public items below `<folder>/src/lib.rs`, sorted, with their signatures.
+/// Returns the public items below `<folder>/src/lib.rs`, sorted, with their signatures.
 ///
 /// # Errors
 ///
@@ -21,8 +21,8 @@ pub fn public_items(folder: &Path, name: &str) -> Result<String, Error> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Lists a module's items. Private modules are followed too: what they have is public where it is re-exported, and
-/// the listing then names it where it is declared.
+/// Lists a module's items. Private modules are followed too: their items are public where they are re-exported, and the
+/// listing then names them where they are declared.
 fn module(file: &Path, folder: &Path, path: &str, lines: &mut Vec<String>) -> Result<(), Error> {
     let parsed = syn::parse_file(&read(file)?)?;
     items(&parsed.items, folder, path, lines)
@@ -132,7 +132,7 @@ fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// Tokens as text, without most of the spaces between them.
+/// Returns tokens as text, without most of the spaces between them.
 fn compact(tokens: &impl ToTokens) -> String {
     let mut text = quote!(#tokens).to_string();
     for (spaced, tight) in [

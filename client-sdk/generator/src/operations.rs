@@ -11,11 +11,11 @@ use crate::Error;
 
 const METHODS: &[&str] = &["get", "post", "put", "delete"];
 
-/// The modules by file name.
+/// Returns the modules by file name.
 ///
 /// # Errors
 ///
-/// An operation has a body, an answer or a parameter of an unknown kind.
+/// The type of a body, an answer or a parameter of an operation is unsupported.
 pub fn modules(document: &Value) -> Result<Vec<(String, String)>, Error> {
     let mut tags: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
     let paths = document["paths"].as_object().into_iter().flatten();
@@ -40,7 +40,7 @@ fn file(about: &str, items: &TokenStream) -> Result<String, Error> {
     Ok(format!("// Generated from openapi/openapi.json by `make sdk`; not for editing.\n\n//! {about}\n\n{text}"))
 }
 
-/// Groups with types of queries are public; the others only have methods of `Api`.
+/// Writes the root module. Groups with query types are public; the others only have methods of `Api`.
 fn root(tags: &BTreeMap<String, Vec<Operation>>) -> TokenStream {
     let modules = tags.iter().map(|(tag, operations)| {
         let name = format_ident!("{tag}");
@@ -73,14 +73,14 @@ fn group(operations: &[Operation]) -> TokenStream {
     }
 }
 
-/// What is sent.
+/// Type of a request's body.
 enum Body {
     None,
     Json(Ident),
     Bytes,
 }
 
-/// What is answered.
+/// Type of a successful answer.
 enum Answer {
     Nothing,
     Json(TokenStream),
@@ -134,7 +134,7 @@ impl Operation {
         })
     }
 
-    /// The struct of the parameters in the query.
+    /// Writes the struct of the parameters in the query.
     fn query_type(&self) -> Option<TokenStream> {
         if self.in_query.is_empty() {
             return None;
@@ -246,7 +246,7 @@ impl Parameter {
     }
 }
 
-/// The name of a schema that is a reference.
+/// Returns the name of a schema that is a reference.
 fn referenced(schema: &Value) -> Option<Ident> {
     let name = schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")?;
     Some(format_ident!("{name}"))

@@ -1,4 +1,4 @@
-//! The types of the Rust client: by `typify`, with constructors, setters and documentation added.
+//! The types of the Rust client: made by `typify`, then completed with constructors, setters and documentation.
 
 use quote::{format_ident, quote};
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use typify::{TypeSpace, TypeSpaceSettings};
 
 use crate::Error;
 
-/// The text of the module of types.
+/// Returns the text of the types module.
 ///
 /// # Errors
 ///
-/// A schema is not understood.
+/// A schema is not supported.
 pub fn module(document: &Value) -> Result<String, Error> {
     let schemas = document.pointer("/components/schemas").cloned().unwrap_or_default();
     let mut definitions = json!({"definitions": schemas});
@@ -29,7 +29,7 @@ pub fn module(document: &Value) -> Result<String, Error> {
     Ok(format!("{header}{intro}{}", prettyplease::unparse(&file)))
 }
 
-/// References as `typify` reads them, and alternatives of which one is meant.
+/// Rewrites references into the form that `typify` reads, and `anyOf` into `oneOf`.
 fn adapt(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(adapt),
@@ -41,7 +41,7 @@ fn adapt(value: &mut Value) {
                 fields.insert("oneOf".into(), alternatives);
             }
             fields.remove("example");
-            // Times stay texts, as RFC 3339 writes them: programs choose their own library for dates.
+            // Times stay strings in the format of RFC 3339: programs choose their own library for dates.
             if fields.get("format").is_some_and(|format| format == "date-time") {
                 fields.remove("format");
             }
@@ -56,7 +56,7 @@ fn adapt(value: &mut Value) {
     }
 }
 
-/// The description of what may be null, which stands beside its reference.
+/// Returns the description of a nullable value, which stands beside its reference.
 fn described_alternative(fields: &serde_json::Map<String, Value>) -> Option<Value> {
     let alternatives = fields.get("oneOf")?.as_array()?;
     let null = json!({"type": "null"});
@@ -67,8 +67,8 @@ fn described_alternative(fields: &serde_json::Map<String, Value>) -> Option<Valu
     }
 }
 
-/// Adds constructors and setters to structs, and documentation to what has none. Conversions that only repeat what
-/// `serde` does are left out.
+/// Adds constructors and setters to structs, and documentation to items that lack it. Conversions that only repeat
+/// `serde` are left out.
 fn complete(items: &mut Vec<Item>) {
     items.retain(|item| !is_redundant(item));
     let mut added = Vec::new();
@@ -89,7 +89,8 @@ fn complete(items: &mut Vec<Item>) {
     items.extend(added);
 }
 
-/// `From<&T> for T` clones, and `TryFrom` of three kinds of strings repeats `FromStr`.
+/// Whether a conversion is redundant: `From<&T> for T` clones, and `TryFrom` of three kinds of strings repeats
+/// `FromStr`.
 fn is_redundant(item: &Item) -> bool {
     let Item::Impl(item) = item else { return false };
     let Some((_, path, _)) = &item.trait_ else { return false };
@@ -126,7 +127,7 @@ fn set_docs(attributes: &mut Vec<Attribute>, text: &str) {
     }
 }
 
-/// The text of a documentation comment.
+/// Returns the text of a documentation comment.
 fn docs(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter(|attribute| attribute.path().is_ident("doc")).filter_map(|attribute| {
         let syn::Meta::NameValue(pair) = &attribute.meta else { return None };
@@ -174,7 +175,7 @@ fn document_module(item: &mut ItemMod) {
     }
 }
 
-/// Conversions for an enumeration of which one alternative is any text.
+/// Returns conversions for an enumeration of which one alternative is any text.
 fn from_text(item: &ItemEnum) -> Vec<Item> {
     let name = &item.ident;
     let is_text = |variant: &syn::Variant| match &variant.fields {
@@ -196,7 +197,7 @@ fn from_text(item: &ItemEnum) -> Vec<Item> {
     vec![conversion(parse_quote!(&str)), conversion(parse_quote!(::std::string::String))]
 }
 
-/// `new` with the fields that a body must have, and a setter for each of the others.
+/// Returns `new` with the fields that a body must have, and a setter for each of the others.
 fn constructor(item: &ItemStruct) -> Option<Item> {
     let Fields::Named(fields) = &item.fields else { return None };
     let name = &item.ident;
@@ -260,7 +261,7 @@ fn is_optional(field: &Field) -> bool {
     serde_attribute(field).contains("default") || option_of(&field.ty).is_some()
 }
 
-/// What `serde` takes for an absent field.
+/// Returns the value that `serde` uses for an absent field.
 fn default_value(field: &Field) -> proc_macro2::TokenStream {
     let attribute = serde_attribute(field);
     let function = attribute.split("default = \"").nth(1).and_then(|rest| rest.split('"').next());
@@ -274,7 +275,7 @@ fn is_string(kind: &Type) -> bool {
     quote!(#kind).to_string().ends_with(":: string :: String")
 }
 
-/// The `T` of `Option<T>`.
+/// Returns the `T` of `Option<T>`.
 fn option_of(kind: &Type) -> Option<&Type> {
     let Type::Path(path) = kind else { return None };
     let last = path.path.segments.last()?;

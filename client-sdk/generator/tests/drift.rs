@@ -1,4 +1,4 @@
-//! The generated files are what the description and the sources make of them.
+//! The committed generated files equal those made from the description and the sources.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

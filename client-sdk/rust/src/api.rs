@@ -11,7 +11,7 @@ use crate::error::{ApiError, Error};
 pub(crate) use crate::request::Request;
 use crate::retry::{Attempts, RetryPolicy};
 
-/// A server that accepts no connection within this time is taken to be away.
+/// A server that accepts no connection within this time counts as unreachable.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Longest silence while an answer arrives; the server waits for results for half a minute.
@@ -30,16 +30,16 @@ struct Inner {
     retry: RetryPolicy,
 }
 
-/// A whole answer.
+/// An answer read to its end.
 pub(crate) struct Answer {
     pub(crate) content_type: String,
     pub(crate) body: Vec<u8>,
     pub(crate) place: String,
 }
 
-/// One attempt that did not succeed.
+/// Failure of one attempt.
 enum Failure {
-    /// May be repeated, after as long as the server advises.
+    /// The request may be repeated, after as long as the server advises.
     Passing(Error, Option<Duration>),
     Final(Error),
 }
@@ -48,13 +48,17 @@ impl Api {
     pub(crate) fn new(base: &str, key: &str, retry: RetryPolicy) -> Result<Self, Error> {
         let base = Url::parse(base).map_err(|error| Error::Configuration(format!("base URL {base:?}: {error}")))?;
         if base.cannot_be_a_base() {
-            return Err(Error::Configuration(format!("base URL {:?}: it can have no path", base.as_str())));
+            return Err(Error::Configuration(format!(
+                "base URL {:?}: expected a URL that can have a path",
+                base.as_str()
+            )));
         }
-        // reqwest takes the process's provider of cryptography; where the program chose none, this one is as good.
+        // reqwest uses the process's provider of cryptography. Install one unless the program already has.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut headers = reqwest::header::HeaderMap::new();
-        let mut secret = reqwest::header::HeaderValue::from_str(key)
-            .map_err(|_| Error::Configuration("the API key has characters that no header may have".into()))?;
+        let mut secret = reqwest::header::HeaderValue::from_str(key).map_err(|_| {
+            Error::Configuration("the API key contains characters that are not allowed in a header".into())
+        })?;
         secret.set_sensitive(true);
         headers.insert("x-api-key", secret);
         let http = reqwest::Client::builder()
@@ -79,7 +83,7 @@ impl Api {
     pub(crate) async fn send_for_text(&self, request: Request) -> Result<String, Error> {
         let answer = self.send(&request).await?;
         let place = answer.place;
-        String::from_utf8(answer.body).map_err(|_| Error::Protocol(format!("{place}: the answer is no text")))
+        String::from_utf8(answer.body).map_err(|_| Error::Protocol(format!("{place}: the answer is not text")))
     }
 
     pub(crate) async fn send_for_bytes(&self, request: Request) -> Result<Vec<u8>, Error> {
@@ -104,7 +108,7 @@ impl Api {
         }
     }
 
-    /// As `send`, up to where the answer begins.
+    /// Sends a request as [`Self::send`] does, but returns as soon as the answer begins.
     pub(crate) async fn open(&self, request: &Request) -> Result<Response, Error> {
         let mut attempts = Attempts::new(&self.inner.retry, request.deadline);
         loop {
@@ -135,7 +139,7 @@ impl Api {
 
     fn http(&self, request: &Request) -> Result<reqwest::RequestBuilder, Failure> {
         let mut url = self.inner.base.clone();
-        let no_path = || Failure::Final(Error::Configuration("the base URL can have no path".into()));
+        let no_path = || Failure::Final(Error::Configuration("the base URL cannot have a path".into()));
         url.path_segments_mut().map_err(|()| no_path())?.pop_if_empty().extend(&request.path);
         if !request.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&request.query);
@@ -168,24 +172,24 @@ impl Answer {
     }
 }
 
-/// A request without an answer.
+/// Returns the failure of a request without an answer.
 fn unreachable_server(request: &Request, error: reqwest::Error) -> Failure {
     let passes = !error.is_builder() && !is_distrust(&error) && (request.is_repeatable() || error.is_connect());
     let error = Error::Transport { place: request.place(), source: error };
     if passes { Failure::Passing(error, None) } else { Failure::Final(error) }
 }
 
-/// Whether the server's certificate is refused, which does not pass.
+/// Returns whether the client rejected the server's certificate, which retries would not change.
 fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
     if let Some(rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
         return true;
     }
-    // The source of an I/O error is that of the error in it, which is left out.
+    // `source` of an I/O error skips the error inside it, so look at that one too.
     let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     inner.is_some_and(|inner| is_distrust(inner)) || error.source().is_some_and(is_distrust)
 }
 
-/// Waits for the next attempt, if there is one.
+/// Waits for the next attempt, or returns the failure if there is none.
 async fn pause(attempts: &mut Attempts<'_>, failure: Failure) -> Result<(), Error> {
     let (error, advice) = match failure {
         Failure::Passing(error, advice) => (error, advice),

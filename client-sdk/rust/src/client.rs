@@ -1,4 +1,4 @@
-//! The client, and how it is made.
+//! The client, and the settings that it is made with.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::session::Session;
 const DEFAULT_URL: &str = "http://127.0.0.1:8000";
 const DEFAULT_KEY: &str = "tml-local";
 
-/// A connection to a Trainyard server, or another one that speaks its protocol. Cheap to clone.
+/// A connection to a Trainyard server, or to another server with the same protocol. Cheap to clone.
 ///
-/// [`close`](Self::close) ends its session, and the service unloads its runs; without that the service does so some time
-/// after the last clone is dropped, with its runs and samplers.
+/// [`close`](Self::close) ends the session, and the service unloads its runs. Without that, the service does so some
+/// time after the last clone has been dropped, together with its runs and samplers.
 #[derive(Clone, Debug)]
 pub struct Client {
     session: Arc<Session>,
@@ -43,31 +43,32 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// The server's address: that of `TRAINYARD_BASE_URL` or `TINKER_BASE_URL`, or this machine's port 8000, when absent.
+    /// Sets the server's address. The default is `TRAINYARD_BASE_URL` or `TINKER_BASE_URL`, else port 8000 of this
+    /// machine.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
     }
 
-    /// The API key: that of `TRAINYARD_API_KEY` or `TINKER_API_KEY`, or one for a server without keys, when absent.
+    /// Sets the API key. The default is `TRAINYARD_API_KEY` or `TINKER_API_KEY`, else a key for a server without keys.
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = Some(key.into());
         self
     }
 
-    /// How long failures are retried.
+    /// Sets how long failures are retried.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// Adds a label of the session.
+    /// Adds a label to the session.
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tags.push(tag.into());
         self
     }
 
-    /// The project to count the session under.
+    /// Sets the project under which the session is counted.
     pub fn project_id(mut self, id: impl Into<String>) -> Self {
         self.project_id = Some(id.into());
         self
@@ -79,7 +80,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes the client; it sends nothing yet.
+    /// Makes the client without sending anything.
     ///
     /// # Errors
     ///
@@ -106,12 +107,12 @@ pub struct NewRun {
 }
 
 impl NewRun {
-    /// An adapter of rank 32 on a base model.
+    /// Describes an adapter of rank 32 on a base model.
     pub fn of(base_model: impl Into<String>) -> Self {
         Self { base_model: base_model.into(), lora: LoraConfig::new(32), user_metadata: Map::new() }
     }
 
-    /// The adapter; rank 0 trains all parameters.
+    /// Sets the adapter; rank 0 trains all parameters.
     pub fn lora(mut self, lora: LoraConfig) -> Self {
         self.lora = lora;
         self
@@ -124,7 +125,7 @@ impl NewRun {
     }
 }
 
-/// A run that begins with a checkpoint.
+/// A run that starts from a checkpoint.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ResumeRun {
@@ -134,18 +135,18 @@ pub struct ResumeRun {
 }
 
 impl ResumeRun {
-    /// With the weights and the optimizer's state of a checkpoint.
+    /// Starts from the weights and the optimizer's state of a checkpoint.
     pub fn from(path: impl Into<String>) -> Self {
         Self { path: path.into(), base_model: None, optimizer: true }
     }
 
-    /// Another name of the checkpoint's base model.
+    /// Sets another name for the checkpoint's base model.
     pub fn base_model(mut self, name: impl Into<String>) -> Self {
         self.base_model = Some(name.into());
         self
     }
 
-    /// Whether the optimizer's state is restored.
+    /// Sets whether the optimizer's state is restored.
     pub fn optimizer(mut self, restored: bool) -> Self {
         self.optimizer = restored;
         self
@@ -153,17 +154,17 @@ impl ResumeRun {
 }
 
 impl Client {
-    /// A client with settings.
+    /// Returns a builder for a client with settings.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
 
-    /// Every operation of the service by its name.
+    /// Returns every operation of the service by its name.
     pub fn api(&self) -> &Api {
         &self.session.api
     }
 
-    /// The id of this client's session, which is opened when it is first needed.
+    /// Returns the id of this client's session, which is opened on first use.
     ///
     /// # Errors
     ///
@@ -185,20 +186,20 @@ impl Client {
         self.run(Request::post("create_model").json(&body)?).await
     }
 
-    /// Creates a run that begins with a checkpoint of [`TrainingRun::save_state`], with its optimizer's state.
+    /// Creates a run that starts from a checkpoint of [`TrainingRun::save_state`], with its optimizer's state.
     ///
     /// # Errors
     ///
-    /// There is no such checkpoint, or the server does not answer.
+    /// The checkpoint does not exist, or the server does not answer.
     pub async fn resume_run(&self, path: &str) -> Result<TrainingRun, Error> {
         self.resume_run_with(ResumeRun::from(path)).await
     }
 
-    /// As [`resume_run`](Self::resume_run), with options.
+    /// Creates a run that starts from a checkpoint, with options.
     ///
     /// # Errors
     ///
-    /// There is no such checkpoint, or the server does not answer.
+    /// The checkpoint does not exist, or the server does not answer.
     pub async fn resume_run_with(&self, run: ResumeRun) -> Result<TrainingRun, Error> {
         let session = self.session.id().await?;
         let mut body = LoadWeightsRequest::new(run.optimizer, run.path);
@@ -228,7 +229,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// There is no such checkpoint, or the server does not answer.
+    /// The checkpoint does not exist, or the server does not answer.
     pub async fn sampler_from(&self, path: &str) -> Result<Sampler, Error> {
         self.open_sampler(|body| body.model_path(path)).await
     }
@@ -288,7 +289,7 @@ impl Client {
         self.session.finish(FinishKind::Success, None).await
     }
 
-    /// As [`close`](Self::close), for a program that ends otherwise than by success.
+    /// Ends the session as [`close`](Self::close) does, for a program that did not succeed.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Training requests, and results of training and sampling, in protobuf.
+//! Encodes training requests in protobuf, and decodes results of training and sampling.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::output::{Candidates, SampleOutput, SampledSequence, StopReason, TrainingOutput};
 use crate::proto;
 
-/// The cell of top-k rows that holds no candidate.
+/// Cell of a top-k row without a candidate.
 const NO_CANDIDATE: (i32, f32) = (0, -99_999.0);
 
 pub(crate) fn training_request(
@@ -68,7 +68,7 @@ pub(crate) fn training_output(message: &[u8]) -> Result<TrainingOutput, Error> {
     Ok(TrainingOutput { loss_fn_outputs, metrics: output.metrics })
 }
 
-/// The tensor of each datum.
+/// Splits a batched tensor into the tensors of the datums.
 fn split(batched: &proto::BatchedTensor) -> Result<Vec<Tensor>, Error> {
     let (offsets, _) = batched.offsets.as_chunks::<8>();
     let offsets: Vec<i64> = offsets.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect();
@@ -76,7 +76,7 @@ fn split(batched: &proto::BatchedTensor) -> Result<Vec<Tensor>, Error> {
     let part = |pair: &[i64]| {
         let range = usize::try_from(pair[0]).ok().zip(usize::try_from(pair[1]).ok());
         let bytes = range.and_then(|(start, end)| batched.data.get(start..end));
-        let bytes = bytes.ok_or_else(|| Error::Protocol("a tensor's offsets are outside of its data".into()))?;
+        let bytes = bytes.ok_or_else(|| Error::Protocol("a tensor's offsets are outside its data".into()))?;
         let data = elements(bytes, batched.dtype)?;
         let count = match &data {
             TensorData::Float32(values) => values.len(),
@@ -95,7 +95,7 @@ fn elements(bytes: &[u8], dtype: i32) -> Result<TensorData, Error> {
             Ok(TensorData::Int64(bytes.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()))
         }
         proto::INT32 => Ok(TensorData::Int64(integers(bytes).into_iter().map(i64::from).collect())),
-        other => Err(Error::Protocol(format!("element type {other} of a tensor is unknown"))),
+        other => Err(Error::Protocol(format!("unknown element type {other} of a tensor"))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is trained on.
+//! Training data and loss functions.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ pub enum TensorData {
     Int64(Vec<i64>),
 }
 
-/// A dense tensor.
+/// A dense tensor of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
-    /// The elements.
+    /// Elements, in the order of rows.
     pub data: TensorData,
     /// Extents, outermost first; one-dimensional when empty.
     pub shape: Vec<i64>,
@@ -31,7 +31,7 @@ impl Tensor {
         self
     }
 
-    /// The elements of a tensor of type float32.
+    /// Returns the elements if their type is float32.
     pub fn as_f32(&self) -> Option<&[f32]> {
         match &self.data {
             TensorData::Float32(values) => Some(values),
@@ -39,7 +39,7 @@ impl Tensor {
         }
     }
 
-    /// The elements of a tensor of type int64.
+    /// Returns the elements if their type is int64.
     pub fn as_i64(&self) -> Option<&[i64]> {
         match &self.data {
             TensorData::Int64(values) => Some(values),
@@ -63,26 +63,26 @@ impl From<Vec<i64>> for Tensor {
 /// An example: its input tokens and the inputs of the loss by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Datum {
-    /// Token ids.
+    /// Ids of the input tokens.
     pub tokens: Vec<i32>,
-    /// Such as `target_tokens` and `weights`.
+    /// Inputs of the loss by name, such as `target_tokens` and `weights`.
     pub loss_fn_inputs: BTreeMap<String, Tensor>,
 }
 
 impl Datum {
-    /// An example without inputs of the loss.
+    /// Makes an example without inputs of the loss.
     pub fn new(tokens: impl Into<Vec<i32>>) -> Self {
         Self { tokens: tokens.into(), loss_fn_inputs: BTreeMap::new() }
     }
 
-    /// An input of the loss.
+    /// Adds an input of the loss.
     #[must_use]
     pub fn input(mut self, name: impl Into<String>, values: impl Into<Tensor>) -> Self {
         self.loss_fn_inputs.insert(name.into(), values.into());
         self
     }
 
-    /// A sequence of which each token is predicted from those before it, all with a weight of 1.
+    /// Makes an example in which each token of a sequence is predicted from those before it, all with a weight of 1.
     pub fn next_token(tokens: &[i32]) -> Self {
         let targets: Vec<i64> = tokens.iter().skip(1).map(|token| i64::from(*token)).collect();
         let weights = vec![1.0_f32; targets.len()];
@@ -98,34 +98,34 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// A loss function without settings.
+    /// Selects a loss function without settings.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), config: BTreeMap::new() }
     }
 
-    /// The negative log-likelihood of `target_tokens`, weighted by `weights`.
+    /// Selects the negative log-likelihood of `target_tokens`, weighted by `weights`.
     pub fn cross_entropy() -> Self {
         Self::named("cross_entropy")
     }
 
-    /// The policy gradient with importance ratios, of `target_tokens`, `logprobs` and `advantages`.
+    /// Selects the policy gradient with importance ratios, of `target_tokens`, `logprobs` and `advantages`.
     pub fn importance_sampling() -> Self {
         Self::named("importance_sampling")
     }
 
-    /// The clipped policy gradient, of `target_tokens`, `logprobs` and `advantages`.
+    /// Selects the clipped policy gradient, of `target_tokens`, `logprobs` and `advantages`.
     pub fn ppo() -> Self {
         Self::named("ppo")
     }
 
-    /// A setting that is a number.
+    /// Adds a setting that is a number.
     #[must_use]
     pub fn number(mut self, name: impl Into<String>, value: f64) -> Self {
         self.config.insert(name.into(), Setting::Number(value));
         self
     }
 
-    /// A setting that is a text.
+    /// Adds a setting that is a string.
     #[must_use]
     pub fn text(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.config.insert(name.into(), Setting::Text(value.into()));

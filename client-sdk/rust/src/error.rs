@@ -1,32 +1,32 @@
-//! What can go wrong.
+//! Errors of the client.
 
 use serde_json::Value;
 
-/// Why a call failed.
+/// Reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The server refused the request.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// The request was accepted, and failed when it was executed.
+    /// The request was accepted, but failed when it was executed.
     #[error(transparent)]
     Failed(#[from] RequestFailed),
     /// The server could not be reached, or stopped answering, for as long as the retry policy allows.
     #[error("{place}: {source}")]
     Transport {
-        /// Method and path.
+        /// Method and path of the request.
         place: String,
-        /// The last attempt's failure.
+        /// Failure of the last attempt.
         source: reqwest::Error,
     },
-    /// There is no result yet; asking again is possible.
+    /// The result is still missing when the time limit ends; the caller may ask again.
     #[error("{0}: no result yet")]
     Timeout(String),
     /// An answer that this client does not understand.
     #[error("{0}")]
     Protocol(String),
-    /// A value that can't be sent.
+    /// A value can't be sent.
     #[error("{0}")]
     Value(String),
     /// The client's settings are wrong.
@@ -35,7 +35,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The HTTP status with which the server refused the request.
+    /// Returns the HTTP status with which the server refused the request.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Api(refusal) => Some(refusal.status),
@@ -43,23 +43,23 @@ impl Error {
         }
     }
 
-    /// Whether the server certainly did not take the request.
+    /// Returns whether the server certainly did not accept the request.
     pub(crate) fn is_refusal(&self) -> bool {
         self.status().is_some_and(|status| status < 500 && status != 408)
     }
 }
 
-/// A refusal.
+/// A refusal by the server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{status}: {detail}")]
 #[non_exhaustive]
 pub struct ApiError {
-    /// The HTTP status: 400, 413, 415 and 422 when the request is wrong, 401 and 403 for its key, 404 for what does not
-    /// exist, 410 for what has ended, 429 for a quota or a queue that is full, 5xx when the service fails.
+    /// HTTP status: 400, 413, 415 and 422 for a wrong request, 401 and 403 for its key, 404 for something that does not
+    /// exist, 410 for something that has ended, 429 for a quota or a full queue, 5xx when the service fails.
     pub status: u16,
-    /// What is wrong, naming the field.
+    /// Description of the problem, naming the field.
     pub detail: String,
-    /// The id of the HTTP request, which is in the server's log too.
+    /// Id of the HTTP request, which the server's log contains too.
     pub request_id: Option<String>,
 }
 
@@ -78,23 +78,23 @@ impl ApiError {
 #[error("{message}")]
 #[non_exhaustive]
 pub struct RequestFailed {
-    /// What is wrong, naming the field.
+    /// Description of the problem, naming the field.
     pub message: String,
-    /// Who is at fault.
+    /// Party at fault for the failure.
     pub category: Category,
-    /// The future.
+    /// Id of the request's future.
     pub request_id: String,
 }
 
-/// Who is at fault for a failure.
+/// Party at fault for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Category {
-    /// The request.
+    /// The request is at fault.
     User,
-    /// The service.
+    /// The service is at fault.
     Server,
-    /// Neither is known.
+    /// The party at fault is unknown.
     Unknown,
 }
 

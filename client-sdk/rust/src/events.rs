@@ -9,7 +9,7 @@ use crate::request::Request;
 /// The last event of the OpenAI API.
 const END: &str = "[DONE]";
 
-/// Events of an answer, as they arrive. Dropping it cancels the answer.
+/// Events of an answer, as they arrive. Dropping the stream cancels the answer.
 #[derive(Debug)]
 pub struct EventStream {
     response: reqwest::Response,
@@ -18,18 +18,18 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// Sends a request of which the answer is a stream.
+    /// Sends a request whose answer is a stream.
     pub(crate) async fn open(api: &Api, request: Request) -> Result<Self, Error> {
         let request = request.accept("text/event-stream");
         let response = api.open(&request).await?;
         Ok(Self { response, place: request.place(), decoder: Decoder::default() })
     }
 
-    /// The next chunk of the OpenAI API, or the next event of the Anthropic API; `None` after the last one.
+    /// Returns the next chunk of the OpenAI API, or the next event of the Anthropic API; `None` after the last one.
     ///
     /// # Errors
     ///
-    /// [`Error::Transport`] or [`Error::Protocol`] when the stream breaks or is not understood.
+    /// [`Error::Transport`] or [`Error::Protocol`] when the stream breaks or is malformed.
     pub async fn next(&mut self) -> Result<Option<Value>, Error> {
         loop {
             if let Some(event) = self.decoder.next()? {
@@ -47,7 +47,7 @@ impl EventStream {
     }
 }
 
-/// Puts the bytes of a stream together to events.
+/// Assembles the bytes of a stream into events.
 #[derive(Debug, Default)]
 struct Decoder {
     buffer: Vec<u8>,
@@ -56,7 +56,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// The next whole event of what has arrived.
+    /// Returns the next complete event of the received bytes.
     fn next(&mut self) -> Result<Option<Value>, Error> {
         while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.buffer.drain(..=end).collect();

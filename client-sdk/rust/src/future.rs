@@ -1,4 +1,4 @@
-//! Results of requests that the server executes in its own time.
+//! Results of requests that the server executes asynchronously.
 
 use std::future::IntoFuture;
 use std::pin::Pin;
@@ -11,20 +11,20 @@ use crate::api::{Answer, Api, Request};
 use crate::error::{Category, Error, RequestFailed};
 use crate::resample::Resample;
 
-/// How long an answer of `retrieve_future` may take; the server gives one after half a minute.
+/// Longest wait for an answer of `retrieve_future`; the server answers after half a minute.
 const POLL: Duration = Duration::from_secs(45);
 
-/// Reads a result.
+/// Function that reads a result.
 pub(crate) type Read<T> = fn(&Answer) -> Result<T, Error>;
 
-/// A request that was accepted. `await` it for its result; [`result`](Self::result) may be called repeatedly.
+/// A request that was accepted. Awaiting it returns its result; [`result`](Self::result) may be called repeatedly.
 #[derive(Debug)]
 #[must_use = "the result says whether the request succeeded"]
 pub struct Submitted<T> {
     api: Api,
     request_id: Mutex<String>,
     read: Read<T>,
-    /// How a sample is taken anew when its result has expired.
+    /// Resubmits a sample whose result has expired.
     resample: Option<Resample>,
 }
 
@@ -51,13 +51,13 @@ impl<T> Submitted<T> {
     ///
     /// # Errors
     ///
-    /// As of [`result`](Self::result), and [`Error::Timeout`].
+    /// The errors of [`result`](Self::result), and [`Error::Timeout`].
     pub async fn result_within(&self, limit: Duration) -> Result<T, Error> {
         self.wait(Some(Instant::now() + limit)).await
     }
 
     async fn wait(&self, deadline: Option<Instant>) -> Result<T, Error> {
-        // Two that wait for a sample whose result expired take one new sample.
+        // Two callers that wait for a sample whose result expired resubmit it only once.
         let mut request_id = self.request_id.lock().await;
         loop {
             let over = || deadline.is_some_and(|deadline| Instant::now() + Duration::from_millis(100) >= deadline);
@@ -77,7 +77,7 @@ impl<T> Submitted<T> {
         }
     }
 
-    /// The result, unless the request is still pending.
+    /// Returns the result unless the request is still pending.
     async fn poll(&self, request_id: &str, deadline: Option<Instant>) -> Result<Option<T>, Error> {
         let request = Request::post("retrieve_future")
             .json(&json!({"request_id": request_id}))?
@@ -111,7 +111,7 @@ impl<T: Send + 'static> IntoFuture for Submitted<T> {
     }
 }
 
-/// Reads one text of a JSON result.
+/// Reads one string of a JSON result.
 pub(crate) fn text(answer: &Answer, name: &str) -> Result<String, Error> {
     let body: Value = answer.json()?;
     let missing = || Error::Protocol(format!("{}: the result has no {name}", answer.place));
@@ -121,7 +121,7 @@ pub(crate) fn text(answer: &Answer, name: &str) -> Result<String, Error> {
 /// Reads a result in protobuf.
 pub(crate) fn protobuf<T>(answer: &Answer, decode: fn(&[u8]) -> Result<T, Error>) -> Result<T, Error> {
     if !answer.is_protobuf() {
-        return Err(Error::Protocol(format!("{}: the result is no protobuf", answer.place)));
+        return Err(Error::Protocol(format!("{}: the result is not protobuf", answer.place)));
     }
     decode(&answer.body)
 }

@@ -1,11 +1,12 @@
 //! Client of Trainyard, a training service for language models.
 //!
-//! [`Client`] opens a session, creates [`TrainingRun`]s and [`Sampler`]s, and resumes runs from checkpoints. Requests are
-//! [`Submitted`] at once and executed in their order; `await` one for its result. Failures that may pass, such as a
-//! server that restarts, are retried as [`RetryPolicy`] says, with the same numbers, so that nothing is executed twice.
+//! [`Client`] opens a session, creates [`TrainingRun`]s and [`Sampler`]s, and resumes runs from checkpoints. A request
+//! is [`Submitted`] at once, and requests are executed in order; awaiting one returns its result. Failures that may
+//! pass, such as a restarting server, are retried according to [`RetryPolicy`]. Retries have the same numbers, so that
+//! nothing is executed twice.
 //!
-//! [`Api`] has every operation of the service by its name, with the [`types`] of its bodies. Both are generated from the
-//! API's description.
+//! [`Api`] has every operation of the service by its name, with the [`types`] of its bodies. Both are generated from
+//! the API's description.
 //!
 //! ```no_run
 //! use trainyard_client::types::{AdamParamsBody, LoraConfig};

@@ -1,4 +1,4 @@
-//! The order of a run's requests.
+//! Keeps the order of a run's requests.
 
 use tokio::sync::Mutex;
 
@@ -8,9 +8,9 @@ use crate::generated::types::SubmitResponse;
 
 /// Numbers the requests of a run from 1 without gaps, and sends them in that order.
 ///
-/// A number is used up when the server takes the request. Where that is not known, because the connection was lost for
-/// longer than retries go on or the caller's future was dropped, the same request is sent again before the next one. A
-/// caller that repeats it with the same content means that one.
+/// A number is used up when the server accepts the request. That is unknown if the connection was lost for longer than
+/// retries go on, or if the caller's future was dropped. Then the same request is sent again before the next one. A
+/// caller that repeats it with the same content gets that request's result.
 #[derive(Debug)]
 pub(crate) struct Order {
     api: Api,
@@ -28,7 +28,7 @@ impl Order {
         Self { api, state: Mutex::new(State { next: 1, unconfirmed: None }) }
     }
 
-    /// Sends what `build` makes of the next number; returns a future's id.
+    /// Sends the request that `build` makes for the next number. Returns the id of its future.
     pub(crate) async fn submit(&self, build: impl Fn(u64) -> Result<Request, Error> + Send) -> Result<String, Error> {
         let mut state = self.state.lock().await;
         let mut request = build(state.next)?;

@@ -1,4 +1,4 @@
-//! What training and sampling return.
+//! Results of training and sampling.
 
 use std::collections::BTreeMap;
 
@@ -8,65 +8,65 @@ use crate::data::Tensor;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TrainingOutput {
-    /// `logprobs` and `elementwise_loss` of each datum, in the request's order.
+    /// Values `logprobs` and `elementwise_loss` of each datum, in the request's order.
     pub loss_fn_outputs: Vec<BTreeMap<String, Tensor>>,
-    /// Keys `name:reduction`, such as `loss:sum`.
+    /// Metrics by `name:reduction`, such as `loss:sum`.
     pub metrics: BTreeMap<String, f64>,
 }
 
 impl TrainingOutput {
-    /// The sum of the loss over all data; not a number if the server does not say.
+    /// Returns the sum of the loss over all data, or NaN if the result does not contain it.
     pub fn loss(&self) -> f64 {
         self.metrics.get("loss:sum").copied().unwrap_or(f64::NAN)
     }
 }
 
-/// Result of `optim_step`.
+/// Result of an `optim_step`.
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[non_exhaustive]
 pub struct OptimOutput {
-    /// By name.
+    /// Values by metric name.
     #[serde(default)]
     pub metrics: BTreeMap<String, f64>,
 }
 
-/// For each position up to k pairs of token id and log-probability, or `None` where there are none.
+/// Up to k pairs of token id and log-probability for each position, or `None` for a position without candidates.
 pub type Candidates = Vec<Option<Vec<(i32, f32)>>>;
 
-/// Why a completion ended.
+/// Reason why a completion ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// An end token or a stop matched.
+    /// An end token or a stop was reached.
     Stop,
-    /// `max_tokens` or the context's limit.
+    /// `max_tokens` or the context's limit was reached.
     Length,
 }
 
-/// One completion.
+/// One completion of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SampledSequence {
-    /// Token ids.
+    /// Ids of the sampled tokens.
     pub tokens: Vec<i32>,
-    /// Why it ended.
+    /// Reason why the completion ended.
     pub stop_reason: StopReason,
-    /// One per token.
+    /// Log-probabilities, one per token.
     pub logprobs: Option<Vec<f32>>,
-    /// With `topk_sample_logprobs`.
+    /// Candidates per token, if `topk_sample_logprobs` is set.
     pub topk_logprobs: Option<Candidates>,
 }
 
-/// Result of `sample`.
+/// Result of a `sample`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SampleOutput {
-    /// As many as were asked for.
+    /// Completions, as many as were asked for.
     pub sequences: Vec<SampledSequence>,
-    /// One per prompt token, `None` where there is none.
+    /// Log-probabilities, one per prompt token; `None` for a token without one.
     pub prompt_logprobs: Option<Vec<Option<f32>>>,
-    /// With `topk_prompt_logprobs`.
+    /// Candidates per prompt token, if `topk_prompt_logprobs` is set.
     pub topk_prompt_logprobs: Option<Candidates>,
-    /// Prompt tokens that were not computed again.
+    /// Number of prompt tokens that were not computed again.
     pub prompt_cache_hit_tokens: u32,
 }

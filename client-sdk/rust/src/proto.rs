@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-/// Element types of tensors.
+/// Number of the element type float32.
 pub(crate) const FLOAT32: i32 = 1;
 pub(crate) const INT64: i32 = 2;
 pub(crate) const INT32: i32 = 3;
 
-/// `StopReason`: the length was reached.
+/// Number of the `StopReason` for reaching the length limit.
 pub(crate) const STOPPED_BY_LENGTH: i32 = 1;
 
-/// Body of `forward_backward`.
+/// Request body of `forward_backward`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ForwardBackwardRequest {
     #[prost(string, tag = "1")]
@@ -92,7 +92,7 @@ pub(crate) struct ArrayRecord {
 pub(crate) struct BatchedTensor {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) data: Vec<u8>,
-    /// Byte offsets of int64, one more than there are data.
+    /// Byte offsets as int64, one more than there are datums.
     #[prost(bytes = "vec", tag = "2")]
     pub(crate) offsets: Vec<u8>,
     #[prost(int32, tag = "3")]
@@ -101,7 +101,7 @@ pub(crate) struct BatchedTensor {
     pub(crate) trailing_shape: Vec<i64>,
 }
 
-/// Result of `asample`.
+/// Result message of `asample`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SampleResponse {
     #[prost(message, repeated, tag = "1")]
@@ -126,7 +126,7 @@ pub(crate) struct SampledSequence {
     pub(crate) topk_sampled_logprobs: Option<TopkLogprobs>,
 }
 
-/// An empty cell is token 0 with log-probability -99999.
+/// Candidates per token. An empty cell is token 0 with log-probability -99999.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct TopkLogprobs {
     #[prost(bytes = "vec", tag = "1")]

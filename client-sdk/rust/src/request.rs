@@ -9,14 +9,14 @@ use uuid::Uuid;
 
 use crate::error::Error;
 
-/// The content types of the protocol.
+/// Content types of the protocol.
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const PROTOBUF: &str = "application/x-protobuf";
 
-/// Smaller bodies are sent as they are.
+/// Smallest body that is compressed, in bytes.
 const COMPRESSED_FROM: usize = 1024;
 
-/// Level of zstd: the fastest of the usual ones.
+/// Level of zstd: the fastest of the usual levels.
 const COMPRESSION: i32 = 1;
 
 /// A request that may be sent any number of times: all attempts have the same idempotency key.
@@ -30,9 +30,9 @@ pub(crate) struct Request {
     pub(crate) compressed: bool,
     pub(crate) accept: &'static str,
     pub(crate) key: String,
-    /// Of one attempt.
+    /// Time limit of one attempt.
     pub(crate) timeout: Option<Duration>,
-    /// Of all attempts.
+    /// Time limit of all attempts.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -52,7 +52,7 @@ impl Request {
         }
     }
 
-    /// A POST of the Tinker API.
+    /// Makes a POST request of the Tinker API.
     pub(crate) fn post(name: &str) -> Self {
         Self::new(Method::POST, &["api", "v1", name])
     }
@@ -68,7 +68,7 @@ impl Request {
         self
     }
 
-    /// A body in protobuf, compressed unless it is short.
+    /// Sets a body in protobuf, compressed unless it is short.
     pub(crate) fn protobuf(mut self, message: &impl prost::Message) -> Result<Self, Error> {
         let mut body = message.encode_to_vec();
         if body.len() >= COMPRESSED_FROM {
@@ -78,10 +78,10 @@ impl Request {
         Ok(self.bytes(body, PROTOBUF))
     }
 
-    /// Adds the fields of an object as parameters; those that are absent are left out.
+    /// Adds the fields of an object as parameters; absent fields are left out.
     pub(crate) fn query(mut self, parameters: &impl Serialize) -> Result<Self, Error> {
         let Value::Object(fields) = serde_json::to_value(parameters).map_err(unserializable)? else {
-            return Err(Error::Value("the parameters of a query are an object".into()));
+            return Err(Error::Value("expected an object as the parameters of a query".into()));
         };
         for (name, value) in fields {
             match value {
@@ -108,13 +108,13 @@ impl Request {
         self
     }
 
-    /// Whether it may be repeated once it may have arrived. What creates something and has no number to be recognised
-    /// by may not.
+    /// Returns whether the request may be repeated although it may have arrived. A request that creates something
+    /// without a number to recognise it by may not.
     pub(crate) fn is_repeatable(&self) -> bool {
         self.method != Method::POST || !self.path.iter().any(|segment| segment == "admin")
     }
 
-    /// Method and path, for errors.
+    /// Returns method and path, for errors.
     pub(crate) fn place(&self) -> String {
         format!("{} /{}", self.method, self.path.join("/"))
     }

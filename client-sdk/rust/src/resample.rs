@@ -1,4 +1,4 @@
-//! Samples that may be taken anew.
+//! Resubmits samples whose results have expired.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use crate::api::{Api, Request};
 use crate::error::Error;
 use crate::generated::types::{SampleRequest, SubmitResponse};
 
-/// Where samples are submitted, with the numbers that tell them apart.
+/// Session in which samples are submitted, with the numbers that tell them apart.
 #[derive(Debug)]
 pub(crate) struct SamplingSession {
     pub(crate) api: Api,
@@ -21,7 +21,7 @@ impl SamplingSession {
     }
 }
 
-/// A sample, for as often as its result expires.
+/// A sample that is resubmitted whenever its result has expired.
 #[derive(Debug)]
 pub(crate) struct Resample {
     pub(crate) session: Arc<SamplingSession>,
@@ -29,7 +29,7 @@ pub(crate) struct Resample {
 }
 
 impl Resample {
-    /// Submits it under a new number; returns a future's id.
+    /// Submits the sample under a new number. Returns the id of its future.
     pub(crate) async fn submit(&self) -> Result<String, Error> {
         let mut body = self.body.clone();
         body.seq_id = self.session.numbers.fetch_add(1, Ordering::Relaxed);

@@ -1,12 +1,12 @@
-//! When a request is sent again, and after how long.
+//! Decides whether a request is sent again, and after how long.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// A longer `Retry-After` is not followed.
+/// Longest `Retry-After` that is followed.
 const LONGEST_ADVICE: Duration = Duration::from_secs(60);
 
-/// How long failures that may pass are retried: lost connections, timeouts, 408, 429 and 5xx.
+/// Duration for which temporary failures are retried: lost connections, timeouts, 408, 429 and 5xx.
 ///
 /// A request is repeated with the same numbers and the same idempotency key, so that the server executes it once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Five minutes, after half a second at first and ten seconds at most.
+    /// Retries for five minutes, with delays from half a second to ten seconds.
     fn default() -> Self {
         Self {
             total: Duration::from_secs(300),
@@ -28,33 +28,34 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Sends a request once.
+    /// Sends each request only once.
     pub fn none() -> Self {
         Self::default().total(Duration::ZERO)
     }
 
-    /// Time from the first attempt to the last.
+    /// Sets the time from the first attempt to the last.
     #[must_use]
     pub fn total(mut self, total: Duration) -> Self {
         self.total = total;
         self
     }
 
-    /// Time before the second attempt; doubled before each further one.
+    /// Sets the time before the second attempt; it doubles before each further one.
     #[must_use]
     pub fn first_delay(mut self, delay: Duration) -> Self {
         self.first_delay = delay;
         self
     }
 
-    /// Most time between two attempts, unless the server advises another.
+    /// Sets the longest time between two attempts, unless the server advises another.
     #[must_use]
     pub fn longest_delay(mut self, delay: Duration) -> Self {
         self.longest_delay = delay;
         self
     }
 
-    /// Time to wait after an attempt, counted from 0: what the server advises, or a random part of the back-off.
+    /// Returns the time to wait after an attempt, counted from 0: the server's advice, or a random part of the
+    /// back-off.
     fn delay(&self, attempt: u32, advice: Option<Duration>) -> Duration {
         if let Some(advice) = advice.filter(|advice| !advice.is_zero() && *advice <= LONGEST_ADVICE) {
             return advice;
@@ -74,13 +75,13 @@ pub(crate) struct Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    /// A deadline shortens the policy's time.
+    /// Starts the attempts. A deadline shortens the policy's time.
     pub(crate) fn new(policy: &'a RetryPolicy, deadline: Option<Instant>) -> Self {
         let end = Instant::now() + policy.total;
         Self { policy, end: deadline.map_or(end, |deadline| deadline.min(end)), count: 0 }
     }
 
-    /// Time until the next attempt, or `None` when the time is over. The last attempt is made at its end.
+    /// Returns the time until the next attempt, or `None` when the time is over. The last attempt is made at its end.
     pub(crate) fn next_delay(&mut self, advice: Option<Duration>) -> Option<Duration> {
         let delay = self.policy.delay(self.count, advice);
         self.count += 1;

@@ -1,4 +1,4 @@
-//! Training runs.
+//! Training runs of a client.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::output::{OptimOutput, TrainingOutput};
 use crate::sampler::Sampler;
 use crate::session::Session;
 
-/// A run: an adapter, or a full set of weights, with its optimizer. Cheap to clone.
+/// An adapter or a full set of weights, with its optimizer. Cheap to clone.
 ///
-/// Its requests are executed in the order in which the methods are awaited. Each returns once the request is accepted,
-/// so that requests may be submitted ahead of their results.
+/// Requests are executed in the order in which the methods are awaited. Each method returns once its request is
+/// accepted, so that requests may be submitted ahead of their results.
 #[derive(Clone, Debug)]
 pub struct TrainingRun {
     session: Arc<Session>,
@@ -26,7 +26,7 @@ pub struct TrainingRun {
     id: Arc<str>,
 }
 
-/// How a checkpoint is saved.
+/// Options for saving a checkpoint.
 #[derive(Clone, Debug, Default)]
 pub struct SaveOptions {
     overwrite: bool,
@@ -34,19 +34,19 @@ pub struct SaveOptions {
 }
 
 impl SaveOptions {
-    /// Kept for good; refused when there is a checkpoint of that name.
+    /// Keeps the checkpoint for good, and refuses to replace one of that name.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Replaces a checkpoint of that name.
+    /// Sets whether a checkpoint of that name is replaced.
     #[must_use]
     pub fn overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
         self
     }
 
-    /// Seconds until it is deleted, an hour at least.
+    /// Sets the number of seconds until the checkpoint is deleted, at least an hour.
     #[must_use]
     pub fn ttl_seconds(mut self, seconds: u64) -> Self {
         self.ttl_seconds = Some(seconds);
@@ -60,7 +60,7 @@ impl TrainingRun {
         Self { session, order, id: id.into() }
     }
 
-    /// `<session>:train:<n>`.
+    /// Returns the id, `<session>:train:<n>`.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -74,7 +74,7 @@ impl TrainingRun {
         self.pass(data, loss, true).await
     }
 
-    /// Computes a loss and adds its gradient to the run's.
+    /// Computes a loss and adds its gradient to the accumulated gradient.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl TrainingRun {
         self.save_state_with(name, &SaveOptions::new()).await
     }
 
-    /// As [`save_state`](Self::save_state), with options.
+    /// Saves weights and optimizer state as [`save_state`](Self::save_state) does, with options.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl TrainingRun {
         self.submit_for_path(build).await
     }
 
-    /// Replaces the run's weights, and its optimizer state if `optimizer` is true, by a checkpoint's.
+    /// Replaces the run's weights by those of a checkpoint, and its optimizer state too if `optimizer` is true.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl TrainingRun {
         Ok(Submitted::new(self.session.api.clone(), request_id, |answer| text(answer, "path")))
     }
 
-    /// Samples with the weights of this moment, without a checkpoint; waits for the requests before it.
+    /// Returns a sampler of the current weights, without a checkpoint; waits for the requests before it.
     ///
     /// # Errors
     ///

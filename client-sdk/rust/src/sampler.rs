@@ -1,4 +1,4 @@
-//! Samplers: a base model, a checkpoint or a moment of a run.
+//! Samplers of a base model, a checkpoint or the current weights of a run.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::output::SampleOutput;
 use crate::resample::{Resample, SamplingSession};
 use crate::session::Session;
 
-/// Weights to sample from, which do not change. Cheap to clone.
+/// Fixed weights to sample from. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     inner: Arc<SamplingSession>,
-    /// Kept alive by its heartbeats as long as there is a sampler.
+    /// Session whose heartbeats continue as long as a sampler exists.
     _session: Arc<Session>,
 }
 
-/// How a prompt is completed.
+/// Options for completing a prompt.
 #[derive(Clone, Debug)]
 pub struct SampleOptions {
     params: SamplingParams,
@@ -41,40 +41,41 @@ impl Default for SampleOptions {
 }
 
 impl SampleOptions {
-    /// One completion at temperature 1, up to the context's limit.
+    /// Returns one completion at temperature 1, up to the context's limit.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All settings of sampling at once.
+    /// Sets all settings of sampling at once.
     #[must_use]
     pub fn params(mut self, params: SamplingParams) -> Self {
         self.params = params;
         self
     }
 
-    /// Most tokens to sample.
+    /// Limits the number of tokens to sample.
     #[must_use]
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.params = self.params.max_tokens(tokens);
         self
     }
 
-    /// Divides the logits; 0 is greedy.
+    /// Sets the divisor of the logits; 0 means greedy decoding.
     #[must_use]
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.params = self.params.temperature(temperature);
         self
     }
 
-    /// Makes sampling repeatable.
+    /// Sets a seed, which makes sampling repeatable.
     #[must_use]
     pub fn seed(mut self, seed: i64) -> Self {
         self.params = self.params.seed(seed);
         self
     }
 
-    /// Texts, besides the model's end tokens, at which a completion ends; none at all switches all stopping off.
+    /// Sets the strings, besides the model's end tokens, at which a completion ends. An empty list turns all stopping
+    /// off.
     #[must_use]
     pub fn stop<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
         let texts: Vec<String> = texts.into_iter().map(Into::into).collect();
@@ -82,14 +83,14 @@ impl SampleOptions {
         self
     }
 
-    /// Completions of the prompt.
+    /// Sets the number of completions of the prompt.
     #[must_use]
     pub fn num_samples(mut self, samples: u32) -> Self {
         self.num_samples = samples;
         self
     }
 
-    /// Returns the prompt's log-probabilities too.
+    /// Sets whether the prompt's log-probabilities are returned too.
     #[must_use]
     pub fn prompt_logprobs(mut self, wanted: bool) -> Self {
         self.prompt_logprobs = wanted;
@@ -116,7 +117,7 @@ impl Sampler {
         Self { inner: Arc::new(SamplingSession::new(session.api.clone(), id)), _session: session }
     }
 
-    /// The id of the sampling session.
+    /// Returns the id of the sampling session.
     pub fn id(&self) -> &str {
         &self.inner.id
     }

@@ -14,14 +14,14 @@ use crate::generated::types::{CreateSessionRequest, CreateSessionResponse, Finis
 
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// How long closing a client waits for a server that does not answer.
+/// Longest time that closing a client waits for a server that does not answer.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Opened by its first use.
+/// A session that its first use opens.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) api: Api,
-    /// With one idempotency key, so that a repetition finds the same session.
+    /// Request that opens the session. Its idempotency key makes repetitions find the same session.
     create: Request,
     id: OnceCell<String>,
     runs: AtomicU64,
@@ -51,12 +51,12 @@ impl Session {
         self.id.get_or_try_init(|| create).await.map(String::as_str)
     }
 
-    /// Counts the session's runs from 0.
+    /// Returns the number of the session's next run, from 0.
     pub(crate) fn next_run(&self) -> u64 {
         self.runs.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts the session's samplers from 0.
+    /// Returns the number of the session's next sampler, from 0.
     pub(crate) fn next_sampler(&self) -> u64 {
         self.samplers.fetch_add(1, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The client against a server that answers as a list says.
+//! Tests of the client against a server that follows a list of actions.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -12,13 +12,13 @@ use tokio::net::{TcpListener, TcpStream};
 use trainyard_client::types::AdamParamsBody;
 use trainyard_client::{Client, Error, NewRun, RetryPolicy};
 
-/// What the server does with a request.
+/// Action of the server on a request.
 #[derive(Clone, Copy)]
 enum Does {
     Answer(u16, &'static str),
-    /// Closes the connection.
+    /// Closes the connection without an answer.
     Close,
-    /// Closes it in the middle of the body.
+    /// Closes the connection in the middle of the body.
     Cut,
 }
 
@@ -34,7 +34,7 @@ struct Server {
 const ACCEPTED: &str = r#"{"session_id": "s", "request_id": "r", "model_id": "s:train:0"}"#;
 
 impl Server {
-    /// Serves on a port of its own; returns the address.
+    /// Serves on a port of its own. Returns the address.
     async fn start(&self) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -48,7 +48,7 @@ impl Server {
         address
     }
 
-    /// One request for each connection.
+    /// Handles one request for each connection.
     async fn serve(&self, mut stream: TcpStream) {
         let mut received = Vec::new();
         let (head, body) = loop {

@@ -1,13 +1,13 @@
-//! Arguments to the parameters of an operation, as Python does it.
+//! Binds arguments to the parameters of an operation, as Python does.
 
 use super::place::{Given, Place};
 use super::signatures::Signature;
 use super::{Argument, GraphError};
 
-/// One argument per parameter of the signature.
+/// Returns one argument per parameter of the signature.
 ///
 /// # Errors
-/// Names the parameter that has none, or the argument that has none.
+/// The error names the parameter without an argument, or the argument without a parameter.
 pub(super) fn bind(place: &Place<'_>, signature: &Signature, given: Given) -> Result<Vec<Argument>, GraphError> {
     let mut positional = given.positional.into_iter();
     let mut bound = Vec::new();
@@ -22,13 +22,14 @@ pub(super) fn bind(place: &Place<'_>, signature: &Signature, given: Given) -> Re
     }
     for (key, argument) in given.named {
         let Some(at) = position(signature, &bound, &key) else {
-            // Functions of torch pass their defaults on.
+            // Functions of torch pass their defaults on explicitly.
             if argument == Argument::None {
                 continue;
             }
-            return Err(
-                place.refused(format!("has no argument {key:?}, or has it twice; it takes ({})", signature.parameters))
-            );
+            return Err(place.refused(format!(
+                "unexpected or repeated argument {key:?}; the parameters are ({})",
+                signature.parameters
+            )));
         };
         if let Some(slot) = bound.get_mut(at) {
             *slot = argument;
@@ -42,7 +43,7 @@ pub(super) fn bind(place: &Place<'_>, signature: &Signature, given: Given) -> Re
     Ok(bound)
 }
 
-/// The remaining positional arguments; one list stands for its items.
+/// Returns the remaining positional arguments; one list stands for its items.
 fn variadic(positional: &mut impl Iterator<Item = Argument>) -> Argument {
     let mut rest: Vec<_> = positional.collect();
     match rest.len() {
@@ -55,7 +56,7 @@ fn variadic(positional: &mut impl Iterator<Item = Argument>) -> Argument {
     }
 }
 
-/// The parameter of this name that has no argument yet.
+/// Returns the position of the parameter of this name if it is still without an argument.
 fn position(signature: &Signature, bound: &[Argument], key: &str) -> Option<usize> {
     let mut parameters = signature.parameters().zip(bound);
     parameters.position(|(parameter, argument)| parameter.is_called(key) && *argument == Argument::Absent)

@@ -1,34 +1,34 @@
-//! Why a graph is refused.
+//! Errors of graphs that are refused.
 
 use crate::OpError;
 
-/// What is wrong with a custom loss, by field or node.
+/// A defect of a custom loss, in a field or node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// A field outside the nodes.
+    /// A field outside the nodes is wrong.
     #[error("{field}: {reason}")]
     Field {
-        /// Its name in the request.
+        /// Name of the field in the request.
         field: String,
-        /// What is wrong, and what is allowed.
+        /// The defect, and what is allowed instead.
         reason: String,
     },
-    /// A node.
+    /// A node is wrong or not allowed.
     #[error("graph.nodes[{index}]: node {name:?} ({target}): {reason}")]
     Node {
-        /// Its position in the list.
+        /// Position of the node in the list.
         index: usize,
-        /// Its name; cut off where it is too long.
+        /// Name of the node, cut off if it is too long.
         name: String,
-        /// What it calls, after its kind: `call_function torch.exp`.
+        /// Kind and target of the node's call: `call_function torch.exp`.
         target: String,
-        /// What is wrong, and what is allowed.
+        /// The defect, and what is allowed instead.
         reason: String,
     },
 }
 
 impl GraphError {
-    /// The same as a failure of the request.
+    /// Converts the error into a failure of the request.
     pub fn refusal(&self) -> OpError {
         OpError::user(self.to_string())
     }
@@ -38,7 +38,7 @@ impl GraphError {
     }
 }
 
-/// The beginning of a text of the client's, for an error text.
+/// Returns the beginning of a client's text, for an error text.
 pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 80;
     match text.char_indices().nth(MOST) {

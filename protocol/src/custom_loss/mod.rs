@@ -1,8 +1,9 @@
 //! Custom losses: graphs of tensor operations that a client traced with `torch.fx` and uploads once.
 //!
 //! [`CustomLoss::read`] checks the JSON form against the allow-list ([`SIGNATURES`]) and the limits below, and refuses
-//! everything else by the node's name and target. What it returns refers to earlier nodes alone, so that one walk from the
-//! first node to the last evaluates it. Shapes are known when it runs: the engine checks them, and the cost.
+//! everything else by the node's name and target. Nodes of the result refer only to earlier nodes, so that one walk
+//! from the first node to the last evaluates it. Shapes are known only when it runs: then the engine checks them, and
+//! the cost.
 
 mod bind;
 mod error;
@@ -20,19 +21,19 @@ pub use error::GraphError;
 pub use op::{Binary, Comparison, Cumulative, Logical, MathFunction, Op, PythonOp, Reduction, Regression, Unary};
 pub use signatures::{SIGNATURES, Signature};
 
-/// Nodes of a graph.
+/// Most nodes of a graph.
 pub const MAX_NODES: usize = 1_024;
-/// Inputs of a graph, `logprobs` included.
+/// Most inputs of a graph, `logprobs` included.
 pub const MAX_INPUTS: usize = 16;
-/// Metrics of a graph.
+/// Most metrics of a graph.
 pub const MAX_METRICS: usize = 64;
-/// Arguments of all nodes, those within lists included.
+/// Most arguments of all nodes, those within lists included.
 pub const MAX_ARGUMENTS: usize = 16_384;
-/// Levels of lists, tuples and slices within one argument.
+/// Most levels of lists, tuples and slices within one argument.
 pub const MAX_ARGUMENT_DEPTH: usize = 8;
-/// Bytes of the name of a node, and of its target.
+/// Most bytes of the name of a node, and of its target.
 pub const MAX_NAME_BYTES: usize = 256;
-/// Bytes of a graph as JSON.
+/// Most bytes of a graph as JSON.
 pub const MAX_GRAPH_BYTES: usize = 256 << 10;
 
 /// A checked custom loss.
@@ -40,11 +41,11 @@ pub const MAX_GRAPH_BYTES: usize = 256 << 10;
 pub struct CustomLoss {
     /// The name of the client's function, for error texts.
     pub name: String,
-    /// What it reads of each datum; the first is `logprobs`.
+    /// Inputs that the loss reads from each datum; the first is `logprobs`.
     pub inputs: Vec<CustomLossInput>,
-    /// In the order of evaluation. An argument refers to a node before its own.
+    /// Nodes in the order of evaluation: an argument refers only to an earlier node.
     pub nodes: Vec<Node>,
-    /// The node whose value is the loss.
+    /// Index of the node whose value is the loss.
     pub loss: usize,
     /// Metrics, sorted by name.
     pub metrics: Vec<Metric>,
@@ -64,7 +65,7 @@ pub struct CustomLossInput {
 pub struct Metric {
     /// `custom/<name>:sum`, or `custom/<name>:mean`, which is divided by the number of datums.
     pub key: String,
-    /// The node whose value it is.
+    /// Index of the node whose value is the metric.
     pub node: usize,
 }
 
@@ -78,44 +79,44 @@ impl Metric {
 /// An operation of a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
-    /// The client's name for it, unique in its graph.
+    /// Name that the client gave the node, unique in its graph.
     pub name: String,
-    /// What the client called: a function's qualified name, or `Tensor.<method>`.
+    /// Target of the client's call: a function's qualified name, or `Tensor.<method>`.
     pub target: String,
-    /// What it computes.
+    /// Operation that the node computes.
     pub op: Op,
-    /// One per parameter of the [`Signature`]; [`Argument::Absent`] where the client gave none. Those of a variadic
-    /// parameter are one list.
+    /// One argument per parameter of the [`Signature`]; [`Argument::Absent`] if the client gave none. Arguments of a
+    /// variadic parameter form one list.
     pub arguments: Vec<Argument>,
 }
 
 /// An argument of an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Argument {
-    /// Not given.
+    /// The client gave no argument.
     Absent,
-    /// The value of an earlier node.
+    /// The value of an earlier node, by its index.
     Node(usize),
-    /// Python's `None`.
+    /// The value `None` of Python.
     None,
-    /// A truth value.
+    /// A boolean of Python.
     Bool(bool),
-    /// An integer.
+    /// An integer of Python.
     Int(i64),
-    /// A number, possibly not finite.
+    /// A floating-point number, possibly not finite.
     Float(f64),
-    /// A text.
+    /// A string of Python.
     Text(String),
-    /// A list.
+    /// A list of arguments.
     List(Vec<Argument>),
-    /// A tuple.
+    /// A tuple of arguments.
     Tuple(Vec<Argument>),
-    /// Start, stop and step.
+    /// A slice: start, stop and step.
     Slice(Box<[Argument; 3]>),
-    /// `...`
+    /// The value `...` of Python.
     Ellipsis,
     /// An element type by torch's name, e.g. `float32`.
     DType(String),
-    /// A device, a layout or a memory format: there is one of each, so that it changes nothing.
+    /// A device, a layout or a memory format. There is one of each, so the argument changes nothing.
     Place,
 }

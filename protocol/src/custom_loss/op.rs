@@ -1,11 +1,11 @@
-//! What the nodes of a graph compute.
+//! Operations that the nodes of a graph compute.
 
 use serde::{Deserialize, Serialize};
 
 /// An allowed operation. Its arguments are described by its [`Signature`](super::Signature)s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Op {
-    /// The input of this number.
+    /// Input of the loss, by its number.
     Input(usize),
     /// An elementwise function of a tensor.
     Unary(Unary),
@@ -23,35 +23,35 @@ pub enum Op {
     Reduce(Reduction),
     /// A running reduction along a dimension.
     Cumulative(Cumulative),
-    /// `leaky_relu(x, slope)`.
+    /// Leaky rectified linear unit: `leaky_relu(x, slope)`.
     LeakyRelu,
-    /// `elu(x, alpha)`.
+    /// Exponential linear unit: `elu(x, alpha)`.
     Elu,
-    /// `softplus(x, beta, threshold)`.
+    /// Smooth rectified linear unit: `softplus(x, beta, threshold)`.
     Softplus,
-    /// `gelu(x, approximate)`.
+    /// Gaussian error linear unit: `gelu(x, approximate)`.
     Gelu,
-    /// `nan_to_num(x, nan, posinf, neginf)`.
+    /// Replacement of values that are not finite: `nan_to_num(x, nan, posinf, neginf)`.
     NanToNum,
-    /// Smallest and largest value.
+    /// Limits elements to a smallest and a largest value.
     Clamp,
-    /// Smallest value.
+    /// Limits elements to a smallest value.
     ClampMin,
-    /// Largest value.
+    /// Limits elements to a largest value.
     ClampMax,
-    /// `hardtanh(x, min_val, max_val)`.
+    /// Limits elements to a range: `hardtanh(x, min_val, max_val)`.
     Hardtanh,
     /// A loss of the differences of two tensors.
     Regression(Regression),
-    /// `where(condition, a, b)`.
+    /// Choice between two tensors by elements: `where(condition, a, b)`.
     Where,
-    /// `a.where(condition, b)`.
+    /// Choice as a method: `a.where(condition, b)`.
     WhereMethod,
-    /// `masked_fill(x, mask, value)`.
+    /// Replaces elements where a mask is true: `masked_fill(x, mask, value)`.
     MaskedFill,
     /// The elements where a mask is true.
     MaskedSelect,
-    /// `lerp(a, b, weight)`.
+    /// Linear interpolation of two tensors: `lerp(a, b, weight)`.
     Lerp,
     /// Maximum: of all elements, along a dimension with its index, or of two tensors.
     Max,
@@ -61,39 +61,39 @@ pub enum Op {
     Argmax,
     /// Index of the smallest element.
     Argmin,
-    /// Variance.
+    /// Variance over some dimensions.
     Var,
-    /// Standard deviation.
+    /// Standard deviation over some dimensions.
     Std,
-    /// Vector norm.
+    /// Vector norm over some dimensions.
     Norm,
-    /// `softmax(x, dim)`.
+    /// Softmax along a dimension: `softmax(x, dim)`.
     Softmax,
-    /// `log_softmax(x, dim)`.
+    /// Logarithm of the softmax along a dimension: `log_softmax(x, dim)`.
     LogSoftmax,
     /// Differences of neighbours along a dimension.
     Diff,
-    /// `reshape`, `view`.
+    /// Another shape of the same elements: `reshape`, `view`.
     Reshape,
-    /// `view_as`, `reshape_as`.
+    /// The shape of another tensor: `view_as`, `reshape_as`.
     ReshapeAs,
-    /// `flatten(x, start_dim, end_dim)`.
+    /// Joins consecutive dimensions: `flatten(x, start_dim, end_dim)`.
     Flatten,
     /// Removes dimensions of extent 1.
     Squeeze,
     /// Inserts a dimension of extent 1.
     Unsqueeze,
-    /// Exchanges two dimensions.
+    /// Exchanges two dimensions of a tensor.
     Transpose,
     /// Exchanges the dimensions of a matrix.
     T,
-    /// Reorders the dimensions.
+    /// Reorders all dimensions of a tensor.
     Permute,
-    /// `expand`, `broadcast_to`.
+    /// Repeats dimensions of extent 1: `expand`, `broadcast_to`.
     Expand,
-    /// `expand_as`.
+    /// Repeats dimensions of extent 1 up to another tensor's shape: `expand_as`.
     ExpandAs,
-    /// `repeat(x, *sizes)`.
+    /// Repeats a tensor along its dimensions: `repeat(x, *sizes)`.
     Repeat,
     /// Concatenates along a dimension.
     Cat,
@@ -113,41 +113,41 @@ pub enum Op {
     IndexSelect,
     /// Elements along a dimension by index.
     Gather,
-    /// Reverses dimensions.
+    /// Reverses the order along some dimensions.
     Flip,
-    /// Rotates along a dimension.
+    /// Rotates elements along a dimension.
     Roll,
-    /// The lower triangle.
+    /// The lower triangle of matrices.
     Tril,
-    /// The upper triangle.
+    /// The upper triangle of matrices.
     Triu,
-    /// Matrix product.
+    /// Matrix product of two tensors.
     Matmul,
     /// Outer product of two vectors.
     Outer,
     /// Inner product of two vectors.
     Dot,
-    /// Another element type.
+    /// Conversion to another element type.
     To,
-    /// The element type of another tensor.
+    /// Conversion to the element type of another tensor.
     TypeAs,
-    /// To `float32`.
+    /// Conversion to `float32`: `x.float()`.
     ToFloat,
-    /// To `int64`.
+    /// Conversion to `int64`: `x.long()`.
     ToInt,
-    /// To `bool`.
+    /// Conversion to `bool`: `x.bool()`.
     ToBool,
-    /// The tensor itself.
+    /// The tensor itself, unchanged.
     Identity,
     /// The tensor without a gradient.
     Detach,
-    /// A tensor of a number, or of a list of numbers.
+    /// Tensor made of a number, or of a list of numbers.
     NewTensor,
-    /// Zeros of a shape.
+    /// Tensor of zeros of a given shape.
     Zeros,
-    /// Ones of a shape.
+    /// Tensor of ones of a given shape.
     Ones,
-    /// A number in a shape.
+    /// Tensor of one number in a given shape.
     Full,
     /// Zeros in the shape of a tensor.
     ZerosLike,
@@ -155,11 +155,11 @@ pub enum Op {
     OnesLike,
     /// A number in the shape of a tensor.
     FullLike,
-    /// Zeros of a shape, with a tensor's element type.
+    /// Zeros of a given shape, with a tensor's element type.
     NewZeros,
-    /// Ones of a shape, with a tensor's element type.
+    /// Ones of a given shape, with a tensor's element type.
     NewOnes,
-    /// A number in a shape, with a tensor's element type.
+    /// One number in a given shape, with a tensor's element type.
     NewFull,
     /// Numbers from a start to an end.
     Arange,
@@ -167,9 +167,9 @@ pub enum Op {
     GetAttribute,
     /// Extents of a tensor, or one of them.
     Size,
-    /// Number of dimensions.
+    /// Number of dimensions of a tensor.
     Dim,
-    /// Number of elements.
+    /// Number of elements of a tensor.
     Numel,
     /// Part of a tensor or of a tuple.
     GetItem,
@@ -234,7 +234,7 @@ pub enum Binary {
     Atan2,
 }
 
-/// Comparisons.
+/// Comparisons of two tensors or numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "torch's names")]
 pub enum Comparison {
@@ -295,7 +295,7 @@ pub enum MathFunction {
     IsFinite,
 }
 
-/// Reductions.
+/// Reductions over some dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "torch's names")]
 pub enum Reduction {
@@ -311,7 +311,7 @@ pub enum Reduction {
     CountNonzero,
 }
 
-/// Running reductions.
+/// Running reductions along a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "torch's names")]
 pub enum Cumulative {

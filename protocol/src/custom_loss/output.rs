@@ -1,14 +1,14 @@
-//! What a graph returns: its loss and its metrics.
+//! Reads the output of a graph: its loss and its metrics.
 
 use super::error::shortened;
 use super::place::{Given, Place};
 use super::{Argument, GraphError, MAX_METRICS, Metric};
 
 const PREFIX: &str = "custom/";
-/// Longest name of a metric, without prefix and suffix.
+/// Most bytes of a metric's name, without prefix and suffix.
 const MAX_METRIC_NAME: usize = 64;
 
-/// Reads `[(loss, {metric: node})]`; in an output a dictionary is a list of pairs.
+/// Reads `[(loss, {metric: node})]`. Within an output, a dictionary was read as a list of pairs.
 pub(super) fn read_output(place: &Place<'_>, given: Given) -> Result<(usize, Vec<Metric>), GraphError> {
     let malformed = || place.refused("must return a loss and a dictionary of metrics, each the value of a node");
     if !given.named.is_empty() {

@@ -1,18 +1,18 @@
-//! A node as the client sent it: its place for error texts, and the arguments that it was given.
+//! A node as the client sent it: its place for error texts, and its arguments.
 
 use serde_json::Value;
 
 use super::error::shortened;
 use super::{Argument, GraphError, MAX_NAME_BYTES};
 
-/// The arguments that a node was given.
+/// Arguments of a node as the client sent them.
 #[derive(Default)]
 pub(super) struct Given {
     pub(super) positional: Vec<Argument>,
     pub(super) named: Vec<(String, Argument)>,
 }
 
-/// Where a node is, for error texts.
+/// Location of a node, for error texts.
 pub(super) struct Place<'v> {
     index: usize,
     pub(super) name: &'v str,
@@ -33,14 +33,14 @@ impl<'v> Place<'v> {
         Ok(Self { index, name: field("name")?, kind: field("op")?, target: field("target")? })
     }
 
-    /// The node is refused.
+    /// Returns the error that refuses the node.
     pub(super) fn refused(&self, reason: impl Into<String>) -> GraphError {
         let target = format!("{} {}", shortened(self.kind), shortened(self.target));
         GraphError::Node { index: self.index, name: shortened(self.name), target, reason: reason.into() }
     }
 }
 
-/// A text.
+/// Returns a field's string, or an error that names the field.
 pub(super) fn text<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v str, GraphError> {
     value.and_then(Value::as_str).ok_or_else(|| GraphError::field(field, "a text is required"))
 }

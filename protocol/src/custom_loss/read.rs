@@ -1,4 +1,4 @@
-//! From JSON to a checked graph.
+//! Reads the JSON form of a graph and checks it.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,15 @@ use super::{
 
 const NOT_ALLOWED: &str =
     "this target is not allowed in a custom loss; docs/users/compatibility.md lists those that are";
-/// Longest name of an input.
+/// Most bytes of an input's name.
 const MAX_INPUT_NAME: usize = 64;
 
 impl CustomLoss {
-    /// Reads `{"name", "inputs": [{"name", "rank"}], "graph": {"format": 1, "nodes": […]}}`, as `create_custom_loss` has it.
+    /// Reads `{"name", "inputs": [{"name", "rank"}], "graph": {"format": 1, "nodes":
+    /// […]}}`, the body of `create_custom_loss`.
     ///
     /// # Errors
-    /// Names the field, or the node with its target: what is malformed, not allowed, or beyond a limit.
+    /// The error names the field, or the node with its target, that is malformed, not allowed or beyond a limit.
     pub fn read(definition: &Value) -> Result<Self, GraphError> {
         let name = text(definition.get("name"), "name")?;
         if name.len() > MAX_NAME_BYTES {
@@ -92,14 +93,14 @@ fn is_input_name(name: &str) -> bool {
     first && name.len() <= MAX_INPUT_NAME && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// A graph whose first nodes are read.
+/// A graph of which the first nodes have been read.
 struct Reader {
     loss: CustomLoss,
-    /// The nodes read so far, by name.
+    /// Indices of the nodes read so far, by name.
     by_name: BTreeMap<String, usize>,
-    /// Inputs that have a placeholder.
+    /// Number of inputs that have a placeholder.
     placeholders: usize,
-    /// Arguments read so far.
+    /// Number of arguments read so far.
     arguments: usize,
 }
 
@@ -157,7 +158,7 @@ impl Reader {
     fn placeholder(&mut self, place: &Place<'_>) -> Result<Node, GraphError> {
         let index = self.placeholders;
         let Some(input) = self.loss.inputs.get(index) else {
-            return Err(place.refused(format!("the loss has {} inputs, and each has a placeholder already", index)));
+            return Err(place.refused(format!("the loss has {} inputs, and each already has a placeholder", index)));
         };
         if input.name != place.target {
             return Err(place.refused(format!("the placeholder of input {index} must be {:?}", input.name)));
@@ -167,7 +168,6 @@ impl Reader {
         Ok(Node { name, target, op: Op::Input(index), arguments: Vec::new() })
     }
 
-    /// The arguments that a node was given.
     fn arguments(&mut self, place: &Place<'_>, node: &Value) -> Result<Given, GraphError> {
         let mut given = Given::default();
         match node.get("args") {
@@ -217,17 +217,19 @@ impl Reader {
         items.iter().map(|item| self.argument(place, item, depth + 1)).collect()
     }
 
-    /// An object with one key, which says what it stands for.
+    /// Reads an object with one key, which names the kind of argument.
     fn tagged(&mut self, place: &Place<'_>, fields: &Map<String, Value>, depth: usize) -> Result<Argument, GraphError> {
         let mut entries = fields.iter();
         let (Some((tag, value)), None) = (entries.next(), entries.next()) else {
-            return Err(place.refused(format!("an argument is an object with {} keys, one is needed", fields.len())));
+            return Err(
+                place.refused(format!("an argument is an object with {} keys; expected exactly one", fields.len()))
+            );
         };
         let malformed = || place.refused(format!("an argument {{{:?}: …}} is malformed", shortened(tag)));
         match (tag.as_str(), value) {
             ("ref", Value::String(name)) => match self.by_name.get(name) {
                 Some(&index) => Ok(Argument::Node(index)),
-                None if name == place.name => Err(place.refused("it refers to itself")),
+                None if name == place.name => Err(place.refused("the node refers to itself")),
                 None => Err(place.refused(format!("no earlier node is called {:?}", shortened(name)))),
             },
             ("float", Value::String(text)) => match text.as_str() {
@@ -245,7 +247,7 @@ impl Reader {
             ("ellipsis", Value::Bool(true)) => Ok(Argument::Ellipsis),
             ("dtype", Value::String(name)) => Ok(Argument::DType(shortened(name))),
             ("device" | "layout" | "memory_format", Value::String(_)) => Ok(Argument::Place),
-            // Only the output has one; there it is read apart.
+            // Only the output has a dictionary; it is read as a list of pairs.
             ("dict", Value::Object(entries)) if place.kind == "output" => {
                 let pair = |(key, value): (&String, &Value)| {
                     Ok(Argument::List(vec![Argument::Text(key.clone()), self.argument(place, value, depth + 1)?]))

@@ -1,4 +1,4 @@
-//! The allow-list: what a node may call, and with which arguments.
+//! The allow-list: targets that a node may call, and their parameters.
 
 use super::op::Op::{self, *};
 use super::op::{Binary, Comparison, Cumulative, Logical, MathFunction, PythonOp, Reduction, Regression, Unary};
@@ -6,10 +6,10 @@ use super::op::{Binary, Comparison, Cumulative, Logical, MathFunction, PythonOp,
 /// An operation under the names that torch and Python give it.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature {
-    /// What it computes.
+    /// Operation that these targets compute.
     pub op: Op,
-    /// Parameters in order. `=` after a name: it may be absent. `*` before it: it takes all remaining positional
-    /// arguments, or one list. `a|b`: either name.
+    /// Parameters in order. `=` after a name marks it as optional. `*` before a name marks it as variadic: it takes all
+    /// remaining positional arguments, or one list. `a|b` accepts either name.
     pub parameters: &'static str,
     /// Qualified names of functions, and `Tensor.<name>` for methods.
     pub targets: &'static [&'static str],
@@ -274,7 +274,7 @@ pub const SIGNATURES: &[Signature] = &[
     allow(NewOnes, "self, *size, dtype=, device=", &["Tensor.new_ones"]),
     allow(NewFull, "self, size, fill_value, dtype=, device=", &["Tensor.new_full"]),
     allow(Arange, "start, end=, step=, dtype=, device=, layout=", &["torch.arange"]),
-    // What is known of a tensor.
+    // Attributes of a tensor.
     allow(GetAttribute, "object, name", &["getattr"]),
     allow(Size, "self, dim=", &["Tensor.size"]),
     allow(Dim, "input|self", &["Tensor.dim", "Tensor.ndimension"]),
@@ -283,12 +283,12 @@ pub const SIGNATURES: &[Signature] = &[
 ];
 
 impl Signature {
-    /// The signature of a target.
+    /// Returns the signature of a target.
     pub(super) fn of(target: &str) -> Option<&'static Self> {
         SIGNATURES.iter().find(|signature| signature.targets.contains(&target))
     }
 
-    /// Its parameters in order.
+    /// Returns the parameters in order.
     pub(super) fn parameters(&self) -> impl Iterator<Item = Parameter> + Clone {
         self.parameters.split(", ").map(Parameter::read)
     }
@@ -297,11 +297,11 @@ impl Signature {
 /// A parameter of a [`Signature`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
-    /// Its names, `|` between them.
+    /// Names of the parameter, separated by `|`.
     names: &'static str,
-    /// It may be absent.
+    /// Whether the parameter may be absent.
     pub(super) is_optional: bool,
-    /// It takes all remaining positional arguments.
+    /// Whether the parameter takes all remaining positional arguments.
     pub(super) is_variadic: bool,
 }
 
@@ -312,12 +312,12 @@ impl Parameter {
         Self { names, is_optional, is_variadic }
     }
 
-    /// The name that error texts use.
+    /// Returns the name that error texts use.
     pub(super) fn name(&self) -> &'static str {
         self.names.split('|').next().unwrap_or(self.names)
     }
 
-    /// Whether a keyword argument of this name is for it.
+    /// Whether a keyword argument of this name is meant for this parameter.
     pub(super) fn is_called(&self, name: &str) -> bool {
         self.names.split('|').any(|own| own == name)
     }

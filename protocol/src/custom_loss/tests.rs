@@ -71,7 +71,7 @@ fn variadic_parameters_are_one_list() {
     assert_eq!(reshape(json!([{"ref": "w"}, {"tuple": [2, -1]}])), Argument::Tuple(expected));
 }
 
-/// Each is refused with the node's name and target.
+/// Refusals name the node and its target.
 #[test]
 fn hostile_nodes_are_refused_by_name_and_target() {
     let node = |op: &str, target: &str| json!({"op": op, "name": "x", "target": target});
@@ -88,13 +88,13 @@ fn hostile_nodes_are_refused_by_name_and_target() {
         (call("torch.load", json!(["a"])), "call_function torch.load): this target is not allowed"),
         (call("Tensor.exp", json!([])), "call_function Tensor.exp): this target is not allowed"),
         (call("torch.exp", json!([])), "call_function torch.exp): argument \"input\" is missing"),
-        (call("torch.exp", json!([{"ref": "x"}])), "call_function torch.exp): it refers to itself"),
+        (call("torch.exp", json!([{"ref": "x"}])), "call_function torch.exp): the node refers to itself"),
         (call("torch.exp", json!([{"ref": "later"}])), "call_function torch.exp): no earlier node is called \"later\""),
         (call("torch.exp", json!([{"ref": 3}])), "call_function torch.exp): an argument {\"ref\": …} is malformed"),
         (call("torch.exp", json!([{"code": "x"}])), "call_function torch.exp): an argument of kind \"code\""),
         (
             call("torch.exp", json!([{"a": 1, "b": 2}])),
-            "call_function torch.exp): an argument is an object with 2 keys",
+            "call_function torch.exp): an argument is an object with 2 keys; expected exactly one",
         ),
         (call("torch.exp", json!([{"dict": {}}])), "call_function torch.exp): an argument of kind \"dict\""),
         (
@@ -114,7 +114,9 @@ fn hostile_nodes_are_refused_by_name_and_target() {
         &definition(&[twice]),
         "graph.nodes[4]: node \"mul\" (call_function torch.exp): an earlier node has this name",
     );
-    for (key, reason) in [("out", "has no argument \"out\""), ("input", "has no argument \"input\", or has it twice")] {
+    for (key, reason) in
+        [("out", "unexpected or repeated argument \"out\""), ("input", "unexpected or repeated argument \"input\"")]
+    {
         let kwargs = json!({key: 1});
         let node = json!({"op": "call_function", "name": "x", "target": "torch.exp", "args": [1], "kwargs": kwargs});
         refused(&definition(&[node]), &format!("graph.nodes[4]: node \"x\" (call_function torch.exp): {reason}"));

@@ -1,4 +1,4 @@
-//! Files with their SHA-256 digests.
+//! Computes SHA-256 digests of files.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -11,20 +11,20 @@ use tokio::io::AsyncWriteExt;
 
 use super::BackupError;
 
-/// Bytes that are read at once.
+/// Number of bytes that are read at once.
 const PIECE: usize = 256 << 10;
 
-/// What a file holds.
+/// Size and digest of a file's contents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileDigest {
-    /// In bytes.
+    /// Size of the file in bytes.
     pub size: u64,
     /// SHA-256 in hexadecimal digits.
     pub sha256: String,
 }
 
-/// A new file, readable by its owner alone, and the digest of what is written to it.
+/// Writer of a new file that only its owner can read; computes the digest of the written bytes.
 pub(super) struct DigestWriter {
     path: PathBuf,
     file: AsyncFile,
@@ -45,7 +45,7 @@ impl DigestWriter {
         self.file.write_all(bytes).await.map_err(BackupError::file(&self.path))
     }
 
-    /// Returns once everything is on the disk.
+    /// Syncs the file to disk, then returns its size and digest.
     pub(super) async fn finish(mut self) -> Result<FileDigest, BackupError> {
         self.file.flush().await.map_err(BackupError::file(&self.path))?;
         self.file.sync_all().await.map_err(BackupError::file(&self.path))?;
@@ -53,7 +53,7 @@ impl DigestWriter {
     }
 }
 
-/// The digest of a file that is there.
+/// Returns the size and digest of an existing file.
 pub(crate) fn digest(path: &Path) -> Result<FileDigest, BackupError> {
     let mut file = File::open(path).map_err(BackupError::file(path))?;
     let (mut hash, mut size, mut piece) = (Sha256::new(), 0, vec![0; PIECE]);

@@ -1,4 +1,4 @@
-//! How a backup or a restoration fails.
+//! Errors of backups and restorations.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,40 +11,40 @@ pub enum BackupError {
     /// A file on this machine can't be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause reported by the operating system.
         source: io::Error,
     },
-    /// What was asked for would damage something, or does not fit together.
+    /// The requested operation would destroy data, or its parts do not fit together.
     #[error("{0}")]
     Refused(String),
-    /// The backup is not what was written.
+    /// The backup differs from the one that was written.
     #[error("the backup is damaged: {0}")]
     Damaged(String),
-    /// The database names what the storage does not have.
+    /// The storage lacks objects that the database names.
     #[error(
-        "the storage lacks {} objects that the database names, {}: back up what there is with --allow-missing",
+        "the storage lacks {} objects that the database names, {}: use --allow-missing to back up the rest",
         .0.len(),
         .0.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ")
     )]
     Missing(Vec<String>),
-    /// The hold expired: what the backup still had to copy may have been removed.
+    /// The hold expired: objects that the backup still had to copy may have been removed.
     #[error("the database could not be reached for too long to keep objects in the storage: try again")]
     HoldLost,
-    /// The caller wants it no longer.
+    /// The caller cancelled the backup.
     #[error("interrupted: nothing was left behind")]
     Interrupted,
-    /// The storage failed.
+    /// An operation of the storage failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The database failed.
+    /// An operation of the database failed.
     #[error(transparent)]
     Store(#[from] Error),
 }
 
 impl BackupError {
-    /// A failure of a file.
+    /// Converts an error of a file operation.
     pub(super) fn file(path: &Path) -> impl Fn(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self::File { path: path.clone(), source }

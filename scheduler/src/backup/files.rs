@@ -1,4 +1,4 @@
-//! The folder of a backup: written under another name, then renamed; and checked.
+//! The folder of a backup: written under a temporary name, then renamed; later verified.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -10,7 +10,7 @@ use super::BackupError;
 use super::digest::{FileDigest, digest};
 use super::manifest::MANIFEST;
 
-/// A backup that is being written. It is removed when this is dropped before it is complete.
+/// A backup that is being written. Dropping it before it is complete removes it.
 pub(super) struct Partial {
     target: PathBuf,
     folder: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Partial {
 
 impl Partial {
     /// # Errors
-    /// [`BackupError::Refused`] when there is something at the target, or an interrupted backup beside it.
+    /// [`BackupError::Refused`] if the target is not empty, or if an interrupted backup is beside it.
     pub(super) fn create(target: &Path) -> Result<Self, BackupError> {
         match fs::read_dir(target).map(|mut entries| entries.next().is_some()) {
             Ok(true) => return Err(BackupError::Refused(format!("{} is not empty", target.display()))),
@@ -28,7 +28,7 @@ impl Partial {
             Err(error) => return Err(BackupError::file(target)(error)),
         }
         let Some(name) = target.file_name() else {
-            return Err(BackupError::Refused(format!("{} names no folder", target.display())));
+            return Err(BackupError::Refused(format!("{} is not the path of a folder", target.display())));
         };
         let mut partial = name.to_owned();
         partial.push(".partial");
@@ -36,19 +36,19 @@ impl Partial {
         match private_folder(&folder) {
             Ok(()) => Ok(Self { target: target.to_owned(), folder, complete: false }),
             Err(BackupError::File { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
-                let text = "is there: another backup is writing it, or one was interrupted; then remove it";
+                let text =
+                    "already exists: another backup is writing it, or one was interrupted; in that case, remove it";
                 Err(BackupError::Refused(format!("{} {text}", folder.display())))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Where to write.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where a file goes, in a folder that is there.
+    /// Returns the path of a file, after creating its folder.
     pub(super) fn place(&self, file: &str) -> Result<PathBuf, BackupError> {
         let path = self.folder.join(file);
         if let Some(parent) = path.parent().filter(|parent| !parent.is_dir()) {
@@ -57,7 +57,7 @@ impl Partial {
         Ok(path)
     }
 
-    /// Gives the backup, whose files are synced, its name.
+    /// Renames the backup, whose files are synced, to its final name.
     pub(super) fn complete(mut self) -> Result<(), BackupError> {
         sync_folders(&self.folder)?;
         fs::rename(&self.folder, &self.target).map_err(BackupError::file(&self.target))?;
@@ -95,7 +95,7 @@ fn sync(folder: &Path) -> Result<(), BackupError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(BackupError::file(folder))
 }
 
-/// Checks that a folder holds these files as they were written, and a manifest, and nothing else.
+/// Checks that a folder contains exactly these files, unchanged, and a manifest.
 pub(super) fn verify(backup: &Path, files: &BTreeMap<String, FileDigest>) -> Result<(), BackupError> {
     for (name, written) in files {
         if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
@@ -108,7 +108,7 @@ pub(super) fn verify(backup: &Path, files: &BTreeMap<String, FileDigest>) -> Res
             found => found?,
         };
         if found != *written {
-            return Err(BackupError::Damaged(format!("{name} is not what was written")));
+            return Err(BackupError::Damaged(format!("{name} differs from the file that was written")));
         }
     }
     let mut strange = Vec::new();
@@ -120,7 +120,7 @@ pub(super) fn verify(backup: &Path, files: &BTreeMap<String, FileDigest>) -> Res
     }
 }
 
-/// The files below a folder, relative to `root`.
+/// Lists the files below a folder, relative to `root`.
 fn list(root: &Path, below: &Path, files: &mut Vec<String>) -> Result<(), BackupError> {
     let folder = root.join(below);
     for entry in fs::read_dir(&folder).map_err(BackupError::file(&folder))? {

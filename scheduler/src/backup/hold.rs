@@ -1,4 +1,4 @@
-//! The hold of a backup that is being taken.
+//! The hold that a running backup places on the storage.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::store::backup_holds;
 use crate::store::db::{Conn, Database, connect_as_system};
 use crate::store::failed;
 
-/// How long a hold lasts that is not renewed, as after the end of the process.
+/// Duration of a hold that is not renewed, for example because the process ended.
 const LASTING: Duration = Duration::from_secs(300);
-/// How often it is renewed.
+/// Interval between renewals of the hold.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Keeps the objects of the storage until it is released, or its process ends.
+/// Keeps the storage's objects from being removed until it is released, or its process ends.
 pub(super) struct Hold {
     database: Database,
     id: String,
 }
 
 impl Hold {
-    /// Returns once every process respects it.
+    /// Places the hold. Returns once every process respects it.
     pub(super) async fn place(database: &Database) -> Result<Self, Error> {
         let hold = Self { database: database.clone(), id: Uuid::now_v7().to_string() };
         let mut conn = hold.begin().await?;
@@ -31,7 +31,7 @@ impl Hold {
         Ok(hold)
     }
 
-    /// Renews it as long as it is needed; returns only when that fails for too long.
+    /// Renews the hold for as long as it is needed. Returns only if renewal fails for too long.
     pub(super) async fn keep(&self) -> BackupError {
         loop {
             tokio::time::sleep(PERIOD).await;
@@ -44,7 +44,7 @@ impl Hold {
     }
 
     /// # Errors
-    /// [`BackupError::HoldLost`] when it has expired.
+    /// [`BackupError::HoldLost`] if the hold has expired.
     pub(super) async fn renew(&self) -> Result<(), BackupError> {
         let mut conn = self.begin().await?;
         let renewed = backup_holds::renew_hold(&mut conn, &self.id, LASTING).await?;
@@ -63,7 +63,7 @@ impl Hold {
         }
     }
 
-    /// A connection of its own each time: the last one may have been lost meanwhile.
+    /// Opens a new connection: the previous one may have been lost.
     async fn begin(&self) -> Result<Conn, Error> {
         let mut conn = connect_as_system(&self.database).await?;
         conn.begin().await.map_err(failed("write"))?;

@@ -1,4 +1,4 @@
-//! The rows of a backup into a database.
+//! Loads the rows of a backup into a database.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines};
@@ -14,10 +14,10 @@ use crate::store::db::Conn;
 use crate::store::db::cells::Cell;
 use crate::store::{failed, leases};
 
-/// Rows that one statement inserts.
+/// Number of rows that one statement inserts.
 const ROWS: usize = 16;
 
-/// Inserts all rows in one transaction, in which all leases are released too.
+/// Inserts all rows in one transaction, which also releases all leases.
 pub(super) async fn load_tables(conn: &mut Conn, backup: &Path, manifest: &Manifest) -> Result<(), BackupError> {
     conn.begin().await.map_err(failed("write"))?;
     match load_all(conn, backup, manifest).await {
@@ -38,7 +38,7 @@ async fn load_all(conn: &mut Conn, backup: &Path, manifest: &Manifest) -> Result
     }
     let unknown = manifest.rows.keys().find(|name| TABLES.iter().all(|table| table.name != name.as_str()));
     if let Some(name) = unknown {
-        return Err(BackupError::Refused(format!("the backup has a table {name}, which this program does not know")));
+        return Err(BackupError::Refused(format!("unknown table {name} in the backup")));
     }
     continue_arrivals(conn).await?;
     leases::release_all(conn, None, WorkerEnd::Orderly).await?;
@@ -59,7 +59,7 @@ async fn load_table(conn: &mut Conn, table: &Table, backup: &Path) -> Result<u64
     }
 }
 
-/// The file of a table, which is read line by line.
+/// Line-by-line reader of a table's file.
 struct TableFile {
     name: String,
     lines: Lines<BufReader<File>>,
@@ -73,12 +73,12 @@ impl TableFile {
         Ok(Self { name, lines: BufReader::new(file).lines() })
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     fn header(&mut self) -> Result<Vec<String>, BackupError> {
-        self.next()?.ok_or_else(|| self.damaged("it is empty"))
+        self.next()?.ok_or_else(|| self.damaged("the file is empty"))
     }
 
-    /// The next rows, at most `limit`.
+    /// Returns the next rows, at most `limit`.
     fn rows(&mut self, columns: &Columns, limit: usize) -> Result<Vec<Vec<Cell>>, BackupError> {
         let mut rows = Vec::new();
         while rows.len() < limit

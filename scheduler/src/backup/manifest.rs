@@ -1,4 +1,4 @@
-//! The list of what a backup holds.
+//! The list of a backup's files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,27 +10,27 @@ use super::BackupError;
 use super::digest::{DigestWriter, FileDigest};
 use crate::Timestamp;
 
-/// The form of backups that this program writes and reads.
+/// Format of the backups that this program writes and reads.
 const FORMAT: u32 = 1;
-/// The manifest's file.
+/// Name of the manifest's file.
 pub(super) const MANIFEST: &str = "manifest.json";
 
-/// What a backup holds.
+/// Contents of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Of the layout of the folder.
+    /// Format of the folder's layout.
     format: u32,
-    /// Of the database's schema.
+    /// Version of the database's schema.
     pub schema_version: i64,
-    /// Of the program that took it.
+    /// Release of the program that took the backup.
     pub release: String,
-    /// When it began, in ms since the epoch: it holds what was committed then.
+    /// Start of the backup, in ms since the epoch: it contains everything committed by then.
     pub taken_at: Timestamp,
-    /// Rows by table.
+    /// Number of rows by table.
     pub rows: BTreeMap<String, u64>,
-    /// All files but this one, relative to the folder.
+    /// All files except the manifest, relative to the folder.
     pub files: BTreeMap<String, FileDigest>,
-    /// Objects that the database named and the storage did not have.
+    /// Objects that the database named but the storage lacked.
     pub missing: BTreeSet<String>,
 }
 
@@ -40,7 +40,7 @@ impl Manifest {
         Self { format: FORMAT, schema_version, release, taken_at, rows, files, missing }
     }
 
-    /// Bytes of all files.
+    /// Returns the total size of all files in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.values().map(|file| file.size).sum()
     }

@@ -1,4 +1,4 @@
-//! Copies of what is in the storage.
+//! Copies objects of the storage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -14,27 +14,27 @@ use crate::store::db::Conn;
 use crate::store::folders::is_needed;
 use crate::{Storage, StorageError, Timestamp};
 
-/// Files that are copied at the same time.
+/// Number of files that are copied at the same time.
 const PARALLEL: usize = 8;
 
-/// The folder of a backup that is laid out like the storage.
+/// Folder of a backup that has the layout of the storage.
 pub(super) const OBJECTS: &str = "objects";
 
-/// Objects of the storage that a backup has to have, and those that it copies if they are there.
+/// Objects of the storage that a backup must contain, and those that it copies if they exist.
 pub(super) struct Needed {
     blobs: BTreeSet<String>,
     folders: BTreeSet<PathBuf>,
-    /// Folders of expired sessions, which may come back, or may have been collected.
+    /// Folders of expired sessions, which may be revived or may have been collected.
     perhaps: BTreeSet<PathBuf>,
 }
 
 impl Needed {
-    /// What of the named objects is still needed, as the snapshot shows it.
+    /// Selects the named objects that are still needed, according to the snapshot.
     pub(super) async fn find(conn: &mut Conn, named: Named) -> Result<Self, BackupError> {
         let mut needed = Self { blobs: named.blobs, folders: BTreeSet::new(), perhaps: BTreeSet::new() };
         for folder in named.folders {
             if !folder.components().all(|part| matches!(part, Component::Normal(_))) {
-                let text = format!("the database names {}, which is not in the storage", folder.display());
+                let text = format!("the database names {}, which is outside the storage", folder.display());
                 return Err(BackupError::Refused(text));
             }
             if is_needed(conn, &folder, Timestamp(i64::MAX)).await? {
@@ -47,14 +47,14 @@ impl Needed {
     }
 }
 
-/// What was copied.
+/// Files that were copied, and objects that were missing.
 #[derive(Default)]
 pub(super) struct Copied {
     pub(super) files: BTreeMap<String, FileDigest>,
     pub(super) missing: BTreeSet<String>,
 }
 
-/// Copies what is needed. It must be called while a hold is there.
+/// Copies the needed objects. A hold must exist during the call.
 pub(super) async fn copy(storage: &Storage, needed: Needed, partial: &Partial) -> Result<Copied, BackupError> {
     let mut copied = Copied::default();
     let blobs = Path::new(blobs::AREA.root);
@@ -98,7 +98,7 @@ async fn copy_file(
     }
     let written = copy.finish().await?;
     if written.size != size {
-        let text = format!("{} bytes of {file} came instead of {size}", written.size);
+        let text = format!("expected {size} bytes of {file}, found {}", written.size);
         return Err(BackupError::Refused(text));
     }
     Ok((file, written))

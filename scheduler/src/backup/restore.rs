@@ -1,4 +1,4 @@
-//! Restoring a backup into a database and a storage that are empty.
+//! Restores a backup into an empty database and an empty storage.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -15,36 +15,36 @@ use crate::store::db::{Conn, connect_as_system};
 use crate::store::{blobs, folders, schema};
 use crate::{Area, Database, Error, Storage, Timestamp};
 
-/// The parts of the storage.
+/// Returns the areas of the storage.
 fn areas() -> impl Iterator<Item = Area> {
     std::iter::once(blobs::AREA).chain(folders::AREAS)
 }
 
-/// What to restore, and where to.
+/// Source and destination of a restoration.
 #[derive(Clone, Debug)]
 pub struct Restore {
-    /// The folder of a backup.
+    /// Folder of the backup.
     pub from: PathBuf,
-    /// The store, without rows; a SQLite file is created.
+    /// Database without rows; a SQLite file is created.
     pub database: Database,
-    /// The storage, without objects.
+    /// Storage, which must be empty.
     pub storage: Storage,
-    /// The folder of files that are private to a process, as keys; it is there.
+    /// Existing folder for files that are private to a process, such as keys.
     pub data_dir: PathBuf,
 }
 
-/// Restores a backup: objects first, then all rows in one transaction, so that a database that has rows has all of them and
-/// everything that they name. No process has a lease then: workers claim the runs and recover them.
+/// Restores a backup: first the objects, then all rows in one transaction. So a database with rows has all of them, and
+/// everything that they name. All leases are free afterwards: workers claim the runs and recover them.
 ///
 /// # Errors
-/// [`BackupError::Refused`] when database or storage are not empty or their schema is another one,
-/// [`BackupError::Damaged`] before anything is written.
+/// [`BackupError::Refused`] if database or storage are not empty or their schema differs, [`BackupError::Damaged`]
+/// before anything is written.
 pub async fn restore(options: &Restore) -> Result<Manifest, BackupError> {
     let Restore { from, database, storage, data_dir } = options;
     let manifest = verify(from)?;
     if manifest.schema_version > schema::newest() {
         return Err(BackupError::Refused(format!(
-            "the backup has schema version {}, and this program knows versions up to {}: use release {} or newer",
+            "the backup has schema version {}, but this program supports versions up to {}: use release {} or newer",
             manifest.schema_version,
             schema::newest(),
             manifest.release
@@ -66,10 +66,11 @@ pub async fn restore(options: &Restore) -> Result<Manifest, BackupError> {
     Ok(manifest)
 }
 
-/// Tables with rows in a database that has nothing but a schema.
+/// Tables that contain rows in a database that has only been migrated.
 const OF_MIGRATIONS: [&str; 2] = ["sqlite_sequence", "schema_compatibility"];
 
-/// A schema without rows may be there, if it is that of the backup: rows do not go through migrations that were made.
+/// Refuses a database with rows. An empty schema is accepted if its version is that of the backup: rows can't go
+/// through migrations that have already been applied.
 async fn ensure_no_rows(conn: &mut Conn, database: &Database, backup: i64) -> Result<(), BackupError> {
     let version = schema::version(conn).await?;
     let of_migrations = |name: &str| name.starts_with("_sqlx") || OF_MIGRATIONS.contains(&name);
@@ -103,7 +104,7 @@ async fn ensure_no_objects(storage: &Storage) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Keys, readable by their owner alone.
+/// Restores private files, such as keys, with access only for their owner.
 fn restore_private(from: &Path, data_dir: &Path) -> Result<(), BackupError> {
     let folder = from.join(PRIVATE);
     if !folder.is_dir() {
@@ -136,7 +137,7 @@ async fn restore_objects(from: &Path, storage: &Storage) -> Result<(), BackupErr
     Ok(())
 }
 
-/// The folders with files in them that are at or below a folder, if it is there.
+/// Finds the folders that contain files, at or below a folder, if it exists.
 fn find_folders(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), BackupError> {
     let path = root.join(folder);
     if !path.is_dir() {

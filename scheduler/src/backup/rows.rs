@@ -1,4 +1,4 @@
-//! Tables as files: the names of the columns in the first line, then a row per line, in the order of its key.
+//! Tables as files: the first line contains the names of the columns, each further line a row, in the order of the key.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,20 +10,20 @@ use crate::store::copies::{Columns, Table, columns, next_rows};
 use crate::store::db::Conn;
 use crate::store::db::cells::Cell;
 
-/// What rows name in the storage.
+/// Objects of the storage that rows name.
 #[derive(Default)]
 pub(super) struct Named {
-    /// Files of `blobs/`.
+    /// Names of files in `blobs/`.
     pub(super) blobs: BTreeSet<String>,
     pub(super) folders: BTreeSet<PathBuf>,
 }
 
-/// The file of a table in a backup.
+/// Returns the name of a table's file in a backup.
 pub(super) fn file_of(table: &Table) -> String {
     format!("tables/{}.jsonl", table.name)
 }
 
-/// Copies a table to a backup. Returns how many rows it has.
+/// Copies a table to a backup. Returns the number of its rows.
 pub(super) async fn dump(
     conn: &mut Conn,
     table: &Table,

@@ -1,4 +1,4 @@
-//! Taking a backup.
+//! Takes backups of a running service.
 
 use std::fs;
 use std::future::Future;
@@ -16,38 +16,38 @@ use crate::store::db::{Conn, connect_as_system};
 use crate::store::{failed, schema};
 use crate::{Clock, Database, Storage, SystemClock};
 
-/// The folder of a backup that is laid out like the data folder.
+/// Folder of a backup that has the layout of the data folder.
 pub(super) const PRIVATE: &str = "private";
 
-/// What to back up, and where to.
+/// Source and destination of a backup.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// The store; processes may be using it.
+    /// Database, which other processes may be using.
     pub database: Database,
-    /// Its storage.
+    /// Storage that belongs to the database.
     pub storage: Storage,
-    /// A folder that is not there, or empty.
+    /// Destination, which must be empty or missing.
     pub to: PathBuf,
-    /// Files of the data folder that belong to the backup, if they are there.
+    /// Files of the data folder to include if they exist.
     pub private: Vec<PathBuf>,
-    /// Of this program.
+    /// Release of the running program.
     pub release: String,
-    /// Go on when the storage lacks what the database names.
+    /// Whether to continue if the storage lacks objects that the database names.
     pub allow_missing: bool,
 }
 
-/// Takes a backup, unless `interrupted` completes first. The service may go on meanwhile: the backup holds what was
+/// Takes a backup, unless `interrupted` completes first. The service may continue: the backup contains everything
 /// committed when it began.
 ///
 /// # Errors
-/// Then nothing is left at the target.
+/// Nothing is left at the target in case of an error.
 pub async fn backup(options: &Backup, interrupted: impl Future<Output = ()>) -> Result<Manifest, BackupError> {
     if let Database::Sqlite(path) = &options.database
         && !path.exists()
     {
-        return Err(BackupError::Refused(format!("there is no database {}", path.display())));
+        return Err(BackupError::Refused(format!("the database {} does not exist", path.display())));
     }
-    // What it would leave of an older schema has no holds.
+    // An older schema is migrated first, because it has no table for holds.
     let mut conn = connect_as_system(&options.database).await?;
     schema::ensure_current(&mut conn, &options.database).await?;
     let partial = Partial::create(&options.to)?;
@@ -58,7 +58,7 @@ pub async fn backup(options: &Backup, interrupted: impl Future<Output = ()>) -> 
         lost = hold.keep() => Err(lost),
         taken = take(options, conn, &partial) => taken,
     };
-    // As long as it lasts, nothing has been removed that the backup should have.
+    // If the hold still exists, no object that the backup needs was removed.
     let held = if taken.is_ok() { hold.renew().await } else { Ok(()) };
     hold.release().await;
     let manifest = taken?;

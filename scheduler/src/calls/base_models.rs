@@ -1,4 +1,4 @@
-//! Base models, which the processes on one store share.
+//! Base models, shared by the processes on one store.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,30 @@ use crate::writer::write::Write;
 use crate::{Error, Scheduler};
 
 impl Scheduler {
-    /// Publishes the base models that this process's worker serves, each with its tokenizer and configuration files by name. An
-    /// API server that looks meanwhile learns of all of them or of none.
+    /// Publishes the base models that this process's worker serves, each with its tokenizer and configuration files by
+    /// name. An API server sees either all of them or none.
     pub async fn put_base_models(&self, mut models: Vec<(BaseModel, BTreeMap<String, Vec<u8>>)>) -> Result<(), Error> {
         // Workers that publish the same ones at once lock rows in the same order.
         models.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
         self.write(PutBaseModels { models }).await
     }
 
-    /// All base models that workers have published, by name.
+    /// Returns all base models that workers have published, by name.
     pub async fn base_models(&self) -> Result<Vec<BaseModel>, Error> {
         base_models::base_models(&mut self.core.system_reader().await?).await
     }
 
-    /// Whether workers serve two base models with the same weights.
+    /// Returns whether workers serve two base models with the same weights.
     pub async fn are_same_weights(&self, one: &str, other: &str) -> Result<bool, Error> {
         numerics::are_same_weights(&mut self.core.system_reader().await?, one, other).await
     }
 
-    /// How many workers, of all processes, hold a lease now.
+    /// Returns how many workers of all processes currently have a lease.
     pub async fn live_workers(&self) -> Result<usize, Error> {
         Ok(workers::live_workers(&mut self.core.system_reader().await?).await?.len())
     }
 
-    /// Tokenizer and configuration files of a base model, by name.
+    /// Returns the tokenizer and configuration files of a base model, by name.
     pub async fn base_model_files(&self, model: &str) -> Result<BTreeMap<String, Vec<u8>>, Error> {
         base_models::base_model_files(&mut self.core.system_reader().await?, model).await
     }

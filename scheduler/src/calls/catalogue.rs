@@ -1,4 +1,4 @@
-//! Runs and checkpoints.
+//! Calls about runs and checkpoints.
 
 use std::path::PathBuf;
 
@@ -15,13 +15,13 @@ use crate::writer::write::Write;
 use crate::{AccessScope, AuditCategory, Checkpoint, Error, NewAuditEntry, Page, Run, RunFilter, Scheduler, Timestamp};
 
 impl Scheduler {
-    /// A page of the runs that a filter lets through, newest first, and how many there are on all pages.
+    /// Returns a page of the runs that match a filter, newest first, and their number on all pages.
     pub async fn runs(&self, tenant: &TenantId, filter: &RunFilter, page: Page) -> Result<(Vec<Run>, u64), Error> {
         let now = self.core.now();
         run_listing::list_runs(&mut self.core.reader_of(tenant).await?, tenant, filter, page, now).await
     }
 
-    /// A run of the tenant.
+    /// Returns a run of the tenant.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown run, or another tenant's.
@@ -29,16 +29,16 @@ impl Scheduler {
         runs::run(&mut self.core.reader_of(tenant).await?, tenant, run).await
     }
 
-    /// A run that the tenant may read: its own, or another tenant's that has a public checkpoint.
+    /// Returns a run that the tenant may read: its own, or another tenant's run with a public checkpoint.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for any other.
+    /// [`Error::NotFound`] for any other run.
     pub async fn readable_run(&self, tenant: &TenantId, run: &RunId) -> Result<Run, Error> {
         let now = self.core.now();
         runs::readable_run(&mut self.core.reader_of(tenant).await?, tenant, run, now).await
     }
 
-    /// A page of checkpoints, newest first, and how many there are on all pages.
+    /// Returns a page of checkpoints, newest first, and their number on all pages.
     pub async fn checkpoints(
         &self,
         tenant: &TenantId,
@@ -50,7 +50,7 @@ impl Scheduler {
             .await
     }
 
-    /// As [`Self::checkpoints`], of those of the tenant's sessions that are in a project.
+    /// Returns a page of the checkpoints of the tenant's sessions in a project, as [`Self::checkpoints`] does.
     pub async fn project_checkpoints(
         &self,
         tenant: &TenantId,
@@ -68,8 +68,8 @@ impl Scheduler {
         .await
     }
 
-    /// As [`Self::checkpoints`], of those of one run that the tenant may read: all of its own run, the public ones of
-    /// another tenant's.
+    /// Returns a page of the checkpoints of one run that the tenant may read, as [`Self::checkpoints`] does: all
+    /// checkpoints of its own run, the public ones of another tenant's.
     pub async fn run_checkpoints(
         &self,
         tenant: &TenantId,
@@ -81,30 +81,30 @@ impl Scheduler {
             .await
     }
 
-    /// A checkpoint that the tenant may read: its own or a public one.
+    /// Returns a checkpoint that the tenant may read: its own or a public one.
     pub async fn checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
         let now = self.core.now();
         checkpoints::readable_checkpoint(&mut self.core.reader_of(tenant).await?, tenant, path, now).await
     }
 
-    /// The folder that a load reads: that of the checkpoint when this is first called for the request. It stays
-    /// as long as the run may have to be restored, even if the checkpoint is deleted or replaced.
+    /// Returns the folder that a load reads: the checkpoint's folder when this is first called for the request. The
+    /// folder stays as long as the run may have to be restored, even if the checkpoint is deleted or replaced.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the tenant can't read such a checkpoint.
+    /// [`Error::NotFound`] if the tenant can't read such a checkpoint.
     pub async fn pin_load(&self, tenant: &TenantId, request: &RequestId, path: &TinkerPath) -> Result<PathBuf, Error> {
         self.write(PinLoad { tenant: tenant.clone(), request: request.clone(), path: path.clone() }).await
     }
 
-    /// Deletes a checkpoint, and its folder as soon as nothing needs it.
+    /// Deletes a checkpoint, and its folder once it is no longer needed.
     pub async fn delete_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
         self.delete(tenant, path, None).await
     }
 
-    /// Deletes a checkpoint if it has expired.
+    /// Deletes a checkpoint that has expired.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it has not, as when it was replaced meanwhile.
+    /// [`Error::NotFound`] if the checkpoint has yet to expire, for example because it was replaced.
     pub async fn delete_expired_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
         self.delete(tenant, path, Some(self.core.now())).await
     }
@@ -124,10 +124,10 @@ impl Scheduler {
         Ok(deleted)
     }
 
-    /// Lets a checkpoint expire so many seconds from now, or never.
+    /// Sets a checkpoint to expire after some seconds, or never.
     ///
     /// # Errors
-    /// [`Error::Invalid`] outside the protocol's limits.
+    /// [`Error::Invalid`] for a number outside the protocol's limits.
     pub async fn set_ttl(&self, tenant: &TenantId, path: &TinkerPath, seconds: Option<i64>) -> Result<(), Error> {
         if let Some(seconds) = seconds
             && !(MIN_TTL_SECONDS..=MAX_TTL_SECONDS).contains(&seconds)
@@ -139,7 +139,7 @@ impl Scheduler {
         self.change_checkpoint(tenant, path, CheckpointChange::ExpiresIn(seconds)).await
     }
 
-    /// Lets other tenants read a checkpoint, or no longer.
+    /// Sets whether other tenants may read a checkpoint.
     pub async fn set_public(&self, tenant: &TenantId, path: &TinkerPath, public: bool) -> Result<(), Error> {
         self.change_checkpoint(tenant, path, CheckpointChange::Public(public)).await
     }
@@ -154,14 +154,14 @@ impl Scheduler {
         self.write(ChangeCheckpoint { tenant, path, change, audit }).await
     }
 
-    /// Expired checkpoints of all tenants, up to a thousand.
+    /// Returns expired checkpoints of all tenants, up to a thousand.
     pub async fn expired_checkpoints(&self) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
         checkpoints::expired_checkpoints(&mut self.core.system_reader().await?, self.core.now()).await
     }
 }
 
 struct PinLoad {
-    /// Who reads the checkpoint: the tenant of the request, or one who has granted it access.
+    /// Tenant that may read the checkpoint: that of the request, or one that granted it access.
     tenant: TenantId,
     request: RequestId,
     path: TinkerPath,
@@ -186,7 +186,7 @@ impl Write for PinLoad {
     }
 }
 
-/// What the audit log says of a checkpoint.
+/// Returns the audit entry about a checkpoint.
 fn checkpoint_entry(
     tenant: &TenantId,
     path: &TinkerPath,
@@ -202,12 +202,12 @@ struct DeleteCheckpoint {
     tenant: TenantId,
     path: TinkerPath,
     audit: Audit,
-    /// Only if it had expired by then.
+    /// Time by which the checkpoint must have expired.
     expired_by: Option<Timestamp>,
 }
 
 impl Write for DeleteCheckpoint {
-    /// The checkpoint, and whether its folder is still needed.
+    /// Deleted checkpoint, and whether its folder is still needed.
     type Output = (Checkpoint, bool);
 
     fn scope(&self) -> RowScope {
@@ -215,7 +215,7 @@ impl Write for DeleteCheckpoint {
     }
 
     fn sessions(&self) -> Vec<SessionId> {
-        // A run's id begins with that of its session.
+        // The id of a run begins with the id of its session.
         let session = self.path.run.as_str().split_once(':').map(|(session, _)| SessionId::new(session));
         session.into_iter().collect()
     }
@@ -236,7 +236,7 @@ impl Write for DeleteCheckpoint {
 }
 
 enum CheckpointChange {
-    /// Seconds from now; never when `None`.
+    /// Seconds until the checkpoint expires; never if `None`.
     ExpiresIn(Option<i64>),
     Public(bool),
 }

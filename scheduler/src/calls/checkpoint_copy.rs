@@ -1,4 +1,4 @@
-//! Copies of checkpoints: new paths of the same files.
+//! Copies of checkpoints: new paths for the same files.
 
 use std::sync::Arc;
 
@@ -19,36 +19,37 @@ use crate::{
 /// A checkpoint to copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewCopy {
-    /// The checkpoint.
+    /// Path of the checkpoint.
     pub source: TinkerPath,
-    /// A tenant that may read it: the one who copies, or one who has granted access.
+    /// Tenant that may read the checkpoint: the one that copies, or one that granted it access.
     pub reader: TenantId,
-    /// Where the copy goes.
+    /// Run that receives the copy.
     pub destination: CopyDestination,
-    /// Seconds until the copy expires, whenever its source does; never when `None`.
+    /// Seconds until the copy expires, independent of its source; never if `None`.
     pub expires_in: Option<i64>,
 }
 
-/// The run that holds a copy. It can't be trained.
+/// Run that receives a copy. The run can't be trained.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CopyDestination {
-    /// The first run of a new session, which has ended at once. Its idempotency key identifies the copy.
+    /// The first run of a new session, which ends at once. Its idempotency key identifies the copy.
     NewSession(NewSession),
-    /// A run of a session that accepts requests, which identifies the copy.
+    /// A new run of a session that accepts requests. Session and number identify the copy.
     Run {
-        /// The session.
+        /// Session of the new run.
         session: SessionId,
-        /// The client's number of the run, unique within the session.
+        /// Client's number of the run, unique within the session.
         model_seq_id: i64,
     },
 }
 
 impl Scheduler {
-    /// Copies a checkpoint: a new run gets one of the same kind, name and metadata with the same files, which stay as long as
-    /// one of the two needs them. A repetition returns the same copy. The copy counts in full against the storage quota.
+    /// Copies a checkpoint: a new run gets a checkpoint of the same kind, name and metadata with the same files. The
+    /// files stay as long as one of the two needs them. A repetition returns the same copy. The copy counts in full
+    /// against the storage quota.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the reader can't read the source, or for an unknown session; [`Error::Mismatch`] when the
+    /// [`Error::NotFound`] if the reader can't read the source, or for an unknown session; [`Error::Mismatch`] if the
     /// destination was used for something else; [`Error::Invalid`] beyond the storage quota.
     pub async fn copy_checkpoint(&self, tenant: &TenantId, copy: NewCopy) -> Result<TinkerPath, Error> {
         let session = match &copy.destination {
@@ -58,7 +59,7 @@ impl Scheduler {
         let copied = self.write(CopyCheckpoint { tenant: tenant.clone(), session, copy }).await;
         self.core.count_refusal(tenant, &copied);
         copied.map_err(|error| match error {
-            // It is not one that waiting helps against, and clients repeat a 429 for minutes.
+            // Waiting does not help against this quota, and clients repeat a 429 for minutes.
             Error::Quota(refusal) => Error::Invalid(refusal.to_string()),
             error => error,
         })
@@ -67,18 +68,18 @@ impl Scheduler {
 
 struct CopyCheckpoint {
     tenant: TenantId,
-    /// Of the run that holds the copy.
+    /// Session of the run that receives the copy.
     session: SessionId,
     copy: NewCopy,
 }
 
 impl CopyCheckpoint {
-    /// The path of the copy in a run.
+    /// Returns the path of the copy in a run.
     fn path(&self, run: RunId) -> TinkerPath {
         TinkerPath { run, ..self.copy.source.clone() }
     }
 
-    /// The copy that was made before, if there is one.
+    /// Returns the copy that was made before, if there is one.
     async fn existing(&self, conn: &mut Conn, run: RunId) -> Result<Option<TinkerPath>, Error> {
         let Some(source) = runs::import_source(conn, &self.tenant, &run).await? else { return Ok(None) };
         if source != self.copy.source.to_string() {
@@ -87,7 +88,7 @@ impl CopyCheckpoint {
         Ok(Some(self.path(run)))
     }
 
-    /// Creates the run that holds the copy, with its session where that is new.
+    /// Creates the run that receives the copy, and its session if it is new.
     async fn insert_run(
         &self,
         conn: &mut Conn,
@@ -109,7 +110,7 @@ impl CopyCheckpoint {
             session: &self.session,
             model_seq_id,
             spec: &source.spec,
-            // Programs look for what a run was made with, such as its renderer, in its metadata.
+            // Programs look in the metadata for settings of the run, such as its renderer.
             user_metadata: &original.user_metadata,
             source: &source.path.to_string(),
         };

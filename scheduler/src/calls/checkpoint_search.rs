@@ -1,18 +1,18 @@
-//! Searching checkpoints.
+//! Searches for checkpoints by page.
 
 use trainyard_protocol::TenantId;
 
 use crate::store::checkpoint_search::{Candidate, checkpoints_behind};
 use crate::{CheckpointPosition, CheckpointSearch, Error, FoundCheckpoints, Scheduler};
 
-/// Checkpoints that are read at once.
+/// Number of checkpoints that are read at once.
 const BATCH: u32 = 500;
-/// Most checkpoints that one search looks at: then it returns what it has, and where to go on.
+/// Most checkpoints that one search examines: then it returns those found, and the position to continue from.
 const MOST: u32 = 20_000;
 
 impl Scheduler {
-    /// Searches the checkpoints that the tenant may list, newest first. A page may be shorter than asked for although it is not
-    /// the last.
+    /// Searches the checkpoints that the tenant may list, newest first. A page may be shorter than requested although
+    /// it is not the last.
     pub async fn search_checkpoints(
         &self,
         tenant: &TenantId,

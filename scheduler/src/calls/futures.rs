@@ -1,4 +1,4 @@
-//! Waiting for results.
+//! Calls that wait for results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,23 +17,23 @@ use crate::writer::write::Write;
 use crate::{Completions, Error, Pause, Poll, Quota, RequestKind, Scheduler};
 
 impl Scheduler {
-    /// The result of a request; waits up to `wait` for it to finish. Can be repeated.
+    /// Returns the result of a request. Waits up to `wait` for it to finish. Can be repeated.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown request, [`Error::Gone`] when its result was dropped.
+    /// [`Error::NotFound`] for an unknown request, [`Error::Gone`] if its result was dropped.
     pub async fn poll(&self, tenant: &TenantId, request: &RequestId, wait: Duration) -> Result<Poll, Error> {
         let deadline = Instant::now() + wait;
         loop {
             let mut waiter = self.core.waiters.register(request.clone());
             let now = self.look(tenant, request).await?;
-            // It may be woken without a reason, as after missed notifications.
+            // The waiter may wake without a change, for example after missed notifications.
             if now != Poll::Pending || timeout_at(deadline, waiter.woken()).await.is_err() {
                 return Ok(now);
             }
         }
     }
 
-    /// The result of a request so far.
+    /// Returns the present state of a request's result.
     pub(crate) async fn look(&self, tenant: &TenantId, request: &RequestId) -> Result<Poll, Error> {
         if let Some(poll) = self.core.results.get(tenant, request) {
             return Ok(poll);
@@ -41,7 +41,7 @@ impl Scheduler {
         if !self.core.is_shared() && lock(&self.core.queue).has_open(tenant, request) {
             return Ok(Poll::Pending);
         }
-        // The connection goes back before the file is read.
+        // Return the connection to the pool before the file is read.
         let stored = results::request_result(&mut self.core.reader_of(tenant).await?, tenant, request).await?;
         match stored {
             StoredResult::Pending => Ok(Poll::Pending),
@@ -54,7 +54,7 @@ impl Scheduler {
         }
     }
 
-    /// Why a pending request waits although it would be next: its tenant's rate limit does not allow it yet.
+    /// Returns the pause imposed by the tenant's rate limit, if it holds back a pending request that would be next.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -65,7 +65,7 @@ impl Scheduler {
         if here.is_some() || !self.core.is_shared() {
             return Ok(here);
         }
-        // Another process may hold it back; that follows from the level of the token bucket in the store.
+        // Another process may hold the request back; the level of the token bucket in the store shows whether it does.
         let conn = &mut self.core.reader_of(tenant).await?;
         let Some(tokens) = quotas::queued_request(conn, tenant, request).await? else { return Ok(None) };
         let Some(level) = quotas::rate_limit_level(conn, tenant).await? else { return Ok(None) };
@@ -73,8 +73,8 @@ impl Scheduler {
         Ok((until > now).then_some(Pause { quota: Quota::TokensPerMinute, limit: rate.get(), until }))
     }
 
-    /// Samples of one clone (`seq_id div 10^9`) that finished after the cursor `after`; waits up to
-    /// `wait` for the first.
+    /// Returns the samples of one clone (`seq_id div 10^9`) that finished after the cursor `after`. Waits up to `wait`
+    /// for the first.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown sampling session.
@@ -108,7 +108,7 @@ impl Scheduler {
         results::completions_after(&mut conn, tenant, sampling_session, clone_id, after).await
     }
 
-    /// Records that the client has these results; they are dropped some minutes later. Unknown ids are
+    /// Records that the client has received these results, which are dropped some minutes later. Unknown ids are
     /// ignored.
     pub async fn acknowledge(&self, tenant: &TenantId, requests: &[RequestId]) -> Result<(), Error> {
         if requests.is_empty() {
@@ -120,7 +120,7 @@ impl Scheduler {
     /// Cancels a sample. Repetitions are accepted, and a finished sample stays as it is.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown request, [`Error::Invalid`] when it is no sample.
+    /// [`Error::NotFound`] for an unknown request, [`Error::Invalid`] if the request is not a sample.
     pub async fn cancel(&self, tenant: &TenantId, request: &RequestId) -> Result<(), Error> {
         let sessions = self.core.sessions_of_samples(std::slice::from_ref(request), &RowScope::of(tenant)).await?;
         let cancel = CancelSample { tenant: tenant.clone(), request: request.clone(), sessions };
@@ -130,7 +130,7 @@ impl Scheduler {
 }
 
 impl Core {
-    /// The sessions of samples in a scope, which other processes may end too.
+    /// Returns the sessions of samples in a scope, which other processes may end too.
     pub(crate) async fn sessions_of_samples(
         &self,
         requests: &[RequestId],
@@ -162,7 +162,7 @@ impl Write for Acknowledge {
     }
 }
 
-/// Cancels a sample. Returns what ended, if it had not before.
+/// Cancels a sample. Returns the request that ended, unless it had ended before.
 struct CancelSample {
     tenant: TenantId,
     request: RequestId,

@@ -1,4 +1,4 @@
-//! A look at a store that changes nothing.
+//! Examines a store without changing it.
 
 use std::time::{Duration, Instant};
 
@@ -7,27 +7,27 @@ use crate::store::db::{Conn, Dialect, bypass, connect_to_look, sql};
 use crate::store::schema;
 use crate::{Clock, Database, Error, SystemClock};
 
-/// How often the time to the store and back is measured.
+/// Number of round trips to the store that are timed.
 const ROUND_TRIPS: usize = 7;
 
-/// What a store is like.
+/// State of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreState {
-    /// The version of its schema; 0 when it has none.
+    /// Version of its schema; 0 if it has none.
     pub schema: i64,
-    /// The version that this program needs.
+    /// Schema version that this program needs.
     pub newest: i64,
-    /// Whether this program can work with it, once it is brought up to that version if it is older.
+    /// Whether this program can use the store, after migrating an older schema.
     pub is_workable: bool,
-    /// How long statements took that do nothing.
+    /// Durations of statements that do nothing.
     pub round_trips: Vec<Duration>,
-    /// How much its clock is ahead of this machine's, in ms; `None` when it has no clock of its own.
+    /// Lead of the store's clock over this machine's, in ms; `None` if the store has no clock of its own.
     pub clock_ahead_ms: Option<i64>,
-    /// Why row-level security does not keep tenants apart, if it does not; `None` for a database without it.
+    /// Reason why row-level security does not separate tenants, if it does not; `None` for a database without it.
     pub bypass: Option<String>,
 }
 
-/// Why a store can't be used.
+/// Reason why a store can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StoreUnusable(String);
@@ -44,10 +44,10 @@ impl From<sqlx::Error> for StoreUnusable {
     }
 }
 
-/// Looks at a store; `None` when it is a SQLite file that is not there yet.
+/// Examines a store. Returns `None` for a SQLite file that does not exist yet.
 ///
 /// # Errors
-/// With the reason why it can't be used.
+/// The reason why the store can't be used.
 pub async fn look_at_store(database: &Database) -> Result<Option<StoreState>, StoreUnusable> {
     if let Database::Sqlite(path) = database
         && !path.exists()

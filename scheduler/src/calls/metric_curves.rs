@@ -1,4 +1,4 @@
-//! A run's metrics as curves: all its requests at once, without a row in memory for each.
+//! A run's metrics as curves over all its requests, without a row in memory for each.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,11 +11,12 @@ use trainyard_protocol::{RunId, TenantId};
 use crate::store::{run_metrics, runs};
 use crate::{Error, MetricCurve, MetricPoint, MetricsRange, RequestKind, RunCurves, Scheduler};
 
-/// Requests that one statement reads.
+/// Number of requests that one statement reads.
 const PAGE: usize = 4_000;
 
 impl Scheduler {
-    /// The curves of one of the tenant's runs: of requests of a kind, and of some metrics, where these are given.
+    /// Returns the curves of one of the tenant's runs, limited to a kind of request and to some metrics if these are
+    /// given.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown run, or another tenant's.
@@ -31,7 +32,7 @@ impl Scheduler {
         let mut curves = Curves { kind, names, requests: 0, by_kind: BTreeMap::new() };
         let mut after = (range.steps.0, -1);
         loop {
-            // Each page has a connection of its own, so that a long run keeps none from others.
+            // Each page uses its own connection, so that a long run does not block others.
             let conn = &mut self.core.reader_of(tenant).await?;
             let page = run_metrics::joined_metrics(conn, tenant, run, range, after, PAGE as i64).await?;
             let Some(page) = page else { return Ok(curves.sorted()) };
@@ -90,7 +91,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Metrics<'a> {
     }
 }
 
-/// What was read so far.
+/// Curves of the requests read so far.
 struct Curves<'w> {
     kind: Option<RequestKind>,
     names: Option<&'w BTreeSet<String>>,
@@ -101,7 +102,7 @@ struct Curves<'w> {
 impl Curves<'_> {
     fn add(&mut self, row: Row<'_>) -> Result<(), Error> {
         let Row(step, _, kind, at, Metrics(metrics)) = row;
-        let kind = RequestKind::from_text(kind).ok_or_else(|| damaged(format!("{kind:?} is no kind of request")))?;
+        let kind = RequestKind::from_text(kind).ok_or_else(|| damaged(format!("{kind:?} is not a kind of request")))?;
         if self.kind.is_some_and(|wanted| wanted != kind) {
             return Ok(());
         }
@@ -113,7 +114,7 @@ impl Curves<'_> {
             }
             is_wanted = true;
             let point = (step, at, value);
-            // Requests of a kind mostly have the same metrics, each in its place.
+            // Requests of a kind mostly have the same metrics, in the same places.
             let known = match curves.get(place) {
                 Some((known, _)) if *known == name => Some(place),
                 _ => curves.iter().position(|(known, _)| *known == name),

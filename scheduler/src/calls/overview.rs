@@ -1,4 +1,4 @@
-//! Looking at the service as a whole: queues, workers, failures, speed.
+//! Calls about the service as a whole: queues, workers, failures, speed.
 
 use trainyard_protocol::{RunId, TenantId};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Scheduler {
-    /// Unfinished requests of all tenants. For the operator; anybody else may see its own alone.
+    /// Returns the unfinished requests of all tenants. For the operator; others may see only their own.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -17,7 +17,7 @@ impl Scheduler {
         overview::queued_by_tenant(&mut self.core.system_reader().await?).await
     }
 
-    /// Workers whose leases have not expired.
+    /// Returns the workers with unexpired leases.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -31,17 +31,17 @@ impl Scheduler {
         Ok(found.into_iter().map(status).collect())
     }
 
-    /// The id of this process's worker, if it executes requests.
+    /// Returns the id of this process's worker, if it executes requests.
     pub fn own_worker(&self) -> Option<&str> {
         self.core.worker_id()
     }
 
-    /// What the engine of this process's worker last reported; all zero where there is none.
+    /// Returns the last report of the engine of this process's worker; all zero without one.
     pub fn engine_report(&self) -> EngineReport {
         EngineReport::from(&self.core.metrics.engine())
     }
 
-    /// The newest failures of a tenant after a moment.
+    /// Returns the newest failures of a tenant after a given time.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -54,7 +54,7 @@ impl Scheduler {
         overview::failed_requests(&mut self.core.reader_of(tenant).await?, tenant, after, i64::from(limit)).await
     }
 
-    /// Tokens of a tenant's requests that ended after a moment, in stretches of so many ms.
+    /// Returns the tokens of a tenant's requests that ended after a given time, in intervals of some ms.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -68,7 +68,7 @@ impl Scheduler {
             .await
     }
 
-    /// A page of a tenant's runs, the newest first, with what their sessions say of them.
+    /// Returns a page of a tenant's runs, newest first, with facts about their sessions.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -76,7 +76,7 @@ impl Scheduler {
         overview::newest_runs(&mut self.core.reader_of(tenant).await?, tenant, page).await
     }
 
-    /// One of the tenant's runs, with what its session says of it.
+    /// Returns one of the tenant's runs, with facts about its session.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown run, or another tenant's.
@@ -84,7 +84,7 @@ impl Scheduler {
         overview::listed_run(&mut self.core.reader_of(tenant).await?, tenant, run).await
     }
 
-    /// How many runs a tenant has; `most` when it has more.
+    /// Returns the number of a tenant's runs, at most `most`.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -92,7 +92,7 @@ impl Scheduler {
         overview::count_newest_runs(&mut self.core.reader_of(tenant).await?, tenant, most).await
     }
 
-    /// What the newest metrics of some of the tenant's runs say, in their order.
+    /// Returns the progress of some of the tenant's runs according to their newest metrics, in their order.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -100,7 +100,7 @@ impl Scheduler {
         overview::progress_of_runs(&mut self.core.reader_of(tenant).await?, tenant, runs).await
     }
 
-    /// The newest requests of a run, the newest first.
+    /// Returns the newest requests of a run, newest first.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown run, or another tenant's.

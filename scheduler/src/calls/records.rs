@@ -1,4 +1,4 @@
-//! What was recorded of samples, for training requests that name their sequences.
+//! Recorded results of samples, for training requests that name their sequences.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::store::records;
 use crate::writer::write::Write;
 use crate::{Error, RecordedResult, Scheduler, Timestamp};
 
-/// A use is recorded at most this often, so that training writes nothing most of the time.
+/// Shortest time between two recorded uses, so that training rarely writes.
 const RENEWAL: Duration = Duration::from_secs(3600);
 
 impl Core {
-    /// Records that were used since then need no renewal.
+    /// Returns the time before which a record must have been used to need renewal.
     fn renewal_due_before(&self) -> Timestamp {
         self.now().minus(RENEWAL.min(self.options.retention / 2))
     }
 }
 
 impl Scheduler {
-    /// The result of a sample of the tenant that was submitted as `recorded`; `None` when there is none, when it did not
-    /// succeed, and when the retention since its last use is over.
+    /// Returns the result of a sample that was submitted as `recorded`. Returns `None` for an unknown or failed sample,
+    /// and when the retention since its last use is over.
     ///
     /// # Errors
     /// When store or storage can't be read.
@@ -31,14 +31,14 @@ impl Scheduler {
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Option<RecordedResult>, Error> {
-        // The connection goes back before a file is read.
+        // Return the connection to the pool before a file is read.
         let found = records::recorded_result(&mut self.core.reader_of(tenant).await?, tenant, request).await?;
         let Some(record) = found else { return Ok(None) };
         let renewal_due = record.used_at < self.core.renewal_due_before();
         Ok(Some(RecordedResult { payload: self.core.blobs.get(record.result).await?, renewal_due }))
     }
 
-    /// Keeps the results of recorded samples for another retention. Others are ignored.
+    /// Keeps the results of recorded samples for another retention. Other requests are ignored.
     ///
     /// # Errors
     /// When the store can't be written.

@@ -1,4 +1,4 @@
-//! Reading what training requests measured, and waiting for more.
+//! Reads the metrics of training requests, and waits for more.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::context::waiters::Waiter;
 use crate::store::{run_metrics, runs};
 use crate::{Error, MetricsRange, RunMetrics, Scheduler};
 
-/// Rows of one page: what is read at once.
+/// Number of rows in a page, which are read at once.
 const PAGE: i64 = 4_000;
 
-/// A run's metrics, read page by page in the order of its requests.
+/// Reader of a run's metrics, page by page in the order of its requests.
 pub struct MetricsReader {
     core: Arc<Core>,
     tenant: TenantId,
@@ -23,7 +23,7 @@ pub struct MetricsReader {
 }
 
 impl MetricsReader {
-    /// The next page; empty at the end. Called again after the end, it returns what was recorded since.
+    /// Returns the next page; empty at the end. Called again after the end, it returns metrics recorded since.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -42,18 +42,18 @@ impl MetricsReader {
     }
 }
 
-/// Waits for requests of a run to record metrics.
+/// Registered interest in a run's metrics.
 pub struct MetricsWatch(Waiter<RunId>);
 
 impl MetricsWatch {
-    /// Returns once metrics were recorded since [`Scheduler::watch_metrics`], here or in another process.
+    /// Waits until metrics are recorded after [`Scheduler::watch_metrics`], here or in another process.
     pub async fn recorded(&mut self) {
         self.0.woken().await;
     }
 }
 
 impl Scheduler {
-    /// The metrics of one of the tenant's runs.
+    /// Returns a reader of the metrics of one of the tenant's runs.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown run, or another tenant's.
@@ -69,7 +69,7 @@ impl Scheduler {
         Ok(MetricsReader { core: Arc::clone(&self.core), tenant, run, range, after, done: false })
     }
 
-    /// Registers interest in a run's metrics. To be called before they are read, so that nothing is missed.
+    /// Registers interest in a run's metrics. Call this before reading them, so that nothing is missed.
     pub fn watch_metrics(&self, run: &RunId) -> MetricsWatch {
         MetricsWatch(self.core.metrics_waiters.register(run.clone()))
     }

@@ -1,4 +1,4 @@
-//! Samples of runs that are stored so that their owners can look at them.
+//! Samples of runs that are stored for their owners to look at.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::types::stored_samples;
 use crate::writer::write::Write;
 use crate::{Error, NewRunSample, RunSamples, Scheduler, Timestamp};
 
-/// Waits for samples of a run to be stored or deleted.
+/// Registered interest in the stored samples of a run.
 pub struct SamplesWatch(Waiter<RunId>);
 
 impl SamplesWatch {
-    /// Returns once the stored samples have changed since [`Scheduler::watch_samples`], here or in another process.
+    /// Waits until the stored samples change after [`Scheduler::watch_samples`], here or in another process.
     pub async fn changed(&mut self) {
         self.0.woken().await;
     }
 }
 
 impl Scheduler {
-    /// The newest stored samples of one of the tenant's runs.
+    /// Returns the newest stored samples of one of the tenant's runs.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown run, or another tenant's.
@@ -49,7 +49,7 @@ impl Scheduler {
         })
     }
 
-    /// Deletes the stored samples of one of the tenant's runs. Returns how many there were.
+    /// Deletes the stored samples of one of the tenant's runs. Returns their number.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown run, or another tenant's.
@@ -57,7 +57,7 @@ impl Scheduler {
         self.write(DeleteSamples { tenant: tenant.clone(), run: run.clone() }).await
     }
 
-    /// Registers interest in a run's stored samples. To be called before they are read, so that nothing is missed.
+    /// Registers interest in a run's stored samples. Call this before reading them, so that nothing is missed.
     pub fn watch_samples(&self, run: &RunId) -> SamplesWatch {
         SamplesWatch(self.core.stored_samples_waiters.register(run.clone()))
     }
@@ -89,7 +89,7 @@ impl Write for DeleteSamples {
     }
 }
 
-/// A sample that succeeded just now, and what is to be stored of it.
+/// A sample that has just succeeded, and its content to store.
 pub(crate) struct EndedSample<'a> {
     pub(crate) tenant: &'a TenantId,
     pub(crate) request: &'a RequestId,
@@ -97,8 +97,8 @@ pub(crate) struct EndedSample<'a> {
     pub(crate) new: &'a NewRunSample,
 }
 
-/// Stores samples, as far as their tenants' storage quotas have room, and deletes those that they push out. A sample that
-/// is not stored is none the worse.
+/// Stores samples as far as their tenants' storage quotas permit, and deletes those that exceed the run's number. The
+/// request succeeds even if its sample is not stored.
 pub(crate) async fn store_samples(
     conn: &mut Conn,
     core: &Core,

@@ -1,4 +1,4 @@
-//! Secrets of the service, which the processes on one store share.
+//! Secrets of the service, shared by the processes on one store.
 
 use crate::context::core::Core;
 use crate::store::db::{Conn, RowScope};
@@ -7,7 +7,7 @@ use crate::writer::write::Write;
 use crate::{Error, Scheduler};
 
 impl Scheduler {
-    /// A secret that all processes on the store share: `candidate`, unless there is one already.
+    /// Returns a secret that all processes on the store share: `candidate`, unless one exists already.
     ///
     /// # Errors
     /// When the store can't be written.
@@ -15,7 +15,7 @@ impl Scheduler {
         self.write(SharedSecret { name: name.into(), candidate }).await
     }
 
-    /// All secrets whose name begins with `prefix`, by name.
+    /// Returns all secrets whose name begins with `prefix`, by name.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -23,7 +23,7 @@ impl Scheduler {
         secrets::secrets(&mut self.core.system_reader().await?, prefix).await
     }
 
-    /// Deletes a secret, if there is one of this name.
+    /// Deletes a secret if it exists.
     ///
     /// # Errors
     /// When the store can't be written.

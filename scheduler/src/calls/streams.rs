@@ -1,4 +1,4 @@
-//! Tokens of samples while they are executed.
+//! Streams of tokens while samples are executed.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use trainyard_protocol::{RequestId, SampleProgress, TenantId};
 use crate::context::core::Core;
 use crate::{Error, Scheduler, WatchedSample};
 
-/// A sample that is watched until this is dropped.
+/// A watched sample; dropping the value ends the watch.
 pub struct SampleWatch {
     request: RequestId,
     number: u64,
@@ -17,8 +17,8 @@ pub struct SampleWatch {
 }
 
 impl SampleWatch {
-    /// The next tokens: each once, in order within their sequence. It waits for them; tokens shortly before the sample's
-    /// end may come with its result alone. Nothing is lost when the future is dropped.
+    /// Waits for the next tokens: each once, in order within their sequence. Tokens shortly before the sample's end may
+    /// come only with its result. Dropping the future loses nothing.
     pub async fn next(&mut self) -> SampleProgress {
         match self.progress.recv().await {
             Some(progress) => progress,
@@ -38,7 +38,7 @@ impl Scheduler {
     /// Watches a sample, wherever it is executed. Tokens are reported from the sample's first one on.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown request, [`Error::Gone`] when its result was dropped.
+    /// [`Error::NotFound`] for an unknown request, [`Error::Gone`] if its result was dropped.
     pub async fn watch_sample(&self, tenant: &TenantId, request: &RequestId) -> Result<SampleWatch, Error> {
         self.look(tenant, request).await?;
         let (number, progress) = self.core.progress.watch(request);
@@ -46,7 +46,7 @@ impl Scheduler {
         Ok(SampleWatch { request: request.clone(), number, progress, core: Arc::clone(&self.core) })
     }
 
-    /// The samples whose tokens are to be reported while they are executed. It costs next to nothing while there are none.
+    /// Returns the samples whose tokens must be reported during execution. Cheap if there are none.
     pub fn watched_samples(&self) -> Vec<WatchedSample> {
         self.core.progress.watched(self.core.now())
     }

@@ -1,4 +1,4 @@
-//! Checks of uploads that have arrived: a run loads and exports them, and they become a checkpoint.
+//! Checks of complete uploads: a run loads and exports them, and they become a checkpoint.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use crate::writer::write::Write;
 use crate::{AuditCategory, Error, NewAuditEntry, Scheduler, Upload, UploadEnd, UploadState};
 
 impl Scheduler {
-    /// Lets a run check an upload, unless another does. Its files can't be changed from then on. Returns the run that does.
+    /// Starts the check of an upload by a run, unless another run already checks it. The files can't be changed from
+    /// then on. Returns the run that performs the check.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown upload, [`Error::Invalid`] when a file is not complete.
+    /// [`Error::NotFound`] for an unknown upload, [`Error::Invalid`] if a file is incomplete.
     pub async fn check_upload(
         &self,
         tenant: &TenantId,
@@ -29,8 +30,8 @@ impl Scheduler {
         self.write(CheckUpload { tenant: tenant.clone(), id: id.clone(), run: run.clone(), retention, by }).await
     }
 
-    /// Records how the check by a run ended, and removes the files of an upload that has ended; a repetition, or the end of another
-    /// run's check, changes nothing else. That the run has exported the upload is recorded with the export itself.
+    /// Records the result of a run's check, and removes the files of an upload that has ended. A repetition, or the end
+    /// of another run's check, changes nothing else. The export itself records that the run has exported the upload.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown upload.
@@ -44,7 +45,7 @@ impl Scheduler {
         let end = EndCheck { tenant: tenant.clone(), id: id.clone(), run: run.clone(), end };
         if let Some(dir) = self.write(end).await? {
             let core = Arc::clone(&self.core);
-            // On its own task: a caller that goes away does not interrupt it.
+            // Runs as its own task, so that a caller who goes away does not interrupt it.
             let removed = self.core.runtime.spawn(async move { core.remove_folder(dir).await });
             let _ = removed.await;
         }
@@ -57,7 +58,7 @@ struct CheckUpload {
     id: UploadId,
     run: RunId,
     retention: Duration,
-    /// Who asks for the check.
+    /// Actor who asks for the check.
     by: Audit,
 }
 
@@ -105,7 +106,7 @@ impl EndCheck {
 }
 
 impl Write for EndCheck {
-    /// The folder, if nothing needs it any more.
+    /// Folder of the upload, if it is no longer needed.
     type Output = Option<PathBuf>;
 
     fn scope(&self) -> RowScope {
@@ -115,7 +116,7 @@ impl Write for EndCheck {
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Option<PathBuf>, Error> {
         let upload = uploads::upload(conn, &self.tenant, &self.id, core.now()).await?;
         if matches!(upload.state, UploadState::Finished(_) | UploadState::Refused(_)) {
-            // The export may have recorded it, or a kill interrupted the removal: its files may still be there.
+            // The export may have recorded the end, or a kill interrupted the removal: files may still exist.
             return Ok(Some(upload.dir));
         }
         if upload.state != UploadState::Checking(self.run.clone()) {
@@ -138,8 +139,9 @@ impl Write for EndCheck {
     }
 }
 
-/// Records that a run has exported the upload that it checks, if it checks one: in the same transaction as the checkpoint, so
-/// that nobody has to come back for that. The run is not trained, and the audit log says who asked for the check.
+/// Records that a run has exported the upload that it checks, if it checks one. This happens in the same transaction as
+/// the checkpoint, so that no later call is needed. The run is not trained, and the audit log names the actor who asked
+/// for the check.
 pub(crate) async fn record_export(
     conn: &mut Conn,
     core: &Core,

@@ -1,4 +1,4 @@
-//! Uploads of adapters, while their pieces arrive in the storage.
+//! Uploads of adapters while their pieces arrive in the storage.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::store::uploads;
 use crate::writer::write::Write;
 use crate::{Error, NewUpload, Scheduler, StorageError, Upload, UploadState, UploadedFile};
 
-/// The folder of all uploads in the storage.
+/// Folder of all uploads in the storage.
 const UPLOADS: &str = "uploads";
-/// Uploads of a tenant that are open at the same time.
+/// Most uploads of a tenant that may be open at the same time.
 pub const MAX_OPEN_UPLOADS: u64 = 64;
 
 impl Scheduler {
@@ -36,20 +36,20 @@ impl Scheduler {
         started
     }
 
-    /// An upload of the tenant.
+    /// Returns an upload of the tenant.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown one, or one that has expired.
+    /// [`Error::NotFound`] for an unknown or expired upload.
     pub async fn upload(&self, tenant: &TenantId, id: &UploadId) -> Result<Upload, Error> {
         uploads::upload(&mut self.core.reader_of(tenant).await?, tenant, id, self.core.now()).await
     }
 
-    /// Sets the size of a file, where that is known, and discards what arrived of it from the offset `keep` on. Returns how
-    /// much is left.
+    /// Sets the size of a file, if it is known, and discards the received bytes from the offset `keep` on. Returns the
+    /// number of bytes left.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown upload or file, [`Error::Invalid`] when the upload is not open any more, when another
-    /// size was given before, and beyond the storage quota.
+    /// [`Error::NotFound`] for an unknown upload or file, [`Error::Invalid`] if the upload is no longer open, if
+    /// another size was given before, and beyond the storage quota.
     pub async fn begin_upload_file(
         &self,
         tenant: &TenantId,
@@ -65,7 +65,8 @@ impl Scheduler {
     /// Appends bytes to a file, durably.
     ///
     /// # Errors
-    /// As [`Self::begin_upload_file`]; [`Error::Invalid`] when they don't begin where the file ends so far, or exceed its size.
+    /// The errors of [`Self::begin_upload_file`]; [`Error::Invalid`] if the bytes don't begin at the present end of the
+    /// file, or exceed its size.
     pub async fn append_to_upload(
         &self,
         tenant: &TenantId,
@@ -74,13 +75,13 @@ impl Scheduler {
         start: u64,
         bytes: Bytes,
     ) -> Result<(), Error> {
-        // Nothing is written for an upload that is not the tenant's.
+        // Check that the upload is the tenant's before anything is written.
         let upload = self.upload(tenant, id).await?;
         if !upload.files.contains_key(file) {
             return Err(Error::not_found("file", file));
         }
         let length = bytes.len() as u64;
-        // Each write has a name of its own, so that nothing is written over.
+        // Each write has a unique name, so that nothing is overwritten.
         let name = format!("{file}.{start:016x}.{}", self.core.new_uuid().simple());
         let path = format!("{UPLOADS}/{id}/{name}");
         let storage = &self.core.options.storage;
@@ -88,16 +89,16 @@ impl Scheduler {
         let change = FileChange::Append { start, name, length };
         let done = self.change_upload(tenant, id, file, change).await;
         if matches!(done, Err(Error::NotFound { .. } | Error::Invalid(_))) {
-            // A failure costs space only, until the upload is deleted.
+            // A failure only costs space, until the upload is deleted.
             let _ = storage.remove(vec![path]).await;
         }
         done.map(drop)
     }
 
-    /// Says that all of a file has arrived: its size is what arrived.
+    /// Marks a file as complete: its size is the number of received bytes.
     ///
     /// # Errors
-    /// As [`Self::begin_upload_file`].
+    /// The errors of [`Self::begin_upload_file`].
     pub async fn end_upload_file(&self, tenant: &TenantId, id: &UploadId, file: &str) -> Result<u64, Error> {
         self.change_upload(tenant, id, file, FileChange::End).await.map(|file| file.received())
     }
@@ -113,7 +114,7 @@ impl Scheduler {
         let changed = self.write(change).await;
         self.core.count_refusal(tenant, &changed);
         let (file, discarded) = changed.map_err(|error| match error {
-            // Waiting does not help against it.
+            // Waiting does not help against this quota.
             Error::Quota(refusal) => Error::Invalid(refusal.to_string()),
             error => error,
         })?;
@@ -167,11 +168,11 @@ impl Write for StartUpload {
 }
 
 enum FileChange {
-    /// See [`Scheduler::begin_upload_file`].
+    /// Sets size and offset: [`Scheduler::begin_upload_file`].
     Begin { total: Option<u64>, keep: u64 },
-    /// See [`Scheduler::append_to_upload`].
+    /// Appends a piece: [`Scheduler::append_to_upload`].
     Append { start: u64, name: String, length: u64 },
-    /// See [`Scheduler::end_upload_file`].
+    /// Completes the file: [`Scheduler::end_upload_file`].
     End,
 }
 
@@ -183,7 +184,7 @@ struct ChangeFile {
 }
 
 impl ChangeFile {
-    /// Changes a file, as rows and as the result. Returns the pieces that nothing needs any more.
+    /// Changes a file, in its rows and in the result. Returns the pieces that are no longer needed.
     async fn change(&self, conn: &mut Conn, file: &mut UploadedFile) -> Result<Vec<String>, Error> {
         let name = &self.file;
         let received = file.received();
@@ -207,7 +208,7 @@ impl ChangeFile {
                 }
                 let end = start.saturating_add(*length);
                 if let Some(total) = file.total.filter(|total| end > *total) {
-                    return Err(Error::Invalid(format!("{name}: more than the {total} bytes that it should have")));
+                    return Err(Error::Invalid(format!("{name}: expected at most {total} bytes")));
                 }
                 uploads::insert_piece(conn, &self.id, name, *start, (piece, *length)).await?;
                 file.pieces.push((piece.clone(), *length));
@@ -220,7 +221,7 @@ impl ChangeFile {
         }
     }
 
-    /// Removes the pieces from the first one on that ends behind `keep`.
+    /// Removes the pieces from the first one that ends behind `keep`.
     async fn discard(&self, conn: &mut Conn, file: &mut UploadedFile, keep: u64) -> Result<Vec<String>, Error> {
         let (mut start, mut kept) = (0, 0);
         for (_, length) in &file.pieces {
@@ -239,7 +240,7 @@ impl ChangeFile {
 }
 
 impl Write for ChangeFile {
-    /// The file, and the names of pieces that nothing needs any more.
+    /// Changed file, and names of pieces that are no longer needed.
     type Output = (UploadedFile, Vec<String>);
 
     fn scope(&self) -> RowScope {

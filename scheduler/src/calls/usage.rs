@@ -1,4 +1,4 @@
-//! What tenants used.
+//! Calls about the usage of tenants.
 
 use trainyard_protocol::{SessionId, TenantId};
 
@@ -6,7 +6,7 @@ use crate::store::usage;
 use crate::{Error, HourlyUsage, RequestUsage, Scheduler, StorageInUse, StoredCheckpoint, Timestamp};
 
 impl Scheduler {
-    /// What requests used that ended from one time to before another, by hour and attribution.
+    /// Returns the usage of requests that ended in a period, by hour and attribution. The period excludes its end.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -18,8 +18,8 @@ impl Scheduler {
         usage::hourly_usage(&mut self.core.reader_of(tenant).await?, tenant, period).await
     }
 
-    /// A page of what requests used that ended from one time to before another, in the order of their ends; behind the
-    /// request `after`, which ended when the period begins, if that is not empty.
+    /// Returns a page of the usage of requests that ended in a period, in the order of their ends. If `after` is not
+    /// empty, the page begins behind that request, which ended at the start of the period.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -33,7 +33,7 @@ impl Scheduler {
         usage::request_usage(&mut self.core.reader_of(tenant).await?, tenant, period, after, limit).await
     }
 
-    /// Checkpoints that were stored at some time from one time to before another.
+    /// Returns the checkpoints that were stored at some time in a period.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -45,7 +45,7 @@ impl Scheduler {
         usage::stored_checkpoints(&mut self.core.reader_of(tenant).await?, tenant, period).await
     }
 
-    /// The metadata of sessions that are there: a JSON object for each.
+    /// Returns the metadata of existing sessions, a JSON object for each.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -57,7 +57,7 @@ impl Scheduler {
         usage::metadata_of_sessions(&mut self.core.reader_of(tenant).await?, tenant, sessions).await
     }
 
-    /// What is stored now, by project and user.
+    /// Returns the present storage in use, by project and user.
     ///
     /// # Errors
     /// When the store can't be read.

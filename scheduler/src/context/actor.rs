@@ -1,17 +1,17 @@
-//! Who does what is being done, for the audit log.
+//! The actor of the current task, for the audit log.
 
 use std::future::Future;
 
-/// Who acts.
+/// Actor on whose behalf a task works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
-    /// In words: a user, a key, a program.
+    /// Description: a user, a key or a program.
     pub name: String,
-    /// The API key that was used, where the store has it.
+    /// API key that was used, if it is in the store.
     pub key: Option<i64>,
-    /// The id of the user whose key that is.
+    /// Id of the user who owns the key.
     pub user: Option<String>,
-    /// Where the call came from.
+    /// Network address of the caller.
     pub address: Option<String>,
 }
 
@@ -20,7 +20,7 @@ tokio::task_local! {
 }
 
 impl Actor {
-    /// The service itself, which acts when nobody asks it to.
+    /// Returns the service itself, which acts without a caller.
     pub fn service() -> Self {
         Self { name: "the service".to_owned(), key: None, user: None, address: None }
     }
@@ -30,7 +30,7 @@ impl Actor {
         CURRENT.scope(self, future).await
     }
 
-    /// On whose behalf the current task works.
+    /// Returns the actor on whose behalf the current task works.
     pub fn current() -> Self {
         CURRENT.try_with(Clone::clone).unwrap_or_else(|_| Self::service())
     }

@@ -1,4 +1,4 @@
-//! The last results and the sampling sessions in use, so that reading them costs no query.
+//! Caches of recent results and sampling sessions, which save queries.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ const RESULTS: usize = 8192;
 /// Most bytes of results kept in memory.
 const RESULT_BYTES: usize = 64 * 1024 * 1024;
 
-/// The last results, oldest out first.
+/// Cache of recent results; the oldest are evicted first.
 #[derive(Default)]
 pub(crate) struct ResultCache {
     inner: Mutex<CachedResults>,
@@ -27,7 +27,7 @@ struct CachedResults {
 }
 
 impl ResultCache {
-    /// The result of a request of the tenant, if it is cached.
+    /// Returns the result of a request of the tenant, if it is cached.
     pub(crate) fn get(&self, tenant: &TenantId, id: &RequestId) -> Option<Poll> {
         let inner = lock(&self.inner);
         inner.results.get(id).filter(|(owner, _)| owner == tenant).map(|(_, poll)| poll.clone())
@@ -68,7 +68,7 @@ impl CachedResults {
 /// Most sampling sessions kept in memory.
 const CACHED_SESSIONS: usize = 4096;
 
-/// Sampling sessions that were read.
+/// Cache of sampling sessions that were read.
 #[derive(Default)]
 pub(crate) struct SamplingSessionCache(Mutex<HashMap<SamplingSessionId, (TenantId, Arc<SamplingSession>)>>);
 

@@ -1,4 +1,4 @@
-//! How a call fails.
+//! Errors of a scheduler's calls.
 
 use sqlx::error::DatabaseError;
 use sqlx::sqlite::SqliteError;
@@ -8,70 +8,70 @@ use crate::Refusal;
 /// A failed call. The text is for the client, except for [`Error::Store`], whose detail is logged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It does not exist, or belongs to another tenant (HTTP 404).
+    /// The object does not exist, or belongs to another tenant (HTTP 404).
     #[error("{what} {id} does not exist")]
     NotFound {
-        /// What was looked for, e.g. `session`.
+        /// Kind of the object, e.g. `session`.
         what: &'static str,
-        /// Its id.
+        /// Id that was looked up.
         id: String,
     },
-    /// It existed, and has expired (HTTP 410).
+    /// The object existed, but has expired (HTTP 410).
     #[error("{what} {id} is over")]
     Gone {
-        /// What was looked for, e.g. `session` or `request`.
+        /// Kind of the object, e.g. `session` or `request`.
         what: &'static str,
-        /// Its id.
+        /// Id that was looked up.
         id: String,
     },
-    /// The snapshot of a sampling session was deleted, because nobody sampled from it for long (HTTP 410).
+    /// The snapshot of a sampling session was deleted after long disuse (HTTP 410).
     #[error(
         "the weights of sampling session {id} were deleted: weights saved without a name are kept while they are among the last \
          {kept} of their run in the storage or were used within the last {seconds} s; save them again, under a name if they \
          are used rarely"
     )]
     SnapshotCollected {
-        /// The sampling session.
+        /// Id of the sampling session.
         id: String,
-        /// How many of a run are kept in any case.
+        /// Number of a run's snapshots that are kept in any case.
         kept: usize,
-        /// How long after its last use a snapshot is kept.
+        /// Seconds for which a snapshot is kept after its last use.
         seconds: u64,
     },
-    /// The session accepts nothing more.
+    /// The session no longer accepts requests.
     #[error("session {id} is finished")]
     SessionFinished {
-        /// The session.
+        /// Id of the session.
         id: String,
     },
-    /// A request with this identity exists and has other content (HTTP 422).
+    /// A request with this identity exists but has other content (HTTP 422).
     #[error("{0}")]
     Mismatch(String),
     /// The request is wrong (HTTP 400).
     #[error("{0}")]
     Invalid(String),
-    /// A place of a run's order far behind the first one that has not arrived (HTTP 400).
+    /// The position in a run's order is too far ahead of the first missing one (HTTP 400).
     #[error(
         "seq_id: {seq_id} is too far ahead: the run waits for {next}, and numbers up to {most} after it are accepted"
     )]
     SeqGap {
-        /// The place.
+        /// Position of the refused request.
         seq_id: i64,
-        /// The first place that has not arrived.
+        /// First position that is missing.
         next: i64,
-        /// How far ahead of that a place may be.
+        /// Largest accepted distance from that position.
         most: i64,
     },
     /// A quota of the tenant is used up (HTTP 429); the same call may succeed later.
     #[error("{0}")]
     Quota(Refusal),
-    /// The store can't be reached now (HTTP 503); the same call may succeed soon.
+    /// The store can't be reached at present (HTTP 503); the same call may succeed soon.
     #[error("the store could not be reached to {0}")]
     Unavailable(&'static str),
     /// A disk is full (HTTP 503); the same call may succeed once there is space.
     #[error("no disk space is left to {0}")]
     NoSpace(&'static str),
-    /// A PostgreSQL server that should be reached through TLS can't be: certificates, keys or settings are wrong.
+    /// A PostgreSQL server can't be reached through TLS because certificates, keys or settings are wrong.
     #[error("no TLS connection to the database: {0}")]
     Tls(String),
     /// Concurrent changes conflicted in every attempt (HTTP 503).
@@ -106,8 +106,8 @@ impl Error {
                 }
                 Some("53100") => Self::no_space(doing, error),
                 code if is_of_sqlite(refusal.as_ref()) && code.is_some_and(is_full) => Self::no_space(doing, error),
-                // Shutdown, crash recovery, start-up, no connection left, lost connection; a statement that took too
-                // long, and exhausted resources: memory, others, input and output.
+                // SQLSTATEs of shutdown, crash recovery, start-up, lack of connections and lost connections; of
+                // statements that took too long; and of exhausted resources: memory, others, input and output.
                 Some(
                     "57P01" | "57P02" | "57P03" | "53300" | "25P03" | "08000" | "08003" | "08006" | "57014" | "53000"
                     | "53200" | "53400" | "58000" | "58030",
@@ -115,7 +115,7 @@ impl Error {
                     tracing::warn!(doing, %error, "the database can't be reached");
                     Self::Unavailable(doing)
                 }
-                // PostgreSQL has no text with this character; SQLite has, and finds nothing under it.
+                // PostgreSQL does not accept this character in text; SQLite does, but finds nothing under it.
                 Some("22021") => Self::Invalid("text must not contain the character U+0000".to_owned()),
                 _ => Self::store(doing, error),
             },
@@ -123,13 +123,13 @@ impl Error {
         }
     }
 
-    /// Logs where a disk is full.
+    /// Logs that a disk is full, and returns the error for the client.
     pub(crate) fn no_space(doing: &'static str, detail: impl std::fmt::Display) -> Self {
         tracing::warn!(doing, detail = %detail, "no disk space is left");
         Self::NoSpace(doing)
     }
 
-    /// Logs the detail of a store failure and keeps it from the client.
+    /// Logs the detail of a store failure, which is not sent to the client.
     pub(crate) fn store(doing: &'static str, detail: impl std::fmt::Display) -> Self {
         tracing::error!(doing, detail = %detail, "the store failed");
         Self::Store(doing)
@@ -140,7 +140,7 @@ fn is_of_sqlite(error: &(dyn DatabaseError + 'static)) -> bool {
     error.try_downcast_ref::<SqliteError>().is_some()
 }
 
-/// Whether a code of SQLite says that the disk is full: when it writes, or when it extends the index of its log.
+/// Returns whether a code of SQLite reports a full disk: while writing, or while extending the index of its log.
 fn is_full(code: &str) -> bool {
     const FULL: &str = "13";
     const IOERR_SHMSIZE: &str = "4874";

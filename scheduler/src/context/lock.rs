@@ -1,4 +1,4 @@
-//! Locks without poisoning.
+//! Locks of mutexes without poisoning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What every part of a scheduler shares: the state of the process, its clock, its options and its errors.
+//! State shared by all parts of a scheduler: the state of the process, its clock, its options and its errors.
 
 pub(crate) mod actor;
 pub(crate) mod caches;

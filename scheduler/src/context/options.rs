@@ -1,4 +1,4 @@
-//! How to open a scheduler.
+//! Options for opening a scheduler.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,37 +9,37 @@ use crate::quotas::Policies;
 use crate::storage::Storage;
 use crate::store::db::Database;
 
-/// How to open a scheduler.
+/// Options for opening a scheduler.
 #[derive(Clone)]
 pub struct Options {
-    /// The store; a SQLite file is created when missing.
+    /// Database to open; a SQLite file is created if it is missing.
     pub database: Database,
-    /// For payloads and results that are too large for a row, and for checkpoints. Garbage collection removes what
-    /// no row names once it is old enough.
+    /// Storage for checkpoints, and for payloads and results that are too large for a row. Garbage collection removes
+    /// old objects that no row names.
     pub storage: Storage,
-    /// The present time.
+    /// Clock that supplies the present time.
     pub clock: Arc<dyn Clock>,
-    /// A session expires when its heartbeats stop for so long.
+    /// Time without heartbeats after which a session expires.
     pub session_timeout: Duration,
-    /// Results are kept for so long after a request finished.
+    /// Time for which results are kept after a request finished.
     pub retention: Duration,
-    /// A run is saved after so many tokens of executed work: a recovery replays no more.
+    /// Tokens of executed work after which a run is saved: a recovery replays at most that many.
     pub snapshot_tokens: u64,
-    /// So many of a run's snapshots for sampling stay in the storage: those that were taken or sampled from last.
+    /// Number of a run's snapshots for sampling that stay in the storage: those that were taken or sampled from last.
     pub kept_snapshots: usize,
-    /// Others stay there for so long after they were taken or last sampled from.
+    /// Time for which other snapshots stay in the storage after they were taken or last sampled from.
     pub snapshot_retention: Duration,
-    /// A run without requests for so long is saved and unloaded until its next request.
+    /// Time without requests after which a run is saved and unloaded until its next request.
     pub idle_unload: Duration,
-    /// The worker of this process; `None` when others execute the requests.
+    /// Worker of this process; `None` if other processes execute the requests.
     pub worker: Option<WorkerOptions>,
-    /// The worker takes part only from [`Scheduler::start_worker`](crate::Scheduler::start_worker) on, as when it has
-    /// still to load its models.
+    /// Whether the worker takes part only after [`Scheduler::start_worker`](crate::Scheduler::start_worker), for
+    /// example because it must first load its models.
     pub worker_waits: bool,
-    /// Clients talk to this process: when it starts, all sessions' heartbeats are extended, since none could be sent
+    /// Whether clients call this process. If so, its start extends all sessions' heartbeats, because none could be sent
     /// while it was down.
     pub serves_clients: bool,
-    /// Connections that read a PostgreSQL database, at least 1. Polls of clients share them with the worker.
+    /// Number of connections that read a PostgreSQL database, at least 1. Polls of clients share them with the worker.
     pub database_readers: usize,
     /// Quotas, rate limits and weights of tenants.
     pub policies: Policies,
@@ -48,7 +48,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults: the machine's clock, sessions expire after 5 minutes, results after 24 hours, no worker.
+    /// Returns the defaults: the machine's clock, sessions expire after 5 minutes, results after 24 hours, no worker.
     pub fn new(database: impl Into<Database>, storage: Storage) -> Self {
         Self {
             database: database.into(),
@@ -70,39 +70,40 @@ impl Options {
     }
 }
 
-/// The part of a process that executes requests.
+/// Options of a process's worker, which executes requests.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// Names it over restarts.
+    /// Name of the worker, the same after a restart.
     pub id: String,
-    /// Names of the base models that it serves.
+    /// Names of the base models that the worker serves.
     pub models: Vec<String>,
-    /// Descriptions of its devices.
+    /// Descriptions of the worker's devices.
     pub devices: Vec<String>,
-    /// Without a heartbeat for so long its leases expire, and other workers get its runs.
+    /// Time without a heartbeat after which the worker's leases expire, and other workers get its runs.
     pub lease: Duration,
-    /// The machine ran out of memory while the former process of this worker was there, which is evidence against
-    /// the requests that it had.
+    /// Whether the machine ran out of memory during the worker's previous process, which is evidence against the
+    /// requests that it executed.
     pub former_out_of_memory: bool,
-    /// Sequences that its engine decodes together: it claims samples for these, and a quarter more that wait for them.
+    /// Number of sequences that the engine decodes together. The worker claims samples for these, and a quarter more
+    /// that wait.
     pub decode_slots: usize,
-    /// What becomes of runs that were computed in another way.
+    /// Treatment of runs that were computed differently.
     pub numerics_mismatch: NumericsMismatch,
 }
 
-/// What becomes of a run whose results were computed with the same weights, and with other kernels, another type or another
-/// layout than a worker's, while no other worker computes like that.
+/// Treatment of a run whose results were computed with the same weights, but with other kernels, another type or
+/// another layout than a worker's, while no other worker computes like that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NumericsMismatch {
-    /// It waits for a worker that does.
+    /// The run waits for a worker that computes like that.
     #[default]
     Wait,
-    /// The worker continues it, and the run says so from then on.
+    /// The worker continues the run, and the change is recorded with the run.
     Continue,
 }
 
 impl WorkerOptions {
-    /// The worker of a process that serves these base models, with a lease of 15 seconds.
+    /// Returns the options of a worker that serves these base models, with a lease of 15 seconds.
     pub fn new(id: impl Into<String>, models: Vec<String>) -> Self {
         let lease = Duration::from_secs(15);
         Self {
@@ -116,7 +117,7 @@ impl WorkerOptions {
         }
     }
 
-    /// How the former process of this worker ended, should it still have leases.
+    /// Returns how the worker's previous process ended, if that process still has leases.
     pub(crate) fn former_end(&self) -> WorkerEnd {
         if self.former_out_of_memory { WorkerEnd::OutOfMemory } else { WorkerEnd::Crashed }
     }

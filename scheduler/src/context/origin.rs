@@ -1,4 +1,4 @@
-//! Which call of a client a request came from, as far as this process knows: for the log and for traces.
+//! Calls of clients from which requests came, as far as this process knows, for the log and for traces.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -9,15 +9,15 @@ use trainyard_protocol::{OpError, RequestId, RunId, TenantId};
 use crate::context::lock::lock;
 use crate::{RequestKind, Timestamp, TraceContext};
 
-/// Origins that are held at most, oldest out first: of requests that end in another process nobody asks.
+/// Most origins in memory; the oldest are evicted first. Those of requests that end in another process are never taken.
 const MOST: usize = 16_384;
 
-/// The call of a client.
+/// A call of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The name of the call, from its client or made for it.
+    /// Id of the call, from its client or generated.
     pub call: Arc<str>,
-    /// The span of the call.
+    /// Span of the call.
     pub trace: TraceContext,
 }
 
@@ -26,55 +26,55 @@ tokio::task_local! {
 }
 
 impl Origin {
-    /// Runs a future on behalf of this call: requests that it submits come from it.
+    /// Runs a future on behalf of this call: requests that it submits get the call as their origin.
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
         CURRENT.scope(self, future).await
     }
 
-    /// The call on whose behalf the current task works, if there is one.
+    /// Returns the call on whose behalf the current task works, if there is one.
     pub fn current() -> Option<Self> {
         CURRENT.try_with(Clone::clone).ok()
     }
 }
 
-/// When an executed request passed from one stage to the next.
+/// Times at which an executed request passed from one stage to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stages {
-    /// It was accepted.
+    /// Time when the request was accepted.
     pub accepted: Timestamp,
-    /// The worker got it; of a sample, the engine admitted it.
+    /// Time when the worker got the request or, for a sample, when the engine admitted it.
     pub started: Timestamp,
-    /// The engine was done.
+    /// Time when the engine finished.
     pub executed: Timestamp,
-    /// Its outcome and effects were durable.
+    /// Time when outcome and effects became durable.
     pub committed: Timestamp,
 }
 
-/// A request that was executed and ended, of a call that is known here.
+/// A request that was executed and has ended, with a known call.
 #[derive(Clone, Copy, Debug)]
 pub struct Executed<'a> {
-    /// Its name.
+    /// Id of the request.
     pub request: &'a RequestId,
-    /// What it was.
+    /// Kind of the request.
     pub kind: RequestKind,
-    /// Whose it was.
+    /// Tenant that owns the request.
     pub tenant: &'a TenantId,
-    /// The run that executed it.
+    /// Run that executed the request.
     pub run: Option<&'a RunId>,
-    /// Tokens, as quotas count them.
+    /// Tokens that count against quotas.
     pub tokens: u64,
-    /// Why it failed.
+    /// Reason if the request failed.
     pub failure: Option<&'a OpError>,
-    /// The call that it came from.
+    /// Call that submitted the request.
     pub origin: &'a Origin,
-    /// When it did what.
+    /// Times of the request's stages.
     pub stages: Stages,
 }
 
-/// Learns of requests that were executed; must not block.
+/// Function that is called for executed requests; must not block.
 pub type ExecutionObserver = Arc<dyn Fn(Executed<'_>) + Send + Sync>;
 
-/// Where requests came from, until they end.
+/// Origins of requests, until they end.
 #[derive(Default)]
 pub(crate) struct Origins(Mutex<Held>);
 
@@ -85,7 +85,7 @@ struct Held {
 }
 
 impl Origins {
-    /// Holds the current call as the origin of a request that is about to be submitted.
+    /// Stores the current call as the origin of a request that is about to be submitted.
     pub(crate) fn note(&self, request: &RequestId) {
         let Some(origin) = Origin::current() else { return };
         let mut held = lock(&self.0);
@@ -97,7 +97,7 @@ impl Origins {
         }
     }
 
-    /// The origin of a request that ended.
+    /// Returns and removes the origin of a request that ended.
     pub(crate) fn take(&self, request: &RequestId) -> Option<Origin> {
         lock(&self.0).origins.remove(request)
     }

@@ -2,25 +2,25 @@
 
 use std::fmt;
 
-/// Characters of `traceparent` in version 00: version, trace, span and flags.
+/// Length of `traceparent` in version 00: version, trace, span and flags.
 const LENGTH: usize = 55;
-/// The flag of a trace that its caller may have recorded.
+/// Flag of a trace that its caller may have recorded.
 const SAMPLED: u8 = 1;
 
-/// A span: of what called, or of what is called.
+/// A span of the caller or of the callee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TraceContext {
-    /// The whole trace; not zero.
+    /// Id of the trace, which is not zero.
     pub trace_id: u128,
-    /// The span in it; not zero.
+    /// Id of the span, which is not zero.
     pub span_id: u64,
     /// Whether the trace is recorded.
     pub sampled: bool,
 }
 
 impl TraceContext {
-    /// Reads the header `traceparent`. `None` where the standard says to begin a new trace: it is malformed, or names no
-    /// trace. Of a version that does not exist yet, the fields of version 00 are read.
+    /// Parses the header `traceparent`. Returns `None` if the standard demands a new trace: the header is malformed, or
+    /// names no trace. Later versions are read like version 00.
     pub fn parse(traceparent: &str) -> Option<Self> {
         let (known, rest) = traceparent.split_at_checked(LENGTH)?;
         let mut fields = known.split('-');
@@ -37,26 +37,26 @@ impl TraceContext {
         valid.then_some(Self { trace_id, span_id, sampled: flags & u128::from(SAMPLED) != 0 })
     }
 
-    /// The trace as it is written: 32 hexadecimal digits.
+    /// Returns the trace id as 32 hexadecimal digits.
     pub fn trace_id(self) -> String {
         format!("{:032x}", self.trace_id)
     }
 
-    /// A span of the same trace.
+    /// Returns a span of the same trace.
     #[must_use]
     pub fn child(self, span_id: u64) -> Self {
         Self { span_id, ..self }
     }
 }
 
-/// As the header `traceparent`.
+/// Formats the span as the header `traceparent`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, u8::from(self.sampled) * SAMPLED)
     }
 }
 
-/// A number of so many hexadecimal digits, in lower case.
+/// Parses a number of `digits` hexadecimal digits in lower case.
 fn hex(text: &str, digits: usize) -> Option<u128> {
     let valid = text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     valid.then(|| u128::from_str_radix(text, 16).ok())?

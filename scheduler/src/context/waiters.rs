@@ -1,4 +1,4 @@
-//! Tasks that wait for a request to end, without polling the store.
+//! Waiting for requests to end without polling the store.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +10,7 @@ use crate::context::lock::lock;
 
 type Channels<K> = Arc<Mutex<HashMap<K, watch::Sender<()>>>>;
 
-/// Waiters by what they wait for. A waiter costs an entry, no thread and no timer of ours.
+/// Waiting tasks by key. Each costs one entry, but neither a thread nor a timer.
 pub(crate) struct Waiters<K: Eq + Hash + Clone> {
     channels: Channels<K>,
 }
@@ -22,36 +22,36 @@ impl<K: Eq + Hash + Clone> Default for Waiters<K> {
 }
 
 impl<K: Eq + Hash + Clone> Waiters<K> {
-    /// Registers interest. To be called before the first look, so that nothing is missed in between.
+    /// Registers interest in a key. Call this before the first look at the state, so that nothing is missed.
     pub(crate) fn register(&self, key: K) -> Waiter<K> {
         let receiver = lock(&self.channels).entry(key.clone()).or_insert_with(|| watch::channel(()).0).subscribe();
         Waiter { key, receiver: Some(receiver), channels: Arc::clone(&self.channels) }
     }
 
-    /// Wakes all who wait for `key`.
+    /// Wakes all tasks that wait for `key`.
     pub(crate) fn wake(&self, key: &K) {
-        // A receiver notices that its sender is gone.
+        // A receiver notices that its sender was dropped.
         lock(&self.channels).remove(key);
     }
 
-    /// What is waited for, in no particular order.
+    /// Returns the keys that tasks wait for, in no particular order.
     pub(crate) fn keys(&self) -> Vec<K> {
         lock(&self.channels).keys().cloned().collect()
     }
 
-    /// Wakes everybody.
+    /// Wakes all waiting tasks.
     pub(crate) fn wake_all(&self) {
         lock(&self.channels).clear();
     }
 
-    /// How many things are waited for.
+    /// Returns the number of keys that tasks wait for.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         lock(&self.channels).len()
     }
 }
 
-/// Registered interest.
+/// Registered interest in a key.
 pub(crate) struct Waiter<K: Eq + Hash + Clone> {
     key: K,
     receiver: Option<watch::Receiver<()>>,

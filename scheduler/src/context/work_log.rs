@@ -1,5 +1,5 @@
-//! What the log says of requests that ended: a line for each, but one line every few seconds for the samples of a
-//! sampling session, and for what a run or a sampling session loses when its session ends.
+//! Log lines about requests that ended. Each request gets a line, except that the samples of a sampling session, and
+//! the requests that a run or a sampling session loses when its session ends, share one line every few seconds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,26 +14,26 @@ use crate::context::origin::Origin;
 use crate::store::results::EndedRequest;
 use crate::{RequestKind, RequestState};
 
-/// How long requests are gathered for one line.
+/// Time for which requests are gathered for one line.
 const PERIOD: Duration = Duration::from_secs(3);
 
-/// How long an executed request waited and was executed.
+/// Durations of a request's wait and execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
     pub(crate) waited: Duration,
     pub(crate) served: Duration,
 }
 
-/// Logs requests that ended. Cheap to clone; all clones share what they gathered.
+/// Logs requests that ended. Cheap to clone; all clones share the gathered requests.
 #[derive(Clone, Default)]
 pub(crate) struct WorkLog(Arc<Mutex<BTreeMap<Group, Summary>>>);
 
-/// What shares a line.
+/// Key of requests that share a line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     tenant: TenantId,
     kind: RequestKind,
-    /// The run or the sampling session.
+    /// Id of the run or the sampling session.
     of: String,
 }
 
@@ -44,7 +44,7 @@ struct Summary {
     cancelled: u64,
     tokens: u64,
     longest: Times,
-    /// Of the last failure.
+    /// Error of the last failure.
     error: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Summary {
 }
 
 impl WorkLog {
-    /// A request ended; `times` if it was executed, `origin` if its call is known.
+    /// Logs the end of a request; `times` is set if it was executed, `origin` if its call is known.
     pub(crate) fn ended(
         &self,
         runtime: &Handle,
@@ -96,7 +96,7 @@ impl WorkLog {
         gathered.entry(group).or_default().add(ended, times);
     }
 
-    /// Logs what was gathered.
+    /// Logs the gathered requests.
     pub(crate) fn flush(&self) {
         let gathered = std::mem::take(&mut *lock(&self.0));
         for (group, summary) in gathered {
@@ -111,7 +111,7 @@ impl WorkLog {
     }
 }
 
-/// The line of one request.
+/// Logs the line of one request.
 fn line(request: &RequestId, ended: &EndedRequest, Times { waited, served }: Times, origin: Option<&Origin>) {
     let call = origin.map(|origin| &*origin.call);
     let trace_id = origin.map(|origin| origin.trace.trace_id());

@@ -1,4 +1,4 @@
-//! Handing requests to the worker, and recording their start. Called from a plain thread.
+//! Hands requests to the worker and records their start. Called from a plain thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -16,7 +16,8 @@ use crate::writer::write::Write;
 use crate::{Error, Scheduler, WorkItem};
 
 impl Scheduler {
-    /// What is ready now: heads of runs in seq order (one in-flight request per run), samples in arrival order.
+    /// Takes the work that is ready: heads of runs in seq order (one in-flight request per run), samples in arrival
+    /// order.
     pub fn take_work(&self) -> Vec<WorkItem> {
         self.core.with_queue(|queue| {
             let items = queue.take(self.core.now());
@@ -33,13 +34,14 @@ impl Scheduler {
         })
     }
 
-    /// Records that the engine executes these samples from now on: until then they wait, though the worker has them. The
-    /// completion of a sample that was not reported implies it.
+    /// Records that the engine executes these samples from now on. Until then they count as waiting, although the
+    /// worker has them. The completion of a sample implies this.
     pub fn samples_admitted(&self, requests: &[RequestId]) {
         self.core.with_queue(|queue| self.core.admit_samples(queue, requests));
     }
 
-    /// As [`Self::take_work`], but blocks the calling thread until something is ready or time is up.
+    /// Takes work as [`Self::take_work`] does, but blocks the calling thread until something is ready or the timeout is
+    /// over.
     pub fn wait_work(&self, timeout: Duration) -> Vec<WorkItem> {
         let start = Instant::now();
         loop {
@@ -76,7 +78,7 @@ impl Scheduler {
 }
 
 impl Core {
-    /// Records that the engine executes these samples, but for those of which that is recorded.
+    /// Records that the engine executes these samples, except those already recorded.
     pub(crate) fn admit_samples(&self, queue: &mut Queue, requests: &[RequestId]) {
         let requests = queue.admit_samples(requests, self.now());
         requests.iter().filter_map(|request| queue.in_flight(request)).for_each(|sample| self.observe_wait(sample));
@@ -99,7 +101,7 @@ fn newly_started(item: &WorkItem) -> Option<RequestId> {
     }
 }
 
-/// Tokens of requests that just started, by tenants that have a rate limit.
+/// Returns the tokens of requests that just started, by tenants that have a rate limit.
 fn rate_limited_tokens(core: &Core, queue: &Queue, requests: &[RequestId]) -> BTreeMap<TenantId, u64> {
     let mut spent = BTreeMap::new();
     for InFlightRequest { tenant, cost, .. } in requests.iter().filter_map(|request| queue.in_flight(request)) {
@@ -110,18 +112,18 @@ fn rate_limited_tokens(core: &Core, queue: &Queue, requests: &[RequestId]) -> BT
     spent
 }
 
-/// The sessions of the samples among requests that just started.
+/// Returns the sessions of the samples among requests that just started.
 fn sessions_of_samples(queue: &Queue, requests: &[RequestId]) -> BTreeSet<SessionId> {
     let started = requests.iter().filter_map(|request| queue.in_flight(request));
     started.filter(|started| started.sampling_session.is_some()).map(|started| started.session.clone()).collect()
 }
 
-/// Records that the worker executes these requests.
+/// A write that records the start of requests.
 struct RecordStarts {
     requests: Vec<RequestId>,
-    /// Of the samples among them.
+    /// Sessions of the samples among the requests.
     sessions: BTreeSet<SessionId>,
-    /// Tokens to take from their tenants' buckets. Should it be written twice, they are taken twice.
+    /// Tokens to take from their tenants' buckets. If the write is repeated, they are taken twice.
     spent: BTreeMap<TenantId, u64>,
 }
 
@@ -147,7 +149,7 @@ impl Write for RecordStarts {
         let now = core.now();
         let mut levels = BTreeMap::new();
         for (tenant, tokens) in &self.spent {
-            // It may have been lifted meanwhile.
+            // The limit may have been lifted in the meantime.
             let Some(rate) = core.policy(tenant).tokens_per_minute else { continue };
             levels.insert(tenant.clone(), quotas::spend(conn, tenant, rate, *tokens, now).await?);
         }

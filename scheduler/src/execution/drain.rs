@@ -1,4 +1,4 @@
-//! Draining: what a process does before it stops.
+//! Drains a process before it stops.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use crate::context::core::Core;
 use crate::context::lock::lock;
 use crate::scheduler::Scheduler;
 
-/// How often the queue is looked at.
+/// Interval at which the queue is examined.
 const POLL: Duration = Duration::from_millis(20);
 
 impl Scheduler {
-    /// Announces that this process is about to stop: its worker takes nothing new.
+    /// Announces that this process is about to stop: its worker takes no new work.
     pub fn begin_drain(&self) {
         self.core.draining.store(true, Ordering::Release);
     }
 
-    /// Whether this process is about to stop.
+    /// Returns whether this process is about to stop.
     pub fn is_draining(&self) -> bool {
         self.core.is_draining()
     }
 
-    /// Lets the worker of this process finish what it executes and take nothing new; its runs are saved and released, so
-    /// that whoever gets them next, this process after its restart or another one, replays nothing. Clients are
-    /// served meanwhile. Returns whether all of that was done within `limit`; what was not is executed again.
+    /// Lets the worker of this process finish the requests in execution without taking new ones. Its runs are saved and
+    /// released, so that their next worker replays nothing. Clients are still served. Returns whether everything was
+    /// done within `limit`; unfinished requests are executed again.
     pub async fn drain(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         self.begin_drain();
         loop {
-            // A claim may still have been on its way.
+            // A claim may still have been in progress.
             let drained = self.core.with_queue(|queue| {
                 queue.drain();
                 queue.is_drained()
@@ -46,7 +46,7 @@ impl Scheduler {
 }
 
 impl Core {
-    /// Whether the worker of this process takes nothing new.
+    /// Returns whether the worker of this process takes no new work.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }

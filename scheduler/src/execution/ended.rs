@@ -1,4 +1,4 @@
-//! What follows from the end of a request: waiting clients wake, here and in other processes.
+//! Consequences of a request's end: waiting clients wake, here and in other processes.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use crate::processes::signals::Signal;
 use crate::store::results::EndedRequest;
 
 impl EndedRequest {
-    /// What clients of other processes may wait for.
+    /// Adds the signals for which clients of other processes may wait.
     pub(crate) fn signals(&self, request: &RequestId, signals: &mut Vec<Signal>) {
         signals.push(Signal::Done(request.clone()));
         if let Some((session, clone)) = &self.sample {
@@ -22,8 +22,8 @@ impl EndedRequest {
 }
 
 impl Core {
-    /// Wakes who waits for a request that ended, and removes a payload file that it no longer needs. `stages` are
-    /// those of its execution, if it was executed.
+    /// Wakes the tasks that wait for a request that ended, and removes its payload file once unneeded.
+    /// `stages` are the times of its execution, if it was executed.
     pub(crate) fn announce_end(&self, request: &RequestId, ended: &EndedRequest, stages: Option<Stages>) {
         let times = stages.map(|Stages { accepted, started, committed, .. }| Times {
             waited: accepted.until(started),

@@ -1,4 +1,5 @@
-//! Runs that wait for memory: recorded by their worker, so that any process can tell a client why nothing happens.
+//! Runs that wait for memory. Their worker records them, so that any process can tell a client the reason for the
+//! delay.
 
 use trainyard_protocol::{RequestId, RunId, TenantId};
 
@@ -10,7 +11,8 @@ use crate::writer::write::Write;
 use crate::{Error, MemoryWait, Scheduler};
 
 impl Scheduler {
-    /// Why a pending request of a run waits although it would be next: the run does not fit into its worker's memory.
+    /// Returns the memory for which a pending request waits although it is next: its run does not fit into the worker's
+    /// memory.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -23,7 +25,7 @@ impl Scheduler {
     }
 }
 
-/// Records that a run waits for memory under a lease, or that it waits no longer.
+/// A write that records the beginning or the end of a run's wait for memory under a lease.
 pub(crate) struct RecordMemoryWait {
     pub(crate) run: RunId,
     pub(crate) epoch: i64,

@@ -1,4 +1,4 @@
-//! The way of a request from the queue to the worker and back, and what happens when execution fails.
+//! The way of a request from the queue to the worker and back, and the handling of failed executions.
 
 pub(crate) mod crashes;
 mod dispatch;

@@ -1,4 +1,4 @@
-//! Reading what the queue needs from the store: payloads that are not in memory, histories to replay, levels of token
+//! Reads what the queue needs from the store: payloads that are not in memory, histories to replay, levels of token
 //! buckets.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -16,13 +16,13 @@ use crate::quotas::BucketLevel;
 use crate::store::{quotas, requests, runs};
 use crate::{Decoded, Error, MaintenanceOp, RequestKind};
 
-/// How often a read that failed is repeated, unless the store can't be reached.
+/// Number of attempts at a failing read, unless the store can't be reached.
 const ATTEMPTS: u32 = 20;
-/// Between two attempts.
+/// Pause between two attempts of a read.
 const PAUSE: Duration = Duration::from_millis(250);
 
 impl Core {
-    /// Reads something and passes it to the queue. A read that fails is logged where it failed.
+    /// Reads the requested data and passes them to the queue. A failed read is logged where it failed.
     pub(crate) async fn fetch(self: Arc<Self>, fetch: Fetch) {
         match fetch {
             Fetch::Payload { run, request, kind, base_model } => {
@@ -47,12 +47,12 @@ impl Core {
         }
     }
 
-    /// The level of a tenant's token bucket; `None` for a full one that was never used.
+    /// Returns the level of a tenant's token bucket; `None` for a full one that was never used.
     async fn rate_limit_level(&self, tenant: &TenantId) -> Result<Option<BucketLevel>, Error> {
         quotas::rate_limit_level(&mut self.system_reader().await?, tenant).await
     }
 
-    /// Reads, repeatedly while the store can't be reached; `None` when there is nothing to read.
+    /// Reads, repeatedly while the store can't be reached. Returns `None` if there is nothing to read.
     async fn retry<T, F: Future<Output = Result<T, Error>>>(&self, read: impl Fn() -> F) -> Option<T> {
         let mut attempts = 0;
         loop {
@@ -66,7 +66,7 @@ impl Core {
         }
     }
 
-    /// A payload, and its decoded form where there is a prefetch decoder. One payload is decoded at a time: the worker
+    /// Returns a payload, decoded if a prefetch decoder is set. One payload is decoded at a time, because the worker
     /// takes them one by one.
     async fn decoded_payload(
         self: &Arc<Self>,
@@ -91,7 +91,7 @@ impl Core {
         self.blobs.get(stored).await
     }
 
-    /// The operations that made a run what it was, in order.
+    /// Returns the operations that led to a run's present state, in order.
     async fn history(&self, run: &RunId, epoch: i64) -> Result<VecDeque<Replayed>, Error> {
         let mut conn = self.system_reader().await?;
         let mut history = VecDeque::new();
@@ -99,7 +99,7 @@ impl Core {
         let mut from = 0;
         if let Some((seq_id, dir)) = saved.snapshot {
             let restore = MaintenanceOp::RestoreRun { spec: saved.spec, dir: dir.into() };
-            // The epoch distinguishes it from the restore of an older lease, whose completion may come late.
+            // The epoch distinguishes this restore from that of an older lease, which may complete late.
             let request = RequestId::new(format!("{run}/restore/{epoch}"));
             let entry = maintenance_request(request, &restore);
             history.push_back(Replayed { seq_id, entry, snapshots: Vec::new() });

@@ -1,4 +1,4 @@
-//! Recording isolated starts of quarantined requests.
+//! Records isolated starts of quarantined requests.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::store::db::{Conn, RowScope};
 use crate::store::requests;
 use crate::writer::write::Write;
 
-/// Counts the isolated start of a quarantined request, before it starts: should the process crash, the next one knows.
+/// A write that counts the isolated start of a quarantined request before it starts, so that the next process knows of
+/// it after a crash.
 pub(crate) struct RecordIsolatedStart(pub(crate) RequestId);
 
 impl Write for RecordIsolatedStart {

@@ -1,5 +1,5 @@
-//! The effects of the queue's changes as writes and reads: what the queue leaves in [`QueueEffects`] is recorded in
-//! the store, and payloads that it needs are fetched.
+//! Effects of the queue's changes. The changes left in [`QueueEffects`] are recorded in the store, and payloads that
+//! the queue needs are fetched.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::lease::{ReleaseRun, ReleaseSamples};
 use crate::queue::{Queue, QueueEffects};
 
 impl Core {
-    /// Changes the queue, then does what follows. Records are sent under the lock, so that they reach the writer in
+    /// Changes the queue, then executes the effects. Records are sent under the lock, so that they reach the writer in
     /// the order of the changes.
     pub(crate) fn with_queue<T>(self: &Arc<Self>, change: impl FnOnce(&mut Queue) -> T) -> T {
         let mut queue = lock(&self.queue);
@@ -23,7 +23,7 @@ impl Core {
         value
     }
 
-    /// Sends what has to be recorded, and returns the rest.
+    /// Sends the records of the effects, and returns the other effects.
     fn record_effects(&self, mut effects: QueueEffects) -> QueueEffects {
         let unrestorable = std::mem::take(&mut effects.unrestorable);
         let rejected = std::mem::take(&mut effects.rejected);
@@ -36,7 +36,7 @@ impl Core {
         if let Some(request) = effects.isolated_start.take() {
             self.record(RecordIsolatedStart(request));
         }
-        // In a single process the queue itself can tell.
+        // In a single process, calls ask the queue itself.
         for (run, epoch, wait) in effects.memory_waits.drain(..).filter(|_| self.is_shared()) {
             self.record(RecordMemoryWait { run, epoch, wait });
         }

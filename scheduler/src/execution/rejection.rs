@@ -1,4 +1,4 @@
-//! Recording requests that end without having been executed, and runs that could not be restored.
+//! Records requests that end without having been executed, and runs that could not be restored.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::store::results::{self, EndedRequest, RequestEnd};
 use crate::store::{runs, sessions};
 use crate::writer::write::Write;
 
-/// Ends requests that were rejected or cancelled, and fails runs that could not be restored.
+/// A write that ends rejected or cancelled requests, and fails runs that could not be restored.
 pub(crate) struct RecordRejections {
-    /// With their lease's epoch.
+    /// Runs with the epoch of their lease.
     unrestorable: Vec<(RunId, i64, OpError)>,
     rejected: Vec<Rejected>,
-    /// Of the samples among them.
+    /// Sessions of the samples among the requests.
     sessions: Vec<SessionId>,
 }
 
@@ -35,11 +35,11 @@ impl RecordRejections {
     }
 }
 
-/// What became of them.
+/// Results of the rejections.
 #[derive(Default)]
 pub(crate) struct Rejections {
     ended: Vec<(RequestId, EndedRequest)>,
-    /// Samples, with their claims, whose session was revived before they were cancelled: no queue has them now.
+    /// Samples with their claims whose session was revived before they were cancelled; no queue contains them now.
     reinstated: Vec<(RequestId, i64)>,
 }
 
@@ -100,8 +100,8 @@ impl Write for RecordRejections {
         if !output.reinstated.is_empty() {
             core.record(ReleaseSamples { samples: output.reinstated.clone(), quiet: false });
         }
-        // A cancelled request was taken out of its run's order, which is read again: its place is consumed now, or it
-        // is still to be executed.
+        // Cancelled requests left their run's order, which is read again: their place is consumed, or they
+        // are still to be executed.
         let cancelled = self.rejected.iter().filter(|rejected| rejected.rejection == Rejection::Cancelled);
         let runs: Vec<(&RunId, &RequestId)> = cancelled
             .filter_map(|rejected| match &rejected.fence {

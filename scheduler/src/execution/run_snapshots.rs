@@ -1,4 +1,4 @@
-//! Recording saved runs, and snapshots for sampling that were saved.
+//! Records saved runs and saved snapshots for sampling.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::writer::write::Write;
 use crate::{Effect, Error};
 
 impl Core {
-    /// The error of a sample from a snapshot that was collected.
+    /// Returns the error of a sample from a snapshot that was collected.
     pub(crate) fn snapshot_collected(&self, sampling: &SamplingSessionId) -> Error {
         let (kept, seconds) = (self.options.kept_snapshots, self.options.snapshot_retention.as_secs());
         Error::SnapshotCollected { id: sampling.to_string(), kept, seconds }
     }
 
-    /// Records a completed maintenance operation. The queue follows once it is committed.
+    /// Records a completed maintenance operation. The queue changes once the record is committed.
     pub(crate) fn record_maintenance(&self, queue: &Queue, finished: &InFlightRequest, effects: Vec<Effect>) {
         let Fence::Run(run, epoch) = &finished.fence else { return };
         for effect in effects {
             let saved = match effect {
                 Effect::RunSaved(dir) => Saved::Run(finished.seq_id, dir),
-                // The run's next request has not begun: what is there now is what was saved.
+                // The run's next request waits for this one, so the present snapshot is the saved one.
                 Effect::SnapshotSaved { key, dir } => Saved::Snapshot { made: queue.snapshot_made(&key), key, dir },
                 _ => continue,
             };
@@ -36,30 +36,30 @@ impl Core {
 }
 
 enum Saved {
-    /// Everything of the run up to this place of its order.
+    /// Everything of the run up to this position in its order.
     Run(i64, PathBuf),
-    /// The snapshot of this key that was taken then.
+    /// The snapshot of this key that was taken at this time.
     Snapshot { key: String, made: u64, dir: PathBuf },
 }
 
-/// Records what was saved, and drops what that makes unnecessary.
+/// A write that records a save, and drops objects that it makes unnecessary.
 struct RecordSave {
     run: RunId,
     epoch: i64,
     saved: Saved,
 }
 
-/// What is not needed any more.
+/// Objects that have become unnecessary.
 #[derive(Default)]
 struct Garbage {
     folders: Vec<PathBuf>,
-    /// Keys of snapshots.
+    /// Keys of collected snapshots.
     snapshots: Vec<String>,
     blobs: Vec<String>,
 }
 
 impl Write for RecordSave {
-    /// `None` when the lease had passed to another worker.
+    /// Collected objects; `None` if the lease had passed to another worker.
     type Output = Option<Garbage>;
     const URGENCY: Urgency = Urgency::Record;
 

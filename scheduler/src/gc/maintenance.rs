@@ -6,7 +6,7 @@ use crate::{Error, MaintenanceReport, Scheduler, SessionStatus};
 
 impl Scheduler {
     /// Expires sessions without heartbeats, collects garbage in the store and the storage, and reports expired
-    /// checkpoints. To be called every few seconds.
+    /// checkpoints. Call this every few seconds.
     pub async fn maintain(&self) -> Result<MaintenanceReport, Error> {
         let mut report = MaintenanceReport::default();
         let deadline = self.core.now().minus(self.core.options.session_timeout);
@@ -23,9 +23,9 @@ impl Scheduler {
                 report.sessions.push(session);
             }
         }
-        // Before its sessions end, an organisation's keys are refused.
+        // An organisation's keys must be refused before its sessions end.
         self.core.refresh_grants().await?;
-        // Those that were created by calls that were being answered when their organisation was disabled, too.
+        // This includes sessions that calls created while their organisation was being disabled.
         self.core.end_sessions_of_disabled().await?;
         self.core.collect_rows().await?;
         self.core.collect_uploads().await?;

@@ -1,4 +1,4 @@
-//! Garbage collection: old results and requests in the store, and what no row names in the storage.
+//! Garbage collection: old results and requests in the store, and objects in the storage that no row names.
 
 mod maintenance;
 mod orphans;

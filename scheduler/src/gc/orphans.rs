@@ -1,6 +1,6 @@
-//! Garbage collection in the storage: files and folders that no row names. They were being written when their process
-//! ended, or belonged to deleted checkpoints that something still needed then. Other processes may be writing at this
-//! moment, so nothing is removed that was changed within the last hour.
+//! Garbage collection in the storage: files and folders that no row names. Their process ended while it wrote them, or
+//! they belonged to deleted checkpoints that were still needed at that time. Other processes may be writing, so objects
+//! that were changed within the last hour are kept.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use crate::storage::{Area, StorageError};
 use crate::store::{blobs, folders, gc};
 use crate::{Error, Timestamp};
 
-/// How often to look.
+/// Interval between two collections.
 const PERIOD: Duration = Duration::from_secs(600);
-/// What was changed less long ago stays.
+/// Age below which objects are kept.
 const AGE: Duration = Duration::from_secs(3600);
-/// Entries of each area to look at in one go; the next one goes on behind them.
+/// Number of entries of each area that one collection examines; the next one continues behind them.
 const ENTRIES: usize = 5000;
 
 impl Core {
-    /// Looks at the next part of the storage, unless it did so a short while ago.
+    /// Examines the next part of the storage, unless the last collection was recent.
     pub(crate) async fn collect_orphans(&self) -> Result<(), Error> {
         let Ok(mut progress) = self.orphan_gc.try_lock() else { return Ok(()) };
         let now = self.now();
@@ -67,7 +67,7 @@ impl Core {
         Ok(())
     }
 
-    /// Removes a folder, unless something needs it.
+    /// Removes a folder unless the store shows that something needs it.
     pub(super) async fn remove_unless_needed(&self, dir: PathBuf) -> Result<(), Error> {
         if !folders::is_needed(&mut self.system_reader().await?, &dir, self.revivable_after()).await? {
             self.remove_folder(dir).await;
@@ -75,8 +75,7 @@ impl Core {
         Ok(())
     }
 
-    /// Removes a folder that nothing needs any more. A failure costs space only and is logged: a later collection
-    /// removes what is left.
+    /// Removes an unneeded folder. A failure only costs space and is logged: a later collection removes the rest.
     pub(crate) async fn remove_folder(&self, dir: PathBuf) {
         if !self.blobs.may_remove().await {
             return;

@@ -1,4 +1,4 @@
-//! Garbage collection in the store: results whose retention is over, and what is left of sessions that ended long ago.
+//! Garbage collection in the store: results whose retention is over, and rows of sessions that ended long ago.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use crate::store::db::{Conn, RowScope};
 use crate::store::gc::{self, DroppedRows};
 use crate::writer::write::Write;
 
-/// An acknowledged result is kept for so long, should the acknowledgement have been a mistake.
+/// Time for which an acknowledged result is kept, in case the acknowledgement was a mistake.
 const ACKNOWLEDGED_RETENTION: Duration = Duration::from_secs(600);
-/// Most rounds of one call; the next one goes on.
+/// Most rounds of one call; the next call continues.
 const ROUNDS: usize = 20;
 
 impl Core {
@@ -26,7 +26,7 @@ impl Core {
     }
 }
 
-/// Drops a part of what is no longer needed.
+/// A write that drops a part of the unneeded rows.
 struct CollectRows;
 
 struct Collected {
@@ -35,7 +35,7 @@ struct Collected {
 }
 
 impl Collected {
-    /// Whether there may be more to drop.
+    /// Returns whether there may be more to drop.
     fn is_full(&self) -> bool {
         self.results.is_full || self.sessions.is_full
     }
@@ -51,7 +51,7 @@ impl Write for CollectRows {
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Collected, Error> {
         let (now, retention) = (core.now(), core.options.retention);
         let results = gc::drop_results(conn, now.minus(retention), now.minus(ACKNOWLEDGED_RETENTION)).await?;
-        // For one more period a request whose result was dropped is answered as gone.
+        // For one more period, polls of requests with dropped results are answered as gone.
         let sessions = gc::collect_sessions(conn, now.minus(retention.saturating_mul(2))).await?;
         Ok(Collected { results, sessions })
     }
@@ -67,7 +67,7 @@ impl Write for CollectRows {
             shared.blobs.remove(files).await;
             for folder in folders {
                 if let Err(error) = shared.remove_unless_needed(folder.into()).await {
-                    tracing::debug!(%error, "a folder is left to a later collection");
+                    tracing::debug!(%error, "folder could not be removed; a later collection retries");
                 }
             }
         });

@@ -1,4 +1,4 @@
-//! Claiming leases of runs: as many as are this worker's share.
+//! Claims leases of runs up to this worker's share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::store::workers::{self, LiveWorker};
 use crate::writer::write::Write;
 use crate::{Error, NumericsChange, WorkerOptions};
 
-/// Runs claimed in one transaction.
+/// Number of runs claimed in one transaction.
 const RUNS_AT_ONCE: usize = 64;
 
 impl Core {
@@ -26,7 +26,7 @@ impl Core {
             for Claimed { run, epoch, change } in claimed {
                 tracing::info!(%run, epoch, "lease claimed");
                 if let Some(NumericsChange { from, to, .. }) = change {
-                    tracing::warn!(%run, from, to, "run is continued in another way: its results have other bits");
+                    tracing::warn!(%run, from, to, "run continues with other numerics: the bits of its results differ");
                 }
                 if let Err(error) = self.load_run(run.clone(), epoch).await {
                     tracing::warn!(%run, epoch, %error, "releasing lease: run could not be read");
@@ -39,7 +39,7 @@ impl Core {
         }
     }
 
-    /// Runs that this worker has beyond its share, by base model, now that others are there to have them.
+    /// Returns the numbers of runs that this worker has beyond its share, by base model, for other workers to take.
     pub(super) async fn surplus(self: &Arc<Self>) -> Result<BTreeMap<String, usize>, Error> {
         let mut surplus = BTreeMap::new();
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(surplus) };
@@ -52,8 +52,8 @@ impl Core {
         Ok(surplus)
     }
 
-    /// Runs of a model that this process's worker has, and how many it may have so that all workers that compute the model
-    /// alike have about as many.
+    /// Returns the number of runs of a model that this process's worker has, and its share. With equal shares, all
+    /// workers that compute the model alike have about as many.
     async fn held_and_share(
         &self,
         conn: &mut Conn,
@@ -74,11 +74,11 @@ impl Core {
 struct Claimed {
     run: RunId,
     epoch: i64,
-    /// The worker computes in another way than its results were.
+    /// Change of the run's numerics, if the worker computes differently.
     change: Option<NumericsChange>,
 }
 
-/// Claims leases of runs, as many as are this worker's share.
+/// A write that claims leases of runs up to this worker's share.
 struct ClaimRuns;
 
 impl Write for ClaimRuns {
@@ -121,8 +121,8 @@ impl Write for ClaimRuns {
     }
 }
 
-/// Whether this process's worker may claim anything: after its lease expired it registers again first, and drops what
-/// it had.
+/// Returns whether this process's worker may claim anything. After its lease expired it must first drop everything and
+/// register again.
 pub(super) async fn is_registered(conn: &mut Conn, core: &Core) -> Result<bool, Error> {
     let Some(worker) = core.worker_id() else { return Ok(false) };
     workers::is_registered(conn, worker, core.incarnation.load(Ordering::Acquire)).await

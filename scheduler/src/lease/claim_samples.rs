@@ -1,4 +1,4 @@
-//! Claiming samples.
+//! Claims samples for this worker.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::store::{sampling, sessions, workers};
 use crate::writer::write::Write;
 use crate::{Error, SamplingSession, WorkerOptions};
 
-/// Longer than another worker's claim takes to commit.
+/// Pause that is longer than another worker's claim takes to commit.
 const CONTENTION: Duration = Duration::from_millis(20);
 
 impl Core {
@@ -54,13 +54,13 @@ impl Core {
         Ok(())
     }
 
-    /// Whether the worker of this process may claim a new sample at once, with its acceptance. Where other workers could
-    /// execute it, they all claim what is their share.
+    /// Returns whether the worker of this process may claim a new sample at once, with its acceptance. If other workers
+    /// could execute the sample, each claims only its share.
     pub(crate) fn claims_with_acceptance(&self) -> bool {
         !self.is_shared() || (!self.shares_samples.load(Ordering::Relaxed) && lock(&self.queue).claims_new_samples())
     }
 
-    /// Releases samples beyond this worker's share that its engine has not admitted, now that others are there to have
+    /// Releases samples beyond this worker's share that its engine has yet to admit, so that other workers can take
     /// them.
     pub(super) async fn release_surplus_samples(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(()) };
@@ -73,18 +73,18 @@ impl Core {
         Ok(())
     }
 
-    /// Adds a claimed sample to the queue. Returns its session; `None` when it can't be executed here.
+    /// Adds a claimed sample to the queue. Returns its session, or `None` if it can't be executed here.
     async fn add_claimed(self: &Arc<Self>, row: ClaimedSampleRow) -> Result<Option<SessionId>, Error> {
         let sampling = self.sampling_session_of(&row).await?;
         let session = sampling.session.clone();
         if sampling.collected {
-            // It was accepted while the snapshot was collected.
+            // The sample was accepted while its snapshot was collected.
             let error = OpError::user(self.snapshot_collected(&sampling.id).to_string());
             self.with_queue(|queue| queue.fail_claimed(row.id, row.claim, error));
             return Ok(None);
         }
         if sampling.snapshot_dir.is_none() && !lock(&self.queue).can_sample(&sampling) {
-            // The store takes the run for this worker's, whose queue does not have it; reconciling repairs that.
+            // The store names this worker as the owner, but its queue lacks the run; reconciling repairs that.
             self.record(ReleaseSamples { samples: vec![(row.id, row.claim)], quiet: true });
             return Ok(None);
         }
@@ -95,7 +95,7 @@ impl Core {
     }
 
     async fn sampling_session_of(&self, row: &ClaimedSampleRow) -> Result<Arc<SamplingSession>, Error> {
-        // Of a snapshot it changes where the weights are.
+        // The location of a snapshot's weights may change, so it is not taken from the cache.
         let known = self.sampling_sessions.get(&row.tenant, &row.sampling_session);
         if let Some(known) = known.filter(|known| known.snapshot.is_none()) {
             return Ok(known);
@@ -107,21 +107,21 @@ impl Core {
     }
 }
 
-/// A worker's part of the samples that other workers can execute too: of each base model as much as each of the others
-/// has. In sequences.
+/// A worker's share, in sequences, of the samples that other workers can execute too: for each base model as many as
+/// each of the others.
 struct SampleShare {
-    /// What it may claim until it has its part.
+    /// Sequences that the worker may claim until it has its share.
     missing: usize,
-    /// What it has beyond its part.
+    /// Sequences that the worker has beyond its share.
     surplus: usize,
-    /// What no worker has.
+    /// Sequences that no worker has claimed.
     unclaimed: usize,
-    /// What it may claim of that: not samples of tenants whose rate limits hold them back here.
+    /// Unclaimed sequences that the worker may claim: those of tenants that are not held back by a rate limit here.
     claimable: usize,
 }
 
 impl Core {
-    /// `None` while no other worker serves one of its base models.
+    /// Computes the share; `None` while no other worker serves one of the base models.
     async fn sample_share(
         &self,
         conn: &mut Conn,
@@ -162,8 +162,8 @@ struct Claimed {
     shared: bool,
     /// Whether there may be more to claim.
     more: bool,
-    /// Whether another worker, which was claiming at the same time, had locked what this one chose. That one takes its
-    /// share alone and nobody is notified of the rest, so this one has to try again.
+    /// Whether another worker that claimed at the same time had locked the samples that this one chose. That worker
+    /// takes only its share and nobody is notified of the rest, so this one must try again.
     contended: bool,
 }
 
@@ -187,7 +187,7 @@ impl Write for ClaimSamples {
         let mut claimed = Claimed { shared: share.is_some(), ..Claimed::default() };
         let mut left = *sequences;
         for movable in [false, true] {
-            // What other workers can execute too is left to them beyond this one's share.
+            // Samples beyond this worker's share are left to others that can execute them.
             let share = share.as_ref().filter(|_| movable);
             let most = share.map_or(usize::MAX, |share| share.missing);
             let (limit, newcomers) = (left.min(most), (*newcomers).min(most));

@@ -1,4 +1,4 @@
-//! Freeing the leases of workers whose heartbeats stopped.
+//! Frees the leases of workers whose heartbeats stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,8 +15,8 @@ use crate::writer::write::Write;
 use crate::{Error, Timestamp};
 
 impl Core {
-    /// Frees the leases of workers whose lease expired. After the store was unreachable, all workers get the time of
-    /// a lease to send a heartbeat: they could not either.
+    /// Frees the leases of workers whose lease expired. After an outage of the store, all workers get the time of a
+    /// lease to send a heartbeat, because they could not send one either.
     pub(super) async fn expire_workers(self: &Arc<Self>) -> Result<(), Error> {
         let asked = Instant::now();
         let expired = self.call(ExpireWorkers { asked }).await;
@@ -26,14 +26,14 @@ impl Core {
         expired.map(drop)
     }
 
-    /// Whether the store has been reachable for as long as a lease.
+    /// Returns whether the store has been reachable for as long as a lease.
     fn is_store_steady(&self) -> bool {
         let since = Timestamp(self.store_reachable_since.load(Ordering::Relaxed));
         since.until(self.now()) >= self.lease_period() * 3
     }
 }
 
-/// Frees the leases of workers whose lease expired, unless the write itself was late.
+/// A write that frees the leases of workers whose lease expired, unless the write itself was late.
 struct ExpireWorkers {
     asked: Instant,
 }

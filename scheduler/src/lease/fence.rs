@@ -1,4 +1,4 @@
-//! Fencing: a write about a request stands only while this worker has it.
+//! Fences writes: a write about a request takes effect only while this worker has the request.
 
 use crate::Error;
 use crate::context::core::Core;
@@ -6,8 +6,8 @@ use crate::queue::Fence;
 use crate::store::db::Conn;
 use crate::store::leases;
 
-/// Whether this worker still has the lease of the run that a write is about; keeps it so until the transaction ends.
-/// The claim on a sample is checked as the sample is ended.
+/// Returns whether this worker still has the lease of the run that a write is about, and keeps it so until the
+/// transaction ends. The claim on a sample is checked when the sample is ended.
 pub(crate) async fn holds_lease(conn: &mut Conn, core: &Core, fence: &Fence) -> Result<bool, Error> {
     match (fence, core.worker_id()) {
         (Fence::Run(run, epoch), Some(worker)) => leases::holds_run(conn, worker, run, *epoch).await,
@@ -16,7 +16,7 @@ pub(crate) async fn holds_lease(conn: &mut Conn, core: &Core, fence: &Fence) -> 
     }
 }
 
-/// The claim on a sample: worker and number.
+/// Returns the claim on a sample: worker and number.
 pub(crate) fn sample_claim<'a>(core: &'a Core, fence: &Fence) -> Option<(&'a str, i64)> {
     match fence {
         Fence::Run(..) => None,

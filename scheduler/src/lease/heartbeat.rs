@@ -1,4 +1,4 @@
-//! A worker's heartbeats, which prolong its leases.
+//! Heartbeats of a worker, which prolong its leases.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -10,16 +10,16 @@ use crate::store::workers;
 use crate::writer::write::Write;
 use crate::{EngineReport, Error, Timestamp};
 
-/// The period of a process without a worker.
+/// Interval of heartbeats in a process without a worker.
 const PERIOD: Duration = Duration::from_secs(5);
 
 impl Core {
-    /// Prolongs this worker's leases. After they expired, it drops what it had and registers again.
+    /// Prolongs this worker's leases. If they have expired, the worker drops everything and registers again.
     pub(super) async fn send_heartbeat(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.has_started()) else { return Ok(()) };
         let _one_at_a_time = self.heartbeat.lock().await;
         let incarnation = self.incarnation.load(Ordering::Acquire);
-        // Where others wait for a heartbeat, it does not wait for what else there is to write.
+        // If other processes depend on the heartbeat, it does not wait for other writes.
         let valid = match self.is_shared() {
             true => {
                 let (conn, engine) = (&mut self.system_reader().await?, self.engine_report());
@@ -40,17 +40,17 @@ impl Core {
         self.register().await
     }
 
-    /// What heartbeats say of the engine.
+    /// Returns the engine's state for heartbeats.
     fn engine_report(&self) -> EngineReport {
         EngineReport::from(&self.metrics.engine())
     }
 
-    /// Remembers that the worker's leases were prolonged just now.
+    /// Remembers that the worker's leases have just been prolonged.
     pub(super) fn note_heartbeat(&self) {
         self.last_heartbeat.store(self.now().as_millis(), Ordering::Relaxed);
     }
 
-    /// Time since this worker's leases were last prolonged; none before the first time.
+    /// Returns the time since this worker's leases were last prolonged; zero before the first time.
     pub(crate) fn heartbeat_age(&self) -> Duration {
         match self.last_heartbeat.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
@@ -58,18 +58,18 @@ impl Core {
         }
     }
 
-    /// How often heartbeats and lease rounds come: a third of a lease.
+    /// Returns the interval of heartbeats and lease rounds: a third of a lease.
     pub(super) fn lease_period(&self) -> Duration {
         self.options.worker.as_ref().map_or(PERIOD, |worker| worker.lease / 3)
     }
 
-    /// Until the next heartbeat or round: not the same for all processes.
+    /// Returns the time until the next heartbeat or round, which varies between processes.
     pub(super) fn next_period(&self) -> Duration {
         self.lease_period().mul_f64(0.75) + self.jitter(self.lease_period() / 4)
     }
 }
 
-/// Sends heartbeats until the scheduler is gone, however long anything else takes.
+/// Sends heartbeats until the scheduler is dropped, independent of all other work.
 pub(crate) async fn send_heartbeats(core: Weak<Core>) {
     loop {
         let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) else { return };
@@ -86,7 +86,7 @@ pub(crate) async fn send_heartbeats(core: Weak<Core>) {
     }
 }
 
-/// Prolongs the worker's leases; false when they have expired.
+/// A write that prolongs the worker's leases; false if they have expired.
 struct Heartbeat;
 
 impl Write for Heartbeat {

@@ -1,4 +1,4 @@
-//! Reading a run's requests into the queue: all of them when its lease was claimed, new ones later.
+//! Reads a run's requests into the queue: all of them when its lease was claimed, new ones later.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::store::{requests, runs, sampling, sessions};
 use crate::{Error, RequestState, RunState};
 
 impl Core {
-    /// Reads new requests of all runs of this process's worker, of which a notification may have been missed.
+    /// Reads new requests of all runs of this process's worker, in case notifications were missed.
     pub(crate) async fn read_all_new_requests(self: &Arc<Self>) -> Result<(), Error> {
         let runs = lock(&self.queue).run_ids();
         for run in runs {
@@ -29,7 +29,7 @@ impl Core {
             let Some((from, cancelled)) = lock(&self.queue).reads_from(run) else { return Ok(()) };
             let rows = requests::requests_of_run(&mut self.system_reader().await?, run, from).await?;
             let current = self.with_queue(|queue| {
-                // A request that was cancelled since must not be added as pending.
+                // A request cancelled in the meantime must not be added as pending.
                 let current = queue.reads_from(run).is_some_and(|(_, now)| now == cancelled);
                 if current {
                     rows.into_iter().for_each(|row| add_request(queue, run, row));
@@ -46,7 +46,7 @@ impl Core {
     pub(super) async fn load_run(self: &Arc<Self>, id: RunId, epoch: i64) -> Result<(), Error> {
         let conn = &mut self.system_reader().await?;
         let run = runs::run_row(conn, &id).await?;
-        // Read before its requests, which may all be accepted when the session has ended.
+        // Read the status before the requests: a session that has ended accepts no more of them.
         let status = sessions::session_status(conn, &run.session).await?;
         let done = run.snapshot.as_ref().map_or(0, |(seq, _)| seq + 1);
         let rows = requests::requests_of_run(conn, &id, done).await?;
@@ -54,23 +54,23 @@ impl Core {
         let session = run.session.clone();
         let memory = self.run_memory(&run.spec);
         self.with_queue(|queue| {
-            // What the queue has under an older lease does not count for this one.
+            // Requests in the queue under an older lease do not count for this one.
             queue.revoke_older_lease(&id, epoch);
             add_run(queue, &id, epoch, RunRows { run, done, rows, snapshots }, memory);
             apply_session_end(queue, &session, &status);
         });
-        // A process that ended it meanwhile did not find the run here.
+        // A process that ended the session in the meantime did not find the run here.
         let status = sessions::session_status(conn, &session).await?;
         self.end_session_here(&session, &status).await
     }
 }
 
-/// What the store has of a run.
+/// Rows of a run in the store.
 struct RunRows {
     run: RunRow,
-    /// The first place of its order that its newest save does not hold.
+    /// First position in the run's order that its newest save does not contain.
     done: i64,
-    /// Its requests from there on.
+    /// Requests of the run from that position on.
     rows: Vec<RequestRow>,
     snapshots: Vec<SnapshotRow>,
 }
@@ -105,7 +105,7 @@ fn add_request(queue: &mut Queue, run: &RunId, row: RequestRow) {
     }
 }
 
-/// The first place in a run's order, from `done` on, whose request has not ended or not arrived.
+/// Returns the first position in a run's order, from `done` on, whose request is unfinished or missing.
 fn first_unfinished(rows: &[RequestRow], done: i64) -> i64 {
     let mut next = done;
     for row in rows {

@@ -1,14 +1,15 @@
-//! Leases of runs and claims on samples: which worker executes what.
+//! Leases of runs and claims on samples, which decide the worker of each.
 //!
 //! | a lease is | by whom, and when | file |
 //! |---|---|---|
 //! | claimed | a worker takes a free lease with work; its epoch grows by one | `claim_runs.rs`, `claim_samples.rs` |
 //! | prolonged | each heartbeat of its worker | `heartbeat.rs` |
-//! | released | its worker, which holds nothing of the run any more. The queue decides: the run is idle or handed over (`queue/eviction.rs`), or its session has ended (`queue/sessions.rs`); `queue_effects.rs` records it. All leases at shutdown: `registration.rs` | `release.rs` |
+//! | released | its worker, once it has unloaded the run. The queue decides: the run is idle or handed over (`queue/eviction.rs`), or its session has ended (`queue/sessions.rs`); `queue_effects.rs` records it. All leases at shutdown: `registration.rs` | `release.rs` |
 //! | expired | another process frees the leases of a worker that sends no heartbeat | `expiry.rs` |
 //! | checked | each write about the run, which is refused under a superseded epoch | `fence.rs` |
 //!
-//! `numerics.rs` says which runs a worker leaves to others because it computes in another way. `rounds.rs` does all of that periodically, and `reconcile.rs` repairs what the store and the queue disagree about.
+//! `numerics.rs` decides which runs a worker leaves to others because it computes differently. `rounds.rs` does all of
+//! this periodically, and `reconcile.rs` repairs differences between the store and the queue.
 
 mod claim_runs;
 mod claim_samples;

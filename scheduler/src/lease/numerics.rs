@@ -1,4 +1,5 @@
-//! Runs are tied to what decides the bits of their results: who may continue one, and what is said of those that wait.
+//! Ties runs to the numerics that decide the bits of their results: which workers may continue a run, and reports of
+//! runs that wait.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +12,14 @@ use crate::store::{leases, workers};
 use crate::{Error, NumericsMismatch, Scheduler, WorkerWait};
 
 impl Scheduler {
-    /// Sets what decides the bits of this process's worker's results, by base model: it continues no run of other weights,
-    /// and runs that were computed in another way only as [`NumericsMismatch`] says. To be called before the worker takes
-    /// part; the first one stays. Runs of a base model that is absent are not compared.
+    /// Sets the numerics of this process's worker by base model. The worker never continues a run of other weights, and
+    /// continues runs that were computed differently only according to [`NumericsMismatch`]. Call this before the
+    /// worker takes part; the first value stays. Runs of a base model that is absent are not compared.
     pub fn compute_with(&self, numerics: BTreeMap<String, Numerics>) {
         let _ = self.core.numerics.set(numerics);
     }
 
-    /// Why a queued request waits although no worker has it: which worker is missing.
+    /// Returns the kind of worker that is missing, if a queued request waits although no worker has it.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -46,18 +47,18 @@ impl Scheduler {
 }
 
 impl Core {
-    /// What decides the bits of a base model's results here, as rows have it.
+    /// Returns the numerics of a base model here, in the form of rows.
     pub(super) fn stored_numerics(&self, model: &str) -> Option<StoredNumerics> {
         self.numerics.get()?.get(model).map(StoredNumerics::from)
     }
 
-    /// Whether this process's worker continues runs that were computed in another way.
+    /// Returns whether this process's worker continues runs that were computed differently.
     pub(super) fn continues_others(&self) -> bool {
         let worker = self.options.worker.as_ref();
         worker.is_some_and(|worker| worker.numerics_mismatch == NumericsMismatch::Continue)
     }
 
-    /// Counts the runs that wait for a worker with their numerics, and says of each once that it does.
+    /// Counts the runs that wait for a worker with their numerics, and logs each of them once.
     pub(super) async fn report_numerics_waits(&self) -> Result<(), Error> {
         let Some(worker) = &self.options.worker else { return Ok(()) };
         let conn = &mut self.system_reader().await?;
@@ -72,7 +73,7 @@ impl Core {
             tracing::warn!(
                 %run, base_model = waits.model, recorded_weights = waits.recorded.weights,
                 recorded_arithmetic = waits.recorded.arithmetic, weights, arithmetic,
-                "run waits: it was computed in another way than here, and no worker computes like that"
+                "run waits: it was computed differently from here, and no worker computes like that"
             );
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Comparing the leases and claims of the store with the queue.
+//! Compares the leases and claims of the store with the queue.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use crate::context::core::Core;
 use crate::context::lock::lock;
 use crate::store::leases;
 
-/// In place of a claim's number: the store has no such claim.
+/// Number that stands for a claim missing from the store.
 const NO_CLAIM: i64 = -1;
 
-/// What the store and the queue disagree about.
+/// Differences between the store and the queue.
 #[derive(Default)]
 struct Differences {
-    /// Leases that the store knows of and the queue does not, with their epochs.
+    /// Leases that only the store contains, with their epochs.
     runs: Vec<(RunId, i64)>,
-    /// Claims that the store knows of and the queue does not, with their numbers.
+    /// Claims that only the store contains, with their numbers.
     samples: Vec<(RequestId, i64)>,
     /// Samples of the queue that have ended, or passed to another worker.
     ended: Vec<RequestId>,
@@ -35,8 +35,8 @@ impl Differences {
 }
 
 impl Core {
-    /// Compares leases and claims of the store with the queue. They may differ for a moment; what differs twice is an
-    /// unconfirmed lease, as when the connection broke after a commit, and is released.
+    /// Compares leases and claims of the store with the queue. They may differ for a moment. A difference that is found
+    /// twice is an unconfirmed lease, for example because the connection broke after a commit, and is released.
     pub(crate) async fn reconcile_leases(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = self.worker_id() else { return Ok(()) };
         let found = self.lease_differences(worker).await?;
@@ -73,7 +73,7 @@ impl Core {
     }
 }
 
-/// A lease or claim with its epoch or number.
+/// Returns the name of a lease or claim with its epoch or number.
 fn name(id: &str, number: i64) -> String {
     format!("{id} {number}")
 }

@@ -1,4 +1,4 @@
-//! A worker's registration: it takes part from then on, until it deregisters or its lease expires.
+//! Registration of a worker, which takes part until it deregisters or its lease expires.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::writer::write::Write;
 use crate::{EngineReport, Error};
 
 impl Core {
-    /// Whether the worker of this process is registered.
+    /// Returns whether the worker of this process is registered.
     pub(super) fn has_started(&self) -> bool {
         self.incarnation.load(Ordering::Acquire) > 0
     }
@@ -28,7 +28,7 @@ impl Core {
         self.claim_work().await
     }
 
-    /// Registers the worker of this process. The leases of a former one of its name, or with SQLite of any other, are
+    /// Registers the worker of this process. Leases of an earlier worker of its name, or with SQLite of any name, are
     /// freed.
     pub(super) async fn register(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = &self.options.worker else { return Ok(()) };
@@ -63,7 +63,7 @@ impl Write for Register {
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let worker = core.options.worker.as_ref().ok_or(Error::Store("register a worker"))?;
         workers::lock_worker(conn, &worker.id).await?;
-        // A SQLite file has one process, so whoever had leases before is gone.
+        // Only one process uses a SQLite file, so all earlier owners of leases have ended.
         let whose = match core.options.database {
             Database::Sqlite(_) => None,
             Database::Postgres(_) => Some(worker.id.as_str()),
@@ -83,7 +83,7 @@ impl Write for Register {
     }
 }
 
-/// Releases all leases of this worker, because the process ends.
+/// A write that releases all leases of this worker when the process ends.
 pub(crate) struct Deregister;
 
 impl Write for Deregister {
@@ -93,14 +93,14 @@ impl Write for Deregister {
         RowScope::System
     }
 
-    // Without the lease, results that are still to be recorded would be refused.
+    // Without the lease, pending results would be refused.
     fn subjects(&self) -> Vec<Subject> {
         vec![Subject::Everything]
     }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<FreedLeases, Error> {
         let Some(worker) = core.worker_id() else { return Ok(FreedLeases::default()) };
-        // A newer process of the same name keeps its leases.
+        // Leases of a newer process of the same name are kept.
         let incarnation = core.incarnation.load(Ordering::Acquire);
         if !workers::renew_worker(conn, (worker, incarnation), Duration::ZERO, &EngineReport::default()).await? {
             return Ok(FreedLeases::default());

@@ -1,4 +1,4 @@
-//! Releasing leases of runs and claims on samples, so that other workers can take them.
+//! Releases leases of runs and claims on samples, so that other workers can take them.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::store::db::{Conn, RowScope};
 use crate::store::leases;
 use crate::writer::write::Write;
 
-/// Releases the lease of a run of which the worker holds nothing any more.
+/// A write that releases the lease of a run that the worker has unloaded.
 pub(crate) struct ReleaseRun {
     pub(crate) run: RunId,
     pub(crate) epoch: i64,
 }
 
 impl Write for ReleaseRun {
-    /// False when the lease had passed to another worker.
+    /// False if the lease had passed to another worker.
     type Output = bool;
     const URGENCY: Urgency = Urgency::Record;
 
@@ -46,22 +46,22 @@ impl Write for ReleaseRun {
     fn committed(&mut self, released: &bool, core: &Arc<Core>) {
         if *released {
             tracing::info!(run = %self.run, epoch = self.epoch, "lease released");
-            // A request may have arrived for it meanwhile.
+            // A request for the run may have arrived in the meantime.
             core.wake_claims();
         }
     }
 }
 
-/// Releases claims on samples that the worker does not have any more.
+/// A write that releases claims on samples that the worker has dropped.
 pub(crate) struct ReleaseSamples {
-    /// Each with the number of its claim.
+    /// Samples, each with the number of its claim.
     pub(crate) samples: Vec<(RequestId, i64)>,
-    /// No worker is notified: the one that could take them now is this one.
+    /// Whether workers are left without notification, because this worker would be the one to take the samples.
     pub(crate) quiet: bool,
 }
 
 impl Write for ReleaseSamples {
-    /// Whether any was released of which workers are notified.
+    /// Whether any sample was released of which workers are notified.
     type Output = bool;
     const URGENCY: Urgency = Urgency::Record;
 

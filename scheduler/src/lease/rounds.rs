@@ -1,4 +1,4 @@
-//! Lease rounds: what a process does about leases periodically, and when it is woken because there is work to claim.
+//! Lease rounds: work on leases that a process does periodically, and when it is woken because there is work to claim.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -11,11 +11,11 @@ use crate::context::core::Core;
 use crate::context::lock::lock;
 use crate::store::requests;
 
-/// How often everything is read of which a notification may have been missed.
+/// Interval at which the state behind notifications is read, in case some were missed.
 const REPAIR: Duration = Duration::from_secs(5);
 
 impl Core {
-    /// One round. With `repair` also everything is read of which a notification may have been missed.
+    /// Performs one round. With `repair`, the state behind notifications is read too, in case some were missed.
     pub(crate) async fn lease_round(self: &Arc<Self>, repair: bool) -> Result<(), Error> {
         self.check_schema().await?;
         self.send_heartbeat().await?;
@@ -45,13 +45,13 @@ impl Core {
         Ok(())
     }
 
-    /// Claims what this process's worker can execute, and reads new requests of the runs that it has.
+    /// Claims requests that this process's worker can execute, and reads new requests of its runs.
     pub(crate) async fn claim_work(self: &Arc<Self>) -> Result<(), Error> {
         self.claims_due.store(true, Ordering::SeqCst);
         self.follow_wakeup().await
     }
 
-    /// What this process's worker, if it takes part, was woken for.
+    /// Handles the wakeup of this process's worker, if it takes part.
     async fn follow_wakeup(self: &Arc<Self>) -> Result<(), Error> {
         if !self.has_started() || self.is_draining() {
             return Ok(());
@@ -60,7 +60,7 @@ impl Core {
         if claims {
             self.claim_runs().await?;
         }
-        // Also requests of which the notification came while their run was being claimed.
+        // This includes requests announced while their run was being claimed.
         let runs = std::mem::take(&mut *lock(&self.runs_to_read));
         for run in runs {
             self.read_new_requests(&run).await?;
@@ -69,7 +69,7 @@ impl Core {
     }
 }
 
-/// Runs lease rounds until the scheduler is gone.
+/// Runs lease rounds until the scheduler is dropped.
 pub(crate) async fn run_rounds(core: Weak<Core>) {
     let mut repaired = Instant::now();
     let mut next_round = None;
@@ -78,7 +78,7 @@ pub(crate) async fn run_rounds(core: Weak<Core>) {
         let round = *next_round.get_or_insert_with(|| Instant::now() + strong.next_period());
         let wakeup = Arc::clone(&strong.claim_wakeup);
         drop(strong);
-        // There may be work to claim all the time; the rounds come all the same.
+        // Rounds take place even if there is work to claim all the time.
         let _ = tokio::time::timeout_at(round, wakeup.notified()).await;
         let Some(core) = core.upgrade().filter(|core| !core.is_closed()) else { return };
         let done = if Instant::now() < round {

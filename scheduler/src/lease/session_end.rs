@@ -1,4 +1,4 @@
-//! Ends of sessions, as the worker that has their runs and samples applies them.
+//! Applies ends of sessions in the process whose worker has their runs and samples.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::store::sessions;
 use crate::{Error, FinishReason, SessionStatus};
 
 impl Core {
-    /// Applies ends of sessions of which a notification was missed.
+    /// Applies ends of sessions whose notification was missed.
     pub(super) async fn apply_missed_session_ends(self: &Arc<Self>) -> Result<(), Error> {
         let known = lock(&self.queue).session_ids();
         let ended = sessions::ended_sessions(&mut self.system_reader().await?, known).await?;
@@ -21,7 +21,8 @@ impl Core {
         Ok(())
     }
 
-    /// Applies a session's end, if it has ended. What was accepted before that is read first: it may close a gap.
+    /// Applies a session's end, if it has ended. Requests accepted before the end are read first, because they may
+    /// close a gap.
     pub(crate) async fn end_session_here(
         self: &Arc<Self>,
         session: &SessionId,
@@ -39,7 +40,7 @@ impl Core {
     }
 }
 
-/// Applies a session's status to the queue; repeated for a session that has ended with work left.
+/// Applies a session's status to the queue. This is repeated for a session that has ended with work left.
 pub(crate) fn apply_session_end(queue: &mut Queue, session: &SessionId, status: &SessionStatus) {
     match status {
         SessionStatus::Active => {}

@@ -1,4 +1,4 @@
-//! The counters of the engine of this process's worker.
+//! Counters of the engine of this process's worker.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use trainyard_protocol::EngineStats;
 
 use crate::context::lock::lock;
 
-/// The last counters that an engine reported. All zero where there is none.
+/// Last counters that an engine reported. All are zero without an engine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EngineMetrics(Arc<Mutex<EngineStats>>);
 
@@ -49,7 +49,7 @@ impl Collector for EngineMetrics {
             ("kv_bytes", "Keys and values of samples and the prefix cache.", stats.kv_bytes),
             ("kv_limit_bytes", "Capacity for keys and values.", stats.kv_limit),
             ("ranks", "Ranks that share the models; 0 without an engine.", stats.ranks),
-            ("memory_budget_bytes", "Memory that the engine may hold; 0 is no limit.", stats.memory_budget),
+            ("memory_budget_bytes", "Memory that the engine may hold; 0 means unlimited.", stats.memory_budget),
         ] {
             write(name, help, &ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)))?;
         }

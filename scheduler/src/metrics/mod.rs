@@ -20,13 +20,13 @@ use self::store::StoreMetrics;
 use crate::storage::StorageTimes;
 use crate::{Quota, RequestKind, RequestState};
 
-/// Upper bounds of wait and service times in seconds: from a one-token sample to a full queue.
+/// Upper bounds of wait and service times in seconds, from a one-token sample to a full queue.
 const SECONDS: [f64; 12] = [0.001, 0.005, 0.02, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0, 3600.0];
 
 type Times = Family<Labels, Histogram>;
 type FloatGauge = Gauge<f64, AtomicU64>;
 
-/// Counters, gauges and times since the scheduler was opened. Cheap to clone; all clones count together.
+/// Counters, gauges and times since the scheduler was opened. Cheap to clone; all clones share the counts.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     per_tenant: bool,
@@ -52,7 +52,7 @@ pub struct Metrics {
     pub(crate) writes: Counter,
 }
 
-/// Labels of fixed names, and the tenant where metrics are per tenant.
+/// Labels with fixed names, and the tenant if metrics are per tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Labels {
     fixed: [Option<(&'static str, &'static str)>; 2],
@@ -87,20 +87,20 @@ fn times() -> Times {
     Family::new_with_constructor(|| Histogram::new(SECONDS))
 }
 
-/// Numbers of the present moment.
+/// Present values of the gauges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PresentCounts {
-    /// Requests that wait, and that are executed, by kind; what is absent is 0.
+    /// Waiting and executed requests, by kind; absent kinds are 0.
     pub(crate) queued: Vec<(RequestKind, u64)>,
     pub(crate) running: Vec<(RequestKind, u64)>,
-    /// Active sessions, and runs that live.
+    /// Active sessions, and runs of active sessions.
     pub(crate) sessions: u64,
     pub(crate) runs: u64,
 }
 
 impl Metrics {
-    /// With `per_tenant` the names of tenants become labels; there may be many of them, and they may be private.
-    /// `storage` is what the process's storage is timed by.
+    /// Creates the metrics. With `per_tenant`, names of tenants become labels; there may be many, and they may be
+    /// private. `storage` contains the times of the process's storage.
     pub(crate) fn new(per_tenant: bool, storage: StorageTimes) -> Self {
         let metrics = Self {
             per_tenant,
@@ -131,7 +131,7 @@ impl Metrics {
         metrics
     }
 
-    /// A rate includes the first event only when there was a zero before it.
+    /// Creates counters at zero, because a rate includes the first event only if there was a zero before it.
     fn start_at_zero(&self) {
         for kind in RequestKind::ALL.iter().filter(|kind| !kind.is_maintenance()) {
             drop(self.waited.get_or_create(&of_kind(*kind)));
@@ -163,7 +163,7 @@ impl Metrics {
         self.waiting_for_numerics.set(signed(runs as u64));
     }
 
-    /// Makes everything visible in a registry.
+    /// Registers all metrics in a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("queued_requests", "Requests that wait to be started", self.queued.clone());
         registry.register("running_requests", "Requests that are being executed", self.running.clone());
@@ -201,12 +201,12 @@ impl Metrics {
         self.storage.register(registry);
     }
 
-    /// A request starts for the first time.
+    /// Counts a request that starts for the first time.
     pub(crate) fn started(&self, kind: RequestKind, tenant: &TenantId, waited: Duration) {
         self.waited.get_or_create(&self.with(of_kind(kind), tenant)).observe(waited.as_secs_f64());
     }
 
-    /// A request ended; `served` is how long it was executed, if it was.
+    /// Counts a request that ended; `served` is the time of its execution, if it was executed.
     pub(crate) fn ended(
         &self,
         kind: RequestKind,
@@ -224,12 +224,12 @@ impl Metrics {
         }
     }
 
-    /// A request was rejected because of a quota.
+    /// Counts a request that was rejected because of a quota.
     pub(crate) fn refused(&self, quota: Quota, tenant: &TenantId) {
         self.refused.get_or_create(&self.with(of_quota(quota), tenant)).inc();
     }
 
-    /// Sets the gauges of the present moment.
+    /// Sets the gauges to the present values.
     pub(crate) fn show(&self, present: &PresentCounts) {
         for (family, counts) in [(&self.queued, &present.queued), (&self.running, &present.running)] {
             for kind in RequestKind::ALL.iter().filter(|kind| !kind.is_maintenance()) {
@@ -255,7 +255,7 @@ pub(crate) mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// As Prometheus reads them.
+    /// Returns the metrics in the text format of Prometheus.
     pub(crate) fn text(metrics: &Metrics) -> String {
         let (mut registry, mut text) = (Registry::default(), String::new());
         metrics.register(&mut registry);

@@ -1,4 +1,4 @@
-//! What connections to the store and the process's writer are measured by.
+//! Metrics of connections to the store and of the process's writer.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use prometheus_client::registry::Registry;
 use super::{FloatGauge, Labels, signed};
 use crate::Error;
 
-/// Upper bounds in seconds: from a commit to memory to the longest time that a call waits.
+/// Upper bounds in seconds, from a commit to memory to the longest time that a call waits.
 const SECONDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0, 30.0];
 /// Upper bounds of the number of writes in a transaction.
 const WRITES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
-/// Why a transaction fails, as a label.
+/// Values of the label for the reason of a failed transaction.
 const REASONS: [&str; 3] = ["unavailable", "no_space", "error"];
 
-/// The store as this process meets it.
+/// Metrics of the store as seen by this process.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreMetrics {
     reader_wait: Histogram,
     readers_used: Gauge,
     readers_limit: Gauge,
-    /// Writes that were sent and have not been settled.
+    /// Number of writes that were sent but are still unsettled.
     pub(crate) queued: Gauge,
     wait: Histogram,
     transaction: Histogram,
@@ -73,7 +73,7 @@ impl StoreMetrics {
         registry.register("writer_wait_seconds", "Time from sending a write to the start of its transaction", wait);
         let transaction = self.transaction.clone();
         registry.register("store_transaction_seconds", "Time of a transaction that was committed", transaction);
-        registry.register("store_commit_seconds", "Time of its commit alone", self.commit.clone());
+        registry.register("store_commit_seconds", "Time of its commit only", self.commit.clone());
         registry.register("store_transaction_writes", "Writes of a committed transaction", self.batch.clone());
         registry.register(
             "store_failures",
@@ -86,34 +86,34 @@ impl StoreMetrics {
         registry.register("shortest_lease_seconds", "Time until the first lease of a worker expires", lease);
     }
 
-    /// A connection that reads was given out, or refused.
+    /// Records the time until a reading connection was given out or refused.
     pub(crate) fn waited_for_reader(&self, waited: Duration) {
         self.reader_wait.observe(waited.as_secs_f64());
     }
 
-    /// Sets how many connections read at present, and how many may.
+    /// Sets the number of connections that read at present, and their limit.
     pub(crate) fn set_readers(&self, (used, limit): (usize, usize)) {
         self.readers_used.set(signed(used as u64));
         self.readers_limit.set(signed(limit as u64));
     }
 
-    /// A write was committed in a transaction that began so long after it was sent.
+    /// Records the time from sending a write to the start of its transaction, once committed.
     pub(crate) fn waited(&self, waited: Duration) {
         self.wait.observe(waited.as_secs_f64());
     }
 
-    /// A commit was answered.
+    /// Records the time of a commit.
     pub(crate) fn committed(&self, took: Duration) {
         self.commit.observe(took.as_secs_f64());
     }
 
-    /// A transaction of so many writes was committed.
+    /// Records the time and the number of writes of a committed transaction.
     pub(crate) fn transacted(&self, took: Duration, writes: usize) {
         self.transaction.observe(took.as_secs_f64());
         self.batch.observe(writes as f64);
     }
 
-    /// A transaction failed.
+    /// Counts a failed transaction.
     pub(crate) fn failed(&self, error: &Error) {
         let reason = match error {
             Error::Unavailable(_) | Error::Tls(_) | Error::Conflict(_) => "unavailable",
@@ -123,12 +123,12 @@ impl StoreMetrics {
         self.failures.get_or_create(&for_reason(reason)).inc();
     }
 
-    /// Sets how long ago this worker's last heartbeat was; 0 where there is no worker.
+    /// Sets the age of this worker's last heartbeat; 0 without a worker.
     pub(crate) fn set_heartbeat_age(&self, age: Duration) {
         self.heartbeat_age.set(age.as_secs_f64());
     }
 
-    /// Sets how long the first lease lasts still, in ms; without one there is no number.
+    /// Sets the time in ms until the first lease expires; without a lease the value is not a number.
     pub(crate) fn set_shortest_lease(&self, millis: Option<i64>) {
         self.shortest_lease.set(millis.map_or(f64::NAN, |millis| millis as f64 / 1_000.0));
     }

@@ -1,4 +1,4 @@
-//! Keeps other processes from a SQLite file.
+//! Locks a SQLite file against other processes.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// How long to wait for another process on the same database to end, in steps.
+/// Number of steps to wait for another process on the same database to end.
 const LOCK_STEPS: u32 = 500;
 const LOCK_STEP: Duration = Duration::from_millis(10);
 
-/// Locks the database against other processes, which would each believe that the runs are theirs.
+/// Locks the database against other processes: each would believe that the runs belong to it.
 ///
 /// # Errors
-/// [`Error::Invalid`] while another process has it.
+/// [`Error::Invalid`] while another process has the lock.
 pub(crate) async fn lock_database(database: &Path) -> Result<File, Error> {
     const OPENING: &str = "open the database";
     let mut path = database.as_os_str().to_owned();
@@ -27,7 +27,7 @@ pub(crate) async fn lock_database(database: &Path) -> Result<File, Error> {
     for _ in 0..LOCK_STEPS {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            // The last process may be about to end.
+            // The previous process may be about to end.
             Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_STEP).await,
             Err(TryLockError::Error(error)) => return Err(Error::store(OPENING, error)),
         }

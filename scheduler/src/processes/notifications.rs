@@ -1,4 +1,4 @@
-//! Notifications of other processes on the same database, through LISTEN.
+//! Receives notifications of other processes on the same database through LISTEN.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::processes::signals::{self, CHANNEL, Signal};
 use crate::store::db::{Listener, Notification, Pool};
 use crate::store::{requests, sessions};
 
-/// How long to wait before another attempt to listen.
+/// Pause before another attempt to listen.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// How long to wait for a notification before it is time to see whether the scheduler is still there.
+/// Interval at which a waiting listener checks whether the scheduler still exists.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Listens until the scheduler is gone. SQLite has one process, which needs no notifications.
+/// Listens until the scheduler is dropped. SQLite has only one process, which does not need notifications.
 pub(crate) async fn listen(core: Weak<Core>) {
     while let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) {
         let Pool::Postgres(pool) = strong.readers.clone() else { return };
@@ -37,7 +37,7 @@ pub(crate) async fn listen(core: Weak<Core>) {
 }
 
 async fn receive(mut listener: Listener, core: &Weak<Core>) -> Result<(), sqlx::Error> {
-    // Notifications that were missed until now are made up for by reading.
+    // Reading makes up for notifications that were missed until now.
     let Some(listening) = core.upgrade() else { return Ok(()) };
     listening.catch_up().await;
     drop(listening);
@@ -55,10 +55,10 @@ async fn receive(mut listener: Listener, core: &Weak<Core>) -> Result<(), sqlx::
 }
 
 impl Core {
-    /// Looks at everything of which a notification may have been missed.
+    /// Reads the state behind all notifications that may have been missed.
     async fn catch_up(self: &Arc<Self>) {
         if let Err(error) = self.wake_ended().await {
-            tracing::debug!(%error, "missed notifications: ended requests could not be read; the next lease round does it");
+            tracing::debug!(%error, "ended requests could not be read after missed notifications; retrying");
         }
         self.directory_changed();
         self.sample_waiters.wake_all();
@@ -68,13 +68,13 @@ impl Core {
         self.outbox.due.notify_one();
         if self.options.worker.is_some() {
             if let Err(error) = self.read_all_new_requests().await {
-                tracing::debug!(%error, "missed notifications: new requests could not be read; the next lease round does it");
+                tracing::debug!(%error, "new requests could not be read after missed notifications; retrying");
             }
             self.wake_claims();
         }
     }
 
-    /// Wakes who waits for requests that have ended, found by one statement for all of them.
+    /// Wakes tasks that wait for requests that have ended, found by one statement for all of them.
     pub(crate) async fn wake_ended(&self) -> Result<(), Error> {
         let awaited = self.waiters.keys();
         if awaited.is_empty() {
@@ -111,10 +111,10 @@ impl Core {
         }
     }
 
-    /// A run has a new request, for which its owner was `owner`: who has the run reads it; who may have it claims it.
+    /// Handles a new request of a run whose owner was `owner`: the owner reads it, other workers may claim the run.
     pub(crate) fn run_has_request(&self, run: RunId, owner: Option<&str>) {
         let is_here = lock(&self.queue).next_seq(&run).is_some();
-        // It may be about to arrive here.
+        // The run may be about to arrive here.
         lock(&self.runs_to_read).insert(run);
         if is_here {
             self.claim_wakeup.notify_one();
@@ -133,7 +133,7 @@ impl Core {
             Err(error) => Err(error),
         };
         if let Err(error) = done {
-            tracing::warn!(%session, %error, "session ended elsewhere, and its end could not be read");
+            tracing::warn!(%session, %error, "session ended in another process, but its end could not be read");
         }
     }
 }

@@ -1,17 +1,19 @@
-//! A process whose database was migrated to a schema that its program can't work with: it reads and writes nothing more.
+//! Handles a migration of the database to a schema that this program does not support: the process stops reading and
+//! writing.
 
 use crate::context::core::Core;
 use crate::store::schema;
 use crate::{Error, Scheduler};
 
 impl Scheduler {
-    /// Whether the database was migrated to a schema that this program can't work with. From then on every call fails as if
-    /// the database could not be reached: the process has to end, and what it has not recorded is executed again.
+    /// Returns whether the database was migrated to a schema that this program does not support. From then on every
+    /// call fails as if the database could not be reached. The process must end; unrecorded requests are executed
+    /// again.
     pub fn is_outdated(&self) -> bool {
         self.core.is_outdated()
     }
 
-    /// Returns the reason once that happens.
+    /// Waits until that happens, then returns the reason.
     pub async fn outdated(&self) -> Error {
         let mut outdated = self.core.outdated.subscribe();
         let reason = outdated.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
@@ -27,8 +29,8 @@ impl Core {
         self.outdated.borrow().is_some()
     }
 
-    /// Looks whether the schema can still be worked with; others may migrate it at any time, but not a SQLite file that
-    /// this process has.
+    /// Checks whether the schema is still supported. Others may migrate it at any time, except a SQLite file that this
+    /// process uses.
     pub(crate) async fn check_schema(&self) -> Result<(), Error> {
         if !self.is_shared() {
             return Ok(());

@@ -1,6 +1,7 @@
-//! Tokens of samples between the processes on one database: an API server announces which samples it watches, and the worker
-//! that executes one sends its tokens to the process that asked, by notifications. Nothing is stored and nothing is sent twice by
-//! itself: who finds that tokens are missing asks for all of them, and the sample's result holds them in any case.
+//! Exchanges tokens of samples between the processes on one database, by notifications. An API server announces the
+//! samples that it watches, and the worker that executes one sends its tokens to that process. Nothing is stored, and
+//! nothing is sent twice without a request: a process that finds tokens missing asks for all of them, and the sample's
+//! result contains them in any case.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,19 +15,19 @@ use crate::processes::signals::{self, CHANNEL, Signal};
 use crate::progress::{decode, encode};
 use crate::store::notify::notify;
 
-/// How often a process repeats what it watches: workers may have come, or missed it.
+/// Interval at which a process repeats its watches, for workers that are new or missed them.
 const REPEAT: Duration = Duration::from_secs(5);
-/// How long a worker believes that.
+/// Time for which a worker believes an announcement.
 const LIFETIME: Duration = Duration::from_secs(15);
-/// Between two rounds, so that a process that lacks tokens does not ask before those that it asked for can be there.
+/// Pause between two rounds, so that a process does not ask again before the requested tokens can arrive.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The channel on which a process is sent tokens.
+/// Returns the channel on which a process receives tokens.
 pub(crate) fn channel_of(process: &str) -> String {
     format!("{CHANNEL}_{process}")
 }
 
-/// Exchanges progress until the scheduler is gone. One process alone needs no exchange.
+/// Exchanges progress until the scheduler is dropped. A single process does not need to exchange anything.
 pub(crate) async fn exchange(core: Weak<Core>) {
     let Some(due) = core.upgrade().filter(|core| core.is_shared()).map(|core| Arc::clone(&core.outbox.due)) else {
         return;
@@ -49,14 +50,14 @@ pub(crate) async fn exchange(core: Weak<Core>) {
 }
 
 impl Core {
-    /// Passes tokens on to who watches the sample, here or in another process.
+    /// Passes tokens on to the watchers of the sample, here and in other processes.
     pub(crate) fn report_progress(&self, request: &RequestId, progress: &[SampleProgress]) {
         for process in self.deliver_progress(request, progress) {
             self.outbox.push(process, request, progress);
         }
     }
 
-    /// Passes tokens on to who watches the sample here. Returns the other processes that do.
+    /// Passes tokens on to the watchers of the sample here. Returns the other processes that watch it.
     pub(crate) fn deliver_progress(&self, request: &RequestId, progress: &[SampleProgress]) -> Vec<String> {
         let (others, whole) = self.progress.deliver(request, progress);
         if !whole {
@@ -65,19 +66,20 @@ impl Core {
         others
     }
 
-    /// What another process sent.
+    /// Handles tokens that another process sent.
     pub(crate) fn progress_arrived(&self, text: &str) {
         for (request, progress) in decode(text) {
             self.deliver_progress(&request, &[progress]);
         }
     }
 
-    /// Another process watches a sample, and lacks all its tokens if `from_start`.
+    /// Records that another process watches a sample, and lacks all its tokens if `from_start`.
     pub(crate) fn watched_by(&self, request: RequestId, process: String, from_start: bool) {
         self.progress.watch_for(request, process, self.now().plus(LIFETIME), from_start);
     }
 
-    /// Sends what waits, and says what is watched here: everything, or with `news` only of what tokens are lacking.
+    /// Sends waiting tokens, and announces the samples watched here: all of them, or with `news` only those that lack
+    /// tokens.
     async fn send_progress(&self, news: bool) -> Result<(), Error> {
         let announcements = self.progress.announcements(news);
         let waiting = self.outbox.take();

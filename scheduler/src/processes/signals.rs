@@ -2,33 +2,33 @@
 
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId};
 
-/// The channel on which all processes listen.
+/// Channel on which all processes listen.
 pub(crate) const CHANNEL: &str = "trainyard";
 
-/// Between a run and its owner; in neither name.
+/// Separator between a run and its owner; neither name contains it.
 const SEPARATOR: char = '\t';
 
-/// PostgreSQL refuses notifications of 8,000 bytes and more.
+/// Largest notification in bytes; PostgreSQL refuses 8,000 bytes and more.
 pub(crate) const MAX_BYTES: usize = 7_900;
 
-/// Something that another process may wait for.
+/// Event for which another process may wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// A request ended.
+    /// A request has ended.
     Done(RequestId),
-    /// A sample of a clone of a sampling session ended.
+    /// A sample of a clone of a sampling session has ended.
     Event(SamplingSessionId, i64),
-    /// A run has a new request, and this worker had its lease when that was accepted.
+    /// A run has a new request; this worker had its lease when the request was accepted.
     Run(RunId, Option<String>),
-    /// There are new samples.
+    /// New samples were accepted.
     Samples,
-    /// A session ended.
+    /// A session has ended.
     Session(SessionId),
     /// A sample was cancelled while a worker had it.
     Cancel(RequestId),
-    /// Leases became free.
+    /// Leases have become free.
     Released,
-    /// A process watches a sample: it wants tokens that were not sent to it, or all of them.
+    /// A process watches a sample: it wants tokens that were not yet sent to it, or all of them.
     Watch { request: RequestId, process: String, from_start: bool },
     /// A request of a run recorded metrics.
     Metrics(RunId),
@@ -89,13 +89,13 @@ impl Signal {
     }
 }
 
-/// The texts of notifications: the sender in the first line of each, then a signal in each line.
+/// Encodes signals as notifications: the first line names the sender, each further line contains a signal.
 pub(crate) fn encode(sender: &str, signals: &[Signal]) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     let mut line = String::new();
     let mut seen: Vec<&Signal> = Vec::new();
     for signal in signals {
-        // The same run or sampling session comes often in a row.
+        // The same run or sampling session often occurs several times in a row.
         if seen.iter().rev().take(8).any(|earlier| *earlier == signal) {
             continue;
         }
@@ -110,7 +110,7 @@ pub(crate) fn encode(sender: &str, signals: &[Signal]) -> Vec<String> {
     texts
 }
 
-/// The signals of a notification of another process. Those of `me` were handled already.
+/// Decodes the signals of a notification from another process. Those sent by `me` were handled already.
 pub(crate) fn decode(me: &str, text: &str) -> Vec<Signal> {
     let mut lines = text.lines();
     match lines.next() {

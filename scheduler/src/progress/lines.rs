@@ -1,4 +1,4 @@
-//! Progress as text for notifications.
+//! Encodes progress as text for notifications.
 
 use trainyard_protocol::{RequestId, SampleProgress};
 
@@ -6,12 +6,12 @@ use crate::processes::signals::MAX_BYTES;
 
 /// Most bytes of a token with its log-probability in JSON, and of a candidate.
 const TOKEN_BYTES: usize = 32;
-/// Most bytes of a line beside its tokens; ids of requests are far shorter.
+/// Most bytes of a line apart from its tokens; ids of requests are far shorter.
 const FRAME_BYTES: usize = 512;
-/// Candidates per token up to which progress is sent; with more, tokens come with the result.
+/// Most candidates per token with which progress is sent; with more, tokens come with the result.
 const MAX_CANDIDATES: usize = 100;
 
-/// Texts of notifications: a line of JSON for each part of a sequence.
+/// Encodes progress as notifications: a line of JSON for each part of a sequence.
 pub(crate) fn encode(parts: &[(RequestId, SampleProgress)]) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for (request, progress) in parts {
@@ -30,7 +30,7 @@ pub(crate) fn encode(parts: &[(RequestId, SampleProgress)]) -> Vec<String> {
     texts
 }
 
-/// Parts that fit into a notification each.
+/// Splits progress into parts that each fit into a notification.
 fn split(progress: &SampleProgress) -> Vec<SampleProgress> {
     let candidates = progress.topk.as_ref().map_or(0, |topk| topk.k);
     if candidates > MAX_CANDIDATES {
@@ -47,7 +47,7 @@ fn split(progress: &SampleProgress) -> Vec<SampleProgress> {
     parts
 }
 
-/// What can be read of a notification.
+/// Decodes the readable lines of a notification.
 pub(crate) fn decode(text: &str) -> impl Iterator<Item = (RequestId, SampleProgress)> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok())
 }

@@ -1,4 +1,4 @@
-//! Tokens of samples while they are executed: who waits for them, and how they travel between processes.
+//! Tokens of samples in execution: the tasks that wait for them, and their way between processes.
 
 mod lines;
 mod outbox;

@@ -8,20 +8,20 @@ use trainyard_protocol::{RequestId, SampleProgress};
 
 use crate::context::lock::lock;
 
-/// Tokens that may wait to be sent; more are dropped, and asked for again.
+/// Most tokens that may wait to be sent; more are dropped, and requested again.
 const MAX_WAITING: usize = 1 << 16;
 
-/// What is to be sent to other processes.
+/// Tokens to be sent to other processes.
 #[derive(Default)]
 pub(crate) struct ProgressOutbox {
     waiting: Mutex<Waiting>,
-    /// Signalled when something is to be sent or asked for.
+    /// Signalled when tokens must be sent or requested.
     pub(crate) due: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct Waiting {
-    /// By process.
+    /// Tokens by receiving process.
     lines: BTreeMap<String, Vec<(RequestId, SampleProgress)>>,
     tokens: usize,
 }
@@ -40,7 +40,7 @@ impl ProgressOutbox {
         self.due.notify_one();
     }
 
-    /// Takes what waits, by process.
+    /// Takes the waiting tokens, by process.
     pub(crate) fn take(&self) -> BTreeMap<String, Vec<(RequestId, SampleProgress)>> {
         std::mem::take(&mut *lock(&self.waiting)).lines
     }

@@ -1,5 +1,4 @@
-//! Who watches which samples while they are executed, here and in other processes. While nobody does, that is one look at
-//! a counter.
+//! Watches on samples in execution, here and in other processes. Without watches, the cost is one look at a counter.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,27 +11,27 @@ use trainyard_protocol::{RequestId, SampleProgress};
 use crate::Timestamp;
 use crate::context::lock::lock;
 
-/// A sample whose tokens somebody waits for.
+/// A sample with watchers that wait for its tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedSample {
-    /// The sample.
+    /// Request of the sample.
     pub request: RequestId,
-    /// Changes when somebody lacks tokens that were reported before: all are to be reported again.
+    /// Number that changes when a watcher lacks tokens that were reported before: all must be reported again.
     pub generation: u64,
 }
 
-/// The watched samples.
+/// Watches on all samples.
 #[derive(Default)]
 pub(crate) struct ProgressWatches {
     watched: Mutex<State>,
-    /// How many samples are watched.
+    /// Number of watched samples.
     count: AtomicUsize,
 }
 
 #[derive(Default)]
 struct State {
     samples: BTreeMap<RequestId, Watches>,
-    /// Numbers watchers and generations.
+    /// Source of numbers for watchers and generations.
     counter: u64,
 }
 
@@ -40,9 +39,10 @@ struct State {
 struct Watches {
     generation: u64,
     here: Vec<Watcher>,
-    /// Processes, and until when each watches.
+    /// Other processes, with the time until which each watches.
     elsewhere: BTreeMap<String, Timestamp>,
-    /// Whether other processes are to be asked for all tokens: one that was watched lately does not repeat those that it has sent.
+    /// Whether other processes must be asked for all tokens: one that was watched before does not repeat those that it
+    /// has sent.
     lacks_tokens: bool,
 }
 
@@ -50,12 +50,12 @@ struct Watcher {
     number: u64,
     /// Index of the next token by sequence; 0 for those beyond the end.
     next: Vec<usize>,
-    /// Holds each token once, so that a slow reader costs at most the sample's result.
+    /// Sender of each token, once only, so that a slow reader costs at most the sample's result.
     sender: UnboundedSender<SampleProgress>,
 }
 
 impl Watcher {
-    /// Passes on what is new; false when tokens before it are missing.
+    /// Passes on new tokens. Returns false if tokens before them are missing.
     fn offer(&mut self, progress: &SampleProgress) -> bool {
         let SampleProgress { sequence, first_index, .. } = *progress;
         if sequence >= MAX_NUM_SAMPLES as usize {
@@ -70,7 +70,7 @@ impl Watcher {
         }
         if let Some(new) = progress.clone().starting_at(*next) {
             *next = new.end_index();
-            // Who does not read any more is about to be removed.
+            // A watcher that has stopped reading is about to be removed.
             let _ = self.sender.send(new);
         }
         true
@@ -92,7 +92,7 @@ impl ProgressWatches {
         (number, receiver)
     }
 
-    /// Ends a watch.
+    /// Ends a watcher's watch.
     pub(crate) fn unwatch(&self, request: &RequestId, number: u64) {
         let mut state = lock(&self.watched);
         if let Some(watches) = state.samples.get_mut(request) {
@@ -104,7 +104,7 @@ impl ProgressWatches {
         self.count.store(state.samples.len(), Ordering::Release);
     }
 
-    /// Another process watches a sample until then, and lacks all tokens if `from_start`.
+    /// Records that another process watches a sample until the given time, and lacks all tokens if `from_start`.
     pub(crate) fn watch_for(&self, request: RequestId, process: String, until: Timestamp, from_start: bool) {
         let mut state = lock(&self.watched);
         state.counter += 1;
@@ -117,7 +117,7 @@ impl ProgressWatches {
         self.count.store(state.samples.len(), Ordering::Release);
     }
 
-    /// The watched samples. Watches of other processes that have run out are removed.
+    /// Returns the watched samples. Expired watches of other processes are removed.
     pub(crate) fn watched(&self, now: Timestamp) -> Vec<WatchedSample> {
         if self.count.load(Ordering::Acquire) == 0 {
             return Vec::new();
@@ -135,8 +135,8 @@ impl ProgressWatches {
         state.samples.iter().map(watched).collect()
     }
 
-    /// Passes tokens on to those who watch here. Returns the other processes that watch, and whether no tokens before these
-    /// are missing here.
+    /// Passes tokens on to watchers here. Returns the other processes that watch, and whether all tokens before these
+    /// have arrived here.
     pub(crate) fn deliver(&self, request: &RequestId, progress: &[SampleProgress]) -> (Vec<String>, bool) {
         let mut state = lock(&self.watched);
         state.counter += 1;
@@ -154,8 +154,8 @@ impl ProgressWatches {
         (watches.elsewhere.keys().cloned().collect(), whole)
     }
 
-    /// The samples that are watched here, each with whether other processes are asked for all its tokens; with `news` only
-    /// those of which they are. To be called by who then asks.
+    /// Returns the samples watched here, each with whether other processes must be asked for all its tokens; with
+    /// `news`, only those for which they must. The caller must then ask.
     pub(crate) fn announcements(&self, news: bool) -> Vec<(RequestId, bool)> {
         if self.count.load(Ordering::Acquire) == 0 {
             return Vec::new();
@@ -166,7 +166,7 @@ impl ProgressWatches {
         due.map(|(request, watches)| (request.clone(), std::mem::take(&mut watches.lacks_tokens))).collect()
     }
 
-    /// Notifications may have been missed: all tokens are to be sent again.
+    /// Requests all tokens again, because notifications may have been missed.
     pub(crate) fn suspect_gaps(&self) {
         let mut state = lock(&self.watched);
         state.samples.values_mut().for_each(|watches| watches.lacks_tokens = true);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is lost, doubled or late: tokens come once and in order.
+        /// Tokens come once and in order, whatever is lost, doubled or late.
         #[test]
         fn tokens_come_once_and_in_order(parts in prop::collection::vec((0usize..2, 0usize..12, 0usize..5), 0..40)) {
             let watches = ProgressWatches::default();

@@ -1,4 +1,4 @@
-//! Handing requests to the worker, and their completion.
+//! Hands requests to the worker, and handles their completion.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::quotas::BucketLevel;
 use crate::{Decoded, Pause, Policies, SamplingSession, Timestamp, Work, WorkItem};
 
 impl Queue {
-    /// What follows from the changes since the last call.
+    /// Takes the effects of all changes since the last call.
     pub(crate) fn take_effects(&mut self) -> QueueEffects {
         let mut effects = std::mem::take(&mut self.effects);
         effects.ready |= self.quarantine_can_proceed();
         effects
     }
 
-    /// All that the worker may do now: signals, then what rate limits held back until now, then heads of runs, then
-    /// samples by arrival.
+    /// Takes all work that the worker may do now: signals, then requests that rate limits held back until now, then
+    /// heads of runs, then samples by arrival.
     pub(crate) fn take(&mut self, now: Timestamp) -> Vec<WorkItem> {
         self.admit_waiting(now);
         let mut items: Vec<WorkItem> = self.signals.drain(..).collect();
@@ -51,8 +51,7 @@ impl Queue {
         items
     }
 
-    /// Sets the level of a tenant's token bucket, from which `written` tokens of requests that started here were
-    /// taken.
+    /// Sets the level of a tenant's token bucket, from which `written` tokens of requests that started here were taken.
     pub(crate) fn set_rate_limit(
         &mut self,
         tenant: &TenantId,
@@ -64,7 +63,7 @@ impl Queue {
         self.effects.ready |= self.is_ready(now);
     }
 
-    /// Enforces other rate limits from now on.
+    /// Enforces new rate limits from now on.
     pub(crate) fn set_policies(&mut self, policies: Policies, now: Timestamp) {
         self.throttle.set_policies(policies, now);
         self.effects.ready |= self.is_ready(now);
@@ -80,7 +79,7 @@ impl Queue {
             }
         };
         let Some(candidate) = self.throttle.offer(&tenant, candidate, tokens, now) else {
-            // What is held back takes no slot.
+            // Requests that are held back take no slot.
             self.wake_for_claims();
             return None;
         };
@@ -131,7 +130,8 @@ impl Queue {
         work
     }
 
-    /// The worker has completed a request. `None` when it is not an in-flight request, as after a cancellation.
+    /// Handles the completion of a request by the worker. Returns `None` if the request is not in flight, for example
+    /// after a cancellation.
     pub(crate) fn finish(
         &mut self,
         request: &RequestId,
@@ -150,12 +150,12 @@ impl Queue {
         Some(finished)
     }
 
-    /// Why a request of the tenant waits that could start otherwise.
+    /// Returns the pause that holds back a request of the tenant which could otherwise start.
     pub(crate) fn pause(&self, tenant: &TenantId, request: &RequestId, now: Timestamp) -> Option<Pause> {
         if self.in_flight.contains_key(request) { None } else { self.throttle.pause(tenant, now) }
     }
 
-    /// When something that is held back may start.
+    /// Returns the time when something that is held back may start.
     pub(crate) fn wakes_at(&self, now: Timestamp) -> Option<Timestamp> {
         if self.is_blocked_by_quarantine() {
             return None;
@@ -166,7 +166,7 @@ impl Queue {
             .min()
     }
 
-    /// Whether [`Self::take`] may have something to return.
+    /// Returns whether [`Self::take`] may have something to return.
     pub(crate) fn is_ready(&self, now: Timestamp) -> bool {
         if self.is_blocked_by_quarantine() {
             return !self.signals.is_empty();

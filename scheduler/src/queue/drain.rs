@@ -1,4 +1,4 @@
-//! Draining: before a worker stops, its runs are saved and released, so that nobody has to replay them.
+//! Drains a worker: before it stops, its runs are saved and released, so that no other worker has to replay them.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use super::run_queue::History;
 use super::state::Queue;
 
 impl Queue {
-    /// Starts nothing new from here on. What is executed is finished; runs are then saved and released, samples that the
-    /// engine has not begun are released at once.
+    /// Stops starting new work. Requests in execution are finished; then runs are saved and released. Samples that the
+    /// engine has yet to begin are released at once.
     pub(crate) fn drain(&mut self) {
         self.draining = true;
         let pending = self.samples.values().map(|sample| &sample.request);
@@ -23,7 +23,7 @@ impl Queue {
         }
     }
 
-    /// Whether nothing is here any more that is worth waiting for.
+    /// Returns whether nothing worth waiting for is left here.
     pub(crate) fn is_drained(&self) -> bool {
         self.runs.is_empty() && self.in_flight.is_empty()
     }
@@ -33,7 +33,7 @@ impl Queue {
         let Some(run) = self.runs.get_mut(id).filter(|run| !run.handing_over) else { return };
         let unchanged = saved && run.replay_cost == 0 && run.executing.is_none();
         if run.failure.is_some() || unchanged || !matches!(run.history, History::Loaded) {
-            // What a save would hold is in the storage, or was never here as a whole.
+            // The state is already in the storage, or was never loaded completely.
             let epoch = run.epoch();
             return self.release_run(id, epoch);
         }

@@ -1,18 +1,18 @@
-//! What follows from a change of the queue: writes to record, payloads to read.
+//! Effects of changes of the queue: writes to record, payloads to read.
 
 use trainyard_protocol::{OpError, RequestId, RunId, TenantId};
 
 use crate::{MemoryWait, RequestKind};
 
-/// How a request ends without having been executed.
+/// End of a request that was not executed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Rejection {
-    /// Its session ended or expired.
+    /// The request's session ended or expired.
     Cancelled,
     Failed(OpError),
 }
 
-/// A request to end without executing it, and the lease under which that is written.
+/// A request to end without executing it, and the lease under which its end is written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rejected {
     pub(crate) request: RequestId,
@@ -23,43 +23,43 @@ pub(crate) struct Rejected {
 /// The fencing token of a write about a request: the write is refused once the request has passed to another worker.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fence {
-    /// The epoch of the run's lease.
+    /// Run with the epoch of its lease.
     Run(RunId, i64),
-    /// The number of the claim on the sample.
+    /// Number of the claim on the sample.
     Sample(i64),
 }
 
-/// Something to read from the store.
+/// A read from the store.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fetch {
-    /// The payload of a request of a run, or of its replay.
+    /// Reads the payload of a request of a run, or of its replay.
     Payload { run: RunId, request: RequestId, kind: RequestKind, base_model: String },
-    /// The payload of a sample.
+    /// Reads the payload of a sample.
     Sample { request: RequestId },
-    /// The operations to replay, for the lease with this epoch.
+    /// Lists the operations to replay for the lease with this epoch.
     History { run: RunId, epoch: i64 },
-    /// The level of a tenant's token bucket.
+    /// Reads the level of a tenant's token bucket.
     RateLimit { tenant: TenantId },
 }
 
-/// What has to follow from a change of the queue, in the order in which it is written.
+/// Effects of a change of the queue, in the order in which they are written.
 #[derive(Debug, Default)]
 pub(crate) struct QueueEffects {
     /// Runs that could not be restored, with their lease's epoch; recorded before `rejected`.
     pub(crate) unrestorable: Vec<(RunId, i64, OpError)>,
     /// Requests that end without having been executed.
     pub(crate) rejected: Vec<Rejected>,
-    /// Leases to release, with their epochs: the worker holds nothing of these runs any more.
+    /// Leases to release, with their epochs: the worker has unloaded these runs.
     pub(crate) released_runs: Vec<(RunId, i64)>,
     /// A quarantined request that starts once its isolated start is recorded.
     pub(crate) isolated_start: Option<RequestId>,
     /// Samples to release, with the numbers of their claims.
     pub(crate) released_samples: Vec<(RequestId, i64)>,
-    /// Runs that begin to wait for memory, or wait no longer, with their leases' epochs.
+    /// Runs that begin or cease to wait for memory, with their leases' epochs.
     pub(crate) memory_waits: Vec<(RunId, i64, Option<MemoryWait>)>,
     pub(crate) fetches: Vec<Fetch>,
-    /// Something is ready for the worker.
+    /// Whether something is ready for the worker.
     pub(crate) ready: bool,
-    /// The worker has capacity for more requests from the store.
+    /// Whether the worker has capacity for more requests from the store.
     pub(crate) has_capacity: bool,
 }

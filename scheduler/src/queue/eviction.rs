@@ -1,5 +1,5 @@
-//! Runs leave the worker: idle ones to free memory, others to share the load. A run is saved before its lease is
-//! released; whoever gets its next request restores it.
+//! Eviction of runs from the worker: idle ones to free memory, others to share the load. A run is saved before its
+//! lease is released; the worker that gets its next request restores it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use super::state::Queue;
 use crate::Timestamp;
 
 impl Queue {
-    /// Starts to release runs that have been idle for `idle`, and of each base model as many as are its `surplus` at
-    /// once, idle ones first.
+    /// Starts to release runs that have been idle for `idle`. Of each base model, `surplus` runs are released at once,
+    /// idle ones first.
     pub(crate) fn evict_runs(&mut self, now: Timestamp, idle: Duration, mut surplus: BTreeMap<String, usize>) {
         for id in self.run_ids() {
             let sampled = self.is_sampled(&id);
@@ -28,7 +28,7 @@ impl Queue {
                 _ => {}
             }
             match run.history {
-                // The worker holds nothing of it.
+                // The worker has not loaded the run.
                 History::Lost => self.release_idle_run(&id),
                 History::Loaded if run.failure.is_some() => self.release_idle_run(&id),
                 History::Loaded => {
@@ -42,7 +42,7 @@ impl Queue {
         self.hand_over_busy_runs(surplus);
     }
 
-    /// Moves as many busy runs of each base model to other workers, each between two of its requests.
+    /// Moves surplus busy runs of each base model to other workers, each between two of its requests.
     fn hand_over_busy_runs(&mut self, mut surplus: BTreeMap<String, usize>) {
         for run in self.runs.values().filter(|run| run.handing_over) {
             if let Some(left) = surplus.get_mut(&run.base_model) {
@@ -66,7 +66,7 @@ impl Queue {
         }
     }
 
-    /// Whether samples wait here for snapshots of a run.
+    /// Returns whether samples wait here for snapshots of a run.
     pub(super) fn is_sampled(&self, id: &RunId) -> bool {
         let of_run = |key: &String| self.snapshots.get(key).is_some_and(|snapshot| snapshot.run == *id);
         self.samples.values().any(|sample| sample.sampling.snapshot.as_ref().is_some_and(of_run))
@@ -85,7 +85,7 @@ impl Queue {
         self.release_run(id, epoch);
     }
 
-    /// Releases the lease of a run of which nothing is executed.
+    /// Releases the lease of a run without requests in execution.
     pub(super) fn release_run(&mut self, id: &RunId, epoch: i64) {
         self.revoke_run(id, epoch);
         self.effects.released_runs.push((id.clone(), epoch));

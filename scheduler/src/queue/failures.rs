@@ -1,4 +1,4 @@
-//! Runs that can't be used, and requests that end without having been executed.
+//! Handles runs that can't be used, and requests that end without having been executed.
 
 use trainyard_protocol::{OpError, RunId, SessionId};
 
@@ -8,7 +8,7 @@ use super::run_queue::History;
 use super::state::{Queue, StartCandidate};
 
 impl Queue {
-    /// A run can't be restored.
+    /// Fails a run that can't be restored.
     pub(super) fn fail_restore(&mut self, id: &RunId, cause: &str) {
         let error = OpError::server(format!("training run {id} could not be restored after a restart: {cause}"));
         tracing::error!(run = %id, cause, "run could not be restored");
@@ -18,7 +18,7 @@ impl Queue {
         self.fail_run(id, error);
     }
 
-    /// A run can't be used: its pending requests fail, and so will later ones.
+    /// Fails a run that can't be used: its pending requests fail, and so will later ones.
     pub(crate) fn fail_run(&mut self, id: &RunId, error: OpError) {
         let Some(run) = self.runs.get_mut(id) else { return };
         run.failure = Some(error.clone());
@@ -34,13 +34,13 @@ impl Queue {
         self.reject_samples_of_run(id, &error);
     }
 
-    /// Ends a run's head, which was not started.
+    /// Ends the head of a run before it starts.
     pub(super) fn reject_head(&mut self, id: &RunId, error: OpError) {
         let Some(run) = self.runs.get_mut(id) else { return };
-        // It is scheduled again when it is needed.
+        // Maintenance is scheduled again when it is needed.
         run.maintenance.clear();
         run.handing_over = false;
-        // Maintenance that is being executed goes on.
+        // Maintenance in execution continues.
         let executing = run.executing.take();
         let taken = run.take_head();
         run.executing = executing;
@@ -57,7 +57,7 @@ impl Queue {
         self.request_closed(&session);
     }
 
-    /// Ends a run's head, which was listed for the worker.
+    /// Ends the head of a run that was listed for the worker.
     pub(super) fn reject_listed_head(&mut self, id: &RunId, error: OpError) {
         if let Some(run) = self.runs.get_mut(id) {
             run.listed = false;
@@ -80,12 +80,12 @@ impl Queue {
     }
 }
 
-/// The failure of a run whose creation failed: later requests of the run fail with it.
+/// Returns the error for later requests of a run whose creation failed.
 pub(crate) fn creation_failed(id: &RunId, cause: &OpError) -> OpError {
     OpError::user(format!("training run {id} could not be created: {cause}"))
 }
 
-/// The cause when a run's creation is cancelled with its session.
+/// Returns the cause if a run's creation is cancelled with its session.
 pub(crate) fn session_ended() -> OpError {
     OpError::user("its session ended")
 }

@@ -1,10 +1,12 @@
 //! Admission of runs to the worker's memory, by the bytes that the engine predicts for them.
 //!
-//! A run is loaded once it fits beside the runs that are loaded. Until then it waits, and others make room: they are saved
-//! and their leases released, so that they wait in turn. Idle runs leave first, those that were idle longest before others;
-//! then busy ones that were loaded for a while, between two of their requests. The tenant that holds least is next.
+//! A run is loaded once it fits beside the runs that are already loaded. Until then it waits, and others make room:
+//! they are saved and their leases released, so that they wait in turn. Idle runs leave first, in the order of their
+//! idle time; then busy ones that were loaded for a while, between two of their requests. The tenant that uses the
+//! least memory is next.
 //!
-//! What is held is computed from the runs that are here, so that no count can be wrong: a run that is gone holds nothing.
+//! The memory in use is computed from the runs that are present, so that no count can become wrong: a run that has left
+//! counts nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,18 +17,18 @@ use super::run_queue::{History, PendingPlace, RunQueue};
 use super::state::Queue;
 use crate::{MemoryWait, RequestKind, Timestamp};
 
-/// A run may be unloaded for a waiting one once it has been idle for so long.
+/// Idle time after which a run may be unloaded for a waiting one.
 const IDLE: Duration = Duration::from_millis(500);
-/// A busy run may be unloaded for a waiting one once it has been loaded for so long.
+/// Time since its loading after which a busy run may be unloaded for a waiting one.
 const SLICE: Duration = Duration::from_secs(20);
-/// After an attempt to unload a run that failed, as when it could not be saved, before the next one.
+/// Pause after a failed attempt to unload a run, for example because it could not be saved.
 const RETRY: Duration = Duration::from_secs(30);
-/// How often those that wait are looked at, apart from when a run has left.
+/// Interval at which waiting runs are examined, apart from when a run has left.
 const POLL: Duration = Duration::from_millis(200);
 const MIB: u64 = 1 << 20;
 
 impl Queue {
-    /// Sets the budget; without, there is no limit.
+    /// Sets the budget; without a plan, memory is unlimited.
     pub(crate) fn set_memory_plan(&mut self, plan: MemoryPlan) {
         self.memory.plan = plan;
     }
@@ -35,23 +37,23 @@ impl Queue {
         self.memory.plan.runs()
     }
 
-    /// Bytes of all loaded runs and their snapshots in memory.
+    /// Returns the bytes of all loaded runs and their snapshots in memory.
     pub(super) fn held_memory(&self) -> u64 {
         self.runs.keys().map(|id| self.memory_of(id)).sum()
     }
 
-    /// Bytes of a run with its snapshots; 0 before it is admitted.
+    /// Returns the bytes of a run with its snapshots; 0 before it is admitted.
     fn memory_of(&self, id: &RunId) -> u64 {
         let Some(run) = self.runs.get(id).filter(|run| run.loaded_at.is_some()) else { return 0 };
         run.memory.bytes + self.counted_snapshots(id) * run.memory.snapshot_bytes + run.reserved
     }
 
-    /// Snapshots of a run in memory. Room for one is always kept.
+    /// Returns the number of a run's snapshots in memory, at least 1, because there must always be room for one.
     fn counted_snapshots(&self, id: &RunId) -> u64 {
         self.snapshots_in_memory(id).max(1) as u64
     }
 
-    /// Bytes that the head of a run needs beyond what the run holds.
+    /// Returns the bytes that the head of a run needs beyond the run's own.
     fn needed_memory(&self, id: &RunId) -> u64 {
         let Some(run) = self.runs.get(id).filter(|run| run.reserved == 0) else { return 0 };
         if run.loaded_at.is_none() {
@@ -69,7 +71,8 @@ impl Queue {
         }
     }
 
-    /// Whether the head of a run may start as far as memory is concerned. If not, it waits, or fails where it can't ever.
+    /// Returns whether memory allows the head of a run to start. If not, the run waits, or its head fails if it can
+    /// never fit.
     pub(super) fn admit(&mut self, id: &RunId, now: Timestamp) -> bool {
         let needed = self.needed_memory(id);
         if needed == 0 {
@@ -87,14 +90,14 @@ impl Queue {
         false
     }
 
-    /// Whether a run fits where nothing else is loaded.
+    /// Returns whether a run fits if nothing else is loaded.
     fn can_fit(&self, id: &RunId, needed: u64) -> bool {
-        // Its own snapshots can leave the memory.
+        // The run's own snapshots can leave the memory.
         let snapshots = self.runs.get(id).map_or(0, |run| (self.counted_snapshots(id) - 1) * run.memory.snapshot_bytes);
         (self.memory_of(id) + needed).saturating_sub(snapshots) <= self.capacity() || self.takes_snapshot(id)
     }
 
-    /// Fails the head of a run that does not fit, unless that restores what was accepted before.
+    /// Fails the head of a run that does not fit, unless the head restores requests that were accepted before.
     fn fail_oversized(&mut self, id: &RunId, needed: u64) -> bool {
         let (capacity, plan) = (self.capacity(), self.memory.plan);
         let Some(run) = self.runs.get(id) else { return false };
@@ -108,7 +111,7 @@ impl Queue {
             capacity / MIB,
             plan.budget.unwrap_or(0) / MIB
         ));
-        tracing::info!(run = %id, %error, "request rejected: it never fits");
+        tracing::info!(run = %id, %error, "request rejected: it can never fit into memory");
         self.reject_listed_head(id, error);
         true
     }
@@ -141,8 +144,8 @@ impl Queue {
         }
     }
 
-    /// Lists the runs for which there is room now, and makes room for the next one. To be called before the signals to the
-    /// worker are taken: what leaves its memory leaves before what comes.
+    /// Lists the runs for which there is room now, and makes room for the next one. Call this before the signals to the
+    /// worker are taken: runs must leave its memory before others enter it.
     pub(super) fn admit_waiting(&mut self, now: Timestamp) {
         self.memory.unseen = false;
         while !self.memory.waiting.is_empty() {
@@ -164,7 +167,7 @@ impl Queue {
         }
     }
 
-    /// A loaded run that waits, to load or to take a snapshot, has its earlier snapshots leave the memory.
+    /// Evicts the earlier snapshots of a loaded run that waits, to load or to take a snapshot.
     fn spill_own(&mut self, id: &RunId, now: Timestamp) {
         let may = |run: &RunQueue| run.loaded_at.is_some() && !run.spilling && !run.was_tried(now);
         if self.snapshots_in_memory(id) > 0 && self.runs.get(id).is_some_and(may) {
@@ -172,8 +175,8 @@ impl Queue {
         }
     }
 
-    /// Of the runs that wait, the one that is next, with the bytes that it needs. A loaded one is first, or two that need
-    /// more could unload each other forever; then that of the tenant that holds least.
+    /// Returns the next one of the waiting runs, with the bytes that it needs. Loaded runs are first, or two that need
+    /// more could unload each other forever; then the run of the tenant that uses the least memory.
     fn next_waiting(&self, waiting: &[(u64, RunId)]) -> Option<(u64, RunId, u64)> {
         let mut held: BTreeMap<&TenantId, u64> = BTreeMap::new();
         for (id, run) in &self.runs {
@@ -182,7 +185,7 @@ impl Queue {
         let room = self.capacity().saturating_sub(self.held_memory());
         let candidates = waiting.iter().filter_map(|(arrival, id)| {
             let (run, needed) = (self.runs.get(id)?, self.needed_memory(id));
-            // What spills its own snapshots needs nobody else to leave.
+            // A run that spills its own snapshots needs no other run to leave.
             let spilling = run.spilling && self.snapshots_in_memory(id) > 0;
             let possible = needed <= room || (self.can_fit(id, needed) && !spilling);
             possible.then(|| (run.loaded_at.is_none(), held.get(&run.tenant).copied(), *arrival, id, needed))
@@ -190,7 +193,7 @@ impl Queue {
         candidates.min().map(|(.., arrival, id, needed)| (arrival, id.clone(), needed))
     }
 
-    /// Unloads as many runs as have to leave for a waiting one and may.
+    /// Unloads as many runs as must and may leave for a waiting one.
     fn make_room(&mut self, waiting: &RunId, needed: u64, now: Timestamp) {
         let leaving = self.runs.iter().filter(|(_, run)| run.handing_over || run.releasing);
         let leaving: u64 = leaving.map(|(id, _)| self.memory_of(id)).sum();
@@ -202,14 +205,14 @@ impl Queue {
         }
     }
 
-    /// Runs count as idle from when it is first seen while another one waits.
+    /// Starts the idle time of runs that are first seen idle while another one waits.
     fn note_idle_runs(&mut self, now: Timestamp) {
         for run in self.runs.values_mut().filter(|run| run.is_idle()) {
             run.idle_since.get_or_insert(now);
         }
     }
 
-    /// The loaded run that is unloaded next, if one may be.
+    /// Returns the loaded run to unload next, if one may be unloaded.
     fn next_victim(&mut self, waiting: &RunId, now: Timestamp) -> Option<RunId> {
         self.note_idle_runs(now);
         let victims = self.runs.iter().filter_map(|(id, run)| {
@@ -228,7 +231,7 @@ impl Queue {
         tracing::info!(run = %id, epoch, "unloading run: another one waits for its memory");
         run.handing_over = true;
         run.unload_started = Some(now);
-        // It may itself wait, for a load or a snapshot.
+        // The run may itself wait, for a load or a snapshot.
         let waiting = self.memory.waiting.len();
         self.memory.waiting.retain(|_, other| other != id);
         run.listed &= self.memory.waiting.len() == waiting;
@@ -236,7 +239,7 @@ impl Queue {
         self.advance(id);
     }
 
-    /// Why a request waits for memory, if it does.
+    /// Returns the memory for which a request waits, if it does.
     pub(crate) fn memory_wait(&self, tenant: &TenantId, request: &RequestId) -> Option<MemoryWait> {
         let of_run = |id: &&RunId| self.runs.get(*id).is_some_and(|run| run.tenant == *tenant && run.awaits(request));
         let id = self.memory.waiting.values().find(of_run)?;
@@ -254,19 +257,19 @@ impl Queue {
         }
     }
 
-    /// Runs that wait for memory.
+    /// Returns the number of runs that wait for memory.
     pub(crate) fn waiting_for_memory(&self) -> usize {
         self.memory.waiting.len()
     }
 
-    /// When those that wait are to be looked at.
+    /// Returns the time when the waiting runs must be examined.
     pub(super) fn memory_wakes_at(&self, now: Timestamp) -> Option<Timestamp> {
         (!self.memory.waiting.is_empty()).then(|| now.plus(POLL))
     }
 }
 
 impl RunQueue {
-    /// When it may be unloaded for another run: its rank among those that may, lowest first.
+    /// Returns the rank for unloading the run in favour of another, lowest first; `None` if it may not be unloaded.
     fn unload_order(&self, now: Timestamp) -> Option<(u8, Timestamp)> {
         let loaded = self.loaded_at?;
         let fixed = self.releasing || self.handing_over || !self.maintenance.is_empty() || self.reserved > 0;
@@ -281,12 +284,12 @@ impl RunQueue {
         }
     }
 
-    /// Whether an attempt to unload it, or its snapshots, began so lately that there is no other one yet.
+    /// Returns whether an attempt to unload the run, or its snapshots, is too recent for another one.
     fn was_tried(&self, now: Timestamp) -> bool {
         self.unload_started.is_some_and(|at| now < at.plus(RETRY))
     }
 
-    /// Whether a request is pending.
+    /// Returns whether a request is pending.
     fn awaits(&self, request: &RequestId) -> bool {
         let is_it = |place: &PendingPlace| matches!(place, PendingPlace::Work(entry) if entry.request == *request);
         self.pending.values().any(is_it)

@@ -1,4 +1,5 @@
-//! Admission of runs to memory: what waits, what is unloaded for it, and that no order of events exceeds the budget.
+//! Tests of the admission of runs to memory: which runs wait, which are unloaded for them, and that no order of events
+//! exceeds the budget.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::{BTreeSet, VecDeque};
@@ -12,26 +13,26 @@ use super::*;
 use crate::quotas::Cost;
 use crate::{Decoded, MaintenanceOp, Policies, Work, WorkItem};
 
-/// Bytes of a run, and of a snapshot of it.
+/// Memory of a run, and of a snapshot of it.
 const RUN: RunMemory = RunMemory { bytes: 40, snapshot_bytes: 5 };
-/// Two runs, each with one snapshot.
+/// Room for two runs, each with one snapshot.
 const CAPACITY: u64 = 90;
 
 const CREATE: RequestKind = RequestKind::CreateModel;
 const STEP: RequestKind = RequestKind::OptimStep;
 const SNAPSHOT: RequestKind = RequestKind::SaveWeightsForSampler;
 
-/// A run as the store has it.
+/// A run in the store.
 #[derive(Default)]
 struct Stored {
     tenant: usize,
     memory: RunMemory,
     epoch: i64,
     requests: Vec<RequestKind>,
-    /// How many of them have ended.
+    /// Number of requests that have ended.
     done: usize,
     failures: Vec<OpError>,
-    /// Keys of snapshots that were saved.
+    /// Keys of saved snapshots.
     saved: BTreeSet<String>,
 }
 
@@ -40,13 +41,13 @@ struct World {
     queue: Queue,
     now: Timestamp,
     runs: BTreeMap<RunId, Stored>,
-    /// What the engine executes.
+    /// Work that the engine executes.
     executing: VecDeque<Work>,
-    /// Runs that the engine has loaded, and keys of the snapshots that it holds.
+    /// Runs that the engine has loaded, with the keys of their snapshots in memory.
     loaded: BTreeMap<RunId, BTreeSet<String>>,
     /// Runs in the order in which they were loaded.
     loads: Vec<RunId>,
-    /// Saves fail.
+    /// Whether saves of runs fail.
     broken: bool,
 }
 
@@ -113,7 +114,7 @@ impl World {
         self.queue.enqueue(id, seq_id as i64, accepted);
     }
 
-    /// Passes on what follows from changes of the queue, as the store does.
+    /// Applies the effects of changes of the queue, as the store does.
     fn settle(&mut self) {
         loop {
             let effects = self.queue.take_effects();
@@ -157,7 +158,7 @@ impl World {
         pending.into_iter().for_each(|(seq_id, kind)| self.enqueue(id, seq_id, kind));
     }
 
-    /// Lets the worker take what is ready.
+    /// Lets the worker take work that is ready.
     fn take(&mut self) {
         self.settle();
         for item in self.queue.take(self.now) {
@@ -186,7 +187,7 @@ impl World {
         self.check();
     }
 
-    /// The worker finishes what it began first. Whether there was something.
+    /// Finishes the oldest work of the worker. Returns whether there was any.
     fn finish(&mut self) -> bool {
         let Some(work) = self.executing.pop_front() else { return false };
         let run = work.run.clone().unwrap();
@@ -222,7 +223,7 @@ impl World {
         true
     }
 
-    /// Neither the queue's account nor what the engine has exceeds the budget.
+    /// Checks that neither the queue's account nor the engine's contents exceed the budget.
     fn check(&self) {
         let of = |(run, keys): (&RunId, &BTreeSet<String>)| {
             let memory = self.runs[run].memory;
@@ -233,7 +234,7 @@ impl World {
         assert!(self.queue.held_memory() <= self.queue.capacity(), "the account says {}", self.queue.held_memory());
     }
 
-    /// Executes all that can be executed now.
+    /// Executes all work that can be executed now.
     fn work(&mut self) {
         loop {
             self.take();
@@ -263,7 +264,7 @@ fn a_run_waits_until_an_idle_one_has_left() {
     let wait = world.queue.memory_wait(&tenant(0), &request(&c, 0)).unwrap();
     assert_eq!(wait, MemoryWait { needed: 45, held: 90, capacity: CAPACITY });
     assert_eq!(world.queue.memory_wait(&tenant(1), &request(&c, 0)), None, "another tenant's");
-    // `a` is used meanwhile, so that `b` is idle for longer.
+    // `a` is used in the meantime, so that `b` is idle for longer.
     world.pass(IDLE / 2);
     world.submit(&a, STEP);
     world.work();
@@ -337,7 +338,7 @@ fn a_run_that_never_fits_is_refused_with_the_numbers() {
     let text = &world.runs[&run].failures[0].message;
     assert!(text.contains("needs 151 MiB") && text.contains("at most 100 MiB"), "{text}");
     assert_eq!(world.queue.memory_wait(&tenant(0), &then), None);
-    // It keeps nobody from memory.
+    // The oversized run does not keep others from memory.
     let small = world.create(1, 0, RUN);
     world.work();
     assert_eq!(world.done(&small), 1);
@@ -386,7 +387,7 @@ fn a_load_beside_the_state_that_it_replaces_has_room() {
     world.pass(IDLE);
     world.work();
     assert_eq!((world.done(&a), world.loaded.contains_key(&b)), (3, false));
-    // It can't ever have room beside a run that fills the memory.
+    // The load can never have room beside a run that fills the memory.
     let mut world = World::new(50);
     let run = world.create(0, 0, RUN);
     world.submit(&run, STEP);
@@ -413,7 +414,7 @@ fn a_save_that_fails_is_not_tried_again_at_once() {
     assert_eq!(world.done(&c), 1);
 }
 
-/// What happens next.
+/// An event in a random history.
 #[derive(Clone, Debug)]
 enum Event {
     Create(u64),

@@ -1,8 +1,8 @@
 //! The order of execution, in memory: pending requests, and requests that the worker has.
 //!
-//! The queue is a plain state machine without input or output. A call changes it and leaves in [`QueueEffects`] what
-//! has to follow: requests to end, leases to release, payloads to read. The store is its log: everything here can be
-//! built again from rows.
+//! The queue is a plain state machine without input or output. A call changes it and leaves the consequences in
+//! [`QueueEffects`]: requests to end, leases to release, payloads to read. The store is its log: its whole state can be
+//! rebuilt from rows.
 
 mod dispatch;
 mod drain;

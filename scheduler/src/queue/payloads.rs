@@ -1,4 +1,4 @@
-//! The memory that payloads of pending requests take.
+//! Accounts for the memory of pending requests' payloads.
 
 use bytes::Bytes;
 
@@ -6,14 +6,14 @@ use super::request::PayloadSlot;
 use super::state::Queue;
 use crate::Decoded;
 
-/// Payloads of pending requests stay in memory up to this many bytes; beyond, they are read back when they can start.
+/// Most bytes of pending payloads in memory; further ones are read back when their requests can start.
 pub(super) const HELD_BYTES: usize = 512 * 1024 * 1024;
 
-/// While no more than this many bytes are held, payloads also stay in their decoded form.
+/// Most bytes of payloads in memory with which payloads also stay in their decoded form.
 const DECODED_BYTES: usize = 64 * 1024 * 1024;
 
 impl Queue {
-    /// Whether a payload of this size also stays in its decoded form.
+    /// Returns whether a payload of this size also stays in its decoded form.
     pub(crate) fn keeps_decoded(&self, bytes: usize) -> bool {
         self.held_bytes + bytes <= DECODED_BYTES
     }
@@ -30,7 +30,7 @@ impl Queue {
         }
     }
 
-    /// Takes a payload's bytes off the account of what is held.
+    /// Removes a payload's bytes from the account.
     pub(super) fn free_payload(&mut self, slot: &PayloadSlot) {
         if let PayloadSlot::Held(bytes, _) = slot {
             self.held_bytes = self.held_bytes.saturating_sub(bytes.len());

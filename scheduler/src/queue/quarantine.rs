@@ -1,6 +1,6 @@
-//! Requests that several workers crashed with are quarantined: each is executed with no other in-flight request. A
-//! poison request, which crashes its worker, fails in the end; those that were only there at the time do not. After
-//! each isolated execution other requests have the worker for as long as it took.
+//! Quarantine of requests with which several workers crashed. Each is executed with no other in-flight request. A
+//! poison request, which crashes its worker, fails in the end; requests that were only present at the time do not.
+//! After each isolated execution other requests have the worker for as long as it took.
 
 use trainyard_protocol::{OpError, RequestId};
 
@@ -21,7 +21,7 @@ impl Queue {
         self.quarantine.due = self.quarantine_due_at(now) == Some(now);
     }
 
-    /// Whether nothing may start now.
+    /// Returns whether nothing may start now.
     pub(super) fn is_blocked_by_quarantine(&self) -> bool {
         let Quarantine { due, next, started, .. } = &self.quarantine;
         let executing = started.as_ref().is_some_and(|(request, _)| self.in_flight.contains_key(request));
@@ -29,18 +29,19 @@ impl Queue {
         executing || (*due && (being_recorded || !self.in_flight.is_empty()))
     }
 
-    /// Whether a quarantined request may start, or others after one.
+    /// Returns whether a quarantined request may start, or others after one.
     pub(super) fn quarantine_can_proceed(&self) -> bool {
         (self.quarantine.due || self.quarantine.started.is_some()) && !self.is_blocked_by_quarantine()
     }
 
-    /// When the next quarantined request may start, if there is no in-flight request then; `now` or later.
+    /// Returns the time when the next quarantined request may start, if no request is in flight then; `now` or later.
     pub(super) fn quarantine_due_at(&self, now: Timestamp) -> Option<Timestamp> {
         let Quarantine { waiting, cooldown_until, .. } = &self.quarantine;
         (!waiting.is_empty()).then(|| cooldown_until.map_or(now, |until| until.max(now)))
     }
 
-    /// Whether a candidate is quarantined: it waits until there is no in-flight request, or fails as a poison request.
+    /// Quarantines a candidate if necessary: it waits until no request is in flight, or fails as a poison request.
+    /// Returns whether it did.
     pub(super) fn divert_to_quarantine(&mut self, candidate: &StartCandidate) -> bool {
         let Some((_, crashes)) = self.crash_record(candidate).filter(|(_, crashes)| crashes.is_quarantined()) else {
             return false;
@@ -54,7 +55,7 @@ impl Queue {
         true
     }
 
-    /// Starts the next quarantined request if its isolated start is recorded, or has it recorded. To be called when
+    /// Starts the next quarantined request if its isolated start is recorded, or has it recorded. Call this only when
     /// nothing blocks.
     pub(super) fn start_quarantined(&mut self, now: Timestamp) -> Option<Work> {
         if !self.quarantine.due {
@@ -63,7 +64,7 @@ impl Queue {
         while let Some(candidate) = self.quarantine.waiting.front().cloned() {
             let quarantined = self.crash_record(&candidate).filter(|(_, crashes)| crashes.is_quarantined());
             let Some((request, _)) = quarantined else {
-                // It was cancelled, or something comes before it now.
+                // The request was cancelled, or something comes before it now.
                 self.quarantine.waiting.pop_front();
                 self.list_again(candidate);
                 continue;
@@ -84,7 +85,7 @@ impl Queue {
         None
     }
 
-    /// The store has recorded that a quarantined request is about to start.
+    /// Handles the record of a quarantined request's isolated start.
     pub(crate) fn isolated_start_recorded(&mut self, request: &RequestId) {
         if let Some((next, recorded)) = &mut self.quarantine.next
             && next == request
@@ -115,7 +116,7 @@ impl Queue {
 
     fn fail_poison_request(&mut self, candidate: &StartCandidate, crashes: CrashRecord) {
         let error = OpError::server(
-            "worker processes ended again and again while they executed this request and no other; it is not tried again",
+            "worker processes repeatedly ended while they executed only this request; it is not tried again",
         );
         tracing::warn!(
             ?candidate,

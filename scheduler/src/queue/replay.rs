@@ -1,4 +1,4 @@
-//! Restoring a run whose memory was lost: its history is read, then replayed before its next request.
+//! Restores a run whose memory was lost: its history is read, then replayed before its next request.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::state::Queue;
 use crate::Decoded;
 
 impl Queue {
-    /// A sample needs a snapshot that a replay of the run makes.
+    /// Restores a run because a sample needs a snapshot that its replay makes.
     pub(super) fn request_restore(&mut self, id: &RunId) {
         let error = match self.runs.get_mut(id) {
             None => snapshot_lost(),
@@ -29,7 +29,8 @@ impl Queue {
         self.reject_samples_of_run(id, &error);
     }
 
-    /// The operations to replay were listed, or can't be. A list for an older lease may lack some and is ignored.
+    /// Handles the list of operations to replay, or the failure to read it. A list for an older lease may be incomplete
+    /// and is ignored.
     pub(crate) fn history_read(&mut self, id: &RunId, epoch: i64, history: Option<VecDeque<Replayed>>) {
         let Some(run) = self.runs.get_mut(id).filter(|run| run.epoch() == epoch) else { return };
         if !matches!(run.history, History::Reading) {
@@ -46,7 +47,7 @@ impl Queue {
         }
     }
 
-    /// The payload of a run's request was read, or could not be.
+    /// Handles the payload of a run's request, or the failure to read it.
     pub(crate) fn payload_read(&mut self, id: &RunId, request: &RequestId, payload: Option<(Bytes, Decoded)>) {
         let Some(run) = self.runs.get_mut(id) else { return };
         let replaying = matches!(run.history, History::Replaying(_));
@@ -56,7 +57,7 @@ impl Queue {
         let Some(entry) = run.upcoming().find(reading) else { return };
         match payload {
             Some((bytes, decoded)) => entry.payload = PayloadSlot::Held(bytes, decoded),
-            // It is read again once it is due.
+            // The payload is read again once it is due.
             None => entry.payload = PayloadSlot::Stored,
         }
         match &entry.payload {
@@ -76,7 +77,7 @@ impl Queue {
             return;
         }
         run.history = History::Loaded;
-        // A sample that still waits needs a snapshot that the history does not make.
+        // Samples that still wait need snapshots that the history does not make.
         self.reject_samples_of_run(id, &snapshot_lost());
     }
 

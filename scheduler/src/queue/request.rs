@@ -1,4 +1,4 @@
-//! A request in the queue: while it is pending, and while the worker has it.
+//! Requests in the queue, while they are pending and while the worker has them.
 
 use bytes::Bytes;
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId, TenantId};
@@ -7,14 +7,14 @@ use super::effects::{Fence, Fetch};
 use crate::quotas::Cost;
 use crate::{Decoded, RequestKind, Timestamp};
 
-/// Where the payload of a pending request is.
+/// Location of a pending request's payload.
 #[derive(Debug)]
 pub(crate) enum PayloadSlot {
-    /// In memory.
+    /// The payload is in memory.
     Held(Bytes, Decoded),
-    /// In the store.
+    /// The payload is only in the store.
     Stored,
-    /// Being read from the store.
+    /// The payload is being read from the store.
     Reading,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct AcceptedRequest {
     pub(crate) request: RequestId,
     pub(crate) kind: RequestKind,
     pub(crate) cost: Cost,
-    /// Read back from the store when it is not given.
+    /// Payload; read back from the store if it is absent.
     pub(crate) payload: Option<(Bytes, Decoded)>,
 }
 
@@ -37,33 +37,33 @@ pub(crate) struct QueuedRequest {
 }
 
 impl QueuedRequest {
-    /// Marks the payload as being read and returns the read to do.
+    /// Marks the payload as being read and returns the read to perform.
     pub(super) fn fetch(&mut self, run: &RunId, base_model: String) -> Fetch {
         self.payload = PayloadSlot::Reading;
         Fetch::Payload { run: run.clone(), request: self.request.clone(), kind: self.kind, base_model }
     }
 }
 
-/// A request that the worker has.
+/// A request in the hands of the worker.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlightRequest {
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
     pub(crate) kind: RequestKind,
-    /// `None` for a sample.
+    /// Run of the request; `None` for a sample.
     pub(crate) run: Option<RunId>,
     pub(crate) sampling_session: Option<SamplingSessionId>,
     pub(crate) fence: Fence,
     pub(crate) seq_id: i64,
-    /// It is executed again to restore its run; its stored result stands.
+    /// Whether the request is executed again to restore its run; its stored result stands.
     pub(crate) replay: bool,
     pub(crate) cost: Cost,
-    /// Of a sample: sequences that it asks for.
+    /// Number of sequences that a sample asks for.
     pub(crate) sequences: usize,
-    /// Whether another worker can execute it as well.
+    /// Whether another worker can execute the request as well.
     pub(crate) movable: bool,
-    /// Whether the engine executes it; false for a sample that waits there to be admitted.
+    /// Whether the engine executes the request; false for a sample that waits there to be admitted.
     pub(crate) admitted: bool,
-    /// When the worker got it, and of a sample, when it was admitted.
+    /// Time when the worker got the request or, for a sample, when it was admitted.
     pub(crate) started: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! The head of a run: starting it, and its completion.
+//! Starts the head of a run, and handles its completion.
 
 use trainyard_protocol::{OpError, RequestId, RunId, TenantId};
 
@@ -11,7 +11,7 @@ use crate::execution::crashes::CrashRecord;
 use crate::{RequestKind, Timestamp, Work};
 
 impl Queue {
-    /// A run's head with its crash record; `None` when maintenance or a replay comes first.
+    /// Returns the head of a run with its crash record; `None` if maintenance or a replay comes first.
     pub(super) fn head_crashes(&self, id: &RunId) -> Option<(RequestId, CrashRecord)> {
         let startable = |run: &&RunQueue| run.executing.is_none() && run.maintenance.is_empty() && !run.handing_over;
         let run = self.runs.get(id).filter(startable)?;
@@ -21,7 +21,7 @@ impl Queue {
         }
     }
 
-    /// The tenant of a run's head, and its tokens; a replay costs nothing.
+    /// Returns the tenant and the tokens of a run's head; a replay costs nothing.
     pub(super) fn head_cost(&mut self, id: &RunId) -> Option<(TenantId, u64)> {
         let run = self.runs.get_mut(id)?;
         let replay = matches!(run.history, History::Replaying(_));
@@ -54,7 +54,7 @@ impl Queue {
             started: now,
         };
         if replay || entry.kind.is_maintenance() {
-            // It is no request of the session, and yet the session must not be unloaded before it is done.
+            // Maintenance is not a request of the session, but the session must not be unloaded before it is done.
             self.request_opened(&in_flight.session);
         }
         self.free_payload(&entry.payload);
@@ -63,7 +63,7 @@ impl Queue {
         Some(self.launch(entry.request, in_flight, seq_id, None, (payload, decoded)))
     }
 
-    /// The worker has completed an operation of a run.
+    /// Handles the completion of an operation of a run.
     pub(super) fn finish_of_run(
         &mut self,
         id: &RunId,

@@ -1,4 +1,4 @@
-//! Runs come with their lease and go with it.
+//! Runs enter the queue with their lease and leave with it.
 
 use trainyard_protocol::{RequestId, RunId};
 
@@ -13,25 +13,25 @@ impl Queue {
         self.runs.insert(id, run);
     }
 
-    /// The first place of a run's order that has not ended; `None` without its lease.
+    /// Returns the first position in a run's order that has yet to end; `None` without its lease.
     pub(crate) fn next_seq(&self, id: &RunId) -> Option<i64> {
         self.runs.get(id).map(|run| run.next_seq)
     }
 
-    /// The place from which a run's requests are to be read, and how many cancellations the store had decided on:
-    /// what was read before another one may be outdated.
+    /// Returns the position from which a run's requests must be read, and the number of cancellations that the store
+    /// had decided on. Rows that were read before another cancellation may be outdated.
     pub(crate) fn reads_from(&self, id: &RunId) -> Option<(i64, u64)> {
         self.runs.get(id).map(|run| (run.next_seq, run.cancelled))
     }
 
-    /// The runs whose leases this worker has, sorted.
+    /// Returns the runs whose leases this worker has, sorted.
     pub(crate) fn run_ids(&self) -> Vec<RunId> {
         let mut ids: Vec<RunId> = self.runs.keys().cloned().collect();
         ids.sort_unstable();
         ids
     }
 
-    /// Drops a run whose lease has passed to another worker, with what is executed of it. No request ends by that.
+    /// Drops a run whose lease has passed to another worker, with its requests in execution. No request ends by that.
     pub(crate) fn revoke_run(&mut self, id: &RunId, epoch: i64) {
         if self.runs.get(id).is_none_or(|run| run.epoch() != epoch) {
             return;
@@ -59,7 +59,7 @@ impl Queue {
         self.unload_if_ended(&run.session);
     }
 
-    /// Drops what is left of an older lease of a run.
+    /// Drops the rest of an older lease of a run.
     pub(crate) fn revoke_older_lease(&mut self, id: &RunId, epoch: i64) {
         if let Some(old) = self.runs.get(id).map(RunQueue::epoch).filter(|old| *old < epoch) {
             self.revoke_run(id, old);

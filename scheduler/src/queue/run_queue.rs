@@ -1,4 +1,4 @@
-//! The requests of one run: strictly by seq_id, one at a time, after a replay when the run's memory was lost.
+//! Requests of one run: strictly by seq_id, one at a time, after a replay if the run's memory was lost.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -8,12 +8,12 @@ use trainyard_protocol::{OpError, RequestId, RunMemory, SessionId, TenantId};
 use super::request::QueuedRequest;
 use crate::Timestamp;
 
-/// A place in a run's order that is known and not yet passed.
+/// A known position in a run's order that execution has yet to pass.
 #[derive(Debug)]
 pub(super) enum PendingPlace {
-    /// To be executed.
+    /// The request must be executed.
     Work(QueuedRequest),
-    /// Ended without being executed.
+    /// The request ended without being executed.
     Consumed,
 }
 
@@ -22,81 +22,81 @@ pub(super) enum PendingPlace {
 pub(crate) struct Replayed {
     pub(crate) seq_id: i64,
     pub(crate) entry: QueuedRequest,
-    /// Keys of the in-memory snapshots that it takes.
+    /// Keys of the in-memory snapshots that the operation takes.
     pub(crate) snapshots: Vec<String>,
 }
 
-/// Whether the worker's memory holds the effects of the run's earlier operations.
+/// State of the worker's memory with respect to the run's earlier operations.
 #[derive(Debug)]
 pub(crate) enum History {
-    /// It does.
+    /// The memory contains their effects.
     Loaded,
-    /// It does not, and nothing has asked for a replay yet.
+    /// The memory lacks their effects, and nothing has asked for a replay yet.
     Lost,
     /// The operations to replay are being listed.
     Reading,
-    /// These operations are still to be replayed.
+    /// These operations must still be replayed.
     Replaying(VecDeque<Replayed>),
 }
 
-/// The operation of a run that the worker has.
+/// The operation of a run that the worker executes.
 #[derive(Debug)]
 pub(super) struct ExecutingHead {
-    /// A client's request that executes for the first time: neither a replay nor maintenance.
+    /// Whether it is a client's request that executes for the first time: neither a replay nor maintenance.
     pub(super) is_request: bool,
     pub(super) replay: bool,
     pub(super) snapshots: Vec<String>,
 }
 
-/// A run's requests.
+/// Requests and state of a run.
 #[derive(Debug)]
 pub(crate) struct RunQueue {
     pub(super) tenant: TenantId,
     pub(super) session: SessionId,
     pub(super) base_model: String,
-    /// Of the lease.
+    /// Epoch of the lease.
     epoch: i64,
-    /// The first place whose request has not ended.
+    /// First position whose request has yet to end.
     pub(super) next_seq: i64,
     pub(super) pending: BTreeMap<i64, PendingPlace>,
     /// Requests that are being cancelled: the store may still list them as unfinished.
     pub(super) cancelling: BTreeSet<RequestId>,
-    /// Counts cancellations that the store has decided on.
+    /// Number of cancellations that the store has decided on.
     pub(super) cancelled: u64,
     pub(super) executing: Option<ExecutingHead>,
-    /// It is among the ready runs.
+    /// Whether the run is among the ready runs.
     pub(super) listed: bool,
     pub(super) history: History,
-    /// Every request fails with this, once the run can't be used.
+    /// Error of every request, once the run can't be used.
     pub(super) failure: Option<OpError>,
-    /// The scheduler's own operations before the next request.
+    /// Maintenance operations before the next request.
     pub(super) maintenance: VecDeque<QueuedRequest>,
-    /// Tokens executed since the run was saved: what a replay would cost.
+    /// Tokens executed since the run was saved: the cost of a replay.
     pub(super) replay_cost: u64,
-    /// When the replay began that is not saved yet.
+    /// Time when a replay began that is still unsaved.
     pub(super) unsaved_replay: Option<Timestamp>,
-    /// How long its last save took.
+    /// Duration of the last save.
     pub(super) save_took: Duration,
-    /// What it takes of the worker's memory.
+    /// Memory of the run on the worker.
     pub(super) memory: RunMemory,
-    /// When it was admitted to the worker's memory.
+    /// Time when the run was admitted to the worker's memory.
     pub(super) loaded_at: Option<Timestamp>,
-    /// Bytes that the operation which is next, or is executed, takes beyond that.
+    /// Additional bytes that the next or executed operation takes.
     pub(super) reserved: u64,
-    /// All of its snapshots leave the memory once they are saved, before its next request.
+    /// Whether all snapshots leave the memory once they are saved, before the next request.
     pub(super) spilling: bool,
-    /// When it last began to be unloaded for another run, or when its snapshots could not be saved.
+    /// Time when the run last began to be unloaded for another one, or when its snapshots could not be saved.
     pub(super) unload_started: Option<Timestamp>,
-    /// Since when it has had no request.
+    /// Time since when the run has been without requests.
     pub(super) idle_since: Option<Timestamp>,
-    /// Its lease is released once it is saved, unless a request arrives before.
+    /// Whether the lease is released once the run is saved, unless a request arrives before.
     pub(super) releasing: bool,
-    /// Its lease is released once it is saved; pending requests are left to the next worker.
+    /// Whether the lease is released once the run is saved; pending requests are left to the next worker.
     pub(super) handing_over: bool,
 }
 
 impl RunQueue {
-    /// A run whose first `next_seq` requests have ended.
+    /// Creates a run whose first `next_seq` requests have ended.
     pub(crate) fn new(
         tenant: TenantId,
         session: SessionId,
@@ -133,7 +133,7 @@ impl RunQueue {
         }
     }
 
-    /// The same with a prediction of its memory.
+    /// Sets a prediction of the run's memory.
     pub(crate) fn with_memory(self, memory: RunMemory) -> Self {
         Self { memory, ..self }
     }
@@ -146,12 +146,12 @@ impl RunQueue {
         self.executing.as_ref().is_some_and(|executing| executing.is_request)
     }
 
-    /// The first place behind the request that is being executed.
+    /// Returns the first position behind the request that is being executed.
     fn first_waiting(&self) -> i64 {
         self.next_seq + i64::from(self.is_executing_request())
     }
 
-    /// Whether a place of the order is known already.
+    /// Returns whether a position in the order is already known.
     pub(super) fn knows(&self, seq_id: i64) -> bool {
         seq_id < self.first_waiting() || self.pending.contains_key(&seq_id)
     }
@@ -167,7 +167,7 @@ impl RunQueue {
         }
     }
 
-    /// The operation that comes next; `None` when its request has not arrived or the history is not loaded.
+    /// Returns the next operation; `None` if its request is missing or the history is not loaded.
     pub(super) fn head(&mut self) -> Option<&mut QueuedRequest> {
         match &mut self.history {
             History::Lost | History::Reading => None,
@@ -181,7 +181,7 @@ impl RunQueue {
         }
     }
 
-    /// The operations to replay in their order or, when there are none, the pending requests in theirs.
+    /// Returns the operations to replay in order or, if there are none, the pending requests in order.
     pub(super) fn upcoming(&mut self) -> impl Iterator<Item = &mut QueuedRequest> {
         let from = self.first_waiting();
         let (replays, pending) = match &mut self.history {
@@ -197,7 +197,7 @@ impl RunQueue {
         replays.chain(pending)
     }
 
-    /// Whether nothing but maintenance is before a request.
+    /// Returns whether only maintenance comes before a request.
     pub(super) fn is_due(&self, request: &RequestId) -> bool {
         match &self.history {
             _ if self.executing.is_some() => false,
@@ -209,17 +209,17 @@ impl RunQueue {
         }
     }
 
-    /// Whether nothing is pending and nothing is executed.
+    /// Returns whether nothing is pending or in execution.
     pub(super) fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.executing.is_none() && self.maintenance.is_empty()
     }
 
-    /// Whether the request that comes next has arrived.
+    /// Returns whether the next request has arrived.
     pub(super) fn has_next(&self) -> bool {
         matches!(self.pending.get(&self.next_seq), Some(PendingPlace::Work(_)))
     }
 
-    /// The first place whose effects the worker's memory does not hold.
+    /// Returns the first position whose effects are missing from the worker's memory.
     fn next_executed(&self) -> i64 {
         match &self.history {
             History::Replaying(replays) => replays.front().map_or(self.next_seq, |first| first.seq_id),
@@ -227,7 +227,7 @@ impl RunQueue {
         }
     }
 
-    /// Takes the head with its place and marks it as executing.
+    /// Takes the head with its position and marks it as executing.
     pub(super) fn take_head(&mut self) -> Option<(i64, QueuedRequest)> {
         if let Some(entry) = self.maintenance.pop_front() {
             self.executing = Some(ExecutingHead { is_request: false, replay: false, snapshots: Vec::new() });
@@ -248,7 +248,7 @@ impl RunQueue {
         }
     }
 
-    /// Takes all pending requests whose place is `from` or later.
+    /// Takes all pending requests at position `from` or later.
     pub(super) fn take_pending(&mut self, from: i64) -> Vec<QueuedRequest> {
         let taken = self.pending.split_off(&from).into_values();
         taken
@@ -259,7 +259,7 @@ impl RunQueue {
             .collect()
     }
 
-    /// The first place that has not arrived.
+    /// Returns the first position whose request is missing.
     pub(super) fn first_gap(&self) -> i64 {
         let mut seq = self.first_waiting();
         while self.pending.contains_key(&seq) {

@@ -1,4 +1,4 @@
-//! Requests of a run: from their acceptance until the run's head can start.
+//! Requests of a run, from their acceptance until the run's head can start.
 
 use trainyard_protocol::RunId;
 
@@ -8,16 +8,16 @@ use super::request::{AcceptedRequest, PayloadSlot, QueuedRequest};
 use super::run_queue::{History, PendingPlace};
 use super::state::Queue;
 
-/// How many requests of a run have their payloads in memory: a pass, its step, and the same once more.
+/// Number of a run's requests whose payloads are in memory: a pass, its step, and the same once more.
 const PREFETCH_REQUESTS: usize = 4;
-/// While no more than this many bytes are held, payloads are prefetched.
+/// Most bytes of payloads in memory with which further ones are prefetched.
 const PREFETCH_BYTES: usize = HELD_BYTES / 2;
 
 impl Queue {
-    /// Adds a request at its place of a run's order.
+    /// Adds a request at its position in a run's order.
     pub(crate) fn enqueue(&mut self, id: &RunId, seq_id: i64, accepted: AcceptedRequest) {
         let AcceptedRequest { request, kind, cost, payload } = accepted;
-        // Nothing to do without the lease, when it was read back already, or while it is being cancelled.
+        // Ignore it without the lease, if it was already read back, or while it is being cancelled.
         if self.runs.get(id).is_none_or(|run| run.knows(seq_id) || run.cancelling.contains(&request)) {
             return;
         }
@@ -35,7 +35,7 @@ impl Queue {
         self.advance(id);
     }
 
-    /// Marks a place of a run's order as one that is never executed.
+    /// Marks a position in a run's order as one that is never executed.
     pub(crate) fn consume(&mut self, id: &RunId, seq_id: i64) {
         if let Some(run) = self.runs.get_mut(id)
             && !run.knows(seq_id)
@@ -45,7 +45,7 @@ impl Queue {
         }
     }
 
-    /// Lists a run for the worker when its head can start, or reads what that needs; and prefetches what comes next.
+    /// Lists a run for the worker if its head can start, or reads what the head needs; prefetches further requests.
     pub(super) fn advance(&mut self, id: &RunId) {
         self.advance_head(id);
         self.prefetch(id);

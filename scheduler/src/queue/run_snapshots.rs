@@ -13,14 +13,14 @@ use super::state::Queue;
 use crate::quotas::Cost;
 use crate::{Decoded, MaintenanceOp, RequestKind, Timestamp};
 
-/// A replay that took so long is saved,
+/// Duration from which a replay is saved,
 const REPLAY_UNSAVED: Duration = Duration::from_millis(500);
-/// and took so many times what a save takes: most of its time is left to it.
+/// provided that it took this many times longer than a save, so that most of the time remains for the replay.
 const REPLAY_TIMES_SAVE: u32 = 5;
 
 impl Queue {
-    /// Schedules a save of the run once its replay would cost much, or of its snapshots when there are many. To be
-    /// called after the effects of a request are known.
+    /// Schedules a save of the run once its replay would cost much, or of its snapshots if there are too many. Call
+    /// this after the effects of a request are known.
     pub(crate) fn schedule_maintenance(&mut self, id: &RunId) {
         let Some(run) = self.runs.get(id) else { return };
         if !run.maintenance.is_empty() || run.failure.is_some() || !matches!(run.history, History::Loaded) {
@@ -34,8 +34,8 @@ impl Queue {
         self.advance(id);
     }
 
-    /// Schedules a save in the midst of a replay once the replay has made some progress, so that a process that is
-    /// killed again and again gets on. To be called after each replayed operation.
+    /// Schedules a save during a replay once the replay has progressed, so that even a process that is killed
+    /// repeatedly makes progress. Call this after each replayed operation.
     pub(super) fn schedule_replay_save(&mut self, id: &RunId, replayed: &InFlightRequest, now: Timestamp) {
         let Some(run) = self.runs.get_mut(id) else { return };
         if replayed.kind.is_maintenance() {
@@ -47,7 +47,7 @@ impl Queue {
         }
     }
 
-    /// Saves the run and all of its snapshots that are in memory alone: after it, the log up to here is not needed.
+    /// Saves the run and all its snapshots that are only in memory. Then the log up to here is unneeded.
     pub(super) fn schedule_save(&mut self, id: &RunId) {
         let unsaved = self.unsaved_snapshots(id);
         let mut maintenance: VecDeque<QueuedRequest> =
@@ -58,8 +58,8 @@ impl Queue {
         }
     }
 
-    /// A snapshot that is taken after a save of its run was scheduled is saved before the run too: the save truncates the
-    /// log that could make it again.
+    /// Schedules the save of a snapshot that was taken after a save of its run was scheduled. It must come before that
+    /// save, which truncates the log that could make the snapshot again.
     pub(super) fn save_before_run(&mut self, id: &RunId, key: &str) {
         let last = self.runs.get(id).and_then(|run| run.maintenance.back());
         if last.is_none_or(|last| last.kind != RequestKind::SaveRun) {
@@ -71,7 +71,7 @@ impl Queue {
         }
     }
 
-    /// Saves the snapshots that are too many to stay in memory.
+    /// Saves the snapshots that exceed the number kept in memory.
     pub(super) fn schedule_spill(&mut self, id: &RunId) {
         let excess = self.excess_snapshots(id);
         for key in self.unsaved_snapshots(id).into_iter().take(excess) {
@@ -82,7 +82,7 @@ impl Queue {
         }
     }
 
-    /// An operation of the scheduler's own. Its id never leaves this process.
+    /// Makes a maintenance operation. Its id never leaves this process.
     fn operation(&mut self, run: &RunId, operation: &MaintenanceOp) -> QueuedRequest {
         self.uses += 1;
         let kind = operation.kind();
@@ -90,7 +90,7 @@ impl Queue {
         maintenance_request(request, operation)
     }
 
-    /// The worker has completed a maintenance operation of a run. After a failure the rest of it is dropped.
+    /// Handles the completion of a maintenance operation of a run. After a failure the other operations are dropped.
     pub(super) fn maintained(
         &mut self,
         id: &RunId,
@@ -108,7 +108,7 @@ impl Queue {
             run.maintenance.clear();
             run.unload_started = run.unload_started.max(Some(finished.started));
             if self.draining {
-                // Its log is all there: the next worker replays it.
+                // The run's log is complete: the next worker replays it.
                 let epoch = run.epoch();
                 return self.release_run(id, epoch);
             }
@@ -117,7 +117,7 @@ impl Queue {
         }
     }
 
-    /// Everything of a run is in the storage.
+    /// Handles the complete save of a run to the storage.
     pub(crate) fn run_saved(&mut self, id: &RunId) {
         let Some(run) = self.runs.get(id) else { return };
         let epoch = run.epoch();
@@ -130,9 +130,9 @@ impl Queue {
     }
 }
 
-/// A maintenance operation as a request.
+/// Makes a request of a maintenance operation.
 pub(crate) fn maintenance_request(request: RequestId, operation: &MaintenanceOp) -> QueuedRequest {
-    // It is made of strings and numbers, which JSON always has a form for.
+    // The operation consists of strings and numbers, which JSON can always represent.
     let payload = serde_json::to_vec(operation).unwrap_or_default();
     QueuedRequest {
         request,

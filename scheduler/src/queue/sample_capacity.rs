@@ -1,4 +1,5 @@
-//! How many samples a worker claims: enough for the sequences that its engine decodes together, and some that wait for them.
+//! Limits the samples that a worker claims: enough for the sequences that its engine decodes together, and some that
+//! wait for them.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +9,22 @@ use super::effects::Fence;
 use super::request::InFlightRequest;
 use super::state::{Queue, StartCandidate};
 
-/// What a worker may claim now.
+/// Capacity for which a worker may claim now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ClaimBudget {
-    /// Sequences for which there is capacity.
+    /// Number of sequences for which there is capacity.
     pub(crate) sequences: usize,
-    /// Sequences beyond that for sessions of which no sample waits here: the engine shares its capacity among sessions, so
-    /// another's long samples must not keep theirs from it.
+    /// Further sequences for sessions that have no sample waiting here. The engine shares its capacity among sessions,
+    /// so another's long samples must not keep theirs from it.
     pub(crate) newcomers: usize,
-    /// Tenants whose samples would only wait here, because of their rate limits.
+    /// Tenants whose samples would only wait here because of their rate limits.
     pub(crate) paused: Vec<TenantId>,
-    /// Sessions of which samples wait here.
+    /// Sessions with samples that wait here.
     pub(crate) waiting: Vec<SessionId>,
 }
 
 impl Queue {
-    /// What may be claimed now.
+    /// Returns the capacity for which samples may be claimed now.
     pub(crate) fn claim_budget(&self) -> ClaimBudget {
         let not_admitted = self.samples_in_flight().filter(|(_, sample)| !sample.admitted);
         let waiting: BTreeSet<&SessionId> = not_admitted
@@ -38,7 +39,7 @@ impl Queue {
         }
     }
 
-    /// Sequences for which there is capacity. Samples that a rate limit holds back take none.
+    /// Returns the number of sequences for which there is capacity. Samples that a rate limit holds back take none.
     fn free_sequences(&self) -> usize {
         let held_back: BTreeSet<i64> = self.throttle.waiting().filter_map(StartCandidate::sample).collect();
         let pending = self.samples.iter().filter(|(arrival, _)| !held_back.contains(arrival)).map(|(_, sample)| sample);
@@ -47,28 +48,30 @@ impl Queue {
         (self.decode_slots + self.look_ahead()).saturating_sub(here)
     }
 
-    /// Sequences that wait for the slots of others, so that no slot is free for the time of a claim.
+    /// Returns the number of sequences that wait for occupied slots, so that slots never stay free for the time of a
+    /// claim.
     fn look_ahead(&self) -> usize {
         self.decode_slots / 4
     }
 
-    /// Samples were claimed when there was capacity for `free` sequences: as many as have `taken`. `more` says whether the
-    /// store has others.
+    /// Records that samples with `taken` sequences were claimed, when there was capacity for `free` sequences. `more`
+    /// tells whether the store has others.
     pub(crate) fn samples_claimed(&mut self, free: usize, taken: usize, more: bool) {
         self.unclaimed_samples = more;
         if self.free_sequences() + taken > free {
-            // Some ended meanwhile.
+            // Some samples ended in the meantime.
             self.wake_for_claims();
         }
     }
 
-    /// Whether a new sample may be claimed with its acceptance: it would have capacity, and is before no other.
+    /// Returns whether a new sample may be claimed with its acceptance: there is capacity, and no other sample comes
+    /// before it.
     pub(crate) fn claims_new_samples(&self) -> bool {
         !self.unclaimed_samples && self.free_sequences() > 0
     }
 
-    /// Has more samples claimed, if there are any, once there is capacity for half of the look-ahead, or for sessions of
-    /// which none waits.
+    /// Requests further claims, if the store has samples, once there is capacity for half of the look-ahead, or for
+    /// sessions without waiting samples.
     pub(super) fn wake_for_claims(&mut self) {
         if !self.unclaimed_samples {
             return;
@@ -78,14 +81,14 @@ impl Queue {
         let drained =
             admitted.map(|(_, sample)| &sample.session).any(|session| waiting.binary_search(session).is_err());
         if sequences * 2 >= self.look_ahead() || drained {
-            // Once, until it is known what is left.
+            // Ask once, until the result of the claim is known.
             self.unclaimed_samples = false;
             self.effects.has_capacity = true;
         }
     }
 
-    /// Releases claims on samples that the engine has not admitted, the youngest first, up to so many sequences: other
-    /// workers can execute these.
+    /// Releases claims on samples that the engine has yet to admit, the youngest first, up to `surplus` sequences, so
+    /// that other workers can execute them.
     pub(crate) fn release_samples(&mut self, mut surplus: usize) {
         let pending = self.samples.values().filter(|sample| sample.sampling.snapshot.is_none());
         let in_flight = self.samples_in_flight().filter(|(_, sample)| sample.movable && !sample.admitted);

@@ -1,4 +1,4 @@
-//! Samples: no order among them but that of arrival.
+//! Samples, which have no order except that of arrival.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ pub(crate) struct ClaimedSample {
     pub(crate) request: RequestId,
     pub(crate) tenant: TenantId,
     pub(crate) seq_id: i64,
-    /// The claim's number.
+    /// Number of the claim.
     pub(crate) claim: i64,
     pub(crate) cost: Cost,
-    /// How many completions it asks for.
+    /// Number of completions that the sample asks for.
     pub(crate) sequences: usize,
     pub(crate) sampling: Arc<SamplingSession>,
 }
 
 impl Queue {
-    /// Adds a durably accepted sample; `payload` is read back when it is not given.
+    /// Adds a durably accepted sample; `payload` is read back if it is absent.
     pub(crate) fn add_sample(&mut self, sample: ClaimedSample, payload: Option<(Bytes, Decoded)>) {
         let ClaimedSample { arrival, request, tenant, seq_id, claim, cost, sequences, sampling } = sample;
         let payload = self.hold_payload(payload);
@@ -66,7 +66,7 @@ impl Queue {
         }
     }
 
-    /// A sample's payload was read, or could not be.
+    /// Handles the payload of a sample, or the failure to read it.
     pub(crate) fn sample_read(&mut self, request: &RequestId, payload: Option<(Bytes, Decoded)>) {
         let Some(arrival) = self.arrivals.get(request).copied() else { return };
         let Some((bytes, decoded)) = payload else {
@@ -104,14 +104,14 @@ impl Queue {
         Some(self.launch(request, in_flight, seq_id, Some(&sampling), (payload, decoded)))
     }
 
-    /// Ends a pending sample.
+    /// Ends a pending sample without executing it.
     pub(super) fn reject_sample(&mut self, arrival: i64, rejection: Rejection) {
         if let Some(PendingSample { request, claim, .. }) = self.remove_sample(arrival) {
             self.effects.rejected.push(Rejected { request, fence: Fence::Sample(claim), rejection });
         }
     }
 
-    /// Fails a sample that was claimed and can't be executed; it is not here.
+    /// Fails a claimed sample that can't be executed and is not in the queue.
     pub(crate) fn fail_claimed(&mut self, request: RequestId, claim: i64, error: OpError) {
         let rejection = Rejection::Failed(error);
         self.effects.rejected.push(Rejected { request, fence: Fence::Sample(claim), rejection });
@@ -124,7 +124,7 @@ impl Queue {
         }
     }
 
-    /// Removes a pending sample, which does not end by that.
+    /// Removes a pending sample, which does not end by this.
     pub(super) fn remove_sample(&mut self, arrival: i64) -> Option<PendingSample> {
         let sample = self.samples.remove(&arrival)?;
         self.arrivals.remove(&sample.request);
@@ -160,7 +160,7 @@ impl Queue {
         Some(in_flight)
     }
 
-    /// Cancels the samples of a session that ended, pending and in-flight ones.
+    /// Cancels the pending and in-flight samples of a session that ended.
     pub(super) fn cancel_samples_of(&mut self, session: &SessionId) {
         let pending = self.samples.iter().filter(|(_, sample)| sample.sampling.session == *session);
         for arrival in pending.map(|(arrival, _)| *arrival).collect::<Vec<_>>() {
@@ -176,7 +176,7 @@ impl Queue {
         }
     }
 
-    /// The engine has admitted these samples. Returns those that it had not before.
+    /// Records that the engine has admitted these samples. Returns those that were not yet admitted.
     pub(crate) fn admit_samples(&mut self, requests: &[RequestId], now: Timestamp) -> Vec<RequestId> {
         let mut admitted = requests.to_vec();
         admitted.retain(|request| match self.in_flight.get_mut(request) {
@@ -216,25 +216,25 @@ impl Queue {
     }
 }
 
-/// Which samples are here, and how many more may be.
+/// Questions about the samples in the queue and the capacity for more.
 impl Queue {
-    /// Whether a sample is pending or in-flight here.
+    /// Returns whether a sample is pending or in flight here.
     pub(crate) fn has_sample(&self, request: &RequestId) -> bool {
         self.arrivals.contains_key(request) || self.in_flight.contains_key(request)
     }
 
-    /// Pending and in-flight samples, by tenant.
+    /// Returns the numbers of pending and in-flight samples, by tenant.
     pub(crate) fn open_samples(&self) -> &BTreeMap<TenantId, u64> {
         &self.open_samples
     }
 
-    /// Whether samples of a session can be executed here: the snapshot that they need, if any, is of a run of this
+    /// Returns whether samples of a session can be executed here: their snapshot, if any, must belong to a run of this
     /// worker.
     pub(crate) fn can_sample(&self, sampling: &SamplingSession) -> bool {
         sampling.snapshot.as_ref().is_none_or(|key| self.snapshots.contains_key(key))
     }
 
-    /// Pending and in-flight samples.
+    /// Returns the pending and in-flight samples.
     pub(crate) fn sample_ids(&self) -> Vec<RequestId> {
         self.arrivals.keys().chain(self.samples_in_flight().map(|(id, _)| id)).cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! Sessions in the queue: counting their open requests, ending and suspending them.
+//! Sessions in the queue: counts their open requests, ends and suspends them.
 
 use trainyard_protocol::{OpError, RequestId, RunId, SessionId};
 
@@ -7,23 +7,23 @@ use super::state::{Queue, SessionLoad, StartCandidate};
 use crate::{Timestamp, WorkItem};
 
 impl Queue {
-    /// Whether anything of a session is here.
+    /// Returns whether the queue contains anything of a session.
     pub(crate) fn has_session(&self, session: &SessionId) -> bool {
         self.sessions.contains_key(session)
     }
 
-    /// The sessions of which something is here.
+    /// Returns the sessions of which the queue contains anything.
     pub(crate) fn session_ids(&self) -> Vec<SessionId> {
         self.sessions.keys().cloned().collect()
     }
 
-    /// The runs of a session whose leases this worker has.
+    /// Returns the runs of a session whose leases this worker has.
     pub(crate) fn runs_of_session(&self, session: &SessionId) -> Vec<RunId> {
         self.sessions.get(session).map(|load| load.runs.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// Ends a session. With `cancel` every pending request and every sample is cancelled; without, those that can still be
-    /// executed are, and only requests behind a gap fail, since the gap can't close any more.
+    /// Ends a session. With `cancel`, every pending request and every sample is cancelled. Otherwise, executable
+    /// requests are still executed, and only requests behind a gap fail, because the gap can no longer close.
     pub(crate) fn end_session(&mut self, session: &SessionId, cancel: bool) {
         let Some(load) = self.sessions.get_mut(session) else { return };
         load.ending = true;
@@ -36,8 +36,8 @@ impl Queue {
         self.unload_if_ended(session);
     }
 
-    /// Cancels the pending requests and the samples of a session that expired. Its runs count as idle from now on, so that they are
-    /// saved and released: should the session be revived, they are restored.
+    /// Cancels the pending requests and the samples of a session that expired. Its runs count as idle from now on, so
+    /// that they are saved and released. If the session is revived, they are restored.
     pub(crate) fn suspend_session(&mut self, session: &SessionId) {
         let Some(load) = self.sessions.get(session) else { return };
         for id in load.runs.clone() {
@@ -70,7 +70,7 @@ impl Queue {
         self.reject_entries(session, &fence, taken, &rejection);
     }
 
-    /// The store has decided on a cancellation.
+    /// Handles the store's decision to cancel a request.
     pub(crate) fn cancellation_stands(&mut self, id: &RunId, request: &RequestId) {
         if let Some(run) = self.runs.get_mut(id) {
             run.cancelling.remove(request);
@@ -78,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// Once an ended session has no open request, the worker unloads what it holds for it and releases the leases.
+    /// Unloads an ended session from the worker and releases its leases, once it has no open request.
     pub(super) fn unload_if_ended(&mut self, session: &SessionId) {
         let is_over = |load: &SessionLoad| load.ending || (load.runs.is_empty() && load.snapshots.is_empty());
         if !self.sessions.get(session).is_some_and(|load| load.open_requests == 0 && is_over(load)) {

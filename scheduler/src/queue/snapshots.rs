@@ -1,4 +1,4 @@
-//! Snapshots for sampling: in the worker's memory, in the storage, or both.
+//! Snapshots for sampling, in the worker's memory, in the storage, or both.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use trainyard_protocol::{RunId, SessionId};
 use super::state::{Queue, SamplerSnapshot};
 use crate::{SamplingSession, WorkItem};
 
-/// Snapshots that a run keeps in memory. Those used least recently are in the storage alone.
+/// Number of snapshots that a run keeps in memory. Those used least recently are only in the storage.
 const SNAPSHOTS_IN_MEMORY: usize = 8;
 
 impl Queue {
-    /// Adds a snapshot of a run: taken now (`ready`), or to be made again by a replay.
+    /// Adds a snapshot of a run, either taken now (`ready`) or to be made again by a replay.
     pub(crate) fn add_snapshot(&mut self, session: &SessionId, key: String, run: RunId, ready: bool) {
         self.sessions.entry(session.clone()).or_default().snapshots.insert(key.clone());
         if ready {
@@ -35,7 +35,7 @@ impl Queue {
         }
     }
 
-    /// Drops a snapshot and releases the samples that wait for it: other workers may take these.
+    /// Drops a snapshot and releases the samples that wait for it, so that other workers may take them.
     pub(super) fn drop_snapshot(&mut self, session: &SessionId, key: &str) {
         let Some(snapshot) = self.snapshots.remove(key) else { return };
         for arrival in snapshot.waiting {
@@ -47,18 +47,18 @@ impl Queue {
         self.signal(WorkItem::DropSnapshot(key.to_owned()));
     }
 
-    /// How many of a run's snapshots are more than it keeps in memory.
+    /// Returns the number of a run's snapshots that exceed the number kept in memory.
     pub(super) fn excess_snapshots(&self, id: &RunId) -> usize {
         let most = if self.runs.get(id).is_some_and(|run| run.spilling) { 0 } else { SNAPSHOTS_IN_MEMORY };
         self.snapshots_in_memory(id).saturating_sub(most)
     }
 
-    /// How many of a run's snapshots are in memory.
+    /// Returns the number of a run's snapshots in memory.
     pub(super) fn snapshots_in_memory(&self, id: &RunId) -> usize {
         self.snapshots.values().filter(|snapshot| snapshot.run == *id && snapshot.ready).count()
     }
 
-    /// Has all of a run's snapshots leave the memory: those that are saved now, the others once they are.
+    /// Evicts all of a run's snapshots from memory: saved ones now, the others once they are saved.
     pub(super) fn spill(&mut self, id: &RunId) {
         let Some(run) = self.runs.get_mut(id) else { return };
         run.spilling = true;
@@ -73,13 +73,13 @@ impl Queue {
         evicted.into_iter().for_each(|key| self.signal(WorkItem::DropSnapshot(key)));
         self.schedule_spill(id);
         if let Some(run) = self.runs.get_mut(id) {
-            // Its saves come before its head; that is admitted when it is listed again.
+            // The saves come before the run's head, which is admitted when the run is listed again.
             run.listed = false;
         }
         self.advance(id);
     }
 
-    /// A run's snapshots that are in memory alone, the least recently used first.
+    /// Returns a run's snapshots that are only in memory, the least recently used first.
     pub(super) fn unsaved_snapshots(&self, id: &RunId) -> Vec<String> {
         let of_run = self.snapshots.iter().filter(|(_, snapshot)| snapshot.run == *id);
         let mut keys: Vec<(u64, &String)> = of_run
@@ -90,13 +90,13 @@ impl Queue {
         keys.into_iter().map(|(_, key)| key.clone()).collect()
     }
 
-    /// When a snapshot was taken: distinguishes its weights from others under the same key.
+    /// Returns the time when a snapshot was taken, which distinguishes its weights from others under the same key.
     pub(crate) fn snapshot_made(&self, key: &str) -> u64 {
         self.snapshots.get(key).map_or(0, |snapshot| snapshot.made)
     }
 
-    /// A snapshot is in the storage: it is evicted from memory when the run has too many or is about to be released.
-    /// Newer weights under its key stay.
+    /// Handles the save of a snapshot to the storage. It is evicted from memory if the run has too many or is about to
+    /// be released. Newer weights under its key stay.
     pub(crate) fn snapshot_saved(&mut self, id: &RunId, key: &str, made: u64, dir: &Path) {
         if self.snapshot_made(key) != made {
             return;
@@ -111,7 +111,7 @@ impl Queue {
         }
     }
 
-    /// Snapshots of a run were deleted from the storage: no sample needs them.
+    /// Handles the deletion of a run's snapshots from the storage; samples no longer need them.
     pub(crate) fn snapshots_collected(&mut self, id: &RunId, keys: impl Iterator<Item = String>) {
         let Some(session) = self.runs.get(id).map(|run| run.session.clone()) else { return };
         for key in keys {
@@ -121,7 +121,8 @@ impl Queue {
         }
     }
 
-    /// The sampling session with the place of its weights as of now: those of an evicted snapshot are in the storage.
+    /// Returns the sampling session with the present location of its weights: those of an evicted snapshot are in the
+    /// storage.
     pub(super) fn with_source(&mut self, session: &Arc<SamplingSession>) -> SamplingSession {
         let mut session = SamplingSession::clone(session);
         let Some(key) = &session.snapshot else { return session };

@@ -1,4 +1,4 @@
-//! Prefetched payloads, and requests that are cancelled meanwhile.
+//! Tests of prefetched payloads, and of requests that are cancelled in the meantime.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use bytes::Bytes;
@@ -13,7 +13,7 @@ fn run() -> RunId {
     RunId::new("s:train:0")
 }
 
-/// A queue with a run whose first request has ended.
+/// Returns a queue with a run whose first request has ended.
 fn queue() -> Queue {
     let mut queue = Queue::new(Policies::default(), u64::MAX, 256);
     let (tenant, session) = (TenantId::new("t"), SessionId::new("s"));
@@ -29,14 +29,14 @@ fn content(seq_id: i64) -> PreparedContent {
     PreparedContent::Batch(Err(OpError::user(seq_id.to_string())))
 }
 
-/// A request of which only the row is known.
+/// Adds a request of which only the row is known.
 fn enqueue(queue: &mut Queue, seq_id: i64) {
     let cost = Cost::new(1, Timestamp(0));
     let (request, kind) = (request(seq_id), RequestKind::OptimStep);
     queue.enqueue(&run(), seq_id, AcceptedRequest { request, kind, cost, payload: None });
 }
 
-/// Which payloads are to be read.
+/// Returns the requests whose payloads must be read.
 fn fetches(queue: &mut Queue) -> Vec<RequestId> {
     let fetches = queue.take_effects().fetches;
     let payload = |fetch| match fetch {
@@ -54,7 +54,7 @@ fn read(queue: &mut Queue, seq_id: i64) {
     queue.payload_read(&run(), &request(seq_id), payload);
 }
 
-/// Starts the next request; it must be this one, as it was read.
+/// Starts the next request, which must be this one with the payload that was read.
 fn start(queue: &mut Queue, seq_id: i64) {
     let items = queue.take(Timestamp(0));
     let [WorkItem::Start(work)] = items.as_slice() else { panic!("{items:?}") };
@@ -102,7 +102,7 @@ fn a_lost_payload_fails_its_own_request_and_not_before_it_is_due() {
     queue.payload_read(&run(), &request(2), None);
     read(&mut queue, 1);
     read(&mut queue, 3);
-    // It is read again once nothing is before it.
+    // The payload is read again once no request is before it.
     let effects = queue.take_effects();
     assert_eq!((effects.rejected.len(), effects.fetches.len()), (0, 1));
     start(&mut queue, 1);
@@ -140,11 +140,11 @@ fn a_request_that_is_being_cancelled_is_not_pending() {
     queue.suspend_session(&SessionId::new("s"));
     let rejected = queue.take_effects().rejected;
     assert_eq!(rejected.iter().map(|rejected| &rejected.rejection).collect::<Vec<_>>(), [&Rejection::Cancelled]);
-    // The store did not know of it when it was read.
+    // The store had not recorded the cancellation when the rows were read.
     let read = queue.reads_from(&run());
     enqueue(&mut queue, 1);
     assert_eq!((queue.counts(), fetches(&mut queue)), ((0, 0), vec![]));
-    // Now it does, and what was read before is read again: perhaps the session came back in time.
+    // Now it has, and the rows are read again: the session may have been revived in time.
     queue.cancellation_stands(&run(), &request(1));
     assert_ne!(queue.reads_from(&run()), read);
     enqueue(&mut queue, 1);

@@ -1,5 +1,5 @@
-//! Whether a tenant's quotas admit a request. Asked in the transaction that accepts it, so that the answer holds for
-//! all processes on the database.
+//! Admission of requests by a tenant's quotas. It is decided in the transaction that accepts the request, so that the
+//! answer holds for all processes on the database.
 
 use trainyard_protocol::{OpError, TenantId};
 
@@ -9,14 +9,15 @@ use crate::store::requests::{self, RequestTarget};
 use crate::store::{quotas, training_queue, uploads};
 use crate::{Error, Quota, Refusal, RunSubmission, SampleSubmission};
 
-/// The tenant whose use a submission changes, if that has a quota: others' transactions then wait for this one.
+/// Returns the tenant whose usage a submission changes, if a quota applies: transactions of others then wait for this
+/// one.
 pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Vec<String> {
     let policy = core.policy(tenant);
     let limit = match quota {
         Quota::Runs => policy.max_runs,
         Quota::QueuedTokens => policy.max_queued_tokens,
         Quota::StorageBytes => policy.max_storage_bytes,
-        // There always is one.
+        // These quotas always apply.
         Quota::RunQueuedRequests | Quota::RunQueuedBytes | Quota::QueuedRequests | Quota::QueuedBytes => {
             return vec![tenant.to_string()];
         }
@@ -25,7 +26,7 @@ pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Vec<Strin
     limit.map(|_| tenant.to_string()).into_iter().collect()
 }
 
-/// Refuses another run beyond the quota.
+/// Refuses a run beyond the quota.
 pub(crate) async fn check_run(conn: &mut Conn, core: &Core, tenant: &TenantId) -> Result<(), Error> {
     let policy = core.policy(tenant);
     if policy.max_runs.is_some() {
@@ -54,9 +55,9 @@ pub(crate) async fn check_sample(
     }
 }
 
-/// Refuses a request to a run while its queue or that of its tenant is full, and one that lies too far ahead of what the
-/// run waits for, unless it was accepted before. The request that the run waits for is always admitted: what is queued
-/// behind it can't be executed before.
+/// Refuses a request to a run while the queue of the run or of its tenant is full, and a request too far ahead of the
+/// run's next one, unless it was accepted before. The run's next request is always admitted: requests queued behind it
+/// can't be executed before it.
 pub(crate) async fn check_training(
     conn: &mut Conn,
     core: &Core,
@@ -71,7 +72,7 @@ pub(crate) async fn check_training(
     }
 }
 
-/// As [`check_training`], for a request that was not accepted before.
+/// Checks a request as [`check_training`] does, but assumes that it was not accepted before.
 async fn admit_training(
     conn: &mut Conn,
     core: &Core,
@@ -82,7 +83,7 @@ async fn admit_training(
     let limits = core.policy(tenant).training;
     let gap = limits.gap();
     let Some(last) = training_queue::last_arrived(conn, tenant, run).await? else { return Ok(Ok(())) };
-    // No place before it is missing: none was accepted that is farther ahead of a missing one.
+    // No position before `from` is missing, because no request was accepted that far ahead of a gap.
     let from = last.saturating_sub(gap).max(0);
     let to = seq_id.saturating_sub(gap);
     if *seq_id > last && to > from && training_queue::count_arrived(conn, run, from, to).await? < to - from {
@@ -90,7 +91,7 @@ async fn admit_training(
         return Ok(Err(Error::SeqGap { seq_id: *seq_id, next, most: gap }));
     }
     if rejected.is_some() {
-        // It ends at once.
+        // A rejected request ends at once, so it does not count.
         return Ok(Ok(()));
     }
     let queued = training_queue::queued_training(conn, tenant, run).await?;
@@ -101,7 +102,7 @@ async fn admit_training(
     Ok(if is_next { Ok(()) } else { Err(Error::Quota(refusal)) })
 }
 
-/// Why a save can't be executed: its checkpoint would exceed the storage quota. A training request is not rejected with
+/// Returns the error of a save whose checkpoint would exceed the storage quota. A training request is not rejected with
 /// 429, because its client would send the next one; so its future fails.
 pub(crate) async fn storage_refusal(
     conn: &mut Conn,
@@ -116,8 +117,8 @@ pub(crate) async fn storage_refusal(
     Ok(policy.admit_storage(stored, expected).err().map(|refusal| OpError::user(refusal.to_string())))
 }
 
-/// Refuses a checkpoint of so many bytes, registered in this transaction, that makes the tenant exceed its storage quota: at
-/// its submission its size was not known.
+/// Refuses a checkpoint of `bytes`, registered in this transaction, if it makes the tenant exceed its storage quota:
+/// its size was unknown at submission.
 pub(crate) async fn check_checkpoint(conn: &mut Conn, core: &Core, tenant: &TenantId, bytes: u64) -> Result<(), Error> {
     let policy = core.policy(tenant);
     if policy.max_storage_bytes.is_some() {
@@ -127,7 +128,7 @@ pub(crate) async fn check_checkpoint(conn: &mut Conn, core: &Core, tenant: &Tena
     Ok(())
 }
 
-/// Refuses uploads that make the tenant exceed its storage quota, as they are in this transaction.
+/// Refuses uploads, including those of this transaction, that make the tenant exceed its storage quota.
 pub(crate) async fn check_uploads(conn: &mut Conn, core: &Core, tenant: &TenantId) -> Result<(), Error> {
     let policy = core.policy(tenant);
     if policy.max_storage_bytes.is_some() {
@@ -139,7 +140,7 @@ pub(crate) async fn check_uploads(conn: &mut Conn, core: &Core, tenant: &TenantI
 }
 
 impl Core {
-    /// Counts a refusal.
+    /// Counts a refusal by a quota.
     pub(crate) fn count_refusal<T>(&self, tenant: &TenantId, result: &Result<T, Error>) {
         if let Err(Error::Quota(Refusal { quota, limit, used, .. })) = result {
             self.metrics.refused(*quota, tenant);

@@ -1,4 +1,4 @@
-//! What an organisation may be granted, by name: as the configuration file has it, and as the store has it.
+//! Limits of an organisation by name, in the form of the configuration file and of the store.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -6,26 +6,26 @@ use std::num::{NonZeroU32, NonZeroU64};
 use super::{TenantPolicy, TrainingLimits};
 use crate::types::text_enum;
 
-/// The largest weight: enough to distinguish tenants, and small enough that one turn stays short.
+/// Largest weight: enough to distinguish tenants, and small enough that one turn stays short.
 const MAX_WEIGHT: u64 = 1_000;
 
 text_enum!(
-    /// Something that is granted to an organisation; [`Limit::as_str`] is its name in the configuration file, in the store,
-    /// on the command line and in the API.
+    /// A limit of an organisation; [`Limit::as_str`] is its name in the configuration file, in the store, on the
+    /// command line and in the API.
     Limit {
         /// Fair-share weight, relative to the other tenants that have work.
         Weight = "weight",
-        /// Runs that may live at once.
+        /// Most live runs at the same time.
         MaxRuns = "max_runs",
-        /// Tokens of accepted requests that have not finished.
+        /// Most tokens of accepted, unfinished requests.
         MaxQueuedTokens = "max_queued_tokens",
-        /// Tokens that its requests may start with per minute.
+        /// Most tokens that its requests may start with per minute.
         TokensPerMinute = "tokens_per_minute",
-        /// Bytes of its checkpoints.
+        /// Most bytes of its checkpoints.
         MaxStorageBytes = "max_storage_bytes",
-        /// Training requests that have not finished.
+        /// Most unfinished training requests.
         MaxQueuedRequests = "max_queued_requests",
-        /// Bytes of their payloads.
+        /// Most bytes of the payloads of unfinished training requests.
         MaxQueuedBytes = "max_queued_bytes",
     }
 );
@@ -34,18 +34,18 @@ text_enum!(
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: must be from 1 to {}, not {given}", limit.as_str(), limit.largest())]
 pub struct LimitOutOfRange {
-    /// The limit.
+    /// Limit that was to be set.
     pub limit: Limit,
-    /// What it can't be.
+    /// Value that was given.
     pub given: u64,
 }
 
 impl Limit {
-    /// The largest value that it can have; the smallest is 1.
+    /// Returns the largest possible value; the smallest is 1.
     pub fn largest(self) -> u64 {
         match self {
             Self::Weight => MAX_WEIGHT,
-            // As large as the columns of the store.
+            // The largest number that the store's columns can contain.
             _ => i64::MAX.unsigned_abs(),
         }
     }
@@ -53,32 +53,32 @@ impl Limit {
     /// Checks a value.
     ///
     /// # Errors
-    /// When it is 0, or too large.
+    /// The value is 0, or too large.
     pub fn value(self, given: u64) -> Result<NonZeroU64, LimitOutOfRange> {
         let value = NonZeroU64::new(given).filter(|value| value.get() <= self.largest());
         value.ok_or(LimitOutOfRange { limit: self, given })
     }
 }
 
-/// Changes of limits: the value that each gets, or `None` where it is unset.
+/// Changes of limits: the new value of each, or `None` to unset it.
 pub type LimitChanges = BTreeMap<Limit, Option<NonZeroU64>>;
 
-/// Limits that are set; the others are as without them.
+/// Limits that are set; all others are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantLimits(BTreeMap<Limit, NonZeroU64>);
 
 impl TenantLimits {
-    /// The value of a limit, if it is set.
+    /// Returns the value of a limit, if it is set.
     pub fn get(&self, limit: Limit) -> Option<NonZeroU64> {
         self.0.get(&limit).copied()
     }
 
-    /// Whether none is set.
+    /// Returns whether all limits are unset.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Sets or unsets limits.
+    /// Sets or unsets limits, and returns the result.
     #[must_use]
     pub fn changed(mut self, changes: &LimitChanges) -> Self {
         for (limit, value) in changes {
@@ -90,7 +90,7 @@ impl TenantLimits {
         self
     }
 
-    /// What is granted by these limits, and otherwise by `others`.
+    /// Returns these limits, completed by `others`.
     #[must_use]
     pub fn or(&self, others: &Self) -> Self {
         let mut joined = others.0.clone();
@@ -98,7 +98,7 @@ impl TenantLimits {
         Self(joined)
     }
 
-    /// The policy that follows from these limits, and otherwise from `default`.
+    /// Returns the policy of these limits, completed by `default`.
     pub fn policy(&self, default: TenantPolicy) -> TenantPolicy {
         let weight = self.get(Limit::Weight).and_then(|weight| NonZeroU32::try_from(weight).ok());
         TenantPolicy {

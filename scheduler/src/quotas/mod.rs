@@ -1,5 +1,5 @@
-//! What a tenant may use: fair-share weights, quotas and rate limits. Free of input and output; the time is an
-//! argument.
+//! Limits on the usage of a tenant: fair-share weights, quotas and rate limits. Free of input and output; the time is
+//! an argument.
 
 pub(crate) mod admission;
 mod grants;
@@ -26,19 +26,19 @@ pub(crate) use token_bucket::{BucketLevel, TokenBucket};
 pub(crate) use training::QueuedTraining;
 pub use training::TrainingLimits;
 
-/// What scheduling and quotas need to know of a request.
+/// Properties of a request that scheduling and quotas need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// What it counts against its tenant's quotas.
+    /// Tokens that count against the tenant's quotas.
     pub(crate) tokens: u64,
-    /// When it was submitted.
+    /// Time when the request was submitted.
     pub(crate) accepted: Timestamp,
-    /// Crashes that it may have caused.
+    /// Crashes that the request may have caused.
     pub(crate) crashes: CrashRecord,
 }
 
 impl Cost {
-    /// The cost of a request that was accepted just now.
+    /// Returns the cost of a request that was accepted just now.
     pub(crate) fn new(tokens: u64, accepted: Timestamp) -> Self {
         Self { tokens, accepted, crashes: CrashRecord::default() }
     }

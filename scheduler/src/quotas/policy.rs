@@ -1,34 +1,34 @@
-//! The policy of a tenant, and the decisions that follow from it.
+//! The policy of a tenant, and its decisions.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use super::{Quota, Refusal, TrainingLimits};
 
-/// Retry time for a run: another one has to end first, which takes a while.
+/// Retry time for a run: another run must end first, which takes a while.
 const RUN_RETRY: Duration = Duration::from_secs(10);
 /// Shortest and longest retry time for a sample.
 const SAMPLE_RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// Weight, quotas and rate limit of a tenant. A quota that is absent is no limit.
+/// Weight, quotas and rate limit of a tenant. An absent quota means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantPolicy {
     /// Fair-share weight, relative to the other tenants that have work.
     pub weight: NonZeroU32,
-    /// Runs that may live at once.
+    /// Most live runs at the same time.
     pub max_runs: Option<NonZeroU64>,
-    /// Tokens of accepted requests that have not finished, beyond which samples are rejected with 429.
+    /// Tokens of accepted, unfinished requests beyond which samples are rejected with 429.
     pub max_queued_tokens: Option<NonZeroU64>,
-    /// The rate limit: tokens that its requests may start with per minute; a minute's worth may start at once.
+    /// Tokens that its requests may start with per minute; a minute's worth may start at once.
     pub tokens_per_minute: Option<NonZeroU64>,
-    /// Bytes of its checkpoints.
+    /// Most bytes of its checkpoints.
     pub max_storage_bytes: Option<NonZeroU64>,
-    /// Training requests that may wait.
+    /// Bounds on waiting training requests.
     pub training: TrainingLimits,
 }
 
 impl Default for TenantPolicy {
-    /// A single share and no quotas but the bounds on what waits to be trained.
+    /// Returns a policy with weight 1, and without quotas except the bounds on waiting training requests.
     fn default() -> Self {
         Self {
             weight: NonZeroU32::MIN,
@@ -42,7 +42,7 @@ impl Default for TenantPolicy {
 }
 
 impl TenantPolicy {
-    /// Whether a tenant with `live` runs may create another.
+    /// Checks whether a tenant with `live` runs may create another.
     ///
     /// # Errors
     /// [`Refusal`] of [`Quota::Runs`].
@@ -55,8 +55,8 @@ impl TenantPolicy {
         }
     }
 
-    /// Whether a tenant whose unfinished requests have `queued` tokens may queue a sample of `tokens`. A sample that
-    /// is larger than the quota is admitted when nothing else is queued, because it would never be otherwise.
+    /// Checks whether a tenant whose unfinished requests have `queued` tokens may queue a sample of `tokens`. A sample
+    /// that is larger than the quota is admitted when nothing else is queued, because otherwise it would never be.
     ///
     /// # Errors
     /// [`Refusal`] of [`Quota::QueuedTokens`].
@@ -73,7 +73,7 @@ impl TenantPolicy {
         }
     }
 
-    /// Whether a tenant with `stored` bytes of checkpoints may store about `bytes` more (0 when that is unknown).
+    /// Checks whether a tenant with `stored` bytes of checkpoints may store about `bytes` more (0 if that is unknown).
     ///
     /// # Errors
     /// [`Refusal`] of [`Quota::StorageBytes`].
@@ -90,7 +90,7 @@ impl TenantPolicy {
         }
     }
 
-    /// How long the tenant's rate limit takes for so many tokens, within the bounds of a sensible retry.
+    /// Returns the time that the tenant's rate limit takes for `tokens`, within the bounds of a sensible retry.
     fn time_to_drain(&self, tokens: u64) -> Duration {
         let (shortest, longest) = SAMPLE_RETRY;
         let Some(rate) = self.tokens_per_minute else { return shortest };

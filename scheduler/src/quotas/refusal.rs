@@ -3,16 +3,16 @@
 use std::fmt;
 use std::time::Duration;
 
-/// A limit on what a tenant uses.
+/// A limit on the usage of a tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quota {
-    /// Runs that live at once.
+    /// Number of live runs.
     Runs,
     /// Tokens of unfinished requests.
     QueuedTokens,
-    /// Tokens started per minute.
+    /// Number of tokens started per minute.
     TokensPerMinute,
-    /// Bytes of checkpoints.
+    /// Bytes of the tenant's checkpoints.
     StorageBytes,
     /// Unfinished requests of a run.
     RunQueuedRequests,
@@ -37,7 +37,7 @@ impl Quota {
         Self::QueuedBytes,
     ];
 
-    /// Its name in the configuration file.
+    /// Returns the name in the configuration file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Runs => "max_runs",
@@ -55,13 +55,13 @@ impl Quota {
 /// A request that would exceed a quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The quota that would be exceeded.
+    /// Quota that would be exceeded.
     pub quota: Quota,
-    /// Its value: runs, tokens, tokens per minute, requests or bytes.
+    /// Value of the quota: runs, tokens, tokens per minute, requests or bytes.
     pub limit: u64,
-    /// Present use, in the same unit.
+    /// Present usage, in the same unit.
     pub used: u64,
-    /// What the request would add, in the same unit; 0 when that is not known beforehand.
+    /// Usage that the request would add, in the same unit; 0 if it is not known beforehand.
     pub asked: u64,
     /// Time until a retry makes sense; zero when waiting does not help.
     pub retry_after: Duration,

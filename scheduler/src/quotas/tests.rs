@@ -74,7 +74,7 @@ fn quotas_are_refused_with_limit_use_and_a_time_to_retry() {
     assert_eq!((refused.quota.name(), refused.used, refused.asked), ("max_queued_tokens", 900, 150));
     assert_eq!(refused.retry_after, Duration::from_secs(5), "50 tokens at 10 per second");
     assert_eq!(policy.admit_sample(1_000, u64::MAX).unwrap_err().retry_after, Duration::from_secs(30));
-    // It would never fit.
+    // A sample beyond the quota would otherwise never fit.
     assert_eq!(policy.admit_sample(0, 5_000), Ok(()));
 
     assert_eq!(policy.admit_storage(90, 10), Ok(()));
@@ -117,7 +117,7 @@ fn what_waits_goes_in_order_and_says_until_when() {
     assert_eq!(throttle.pause(&tenant, at(1_000)), Some(pause));
     assert_eq!(throttle.wakes_at(at(1_000)), Some(at(30_000)));
     assert_eq!(throttle.next_due(at(29_999)), None);
-    // Others may have used the rate limit meanwhile.
+    // Others may have used the rate limit in the meantime.
     assert_eq!((throttle.next_due(at(30_000)), throttle.take_unread()), (None, vec![tenant.clone()]));
     throttle.set_level(&tenant, Some(BucketLevel { units: 0, at: T0 }), 600, at(30_000));
     assert_eq!(throttle.next_due(at(30_000)), Some("large"));
@@ -128,7 +128,7 @@ fn what_waits_goes_in_order_and_says_until_when() {
 }
 
 proptest! {
-    /// No sooner, and no later.
+    /// Requests start no sooner and no later than that.
     #[test]
     fn ready_at_is_the_first_millisecond_with_enough(
         rate in 1_u64..2_000_000, spent in 0_u64..5_000_000, tokens in 1_u64..5_000_000, later in 0_i64..200_000,
@@ -141,9 +141,9 @@ proptest! {
         prop_assert!(ready == now || bucket.tokens(Timestamp(ready.0 - 1)) < enough);
     }
 
-    /// Requests of one tenant, as they come: none is lost, none overtakes one that waits, in no span of time do more
-    /// tokens start than a full bucket and the span allow (but for a debt that one large request leaves), and what
-    /// waits starts as soon as it may.
+    /// Checks requests of one tenant as they arrive. None is lost, and none overtakes one that waits. In no period do
+    /// more tokens start than a full bucket and the period allow (except for a debt that one large request leaves).
+    /// Waiting requests start as soon as they may.
     #[test]
     fn a_rate_limit_is_kept_and_nothing_is_lost(
         rate in 60_u64..100_000,
@@ -174,10 +174,10 @@ proptest! {
         prop_assert_eq!(all, (0..requests.len()).collect::<Vec<_>>());
         for (first, &(_, from)) in started.iter().enumerate() {
             let mut sum = 0;
-            // What costs nothing starts at once, also while a large one's debt is being paid.
+            // Free requests start at once, even while a large request's debt is being paid.
             for &(index, to) in started[first..].iter().filter(|&&(index, _)| requests[index].1 > 0) {
                 let span = u64::try_from(to.0 - from.0).unwrap();
-                // A large one needs no more than a full bucket.
+                // A large request needs no more than a full bucket.
                 let needed = sum + requests[index].1.min(rate);
                 prop_assert!(needed * 60_000 <= rate * (60_000 + span), "{needed} tokens in {span} ms at {rate}");
                 sum += requests[index].1;
@@ -186,7 +186,7 @@ proptest! {
     }
 }
 
-/// Starts what may start up to `until`, each at its moment.
+/// Starts requests that may start up to `until`, each at its time.
 fn drain(
     throttle: &mut Throttle<usize>,
     tenant: &TenantId,
@@ -198,7 +198,7 @@ fn drain(
     while let Some(wake) = throttle.wakes_at(now).filter(|wake| *wake <= until) {
         now = now.max(wake);
         let Some(index) = throttle.next_due(now) else {
-            // Nobody else uses the rate limit: what is read is what was written.
+            // Nobody else uses the rate limit, so the level read equals the level written.
             throttle.confirm(now);
             continue;
         };
@@ -215,7 +215,7 @@ fn what_other_workers_start_counts_too() {
     throttle.set_level(&tenant, Some(BucketLevel { units: 150 * 60_000, at: T0 }), 0, T0);
     assert_eq!(throttle.next_due(T0), Some(0));
     throttle.charge(&tenant, 100, T0);
-    // Until that is written, a level that is read lacks it.
+    // Until these tokens are written, a level that is read lacks them.
     throttle.set_level(&tenant, Some(BucketLevel { units: 150 * 60_000, at: T0 }), 0, T0);
     assert_eq!(throttle.offer(&tenant, 1, 60, T0), None);
     assert_eq!(throttle.wakes_at(T0), Some(at(1_000)));
@@ -240,13 +240,13 @@ fn a_rate_limit_that_is_lifted_releases_what_waits_and_another_one_goes_on_at_it
     // Ten times the rate fills the empty bucket ten times as fast.
     throttle.set_policies(rate_limited(6_000).1, T0);
     assert_eq!((throttle.next_due(T0), throttle.wakes_at(T0)), (None, Some(at(100))));
-    // Without a limit all that waits starts, and nothing waits any more.
+    // Without a limit, all waiting requests start.
     throttle.set_policies(none.clone(), T0);
     assert_eq!(throttle.wakes_at(T0), Some(T0));
     assert_eq!((throttle.next_due(T0), throttle.next_due(T0)), (Some(1), Some(2)));
     assert_eq!(throttle.pause(&tenant, T0), None);
     assert_eq!(throttle.offer(&tenant, 4, 1_000_000, T0), Some(4));
-    // What waits when there is a limit again, waits for its level.
+    // Requests that arrive under a new limit wait for its level.
     throttle.set_policies(policies, T0);
     assert_eq!((throttle.next_due(T0), throttle.take_unread()), (None, vec![tenant.clone(), tenant.clone()]));
     throttle.set_level(&tenant, Some(BucketLevel { units: 0, at: T0 }), 0, T0);

@@ -1,4 +1,4 @@
-//! Enforcing rate limits: which requests of a tenant may start now, and until when others wait.
+//! Enforces rate limits: decides which requests of a tenant may start now, and until when others wait.
 
 use std::collections::BTreeMap;
 
@@ -7,44 +7,44 @@ use trainyard_protocol::TenantId;
 use super::{BucketLevel, Policies, Quota, TokenBucket};
 use crate::Timestamp;
 
-/// While something waits, the level is read from the store again after so many milliseconds: other workers' requests
-/// take from it too.
+/// Age in milliseconds at which the level is read again while requests wait, because other workers' requests take from
+/// it too.
 const LEVEL_AGE_MS: i64 = 1_000;
 
-/// A rate limit that holds back requests of a tenant, although they are next.
+/// A rate limit that holds back requests of a tenant although they are next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// The quota that is used up.
+    /// Quota that is used up.
     pub quota: Quota,
-    /// Its value, in tokens per minute.
+    /// Value of the quota, in tokens per minute.
     pub limit: u64,
-    /// When the next one may start.
+    /// Time when the next request may start.
     pub until: Timestamp,
 }
 
-/// Lets requests through in the order in which they come, tenant by tenant, each within its tenant's rate limit. `K` names a
-/// request, or the run whose head it is.
+/// Lets requests through in the order of their arrival, tenant by tenant, each within its tenant's rate limit. `K`
+/// names a request, or the run whose head it is.
 ///
-/// The level of each bucket is in the store, where the requests of all workers are taken from it. This is the level as
-/// last read or written, less what this worker has started since.
+/// The store contains the level of each bucket, from which the requests of all workers are taken. The throttle tracks
+/// the level as last read or written, less the tokens that this worker has started since.
 #[derive(Debug)]
 pub(crate) struct Throttle<K> {
     policies: Policies,
     lanes: BTreeMap<TenantId, Lane<K>>,
-    /// Tenants whose level is to be read.
+    /// Tenants whose level must be read.
     unread: Vec<TenantId>,
 }
 
 /// A tenant with a rate limit.
 #[derive(Debug)]
 struct Lane<K> {
-    /// `None` once the rate limit was lifted: then all that waits may start.
+    /// Bucket; `None` once the rate limit was lifted, so that all waiting requests may start.
     bucket: Option<TokenBucket>,
-    /// When the level was last read or written; `None` until it is read.
+    /// Time when the level was last read or written; `None` until it is read.
     known_at: Option<Timestamp>,
-    /// Tokens that were started and are not yet taken from the level in the store.
+    /// Tokens that were started but not yet taken from the level in the store.
     unwritten: u64,
-    /// Waiting requests with their tokens, by place in the order.
+    /// Waiting requests with their tokens, by position in the order.
     waiting: BTreeMap<u64, (K, u64)>,
     places: BTreeMap<K, u64>,
     next_place: u64,
@@ -75,7 +75,7 @@ impl<K: Ord + Clone> Lane<K> {
         }
     }
 
-    /// When the first of those that wait may start, as far as is known.
+    /// Returns the time when the first waiting request may start, as far as is known.
     fn opens_at(&self, now: Timestamp) -> Option<Timestamp> {
         let (_, (_, tokens)) = self.waiting.first_key_value()?;
         match &self.bucket {
@@ -102,15 +102,15 @@ impl<K: Ord + Clone> Throttle<K> {
         Self::of(policies)
     }
 
-    /// Enforces other policies from now on: what waits under a rate limit that was lifted may start, and one that was changed
-    /// goes on at the level that it has.
+    /// Enforces other policies from now on. Requests under a lifted rate limit may start; a changed limit continues at
+    /// its present level.
     pub(crate) fn set_policies(&mut self, policies: Policies, now: Timestamp) {
         self.policies = policies;
         let Self { policies, lanes, unread } = self;
         lanes.retain(|tenant, lane| match policies.of(tenant).tokens_per_minute {
             None => {
                 lane.bucket = None;
-                // Without a rate limit nothing is taken from its level in the store.
+                // Without a rate limit, no tokens are taken from the level in the store.
                 lane.unwritten = 0;
                 !lane.waiting.is_empty()
             }
@@ -128,9 +128,9 @@ impl<K: Ord + Clone> Throttle<K> {
         });
     }
 
-    /// Offers a request of `tokens` that could start. It is returned when it may start, and then to be
-    /// [charged](Self::charge); it is queued when it has to wait. What costs nothing never waits. Others do behind those that wait, so that small requests
-    /// can't keep a large one from ever finding the bucket full.
+    /// Offers a request of `tokens` that could start. Returns the request if it may start; the caller must then
+    /// [charge](Self::charge) it. Otherwise it is queued. Free requests never wait. Others wait behind those already
+    /// queued, so that small requests can't keep a large one from ever finding the bucket full.
     pub(crate) fn offer(&mut self, tenant: &TenantId, key: K, tokens: u64, now: Timestamp) -> Option<K> {
         let Some(lane) = self.lane(tenant, now).filter(|_| tokens > 0) else { return Some(key) };
         let is_open = |bucket: &TokenBucket| bucket.ready_at(tokens, now) <= now;
@@ -151,7 +151,7 @@ impl<K: Ord + Clone> Throttle<K> {
         }
     }
 
-    /// The next request that waited and may start now, to be charged when it does.
+    /// Returns the next waiting request that may start now; it must be charged when it starts.
     pub(crate) fn next_due(&mut self, now: Timestamp) -> Option<K> {
         for (tenant, lane) in &mut self.lanes {
             if lane.opens_at(now).is_none_or(|at| at > now) {
@@ -167,7 +167,7 @@ impl<K: Ord + Clone> Throttle<K> {
         None
     }
 
-    /// Tenants whose level is to be read, and then to be [set](Self::set_level).
+    /// Returns the tenants whose level must be read and then [set](Self::set_level).
     pub(crate) fn take_unread(&mut self) -> Vec<TenantId> {
         std::mem::take(&mut self.unread)
     }
@@ -179,7 +179,8 @@ impl<K: Ord + Clone> Throttle<K> {
         self.lanes.values_mut().for_each(|lane| lane.known_at = Some(now));
     }
 
-    /// Sets the level in the store at `now`, from which `written` of this worker's tokens were taken; `None` is a full one.
+    /// Sets the level in the store at `now`, from which `written` of this worker's tokens were taken; `None` is a full
+    /// bucket.
     pub(crate) fn set_level(&mut self, tenant: &TenantId, level: Option<BucketLevel>, written: u64, now: Timestamp) {
         let Some(rate) = self.policies.of(tenant).tokens_per_minute else { return };
         let Some(lane) = self.lanes.get_mut(tenant) else { return };
@@ -190,7 +191,7 @@ impl<K: Ord + Clone> Throttle<K> {
         lane.known_at = Some(now);
     }
 
-    /// When [`Self::next_due`] will have something.
+    /// Returns the time when [`Self::next_due`] will have something to return.
     pub(crate) fn wakes_at(&self, now: Timestamp) -> Option<Timestamp> {
         self.lanes.values().filter_map(|lane| lane.opens_at(now)).min()
     }
@@ -202,25 +203,25 @@ impl<K: Ord + Clone> Throttle<K> {
         }
     }
 
-    /// Why the tenant's requests wait, if they do.
+    /// Returns the pause of the tenant's requests, if they wait.
     pub(crate) fn pause(&self, tenant: &TenantId, now: Timestamp) -> Option<Pause> {
         let until = self.lanes.get(tenant)?.opens_at(now)?;
         let limit = self.policies.of(tenant).tokens_per_minute?.get();
         Some(Pause { quota: Quota::TokensPerMinute, limit, until })
     }
 
-    /// Tenants with waiting requests.
+    /// Returns the tenants with waiting requests.
     pub(crate) fn paused_tenants(&self) -> Vec<TenantId> {
         let paused = self.lanes.iter().filter(|(_, lane)| !lane.waiting.is_empty());
         paused.map(|(tenant, _)| tenant.clone()).collect()
     }
 
-    /// The waiting requests.
+    /// Returns the requests that wait.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &K> {
         self.lanes.values().flat_map(|lane| lane.places.keys())
     }
 
-    /// `None` for a tenant without a rate limit.
+    /// Returns the lane of a tenant; `None` without a rate limit.
     fn lane(&mut self, tenant: &TenantId, now: Timestamp) -> Option<&mut Lane<K>> {
         let rate = self.policies.of(tenant).tokens_per_minute?;
         if !self.lanes.contains_key(tenant) {

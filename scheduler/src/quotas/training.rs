@@ -1,25 +1,25 @@
-//! Bounds on what waits to be trained: requests to runs that have not ended, with the bytes of their payloads.
+//! Bounds on waiting training requests: unfinished requests to runs, and the bytes of their payloads.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 use super::{Quota, Refusal};
 
-/// Retry time: the requests before it take a while, and clients give up after some minutes.
+/// Retry time: earlier requests take a while, and clients give up after some minutes.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Most training requests that may wait, of a run and of its tenant.
+/// Most waiting training requests, of a run and of its tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainingLimits {
-    /// Unfinished requests of a run.
+    /// Most unfinished requests of a run.
     pub run_requests: NonZeroU64,
-    /// Bytes of their payloads.
+    /// Most bytes of the payloads of a run's unfinished requests.
     pub run_bytes: NonZeroU64,
-    /// Unfinished requests of all runs of a tenant.
+    /// Most unfinished requests of all runs of a tenant.
     pub requests: NonZeroU64,
-    /// Bytes of their payloads.
+    /// Most bytes of the payloads of these requests.
     pub bytes: NonZeroU64,
-    /// How far the seq_id of a request may lie ahead of the first one of its run that has not arrived.
+    /// Largest distance of a request's seq_id from the first one of its run that is missing.
     pub seq_gap: NonZeroU64,
 }
 
@@ -36,19 +36,19 @@ impl Default for TrainingLimits {
     }
 }
 
-/// What waits to be trained, as a new request of a run finds it.
+/// Waiting training requests when a new request of a run arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueuedTraining {
     pub(crate) run_requests: u64,
     pub(crate) run_bytes: u64,
     pub(crate) requests: u64,
     pub(crate) bytes: u64,
-    /// The lowest seq_id of the run's requests that have not ended.
+    /// Lowest seq_id of the run's unfinished requests.
     pub(crate) first: Option<i64>,
 }
 
 impl TrainingLimits {
-    /// Whether a request with a payload of so many bytes may join what is queued.
+    /// Checks whether a request with a payload of `bytes` may join the waiting ones.
     pub(crate) fn admit(&self, queued: &QueuedTraining, bytes: u64) -> Result<(), Refusal> {
         for (quota, limit, used, asked) in [
             (Quota::RunQueuedRequests, self.run_requests, queued.run_requests, 1),
@@ -64,7 +64,7 @@ impl TrainingLimits {
         Ok(())
     }
 
-    /// The bound on the gap, in the type of a seq_id.
+    /// Returns the bound on the gap, in the type of a seq_id.
     pub(crate) fn gap(&self) -> i64 {
         i64::try_from(self.seq_gap.get()).unwrap_or(i64::MAX)
     }

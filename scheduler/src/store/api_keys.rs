@@ -1,4 +1,4 @@
-//! The table `api_keys`. The keys themselves are stored nowhere.
+//! The table `api_keys`. The keys' own text is not stored anywhere.
 
 use trainyard_protocol::TenantId;
 
@@ -6,7 +6,7 @@ use super::db::{Conn, Row, column, sql};
 use super::{failed, parsed};
 use crate::{ApiKey, Error, FoundKey, NewApiKey, Role, Scope, Timestamp, User};
 
-/// Stores a key; false when there is one with this id or digest.
+/// Stores a key. Returns false if one with this id or digest exists.
 pub(crate) async fn insert_api_key(
     conn: &mut Conn,
     organisation: &TenantId,
@@ -34,7 +34,7 @@ pub(crate) async fn insert_api_key(
     Ok(done.map_err(failed("create a key"))? == 1)
 }
 
-/// Reads a key with its user and its organisation.
+/// Statement that reads a key with its user and its organisation.
 macro_rules! select_key {
     () => {
         "SELECT api_keys.id AS id, api_keys.organisation AS organisation, users.email AS user_email,
@@ -46,7 +46,7 @@ macro_rules! select_key {
     };
 }
 
-/// The key with this digest, with its user.
+/// Returns the key with this digest, and its user.
 pub(crate) async fn key_by_digest(conn: &mut Conn, digest: &[u8; 32]) -> Result<Option<FoundKey>, Error> {
     const SQL: &str = concat!(
         "-- key_by_digest
@@ -58,7 +58,7 @@ pub(crate) async fn key_by_digest(conn: &mut Conn, digest: &[u8; 32]) -> Result<
     row.as_ref().map(to_found_key).transpose()
 }
 
-/// The key with this id, with its user.
+/// Returns the key with this id, and its user.
 pub(crate) async fn key_by_id(conn: &mut Conn, id: i64) -> Result<Option<FoundKey>, Error> {
     const SQL: &str = concat!(
         "-- key_by_id
@@ -70,7 +70,7 @@ pub(crate) async fn key_by_id(conn: &mut Conn, id: i64) -> Result<Option<FoundKe
     row.as_ref().map(to_found_key).transpose()
 }
 
-/// The keys of an organisation, oldest first.
+/// Returns the keys of an organisation, oldest first.
 pub(crate) async fn api_keys(conn: &mut Conn, organisation: &TenantId) -> Result<Vec<ApiKey>, Error> {
     const SQL: &str = "-- api_keys
         SELECT api_keys.id AS id, api_keys.organisation AS organisation, users.email AS user_email,
@@ -82,7 +82,7 @@ pub(crate) async fn api_keys(conn: &mut Conn, organisation: &TenantId) -> Result
     rows.iter().map(to_key).collect()
 }
 
-/// Revokes a key of an organisation. Returns its name, or `None` when there is none that is not revoked.
+/// Revokes a key of an organisation. Returns its name, or `None` if it is unknown or already revoked.
 pub(crate) async fn revoke_api_key(
     conn: &mut Conn,
     organisation: &TenantId,
@@ -95,7 +95,7 @@ pub(crate) async fn revoke_api_key(
     name.map_err(failed("revoke a key"))
 }
 
-/// Whether any key was ever created.
+/// Returns whether any key was ever created.
 pub(crate) async fn has_api_keys(conn: &mut Conn) -> Result<bool, Error> {
     const SQL: &str = "-- has_api_keys
         SELECT EXISTS (SELECT 1 FROM api_keys)";

@@ -6,15 +6,15 @@ use super::db::{Conn, Row, column, sql};
 use super::{failed, from_json, parsed, to_json};
 use crate::{Actor, AuditCategory, AuditEntry, Error, NewAuditEntry, Timestamp};
 
-/// Entries in one answer.
+/// Most entries in one answer.
 const MOST: i64 = 10_000;
 
-/// What a call is known by.
+/// Identification of an audited call.
 pub(crate) struct AuditedCall<'a> {
-    /// A time-ordered id for the entry.
+    /// Time-ordered id of the entry.
     pub(crate) id: String,
     pub(crate) actor: &'a Actor,
-    /// `x-request-id`.
+    /// Header `x-request-id` of the call.
     pub(crate) request_id: Option<&'a str>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn append_to_audit_log(
         .map_err(failed("write the audit log"))
 }
 
-/// Entries of an organisation from `from` to before `to`, oldest first, of one category when given; the last
+/// Returns entries of an organisation from `from` to before `to`, oldest first, of one category if given; the last
 /// [`MOST`] of them.
 pub(crate) async fn audit_entries(
     conn: &mut Conn,

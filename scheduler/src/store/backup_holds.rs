@@ -1,8 +1,8 @@
-//! The table `backup_holds`: while a backup is being taken, nothing is removed from the storage.
+//! The table `backup_holds`: while a backup is being taken, objects stay in the storage.
 //!
-//! A backup commits its hold, then reads the database in one snapshot. Whoever removes an object has committed before
-//! that no row names it, then asks [`is_held`], then removes it. If it finds no hold, every backup that is still to
-//! begin reads a database that does not name the object; if it finds one, garbage collection removes the object later.
+//! A backup commits its hold, then reads the database in one snapshot. A process that removes an object first commits
+//! that no row names it, then calls [`is_held`], then removes it. If it finds no hold, every later backup reads a
+//! database that does not name the object. If it finds one, garbage collection removes the object later.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::failed;
 use crate::Error;
 use crate::context::clock::millis;
 
-/// So much longer than it lasts a hold is respected: a renewal may be committed a while after its moment.
+/// Time beyond its end during which a hold is respected, because a renewal may be committed late.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Places a hold for so long from now on.
+/// Places a hold that lasts for `lasting`.
 pub(crate) async fn place_hold(conn: &mut Conn, id: &str, lasting: Duration) -> Result<(), Error> {
     macro_rules! text {
         ($database:ident) => {
@@ -30,7 +30,7 @@ pub(crate) async fn place_hold(conn: &mut Conn, id: &str, lasting: Duration) -> 
     placed.map(drop).map_err(failed("place a hold"))
 }
 
-/// Extends a hold. False when it has expired: objects may have been removed since.
+/// Extends a hold. Returns false if it has expired, in which case objects may have been removed.
 pub(crate) async fn renew_hold(conn: &mut Conn, id: &str, lasting: Duration) -> Result<bool, Error> {
     macro_rules! text {
         ($database:ident) => {
@@ -47,7 +47,7 @@ pub(crate) async fn renew_hold(conn: &mut Conn, id: &str, lasting: Duration) -> 
     Ok(renewed.map_err(failed("renew a hold"))? == 1)
 }
 
-/// Removes a hold, and those that are long past.
+/// Removes a hold, and holds that expired long ago.
 pub(crate) async fn release_hold(conn: &mut Conn, id: &str) -> Result<(), Error> {
     macro_rules! text {
         ($database:ident) => {
@@ -62,7 +62,7 @@ pub(crate) async fn release_hold(conn: &mut Conn, id: &str) -> Result<(), Error>
     released.map(drop).map_err(failed("release a hold"))
 }
 
-/// Whether objects that no row names any more have to stay in the storage.
+/// Returns whether unnamed objects must stay in the storage.
 pub(crate) async fn is_held(conn: &mut Conn) -> Result<bool, Error> {
     macro_rules! text {
         ($database:ident) => {

@@ -1,4 +1,4 @@
-//! The tables `base_models` and `base_model_files`: what workers publish.
+//! The tables `base_models` and `base_model_files`, which workers fill.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::Error;
 /// Files of a model by name.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// Publishes a base model; replaces what was published before.
+/// Publishes a base model; replaces an earlier one.
 pub(crate) async fn put_base_model(conn: &mut Conn, model: &BaseModel, files: &Files) -> Result<(), Error> {
     const MODEL: &str = "-- put_base_model
         INSERT INTO base_models (name, description) VALUES ($1, $2)
@@ -30,7 +30,7 @@ pub(crate) async fn put_base_model(conn: &mut Conn, model: &BaseModel, files: &F
     Ok(())
 }
 
-/// All base models that workers have published.
+/// Returns all base models that workers have published.
 pub(crate) async fn base_models(conn: &mut Conn) -> Result<Vec<BaseModel>, Error> {
     const SQL: &str = "-- base_models
         SELECT description FROM base_models ORDER BY name";
@@ -38,7 +38,7 @@ pub(crate) async fn base_models(conn: &mut Conn) -> Result<Vec<BaseModel>, Error
     rows.iter().map(|row| from_json(row, "description")).collect()
 }
 
-/// Tokenizer and configuration files of a base model.
+/// Returns the tokenizer and configuration files of a base model.
 pub(crate) async fn base_model_files(conn: &mut Conn, model: &str) -> Result<Files, Error> {
     const SQL: &str = "-- base_model_files
         SELECT name, content FROM base_model_files WHERE model = $1";

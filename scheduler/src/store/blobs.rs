@@ -1,4 +1,4 @@
-//! Payloads and results that are too large for a row: files named by rows.
+//! Payloads and results that are too large for a row: files that rows name.
 
 use bytes::Bytes;
 
@@ -7,28 +7,28 @@ use super::db::{Pool, RowScope};
 use crate::storage::{Area, Older, Storage, StorageError};
 use crate::{Error, Timestamp};
 
-/// Larger bytes go to a file.
+/// Largest bytes in a row; larger ones go to a file.
 pub(crate) const INLINE_LIMIT: usize = 256 * 1024;
 
-/// Where the files are in the storage.
+/// Area of the storage for the files.
 pub(crate) const AREA: Area = Area { root: "blobs", depth: 1 };
 
-/// Bytes as a row holds them.
+/// Bytes of a payload or result in the store.
 #[derive(Clone, Debug)]
 pub(crate) enum StoredBytes {
-    /// In the row.
+    /// The row contains the bytes.
     Inline(Bytes),
-    /// In a file of this name.
+    /// A file of this name contains the bytes.
     File(String),
 }
 
 impl StoredBytes {
-    /// Bytes that are small enough for a row.
+    /// Returns the bytes for a row, if they are small enough.
     pub(crate) fn in_row(bytes: &Bytes) -> Option<Self> {
         (bytes.len() <= INLINE_LIMIT).then(|| Self::Inline(bytes.clone()))
     }
 
-    /// The bytes, when they are in the row.
+    /// Returns the bytes, if the row contains them.
     pub(crate) fn inline(&self) -> Option<&[u8]> {
         match self {
             Self::Inline(bytes) => Some(bytes),
@@ -36,7 +36,7 @@ impl StoredBytes {
         }
     }
 
-    /// The file's name, when they are in a file.
+    /// Returns the file's name, if a file contains the bytes.
     pub(crate) fn file(&self) -> Option<&str> {
         match self {
             Self::Inline(_) => None,
@@ -44,28 +44,28 @@ impl StoredBytes {
         }
     }
 
-    /// From a row's two columns; `None` when the bytes were dropped.
+    /// Reads the two columns of a row; `None` if the bytes were dropped.
     pub(crate) fn from_columns(inline: Option<Vec<u8>>, file: Option<String>) -> Option<Self> {
         inline.map(|bytes| Self::Inline(bytes.into())).or_else(|| file.map(Self::File))
     }
 }
 
-/// The files.
+/// Files of payloads and results.
 #[derive(Clone)]
 pub(crate) struct Blobs {
     storage: Storage,
-    /// To look for backups before something is removed.
+    /// Connections with which backups are detected before a removal.
     readers: Pool,
 }
 
 impl Blobs {
-    /// Makes the storage ready for files.
+    /// Prepares the storage for files.
     pub(crate) async fn open(storage: Storage, readers: Pool) -> Result<Self, Error> {
         storage.prepare(AREA.root).await.map_err(failed("open the blob storage"))?;
         Ok(Self { storage, readers })
     }
 
-    /// Stores bytes: large ones are written and synced to the file `name` before this returns.
+    /// Stores bytes. Large ones are written and synced to the file `name` before this returns.
     pub(crate) async fn put(&self, name: String, bytes: &Bytes) -> Result<StoredBytes, Error> {
         if let Some(small) = StoredBytes::in_row(bytes) {
             return Ok(small);
@@ -74,7 +74,7 @@ impl Blobs {
         Ok(StoredBytes::File(name))
     }
 
-    /// The bytes.
+    /// Reads the stored bytes back.
     pub(crate) async fn get(&self, stored: StoredBytes) -> Result<Bytes, Error> {
         match stored {
             StoredBytes::Inline(bytes) => Ok(bytes),
@@ -82,8 +82,8 @@ impl Blobs {
         }
     }
 
-    /// Removes files that no row names any more. A failure costs space only and is logged: garbage
-    /// collection removes what is left.
+    /// Removes files that rows have ceased to name. A failure only costs space and is logged: garbage collection
+    /// removes the rest.
     pub(crate) async fn remove(&self, names: Vec<String>) {
         if names.is_empty() || !self.may_remove().await {
             return;
@@ -93,8 +93,8 @@ impl Blobs {
         }
     }
 
-    /// Whether objects that no row names any more may be removed from the storage; otherwise a backup may need them, and
-    /// garbage collection removes them later.
+    /// Returns whether unnamed objects may be removed from the storage. Otherwise a backup may need them, and garbage
+    /// collection removes them later.
     pub(crate) async fn may_remove(&self) -> bool {
         let held = async {
             let mut conn = self.readers.acquire(&RowScope::System).await.map_err(super::failed("look for a hold"))?;
@@ -109,7 +109,7 @@ impl Blobs {
         }
     }
 
-    /// Names of files that were written before a moment, a part of them at a time.
+    /// Returns names of files that were written before a given time, some of them at a time.
     pub(crate) async fn older(
         &self,
         before: Timestamp,
@@ -127,7 +127,7 @@ fn path(name: &str) -> String {
     format!("{}/{name}", AREA.root)
 }
 
-/// A storage that fails may be back soon, with all that it holds.
+/// Logs a failure of the storage, which may be temporary and lose nothing.
 fn failed(doing: &'static str) -> impl Fn(StorageError) -> Error {
     move |error| match error {
         StorageError::Failed { .. } => {

@@ -1,11 +1,11 @@
-//! The table `ended_browser_sessions`: sessions of browsers that were logged out.
+//! The table `ended_browser_sessions`: logged-out sessions of browsers.
 
 use super::db::{Conn, sql};
 use super::failed;
 use crate::{Error, Timestamp};
 
-/// Records that a session has ended whose token would be accepted until `expires_at`, and forgets those whose tokens have
-/// expired by now.
+/// Records the end of a session whose token would be accepted until `expires_at`, and forgets sessions whose tokens
+/// have expired.
 pub(crate) async fn end_browser_session(
     conn: &mut Conn,
     token_id: &str,
@@ -21,7 +21,7 @@ pub(crate) async fn end_browser_session(
     ended.map(drop).map_err(failed("end a browser's session"))
 }
 
-/// Whether a session has ended before its token expires.
+/// Returns whether a session has ended before its token expires.
 pub(crate) async fn has_ended(conn: &mut Conn, token_id: &str) -> Result<bool, Error> {
     const SQL: &str = "-- has_ended
         SELECT EXISTS (SELECT 1 FROM ended_browser_sessions WHERE token_id = $1)";

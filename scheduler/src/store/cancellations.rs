@@ -13,11 +13,11 @@ use crate::{Error, RequestState, Timestamp};
 pub(crate) struct CancelledSample {
     pub(crate) id: RequestId,
     pub(crate) ended: EndedRequest,
-    /// Whether a worker had claimed it.
+    /// Whether a worker had claimed the sample.
     pub(crate) claimed: bool,
 }
 
-/// Cancels all samples of a session that have not ended, whoever has claimed them.
+/// Cancels all unfinished samples of a session, whether or not they are claimed.
 pub(crate) async fn cancel_samples_of_session(
     conn: &mut Conn,
     session: &SessionId,
@@ -26,7 +26,7 @@ pub(crate) async fn cancel_samples_of_session(
     const FILES: &str = "-- cancel_samples_of_session: files
         SELECT id, payload_file FROM requests
         WHERE session_id = $1 AND finished_at IS NULL AND sampling_session_id IS NOT NULL AND payload_file IS NOT NULL";
-    // As in `end_samples`, each gets the number of those of its clone before it.
+    // As in `end_samples`, each sample gets the number of its clone's samples before it.
     const SQL: &str = "-- cancel_samples_of_session
         UPDATE requests SET state = 'cancelled', finished_at = $2, payload = NULL, payload_file = NULL,
             clone = seq_id / $3,

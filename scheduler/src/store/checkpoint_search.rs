@@ -7,16 +7,16 @@ use super::db::{Conn, column, sql};
 use super::failed;
 use crate::{AccessScope, Checkpoint, CheckpointPosition, Error, Timestamp};
 
-/// A checkpoint that a search looks at.
+/// A checkpoint that a search examines.
 pub(crate) struct Candidate {
     pub(crate) checkpoint: Checkpoint,
-    /// Whose it is.
+    /// Owner of the checkpoint.
     pub(crate) owner: TenantId,
-    /// Its project, which only its owner learns.
+    /// Project of the checkpoint, shown only to its owner.
     pub(crate) project_id: Option<String>,
 }
 
-/// The next checkpoints behind a place that have not expired, newest first.
+/// Returns the next unexpired checkpoints behind a position, newest first.
 pub(crate) async fn checkpoints_behind(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -69,7 +69,7 @@ pub(crate) async fn checkpoints_behind(
     Ok(found)
 }
 
-/// What checkpoints are ordered by.
+/// Returns the position by which checkpoints are ordered.
 fn place(checkpoint: &Checkpoint) -> (Timestamp, &str, &str, &str) {
     let path = &checkpoint.path;
     (checkpoint.created_at, path.run.as_str(), path.kind.segment(), path.name.as_str())

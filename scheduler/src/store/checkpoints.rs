@@ -1,4 +1,4 @@
-//! The table `checkpoints`.
+//! Access to the table `checkpoints`.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,11 @@ use super::folders::text;
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json, usage};
 use crate::{AccessScope, Checkpoint, Error, NewCheckpoint, Page, Timestamp};
 
-/// Registers a checkpoint; replaces an older one of the same path, if it may or that one has expired, and returns that
-/// one's folder. The new one is not public, even if the older one was.
+/// Registers a checkpoint. It replaces an older one of the same path if it may or if that one has expired; returns the
+/// older one's folder. The new one is not public, even if the older one was.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is an older one that it may not replace.
+/// [`Error::Invalid`] if an older one exists that it may not replace.
 pub(crate) async fn upsert_checkpoint(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -63,15 +63,15 @@ pub(crate) async fn upsert_checkpoint(
     Ok(older.map(|(dir, _)| PathBuf::from(dir)).filter(|dir| *dir != new.dir))
 }
 
-/// Keeps a checkpoint, and with it its folder, from being deleted or replaced before the transaction has ended. The
-/// connection is in `scope` afterwards.
+/// Keeps a checkpoint, and its folder, from being deleted or replaced before the transaction has ended. The connection
+/// is in `scope` afterwards.
 pub(crate) async fn hold_checkpoint(conn: &mut Conn, path: &TinkerPath, scope: &RowScope) -> Result<(), Error> {
-    // Nothing else writes while a transaction on SQLite does.
+    // A writing transaction on SQLite excludes other writers.
     const SQLITE: &str = "-- hold_checkpoint
         SELECT 1 FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3";
     const POSTGRES: &str = "-- hold_checkpoint
         SELECT 1 FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3 FOR SHARE";
-    // To lock a row is to change it, and that of another tenant's public checkpoint has to be locked too.
+    // Locking a row counts as a change, and rows of other tenants' public checkpoints must be locked too.
     conn.enter(&RowScope::System).await.map_err(failed("find a checkpoint"))?;
     sql_by(SQLITE, POSTGRES)
         .bind(path.run.as_str())
@@ -83,7 +83,7 @@ pub(crate) async fn hold_checkpoint(conn: &mut Conn, path: &TinkerPath, scope: &
     conn.enter(scope).await.map_err(failed("find a checkpoint"))
 }
 
-/// A checkpoint that the tenant may read and that has not expired.
+/// Returns an unexpired checkpoint that the tenant may read.
 pub(crate) async fn readable_checkpoint(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -108,18 +108,18 @@ pub(crate) async fn readable_checkpoint(
     to_checkpoint(&row)
 }
 
-/// Which checkpoints a listing shows.
+/// Selection of checkpoints in a listing.
 #[derive(Clone, Copy)]
 pub(crate) enum Listed<'a> {
-    /// The tenant's, and those of other tenants that are public if the scope says so.
+    /// The tenant's checkpoints, and public ones of other tenants if the scope includes them.
     In(AccessScope),
-    /// Those of one run that the tenant may read.
+    /// Checkpoints of one run that the tenant may read.
     OfRun(&'a RunId),
-    /// The tenant's of sessions in a project.
+    /// The tenant's checkpoints in sessions of a project.
     OfProject(&'a str),
 }
 
-/// Checkpoints that have not expired, newest first, and how many there are on all pages.
+/// Returns unexpired checkpoints, newest first, and their number on all pages.
 pub(crate) async fn list_checkpoints(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -133,7 +133,7 @@ pub(crate) async fn list_checkpoints(
         ORDER BY created_at DESC, run_id DESC, kind DESC, name DESC LIMIT $3 OFFSET $4";
     const COUNT: &str = "-- list_checkpoints: count
         SELECT count(*) FROM checkpoints WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2)";
-    // Of either kind as many as the page may show.
+    // Read as many of either kind as the page may contain.
     const ACCESSIBLE: &str = "-- list_checkpoints: accessible
         SELECT * FROM (
             SELECT * FROM (
@@ -150,7 +150,7 @@ pub(crate) async fn list_checkpoints(
         SELECT (SELECT count(*) FROM checkpoints WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2))
             + (SELECT count(*) FROM checkpoints
                 WHERE public AND (tenant <> $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2))";
-    // A run has few, so that they are not found by the tenant, which `IS TRUE` says to SQLite.
+    // A run has few checkpoints; `IS TRUE` keeps SQLite from finding them by the tenant.
     const OF_RUN: &str = "-- list_checkpoints: of a run
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
         FROM checkpoints
@@ -189,7 +189,7 @@ pub(crate) async fn list_checkpoints(
     Ok((rows.iter().map(to_checkpoint).collect::<Result<_, _>>()?, as_u64(total.unwrap_or(0))))
 }
 
-/// Expired checkpoints of all tenants.
+/// Returns expired checkpoints of all tenants.
 pub(crate) async fn expired_checkpoints(conn: &mut Conn, now: Timestamp) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
     const SQL: &str = "-- expired_checkpoints
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
@@ -198,7 +198,7 @@ pub(crate) async fn expired_checkpoints(conn: &mut Conn, now: Timestamp) -> Resu
     rows.iter().map(|row| Ok((TenantId::new(column::<String>(row, "tenant")?), to_checkpoint(row)?))).collect()
 }
 
-/// Removes a checkpoint of the tenant; with `expired_by` only if it had expired then.
+/// Removes a checkpoint of the tenant; with `expired_by` only if it had expired by then.
 pub(crate) async fn delete_checkpoint(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -222,7 +222,7 @@ pub(crate) async fn delete_checkpoint(
     to_checkpoint(&row)
 }
 
-/// Sets when a checkpoint of the tenant expires.
+/// Sets the time when a checkpoint of the tenant expires.
 pub(crate) async fn set_checkpoint_expiry(
     conn: &mut Conn,
     tenant: &TenantId,

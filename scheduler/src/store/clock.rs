@@ -1,10 +1,10 @@
-//! The database's clock.
+//! The clock of the database.
 
 use super::db::{Conn, sql_by};
 use super::failed;
 use crate::{Error, Timestamp};
 
-/// The present time of the database.
+/// Returns the present time of the database.
 pub(crate) async fn database_now(conn: &mut Conn) -> Result<Timestamp, Error> {
     macro_rules! text {
         ($database:ident) => {

@@ -1,5 +1,5 @@
-//! Copies of tables, from one database to another of any kind. Columns are those that the database has, so that a column
-//! that a migration adds is copied too; tables are listed ([`TABLES`]), in an order in which rows can be inserted.
+//! Copies of tables between databases of any kind. Columns are those of the database, so that a column added by a
+//! migration is copied too. Tables are listed ([`TABLES`]) in an order in which rows can be inserted.
 
 use serde_json::Value as Json;
 
@@ -8,13 +8,13 @@ use super::db::{Conn, Dialect, Value, column, sql_by};
 use super::failed;
 use crate::Error;
 
-/// A table that a copy has.
+/// A table that a copy contains.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) name: &'static str,
-    /// The primary key.
+    /// Columns of the primary key.
     key: &'static [&'static str],
-    /// Rows that are read at once.
+    /// Number of rows that are read at once.
     page: i64,
     /// Columns that name a file of `blobs/` in the storage.
     pub(crate) blobs: &'static [&'static str],
@@ -22,7 +22,7 @@ pub(crate) struct Table {
     pub(crate) folders: &'static [&'static str],
 }
 
-/// Every table of a copy; those that others refer to come first. What is about processes is in none.
+/// Every table of a copy; tables that others refer to come first. Tables about processes are left out.
 pub(crate) const TABLES: [Table; 21] = [
     table("secrets", &["name"]),
     table("sessions", &["id"]),
@@ -33,7 +33,7 @@ pub(crate) const TABLES: [Table; 21] = [
     Table { folders: &["dir"], ..table("loads", &["request_id"]) },
     Table { folders: &["dir"], ..table("checkpoints", &["run_id", "kind", "name"]) },
     table("run_metrics", &["run_id", "step", "seq_id"]),
-    // Each may take some hundred KiB.
+    // A row may take some hundred KiB.
     Table { page: 50, ..table("run_samples", &["run_id", "at", "request_id"]) },
     table("ended_browser_sessions", &["token_id"]),
     table("base_models", &["name"]),
@@ -53,7 +53,7 @@ const fn table(name: &'static str, key: &'static [&'static str]) -> Table {
     Table { name, key, page: 64, blobs: &[], folders: &[] }
 }
 
-/// A table's columns, in their order.
+/// Columns of a table, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Columns(Vec<(String, Kind)>);
 
@@ -62,24 +62,24 @@ impl Columns {
         self.0.iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The place of a column.
+    /// Returns the index of a column.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.0.iter().position(|(column, _)| column == name)
     }
 
-    /// These columns alone, in this order.
+    /// Selects only these columns, in this order.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when there is no such column.
+    /// [`Error::Invalid`] for an unknown column.
     pub(crate) fn select(&self, names: &[String]) -> Result<Self, Error> {
         let find = |name: &String| {
             let found = self.position(name).map(|at| self.0[at].clone());
-            found.ok_or_else(|| Error::Invalid(format!("there is no column {name:?}")))
+            found.ok_or_else(|| Error::Invalid(format!("unknown column {name:?}")))
         };
         names.iter().map(find).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The cells of a row that [`Cell::to_json`] wrote; `None` when they don't fit.
+    /// Returns the cells of a row that [`Cell::to_json`] wrote; `None` if they do not fit the columns.
     pub(crate) fn parse(&self, row: Vec<Json>) -> Option<Vec<Cell>> {
         if row.len() != self.0.len() {
             return None;
@@ -92,7 +92,7 @@ impl Columns {
     }
 }
 
-/// The names of the tables of a database.
+/// Returns the names of a database's tables.
 pub(crate) async fn table_names(conn: &mut Conn) -> Result<Vec<String>, Error> {
     const SQLITE: &str = "-- table_names
         SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
@@ -102,7 +102,7 @@ pub(crate) async fn table_names(conn: &mut Conn) -> Result<Vec<String>, Error> {
     sql_by(SQLITE, POSTGRES).scalars(conn).await.map_err(failed("list the tables"))
 }
 
-/// The columns of a table.
+/// Returns the columns of a table.
 pub(crate) async fn columns(conn: &mut Conn, table: &str) -> Result<Columns, Error> {
     const SQLITE: &str = "-- columns
         SELECT name, type AS kind FROM pragma_table_info($1) ORDER BY cid";
@@ -120,7 +120,7 @@ pub(crate) async fn columns(conn: &mut Conn, table: &str) -> Result<Columns, Err
     Ok(Columns(columns))
 }
 
-/// The next rows of a table in the order of its key, behind a row.
+/// Returns the next rows of a table in the order of its key, behind a row.
 pub(crate) async fn next_rows(
     conn: &mut Conn,
     table: &Table,
@@ -147,7 +147,7 @@ pub(crate) async fn next_rows(
     rows.iter().map(|row| cells(row, &kinds).map_err(failed("read a table"))).collect()
 }
 
-/// Inserts rows with these columns; the others get their defaults.
+/// Inserts rows with these columns; the other columns get their defaults.
 pub(crate) async fn insert_rows(
     conn: &mut Conn,
     table: &Table,
@@ -159,7 +159,7 @@ pub(crate) async fn insert_rows(
     }
     let width = columns.0.len();
     let groups: Vec<String> = (0..rows.len()).map(|row| parameters(row * width, width)).collect();
-    // The order of arrival is what it was.
+    // The copy keeps the order of arrival.
     let own_numbers = if conn.dialect() == Dialect::Postgres { "OVERRIDING SYSTEM VALUE" } else { "" };
     let text =
         format!("INSERT INTO \"{}\" ({}) {own_numbers} VALUES {}", table.name, columns.list(), groups.join(", "));
@@ -167,9 +167,9 @@ pub(crate) async fn insert_rows(
     execute_text(conn, text, values.collect()).await.map(drop).map_err(failed("fill a table"))
 }
 
-/// Lets requests that are accepted from now on arrive behind all that were copied.
+/// Makes later requests arrive behind all that were copied.
 pub(crate) async fn continue_arrivals(conn: &mut Conn) -> Result<(), Error> {
-    // SQLite follows by itself.
+    // SQLite continues the numbers by itself.
     const SQLITE: &str = "-- continue_arrivals
         SELECT 1";
     const POSTGRES: &str = "-- continue_arrivals
@@ -179,20 +179,20 @@ pub(crate) async fn continue_arrivals(conn: &mut Conn) -> Result<(), Error> {
     done.map(drop).map_err(failed("continue the order of arrivals"))
 }
 
-/// Whether a table has no rows.
+/// Returns whether a table is empty.
 pub(crate) async fn is_empty(conn: &mut Conn, table: &str) -> Result<bool, Error> {
     let text = format!("SELECT 1 FROM \"{}\" LIMIT 1", table.replace('"', "\"\""));
     let rows = fetch_text(conn, text, Vec::new()).await.map_err(failed("look at a table"))?;
     Ok(rows.is_empty())
 }
 
-/// `"a", "b"`.
+/// Returns a list of names, `"a", "b"`.
 fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
     quoted.join(", ")
 }
 
-/// `($1, $2)`, behind so many others.
+/// Returns a list of parameters, `($1, $2)`, behind `before` others.
 fn parameters(before: usize, count: usize) -> String {
     let numbered: Vec<String> = (before + 1..=before + count).map(|number| format!("${number}")).collect();
     format!("({})", numbered.join(", "))

@@ -1,4 +1,4 @@
-//! The table `custom_losses`.
+//! Access to the table `custom_losses`.
 
 use trainyard_protocol::{CustomLossId, SessionId, TenantId};
 
@@ -6,7 +6,7 @@ use super::db::{Conn, column, sql, sql_by};
 use super::failed;
 use crate::{Error, NewCustomLoss, Timestamp};
 
-/// Inserts a custom loss that is not there yet.
+/// Inserts a new custom loss.
 pub(crate) async fn insert_custom_loss(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -30,7 +30,7 @@ pub(crate) async fn insert_custom_loss(
     Ok(id)
 }
 
-/// The session and the definition of a custom loss.
+/// Returns the session and the definition of a custom loss.
 pub(crate) async fn custom_loss(
     conn: &mut Conn,
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! Which folders of the storage are still needed, and the table `loads`.
+//! Needs for folders of the storage, and the table `loads`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,13 @@ use super::failed;
 use crate::storage::Area;
 use crate::{Error, Timestamp};
 
-/// Parts of the storage whose entries are folders that rows name.
+/// Areas of the storage whose entries are folders that rows name.
 pub(crate) const AREAS: [Area; 3] =
     [Area { root: "checkpoints", depth: 3 }, Area { root: "snapshots", depth: 2 }, Area { root: "uploads", depth: 1 }];
 
-/// Whether something needs a folder: a checkpoint or an upload; or, of a session that goes on or that expired after `expired_after`
-/// and may come back, a sampling session, a run's snapshot, or a load that no snapshot makes unnecessary.
+/// Returns whether a folder is needed: by a checkpoint or an upload; or, for an open session and one that expired after
+/// `expired_after` and may be revived, by a sampling session, a run's snapshot, or a load that no snapshot makes
+/// unnecessary.
 pub(crate) async fn is_needed(conn: &mut Conn, dir: &Path, expired_after: Timestamp) -> Result<bool, Error> {
     const CHECKPOINT: &str = "-- is_needed: checkpoint
         SELECT EXISTS (SELECT 1 FROM checkpoints WHERE dir = $1)";
@@ -44,7 +45,7 @@ pub(crate) async fn is_needed(conn: &mut Conn, dir: &Path, expired_after: Timest
     Ok(false)
 }
 
-/// Records what a load reads.
+/// Records the folder that a load reads.
 pub(crate) async fn insert_load(conn: &mut Conn, request: &RequestId, dir: &Path) -> Result<(), Error> {
     const SQL: &str = "-- insert_load
         INSERT INTO loads (request_id, dir) VALUES ($1, $2)";
@@ -52,7 +53,7 @@ pub(crate) async fn insert_load(conn: &mut Conn, request: &RequestId, dir: &Path
     Ok(())
 }
 
-/// What a load reads, if that is recorded.
+/// Returns the folder that a load reads, if it is recorded.
 pub(crate) async fn load(conn: &mut Conn, request: &RequestId) -> Result<Option<PathBuf>, Error> {
     const SQL: &str = "-- load
         SELECT dir FROM loads WHERE request_id = $1";
@@ -61,7 +62,7 @@ pub(crate) async fn load(conn: &mut Conn, request: &RequestId) -> Result<Option<
     Ok(found.map(PathBuf::from))
 }
 
-/// A folder as a column holds it.
+/// Returns a folder as the text of a column.
 pub(crate) fn text(dir: &Path) -> String {
     dir.to_string_lossy().into_owned()
 }

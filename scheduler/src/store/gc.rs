@@ -1,4 +1,4 @@
-//! Garbage collection: results, requests, and what else is left of sessions that ended long ago.
+//! Garbage collection of results, requests, and other rows of sessions that ended long ago.
 
 use trainyard_protocol::{RequestId, RunId};
 
@@ -7,12 +7,13 @@ use super::{as_u64, failed};
 use super::{custom_losses, run_metrics, run_samples};
 use crate::{Error, Timestamp};
 
-/// Most rows that one statement touches, so that garbage collection never holds up the writer for long.
+/// Most rows that one statement changes, so that garbage collection never holds up the writer for long.
 const ROWS: i64 = 500;
-/// Most sessions that one call of [`collect_sessions`] looks at.
+/// Most sessions that one call of [`collect_sessions`] examines.
 const SESSIONS: i64 = 50;
 
-/// Drops the payloads of a run's requests up to a place of its order, whose effects were saved. Returns their files.
+/// Drops the payloads of a run's requests up to a position in its order, because their effects were saved. Returns
+/// their files.
 pub(crate) async fn truncate_log(conn: &mut Conn, run: &RunId, seq_id: i64) -> Result<Vec<String>, Error> {
     const FILES: &str = "-- truncate_log: files
         SELECT payload_file FROM requests
@@ -27,9 +28,9 @@ pub(crate) async fn truncate_log(conn: &mut Conn, run: &RunId, seq_id: i64) -> R
 
 #[derive(Default)]
 pub(crate) struct DroppedRows {
-    /// The requests that it touched.
+    /// Requests that were changed or deleted.
     pub(crate) requests: Vec<RequestId>,
-    /// Files that no row names any more.
+    /// Files that rows have ceased to name.
     pub(crate) files: Vec<String>,
     /// Folders of snapshots that deleted rows named.
     pub(crate) folders: Vec<String>,
@@ -37,9 +38,9 @@ pub(crate) struct DroppedRows {
     pub(crate) is_full: bool,
 }
 
-/// Drops results of requests that finished, or were acknowledged, before the given moments, and those of recorded samples
-/// that were last used before the first one: each in a statement of its own, because with all conditions in one SQLite
-/// reads all results that are not dropped.
+/// Drops results of requests that finished, or were acknowledged, before the given times, and those of recorded samples
+/// that were last used before the first time. Each condition has its own statement: with all conditions in one, SQLite
+/// would read all results that are kept.
 pub(crate) async fn drop_results(
     conn: &mut Conn,
     finished_before: Timestamp,
@@ -59,7 +60,7 @@ pub(crate) async fn drop_results(
         SELECT id, result_file FROM requests WHERE acknowledged_at < $1 AND recorded_at IS NULL AND NOT dropped LIMIT $2
         FOR NO KEY UPDATE SKIP LOCKED",
     );
-    // Their use counts, not when the client had them.
+    // Their last use counts, not their acknowledgement.
     const RECORDED: (&str, &str) = (
         "-- drop_results: recorded
         SELECT id, result_file FROM requests WHERE recorded_at < $1 AND finished_at < $1 AND NOT dropped LIMIT $2",
@@ -86,10 +87,11 @@ pub(crate) async fn drop_results(
 }
 
 /// Deletes rows of sessions that ended, with all their requests, before `before`: requests first, then sampling
-/// sessions, custom losses, metrics and stored samples, then the session with its runs. A session whose runs own checkpoints stays with all its runs, and is not
-/// looked at again until one of these checkpoints is deleted ([`revisit_session`]).
+/// sessions, custom losses, metrics and stored samples, then the session with its runs. A session whose runs own
+/// checkpoints stays with all its runs. It is not examined again until one of these checkpoints is deleted
+/// ([`revisit_session`]).
 pub(crate) async fn collect_sessions(conn: &mut Conn, before: Timestamp) -> Result<DroppedRows, Error> {
-    // What an ended session still has to do is of the unfinished, which are few.
+    // Unfinished requests of ended sessions are few.
     const SQLITE: &str = "-- collect_sessions
         SELECT id FROM sessions WHERE ended_at < $1 AND NOT collected
             AND NOT EXISTS (SELECT 1 FROM requests WHERE session_id = sessions.id AND finished_at IS NULL)
@@ -125,13 +127,13 @@ pub(crate) async fn collect_sessions(conn: &mut Conn, before: Timestamp) -> Resu
     Ok(dropped)
 }
 
-/// Requests of some sessions, a part of them at a time.
+/// Deletes some of the requests of some sessions.
 async fn delete_requests(conn: &mut Conn, sessions: &[String]) -> Result<DroppedRows, Error> {
     const SQLITE: &str = "-- delete_requests
         DELETE FROM requests WHERE arrival IN (
             SELECT arrival FROM requests WHERE session_id IN (SELECT value FROM json_each($1)) LIMIT $2)
         RETURNING id, payload_file, result_file";
-    // With `ANY` and a limit PostgreSQL reads the table, in the hope of meeting enough of them soon.
+    // With `ANY` and a limit, PostgreSQL would scan the table, expecting to find enough rows soon.
     const POSTGRES: &str = "-- delete_requests
         DELETE FROM requests WHERE arrival IN (
             SELECT found.arrival FROM unnest($1) AS ended (id)
@@ -147,7 +149,7 @@ async fn delete_requests(conn: &mut Conn, sessions: &[String]) -> Result<Dropped
     })
 }
 
-/// Sampling sessions of some sessions, a part of them at a time. Returns the folders of their snapshots, and whether there
+/// Deletes some of the sampling sessions of some sessions. Returns the folders of their snapshots, and whether there
 /// may be more.
 async fn delete_sampling_sessions(conn: &mut Conn, sessions: &[String]) -> Result<(Vec<String>, bool), Error> {
     const SQLITE: &str = "-- delete_sampling_sessions
@@ -163,7 +165,7 @@ async fn delete_sampling_sessions(conn: &mut Conn, sessions: &[String]) -> Resul
     Ok((files_of(&rows, &["snapshot_dir"])?, rows.len() as u64 >= as_u64(ROWS)))
 }
 
-/// Sessions with their runs, as far as these own no checkpoints. Returns the folders of the runs' snapshots.
+/// Deletes sessions with their runs, unless these own checkpoints. Returns the folders of the runs' snapshots.
 async fn delete_sessions(conn: &mut Conn, sessions: Vec<String>) -> Result<Vec<String>, Error> {
     const KEEP_SQLITE: &str = "-- delete_sessions: keep
         UPDATE sessions SET collected = TRUE WHERE id IN (
@@ -191,14 +193,14 @@ async fn delete_sessions(conn: &mut Conn, sessions: Vec<String>) -> Result<Vec<S
     files_of(&runs, &["snapshot_dir"])
 }
 
-/// Lets garbage collection look again at the session of a run that has lost a checkpoint.
+/// Makes garbage collection examine the session of a run again, after the run has lost a checkpoint.
 pub(crate) async fn revisit_session(conn: &mut Conn, run: &RunId) -> Result<(), Error> {
     const SQL: &str = "-- revisit_session
         UPDATE sessions SET collected = FALSE WHERE id = (SELECT session_id FROM runs WHERE id = $1) AND collected";
     sql(SQL).bind(run.as_str()).execute(conn).await.map(drop).map_err(failed("delete a checkpoint"))
 }
 
-/// Whether a row names a file. Files are called `<request>.<what>`.
+/// Returns whether a row names a file. Files have names of the form `<request>.<what>`.
 pub(crate) async fn is_named(conn: &mut Conn, file: &str) -> Result<bool, Error> {
     const SQL: &str = "-- is_named
         SELECT EXISTS (SELECT 1 FROM requests WHERE id = $1 AND (payload_file = $2 OR result_file = $2))";

@@ -1,4 +1,4 @@
-//! Leases: which worker executes which run and which sample. In the tables `runs` and `requests`.
+//! Leases in the tables `runs` and `requests`: the worker of each run and each sample.
 
 use trainyard_protocol::{RequestId, RunId};
 
@@ -8,8 +8,8 @@ use super::{as_i64, failed};
 use crate::Error;
 use crate::execution::crashes::{QUARANTINE_CRASHES, WorkerEnd};
 
-/// The runs that unfinished requests wait for: their own, or those whose snapshots they need. They are found by what is
-/// unfinished, which is little beside all that is retained; `CROSS JOIN` keeps SQLite from turning that round.
+/// Runs that unfinished requests wait for: their own, or those whose snapshots they need. The query starts from
+/// unfinished requests, which are few among all retained ones; `CROSS JOIN` keeps SQLite from reversing that order.
 macro_rules! waiting_runs {
     () => {
         "SELECT run_id AS id FROM requests WHERE finished_at IS NULL AND run_id IS NOT NULL
@@ -20,16 +20,16 @@ macro_rules! waiting_runs {
     };
 }
 
-/// A run whose lease was claimed.
+/// A run whose lease has been claimed.
 pub(crate) struct ClaimedRun {
     pub(crate) id: RunId,
-    /// The new epoch.
+    /// Epoch of the new lease.
     pub(crate) epoch: i64,
-    /// How its results are computed, as recorded.
+    /// Recorded arithmetic of the run's results.
     pub(crate) arithmetic: Option<String>,
 }
 
-/// The assignments of a new lease: a run that no results bind is bound to its new worker's numerics.
+/// Assignments of a new lease: a run that no results bind is bound to its new worker's numerics.
 macro_rules! lease_to {
     ($worker:literal) => {
         concat!(
@@ -49,8 +49,8 @@ macro_rules! lease_to {
     };
 }
 
-/// Claims the leases of runs that no worker has and that have work, at most `limit`; of runs whose results were computed in another
-/// way than the worker's only if it `continues` them.
+/// Claims the leases of at most `limit` runs that have work but no worker. Runs whose results were computed differently
+/// from the worker are claimed only if it `continues` them.
 pub(crate) async fn claim_runs(
     conn: &mut Conn,
     worker: &str,
@@ -106,7 +106,7 @@ pub(crate) async fn claim_runs(
     Ok(claimed)
 }
 
-/// Whether a worker has the lease of a run under this epoch; keeps it so until the transaction ends.
+/// Returns whether a worker has the lease of a run under this epoch, and keeps it so until the transaction ends.
 pub(crate) async fn holds_run(conn: &mut Conn, worker: &str, run: &RunId, epoch: i64) -> Result<bool, Error> {
     const SQLITE: &str = "-- holds_run
         SELECT epoch FROM runs WHERE id = $1 AND worker_id = $2 AND epoch = $3";
@@ -122,7 +122,7 @@ pub(crate) async fn holds_run(conn: &mut Conn, worker: &str, run: &RunId, epoch:
     Ok(held.is_some())
 }
 
-/// Releases the lease of a run. False when it had passed to another worker.
+/// Releases the lease of a run. Returns false if it had passed to another worker.
 pub(crate) async fn release_run(conn: &mut Conn, worker: &str, run: &RunId, epoch: i64) -> Result<bool, Error> {
     const SQL: &str = "-- release_run
         UPDATE runs SET worker_id = NULL WHERE id = $1 AND worker_id = $2 AND epoch = $3";
@@ -136,15 +136,15 @@ pub(crate) async fn release_run(conn: &mut Conn, worker: &str, run: &RunId, epoc
     Ok(true)
 }
 
-/// How many leases of runs and claims on samples were freed.
+/// Numbers of leases of runs and claims on samples that were freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FreedLeases {
     pub(crate) runs: u64,
     pub(crate) samples: u64,
 }
 
-/// Frees all leases of a worker, or of all workers. When it crashed, the crash count grows of every request that it
-/// may have been executing: claimed samples, and the next one of each of its runs.
+/// Frees all leases of a worker, or of all workers. After a crash, the crash count grows of every request that may have
+/// been in execution: claimed samples, and the next request of each of the worker's runs.
 pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>, end: WorkerEnd) -> Result<FreedLeases, Error> {
     const ISOLATED: &str = "-- release_all: isolated
         UPDATE requests SET isolated_starts = isolated_starts + $2
@@ -180,7 +180,7 @@ pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>, end: Work
     Ok(FreedLeases { runs, samples })
 }
 
-/// The runs whose leases a worker has, with their epochs.
+/// Returns the runs whose leases a worker has, with their epochs.
 pub(crate) async fn owned_runs(conn: &mut Conn, worker: &str) -> Result<Vec<(RunId, i64)>, Error> {
     const SQL: &str = "-- owned_runs
         SELECT id, epoch FROM runs WHERE worker_id = $1 ORDER BY id";
@@ -188,7 +188,7 @@ pub(crate) async fn owned_runs(conn: &mut Conn, worker: &str) -> Result<Vec<(Run
     rows.iter().map(|row| Ok((RunId::new(column::<String>(row, "id")?), column(row, "epoch")?))).collect()
 }
 
-/// The samples that a worker has claimed and not ended, with the numbers of its claims.
+/// Returns the unfinished samples that a worker has claimed, with the numbers of its claims.
 pub(crate) async fn owned_samples(conn: &mut Conn, worker: &str) -> Result<Vec<(RequestId, i64)>, Error> {
     const SQL: &str = "-- owned_samples
         SELECT id, claim FROM requests WHERE worker_id = $1 AND finished_at IS NULL ORDER BY arrival";
@@ -196,7 +196,7 @@ pub(crate) async fn owned_samples(conn: &mut Conn, worker: &str) -> Result<Vec<(
     rows.iter().map(|row| Ok((RequestId::new(column::<String>(row, "id")?), column(row, "claim")?))).collect()
 }
 
-/// Releases the claim on a sample. False when it has ended, or passed to another worker.
+/// Releases the claim on a sample. Returns false if it has ended, or passed to another worker.
 pub(crate) async fn release_sample(conn: &mut Conn, worker: &str, id: &RequestId, claim: i64) -> Result<bool, Error> {
     const SQL: &str = "-- release_sample
         UPDATE requests SET worker_id = NULL, state = 'queued'
@@ -205,8 +205,8 @@ pub(crate) async fn release_sample(conn: &mut Conn, worker: &str, id: &RequestId
     Ok(done.map_err(failed("release a sample"))? == 1)
 }
 
-/// How many runs of a base model the workers `alike` share: those that they have the lease of, and those that wait for one
-/// and that `worker`, one of them, may execute. And of how many `worker` has the lease.
+/// Returns how many runs of a base model the workers `alike` share: those whose lease they have, and those that wait
+/// for a lease and that `worker`, one of them, may execute. Also returns how many leases `worker` has.
 pub(crate) async fn count_placed_runs(
     conn: &mut Conn,
     model: &str,
@@ -241,7 +241,7 @@ pub(crate) async fn count_placed_runs(
     Ok((count("placed")?, count("held")?))
 }
 
-/// A run that waits for a worker that computes as its results were.
+/// A run that waits for a worker with its numerics.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WaitingRun {
     pub(crate) run: RunId,
@@ -249,8 +249,8 @@ pub(crate) struct WaitingRun {
     pub(crate) recorded: StoredNumerics,
 }
 
-/// The runs of a worker's base models that wait although it serves them, because neither it nor another registered worker
-/// computes as their results were.
+/// Returns the runs of a worker's base models that wait although it serves them, because no registered worker computes
+/// as their results were computed.
 pub(crate) async fn runs_of_other_numerics(
     conn: &mut Conn,
     worker: &str,

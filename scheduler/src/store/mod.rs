@@ -1,8 +1,8 @@
-//! The tables: one file per table, each statement beside the function named for it.
+//! Access to the tables: one file per table, each statement beside the function named for it.
 //!
 //! The functions take a connection: the writer's inside a transaction, or a reader's.
 
-/// The present time of the database, in ms since the epoch. Leases begin and end by this clock, because those of the
+/// Present time of the database, in ms since the epoch. Leases begin and end by this clock, because those of the
 /// processes may differ.
 macro_rules! now_ms {
     (sqlite) => {
@@ -61,12 +61,12 @@ use serde::de::DeserializeOwned;
 use crate::Error;
 use db::{Row, column};
 
-/// Turns a database error into one without detail for the client.
+/// Converts a database error into one without detail for the client.
 pub(crate) fn failed(doing: &'static str) -> impl Fn(sqlx::Error) -> Error {
     move |error| Error::database(doing, &error)
 }
 
-/// A column's value through a conversion that refuses what does not belong there.
+/// Returns a column's value through a conversion that refuses unexpected values.
 fn parsed<T>(row: &Row, name: &'static str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Error> {
     let text: String = column(row, name)?;
     parse(&text).ok_or_else(|| Error::store("read a row", format!("column {name} holds {text:?}")))
@@ -81,12 +81,12 @@ fn to_json(value: &impl Serialize) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|error| Error::store("write a row", error))
 }
 
-/// A size or count as SQLite holds it.
+/// Converts a size or count for a column.
 fn as_i64(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// A size or count that SQLite holds.
+/// Converts a size or count from a column.
 fn as_u64(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }

@@ -1,4 +1,5 @@
-//! The table `worker_numerics` and columns of `runs`: what decides the bits of results, of workers and of runs.
+//! The table `worker_numerics` and columns of `runs`: numerics of workers and of runs, which decide the bits of
+//! results.
 
 use trainyard_protocol::{Numerics, RequestId, RunId, TenantId};
 
@@ -6,8 +7,8 @@ use super::db::{Conn, Row, column, sql};
 use super::{failed, from_json, to_json};
 use crate::{Error, NumericsChange};
 
-/// Whether a worker may execute a row of `runs`: no results of the run bind it, or the worker computes with the same weights
-/// in the same way, or in another way that it is told to continue with, while no registered worker has that of the run.
+/// Whether a worker may execute a row of `runs`: no results bind the run, or the worker computes with the same weights
+/// in the same way, or it is told to continue in another way while no registered worker computes like the run.
 macro_rules! may_execute {
     ($worker:literal, $continues:literal) => {
         concat!(
@@ -25,7 +26,7 @@ macro_rules! may_execute {
     };
 }
 
-/// Whether a registered worker computes as the results of a row of `runs` were.
+/// Whether a registered worker computes as the results of a row of `runs` were computed.
 macro_rules! some_worker_equals {
     () => {
         "EXISTS (SELECT 1 FROM worker_numerics AS equal WHERE equal.model = runs.base_model
@@ -35,7 +36,7 @@ macro_rules! some_worker_equals {
 
 pub(crate) use {may_execute, some_worker_equals};
 
-/// [`Numerics`] as rows have them.
+/// Columns of [`Numerics`] in rows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StoredNumerics {
     pub(crate) weights: String,
@@ -49,7 +50,7 @@ impl From<&Numerics> for StoredNumerics {
 }
 
 impl StoredNumerics {
-    /// Of a row that may have none.
+    /// Reads the columns of a row, which may be empty.
     pub(crate) fn of(row: &Row) -> Result<Option<Self>, Error> {
         let weights: Option<String> = column(row, "weights")?;
         let arithmetic: Option<String> = column(row, "arithmetic")?;
@@ -57,7 +58,7 @@ impl StoredNumerics {
     }
 }
 
-/// Records what decides the bits of a worker's results, by base model, in place of what was recorded for it.
+/// Records the numerics of a worker by base model, in place of earlier ones.
 pub(crate) async fn register_numerics<'n>(
     conn: &mut Conn,
     worker: &str,
@@ -77,7 +78,7 @@ pub(crate) async fn register_numerics<'n>(
     Ok(())
 }
 
-/// Base models that another registered worker serves with other weights under the same name.
+/// Returns base models that another registered worker serves with other weights under the same name.
 pub(crate) async fn models_of_other_weights(conn: &mut Conn, worker: &str) -> Result<Vec<String>, Error> {
     const SQL: &str = "-- models_of_other_weights
         SELECT DISTINCT mine.model FROM worker_numerics AS mine JOIN worker_numerics AS other ON other.model = mine.model
@@ -85,7 +86,7 @@ pub(crate) async fn models_of_other_weights(conn: &mut Conn, worker: &str) -> Re
     sql(SQL).bind(worker).scalars(conn).await.map_err(failed("compare workers"))
 }
 
-/// Whether workers serve two base models with the same weights.
+/// Returns whether workers serve two base models with the same weights.
 pub(crate) async fn are_same_weights(conn: &mut Conn, one: &str, other: &str) -> Result<bool, Error> {
     const SQL: &str = "-- are_same_weights
         SELECT EXISTS (SELECT 1 FROM worker_numerics AS one JOIN worker_numerics AS other ON other.weights = one.weights
@@ -94,7 +95,7 @@ pub(crate) async fn are_same_weights(conn: &mut Conn, one: &str, other: &str) ->
     Ok(same.unwrap_or(false))
 }
 
-/// Records that the results of a run are computed in another way from now on.
+/// Records that the results of a run are computed differently from now on.
 pub(crate) async fn change_numerics(conn: &mut Conn, run: &RunId, change: &NumericsChange) -> Result<(), Error> {
     const OLD: &str = "-- change_numerics: older
         SELECT coalesce(numerics_changes, '[]') AS numerics_changes FROM runs WHERE id = $1";
@@ -109,20 +110,20 @@ pub(crate) async fn change_numerics(conn: &mut Conn, run: &RunId, change: &Numer
     update.execute(conn).await.map(drop).map_err(doing())
 }
 
-/// What a queued request needs of a worker.
+/// Requirements of a queued request for its worker.
 pub(crate) struct Needs {
     pub(crate) model: String,
-    /// Of the run that it is about, while no worker has it and results bind it.
+    /// Numerics of the request's run, while no worker has the run and results bind it.
     pub(crate) numerics: Option<StoredNumerics>,
 }
 
-/// `None` when the request is not queued, or not the tenant's.
+/// Returns the requirements; `None` if the request is not queued, or belongs to another tenant.
 pub(crate) async fn needs_of_queued(
     conn: &mut Conn,
     tenant: &TenantId,
     request: &RequestId,
 ) -> Result<Option<Needs>, Error> {
-    // With `coalesce` PostgreSQL would look at all runs: it is not known to keep secret what a policy hides.
+    // With `coalesce`, which is not leakproof, PostgreSQL would read all runs before it applies the policy.
     const SQL: &str = "-- needs_of_queued
         SELECT coalesce(runs.base_model, sampler.base_model) AS base_model,
             CASE WHEN runs.state = 'ready' AND runs.worker_id IS NULL THEN runs.weights END AS weights, runs.arithmetic

@@ -1,4 +1,4 @@
-//! Limits of the table `organisations`, and which organisations are disabled.
+//! Limits in the table `organisations`, and disabled organisations.
 
 use std::num::NonZeroU64;
 
@@ -9,7 +9,7 @@ use super::failed;
 use crate::quotas::StoredGrant;
 use crate::{Error, Limit, TenantLimits};
 
-/// Organisations that have limits or are disabled.
+/// Returns the organisations that have limits or are disabled.
 pub(crate) async fn granted(conn: &mut Conn) -> Result<Vec<StoredGrant>, Error> {
     const SQL: &str = "-- granted
         SELECT name, disabled_at, weight, max_runs, max_queued_tokens, tokens_per_minute, max_storage_bytes,
@@ -29,7 +29,7 @@ pub(crate) async fn granted(conn: &mut Conn) -> Result<Vec<StoredGrant>, Error> 
     rows.iter().map(granted).collect()
 }
 
-/// The limits of an organisation.
+/// Returns the limits of an organisation.
 pub(crate) async fn limits(conn: &mut Conn, organisation: &TenantId) -> Result<TenantLimits, Error> {
     const SQL: &str = "-- organisation_limits
         SELECT weight, max_runs, max_queued_tokens, tokens_per_minute, max_storage_bytes, max_queued_requests,
@@ -71,7 +71,7 @@ pub(crate) async fn set_limits(conn: &mut Conn, organisation: &TenantId, limits:
     done.map(drop).map_err(failed("set the limits of an organisation"))
 }
 
-/// Active sessions of disabled organisations.
+/// Returns the active sessions of disabled organisations.
 pub(crate) async fn sessions_of_disabled(conn: &mut Conn) -> Result<Vec<SessionId>, Error> {
     const SQL: &str = "-- sessions_of_disabled_organisations
         SELECT sessions.id FROM organisations CROSS JOIN sessions

@@ -6,7 +6,7 @@ use super::db::{Conn, Row, column, sql};
 use super::{failed, parsed};
 use crate::{Error, Membership, NewUser, Organisation, Project, Role, Timestamp, User};
 
-/// Creates an organisation; false when there is one of this name.
+/// Creates an organisation. Returns false if the name is taken.
 pub(crate) async fn insert_organisation(
     conn: &mut Conn,
     name: &TenantId,
@@ -19,7 +19,7 @@ pub(crate) async fn insert_organisation(
     Ok(done.map_err(failed("create an organisation"))? == 1)
 }
 
-/// All organisations, by name; one alone when given.
+/// Returns all organisations by name, or only the one with the given name.
 pub(crate) async fn organisations(conn: &mut Conn, name: Option<&TenantId>) -> Result<Vec<Organisation>, Error> {
     const SQL: &str = "-- organisations
         SELECT name, display_name, operator, created_at, disabled_at FROM organisations
@@ -37,8 +37,8 @@ pub(crate) async fn organisations(conn: &mut Conn, name: Option<&TenantId>) -> R
     rows.iter().map(organisation).collect()
 }
 
-/// Changes what people call an organisation, if that is given, and whether it is disabled, if that is given; one that is
-/// disabled already stays so since it was.
+/// Changes the display name of an organisation, and whether it is disabled, if they are given. The time since which an
+/// organisation is disabled stays the same.
 pub(crate) async fn update_organisation(
     conn: &mut Conn,
     name: &TenantId,
@@ -72,7 +72,7 @@ pub(crate) async fn ensure_organisation(conn: &mut Conn, name: &TenantId) -> Res
     found.map(drop).ok_or_else(|| Error::not_found("organisation", name))
 }
 
-/// Whether there is an organisation of this name, whether it is an operator, and its user with this email.
+/// Returns whether an organisation is an operator, with its user of this email; `None` for an unknown name.
 pub(crate) async fn membership(
     conn: &mut Conn,
     name: &TenantId,
@@ -93,7 +93,7 @@ pub(crate) async fn membership(
         .transpose()
 }
 
-/// Creates a project; false when there is one of this id.
+/// Creates a project. Returns false if the id is taken.
 pub(crate) async fn insert_project(
     conn: &mut Conn,
     organisation: &TenantId,
@@ -106,7 +106,7 @@ pub(crate) async fn insert_project(
     Ok(done.map_err(failed("create a project"))? == 1)
 }
 
-/// Deletes a project; false when there is none of this id.
+/// Deletes a project. Returns false if the id is unknown.
 pub(crate) async fn delete_project(conn: &mut Conn, organisation: &TenantId, id: &str) -> Result<bool, Error> {
     const SQL: &str = "-- delete_project
         DELETE FROM projects WHERE organisation = $1 AND id = $2";
@@ -114,7 +114,7 @@ pub(crate) async fn delete_project(conn: &mut Conn, organisation: &TenantId, id:
     Ok(done.map_err(failed("delete a project"))? == 1)
 }
 
-/// The projects of an organisation, by id.
+/// Returns the projects of an organisation, by id.
 pub(crate) async fn projects(conn: &mut Conn, organisation: &TenantId) -> Result<Vec<Project>, Error> {
     const SQL: &str = "-- projects
         SELECT id, name, created_at FROM projects WHERE organisation = $1 ORDER BY id";
@@ -129,7 +129,7 @@ pub(crate) async fn projects(conn: &mut Conn, organisation: &TenantId) -> Result
     rows.iter().map(project).collect()
 }
 
-/// Creates a user; false when the organisation has one with this email.
+/// Creates a user. Returns false if the organisation has one with this email.
 pub(crate) async fn insert_user(
     conn: &mut Conn,
     organisation: &TenantId,
@@ -152,8 +152,7 @@ pub(crate) async fn insert_user(
     Ok(done.map_err(failed("create a user"))? == 1)
 }
 
-/// Changes a user's role, if one is given, and whether the user is disabled, if that is given; false when there is no such
-/// user.
+/// Changes a user's role and whether the user is disabled, if they are given. Returns false for an unknown user.
 pub(crate) async fn update_user(
     conn: &mut Conn,
     organisation: &TenantId,
@@ -175,7 +174,7 @@ pub(crate) async fn update_user(
     Ok(done.map_err(failed("change a user"))? == 1)
 }
 
-/// The users of an organisation, by email; one alone when given.
+/// Returns the users of an organisation by email, or only the one with the given email.
 pub(crate) async fn users(conn: &mut Conn, organisation: &TenantId, email: Option<&str>) -> Result<Vec<User>, Error> {
     const SQL: &str = "-- users
         SELECT id, email, name, role, created_at, disabled_at FROM users

@@ -1,4 +1,4 @@
-//! Statements for people who watch the service: what waits, what failed, and how fast it is.
+//! Statements for overviews of the service: waiting requests, failures and speed.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     Timestamp, TokenRate, Tokens,
 };
 
-/// Unfinished requests of all tenants.
+/// Returns the unfinished requests of all tenants.
 pub(crate) async fn queued_by_tenant(conn: &mut Conn) -> Result<Vec<QueuedRequests>, Error> {
     const SQL: &str = "-- queued_by_tenant
         SELECT tenant, kind, state, count(*) AS open, min(created_at) AS oldest FROM requests
@@ -30,7 +30,7 @@ pub(crate) async fn queued_by_tenant(conn: &mut Conn) -> Result<Vec<QueuedReques
     rows.iter().map(read).collect()
 }
 
-/// The newest requests of a tenant that failed after a moment.
+/// Returns the newest requests of a tenant that failed after a given time.
 pub(crate) async fn failed_requests(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -54,7 +54,7 @@ pub(crate) async fn failed_requests(
     rows.map_err(failed("list failures"))?.iter().map(read).collect()
 }
 
-/// What is read of runs, and of their sessions.
+/// Columns of runs and of their sessions in listings.
 macro_rules! listed {
     () => {
         "SELECT listed.id AS id, listed.tenant AS tenant, listed.session_id AS session_id, listed.spec AS spec,
@@ -74,7 +74,7 @@ fn to_listed(row: &Row) -> Result<ListedRun, Error> {
     })
 }
 
-/// A tenant's newest runs behind the first ones, with what their sessions say of them.
+/// Returns a page of a tenant's newest runs, with facts about their sessions.
 pub(crate) async fn newest_runs(conn: &mut Conn, tenant: &TenantId, page: Page) -> Result<Vec<ListedRun>, Error> {
     const SQL: &str = concat!(
         "-- newest_runs
@@ -89,7 +89,7 @@ pub(crate) async fn newest_runs(conn: &mut Conn, tenant: &TenantId, page: Page) 
     statement.fetch_all(conn).await.map_err(failed("list runs"))?.iter().map(to_listed).collect()
 }
 
-/// One of a tenant's runs, with what its session says of it.
+/// Returns one of a tenant's runs, with facts about its session.
 pub(crate) async fn listed_run(conn: &mut Conn, tenant: &TenantId, run: &RunId) -> Result<ListedRun, Error> {
     const SQL: &str = concat!(
         "-- listed_run
@@ -103,7 +103,7 @@ pub(crate) async fn listed_run(conn: &mut Conn, tenant: &TenantId, run: &RunId) 
     to_listed(&row.map_err(failed("find a run"))?.ok_or_else(|| Error::not_found("training run", run))?)
 }
 
-/// How many runs a tenant has, counted up to a bound.
+/// Returns the number of a tenant's runs, counted up to a bound.
 pub(crate) async fn count_newest_runs(conn: &mut Conn, tenant: &TenantId, most: u32) -> Result<u64, Error> {
     const SQL: &str = "-- count_newest_runs
         SELECT count(*) FROM (
@@ -112,7 +112,7 @@ pub(crate) async fn count_newest_runs(conn: &mut Conn, tenant: &TenantId, most: 
     Ok(as_u64(count.map_err(failed("count runs"))?.unwrap_or(0)))
 }
 
-/// What the newest metrics of each of some runs say, in the order of the runs.
+/// Returns the progress of each of some runs according to its newest metrics, in the order of the runs.
 pub(crate) async fn progress_of_runs(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -154,7 +154,7 @@ pub(crate) async fn progress_of_runs(
     Ok(runs.iter().map(|run| found.get(run).cloned().unwrap_or_default()).collect())
 }
 
-/// The newest requests of a run.
+/// Returns the newest requests of a run.
 pub(crate) async fn newest_requests(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -183,7 +183,7 @@ pub(crate) async fn newest_requests(
     rows.map_err(failed("list requests"))?.iter().map(read).collect()
 }
 
-/// Tokens of a tenant's requests that ended after a moment, in stretches of so many ms, the oldest first.
+/// Returns the tokens of a tenant's requests that ended after a given time, in intervals of some ms, the oldest first.
 pub(crate) async fn token_rates(
     conn: &mut Conn,
     tenant: &TenantId,

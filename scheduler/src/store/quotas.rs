@@ -1,4 +1,4 @@
-//! What a tenant uses at present, across all processes on the database; the table `rate_limits`.
+//! Present usage of a tenant across all processes on the database, and the table `rate_limits`.
 
 use std::num::NonZeroU64;
 
@@ -9,7 +9,7 @@ use super::{as_u64, failed, parsed};
 use crate::quotas::{BucketLevel, TokenBucket};
 use crate::{Error, RequestKind, RequestState, Timestamp};
 
-/// Runs that can be used: of sessions that are active, or that ended with work left.
+/// Returns the number of live runs: those of sessions that are active, or that ended with work left.
 pub(crate) async fn live_runs(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
     const SQL: &str = "-- live_runs
         SELECT count(*) FROM (
@@ -23,14 +23,14 @@ pub(crate) async fn live_runs(conn: &mut Conn, tenant: &TenantId) -> Result<u64,
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 
-/// Tokens of requests that have not ended.
+/// Returns the tokens of unfinished requests.
 pub(crate) async fn queued_tokens(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
     const SQL: &str = "-- queued_tokens
         SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT) FROM requests WHERE tenant = $1 AND finished_at IS NULL";
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 
-/// Bytes of checkpoints and of samples that are stored for runs.
+/// Returns the bytes of checkpoints, and of samples stored for runs.
 pub(crate) async fn stored_bytes(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
     const SQL: &str = "-- stored_bytes
         SELECT CAST(coalesce((SELECT sum(size_bytes) FROM checkpoints WHERE tenant = $1), 0)
@@ -38,8 +38,8 @@ pub(crate) async fn stored_bytes(conn: &mut Conn, tenant: &TenantId) -> Result<u
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 
-/// Bytes of checkpoints that unfinished requests write, as far as they can be expected: a run's next checkpoint of a kind
-/// will be about as large as its largest.
+/// Returns the bytes of checkpoints that unfinished requests will write, as far as they are predictable: a run's next
+/// checkpoint of a kind will be about as large as its largest.
 pub(crate) async fn reserved_bytes(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
     const SQL: &str = "-- reserved_bytes
         SELECT CAST(coalesce(sum((
@@ -49,14 +49,15 @@ pub(crate) async fn reserved_bytes(conn: &mut Conn, tenant: &TenantId) -> Result
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 
-/// Bytes of the run's largest checkpoint of a kind: its next one will be about as large. 0 when there is none.
+/// Returns the bytes of the run's largest checkpoint of a kind, which predicts its next one. Returns 0 without a
+/// checkpoint.
 pub(crate) async fn checkpoint_bytes(conn: &mut Conn, run: &RunId, kind: &str) -> Result<u64, Error> {
     const SQL: &str = "-- checkpoint_bytes
         SELECT coalesce(max(size_bytes), 0) FROM checkpoints WHERE run_id = $1 AND kind = $2";
     count(sql(SQL).bind(run.as_str()).bind(kind).scalar(conn).await)
 }
 
-/// The level of a tenant's token bucket; `None` when it was never used.
+/// Returns the level of a tenant's token bucket; `None` if it was never used.
 pub(crate) async fn rate_limit_level(conn: &mut Conn, tenant: &TenantId) -> Result<Option<BucketLevel>, Error> {
     const SQL: &str = "-- rate_limit_level
         SELECT units, at FROM rate_limits WHERE tenant = $1";
@@ -99,7 +100,7 @@ fn level(row: &Row) -> Result<BucketLevel, Error> {
     Ok(BucketLevel { units: column(row, "units")?, at: Timestamp(column(row, "at")?) })
 }
 
-/// Whether a request of a tenant waits to be started, and what it costs.
+/// Returns the cost of a request of a tenant that waits to be started; `None` for other requests.
 pub(crate) async fn queued_request(conn: &mut Conn, tenant: &TenantId, id: &RequestId) -> Result<Option<u64>, Error> {
     const SQL: &str = "-- queued_request
         SELECT tokens FROM requests WHERE id = $1 AND tenant = $2 AND state = 'queued'";
@@ -108,7 +109,7 @@ pub(crate) async fn queued_request(conn: &mut Conn, tenant: &TenantId, id: &Requ
     Ok(tokens.map(as_u64))
 }
 
-/// Unfinished requests of all tenants by kind and state.
+/// Returns the numbers of unfinished requests of all tenants, by kind and state.
 pub(crate) async fn open_requests(conn: &mut Conn) -> Result<Vec<(RequestKind, RequestState, u64)>, Error> {
     const SQL: &str = "-- open_requests
         SELECT kind, state, count(*) AS open FROM requests WHERE finished_at IS NULL
@@ -123,7 +124,7 @@ pub(crate) async fn open_requests(conn: &mut Conn) -> Result<Vec<(RequestKind, R
         .collect()
 }
 
-/// Active sessions of all tenants, and their runs that can be used.
+/// Returns the numbers of active sessions of all tenants, and of their usable runs.
 pub(crate) async fn active_sessions_and_runs(conn: &mut Conn) -> Result<(u64, u64), Error> {
     const SESSIONS: &str = "-- active_sessions_and_runs: sessions
         SELECT count(*) FROM sessions WHERE status = 'active'";

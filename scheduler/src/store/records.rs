@@ -7,14 +7,14 @@ use super::db::{Conn, column, sql, sql_by};
 use super::failed;
 use crate::{Error, Timestamp};
 
-/// A result, and when its sequences were last used.
+/// A result with the time at which its sequences were last used.
 pub(crate) struct StoredRecord {
     pub(crate) result: StoredBytes,
     pub(crate) used_at: Timestamp,
 }
 
-/// The result of a sample that records its sequences; `None` when the tenant has no such sample, when it did not succeed,
-/// and when its result was dropped.
+/// Returns the result of a sample that records its sequences. Returns `None` for an unknown or failed sample, and for a
+/// dropped result.
 pub(crate) async fn recorded_result(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -30,7 +30,7 @@ pub(crate) async fn recorded_result(
     Ok(result.map(|result| StoredRecord { result, used_at }))
 }
 
-/// Keeps results for another period whose sequences were last used before a moment.
+/// Keeps results for another period if their sequences were last used before a given time.
 pub(crate) async fn renew_records(
     conn: &mut Conn,
     tenant: &TenantId,

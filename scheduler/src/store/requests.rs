@@ -1,4 +1,4 @@
-//! The table `requests`: accepting requests, and reading back what is to be executed.
+//! The table `requests`: accepts requests, and reads back those to be executed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use crate::execution::crashes::CrashRecord;
 use crate::quotas::Cost;
 use crate::{Error, RequestKind, RequestState, Timestamp};
 
-/// What a request is addressed to; with the seq_id it is the request's identity.
+/// Target of a request; together with the seq_id it is the request's identity.
 #[derive(Clone, Copy)]
 pub(crate) enum RequestTarget<'a> {
     Run(&'a RunId),
@@ -35,7 +35,7 @@ impl<'a> RequestTarget<'a> {
     }
 }
 
-/// A request to insert.
+/// A new request for insertion.
 pub(crate) struct NewRequest<'a> {
     pub(crate) id: &'a RequestId,
     pub(crate) tenant: &'a TenantId,
@@ -47,19 +47,19 @@ pub(crate) struct NewRequest<'a> {
     pub(crate) fingerprint: &'a [u8],
     pub(crate) payload: &'a StoredBytes,
     pub(crate) payload_bytes: usize,
-    /// Why it is refused: it is stored as failed.
+    /// Error with which the request is refused: it is stored as failed.
     pub(crate) rejected: Option<&'a OpError>,
-    /// Of a sample: the worker that claims it at once.
+    /// Worker that claims a sample at once.
     pub(crate) worker: Option<&'a str>,
     pub(crate) tokens: u64,
-    /// The kind of the checkpoint that it writes; no sample does.
+    /// Kind of the checkpoint that the request writes; samples never write one.
     pub(crate) stores: Option<CheckpointKind>,
-    /// Whether it is a sample whose sequences training requests may name.
+    /// Whether the request is a sample whose sequences training requests may name.
     pub(crate) recorded: bool,
 }
 
-/// Inserts a request and returns its place in the order of arrival; `None` when its session accepts nothing more,
-/// when the snapshot that it samples from was collected, or when there is a request of this identity.
+/// Inserts a request and returns its place in the order of arrival. Returns `None` if its session no longer accepts
+/// requests, if its snapshot was collected, or if a request of this identity exists.
 pub(crate) async fn insert_request(
     conn: &mut Conn,
     new: &NewRequest<'_>,
@@ -79,7 +79,8 @@ pub(crate) async fn insert_request(
     Sql::of(SQL, values).scalar(conn).await.map_err(failed("accept a request"))
 }
 
-/// As [`insert_request`], for several samples at once: those that it would answer with `None` are not in the answer.
+/// Inserts several samples at once; see [`insert_request`]. Samples for which that would return `None` are missing from
+/// the answer.
 pub(crate) async fn insert_requests(
     conn: &mut Conn,
     new: &[NewRequest<'_>],
@@ -110,9 +111,9 @@ pub(crate) async fn insert_requests(
 }
 
 impl<'a> NewRequest<'a> {
-    /// The parameters of its insertion.
+    /// Returns the parameters of the insertion.
     fn values(&self, now: Timestamp) -> Result<Vec<Value<'a>>, Error> {
-        // A refused request is never executed, so its payload is not needed.
+        // Refused requests are never executed, so their payloads are not stored.
         let payload = self.rejected.is_none().then_some(self.payload);
         let state = if self.rejected.is_some() { RequestState::Failed } else { RequestState::Queued };
         Ok(vec![
@@ -139,7 +140,7 @@ impl<'a> NewRequest<'a> {
     }
 }
 
-/// A request that has the identity of a new one.
+/// A request with the identity of a new one.
 pub(crate) struct ExistingRequest {
     pub(crate) id: RequestId,
     pub(crate) arrival: i64,
@@ -148,7 +149,7 @@ pub(crate) struct ExistingRequest {
 }
 
 impl ExistingRequest {
-    /// Refuses a new request that has other content.
+    /// Refuses a new request with other content.
     pub(crate) fn ensure_same(&self, fingerprint: &[u8], what: impl FnOnce() -> String) -> Result<(), Error> {
         if self.fingerprint == fingerprint {
             return Ok(());
@@ -157,7 +158,7 @@ impl ExistingRequest {
     }
 }
 
-/// The request with this identity, if there is one.
+/// Returns the request with this identity, if it exists.
 pub(crate) async fn find_request(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -204,7 +205,7 @@ pub(crate) async fn request_kind(conn: &mut Conn, tenant: &TenantId, id: &Reques
     parsed(&row, "kind", RequestKind::from_text)
 }
 
-/// The sessions of some requests, as far as these are samples.
+/// Returns the sessions of some requests, as far as these are samples.
 pub(crate) async fn sessions_of_samples(conn: &mut Conn, ids: &[RequestId]) -> Result<Vec<SessionId>, Error> {
     const SQLITE: &str = "-- sessions_of_samples
         SELECT DISTINCT session_id FROM requests
@@ -217,7 +218,7 @@ pub(crate) async fn sessions_of_samples(conn: &mut Conn, ids: &[RequestId]) -> R
     Ok(found.into_iter().map(SessionId::new).collect())
 }
 
-/// Marks requests as running, if the worker still has them. Returns how many of them were queued.
+/// Marks requests as running if the worker still has them. Returns how many of them were queued.
 pub(crate) async fn start_requests(conn: &mut Conn, worker: &str, ids: &[RequestId]) -> Result<u64, Error> {
     const SQLITE: &str = "-- start_requests
         UPDATE requests SET state = 'running' WHERE state = 'queued' AND id IN (SELECT value FROM json_each($1))
@@ -229,8 +230,8 @@ pub(crate) async fn start_requests(conn: &mut Conn, worker: &str, ids: &[Request
     sql_by(SQLITE, POSTGRES).bind(ids).bind(worker).execute(conn).await.map_err(failed("start requests"))
 }
 
-/// Counts an isolated start of a quarantined request, which from then on is running: after a crash it is known which
-/// request was executed in isolation.
+/// Counts an isolated start of a quarantined request, which is running from then on. After a crash, this identifies the
+/// request that was executed in isolation.
 pub(crate) async fn count_isolated_start(conn: &mut Conn, worker: &str, id: &RequestId) -> Result<(), Error> {
     const SQL: &str = "-- count_isolated_start
         UPDATE requests SET isolated_starts = isolated_starts + 1, state = 'running' WHERE id = $1 AND finished_at IS NULL
@@ -239,18 +240,18 @@ pub(crate) async fn count_isolated_start(conn: &mut Conn, worker: &str, id: &Req
     Ok(())
 }
 
-/// A request as recovery and replay need it, without its payload.
+/// A request without its payload, for recovery and replay.
 pub(crate) struct RequestRow {
     pub(crate) id: RequestId,
     pub(crate) seq_id: i64,
     pub(crate) kind: RequestKind,
     pub(crate) state: RequestState,
-    /// Whether it is executed again after a restart.
+    /// Whether the request is executed again after a restart.
     pub(crate) replays: bool,
     pub(crate) cost: Cost,
 }
 
-/// The requests of a run from a place of its order on, in order.
+/// Returns the requests of a run from a position in its order on, in order.
 pub(crate) async fn requests_of_run(conn: &mut Conn, run: &RunId, from: i64) -> Result<Vec<RequestRow>, Error> {
     const SQL: &str = "-- requests_of_run
         SELECT id, seq_id, kind, state, replays, tokens, created_at, crash_count, isolated_starts FROM requests
@@ -259,7 +260,7 @@ pub(crate) async fn requests_of_run(conn: &mut Conn, run: &RunId, from: i64) -> 
     rows.iter().map(to_request_row).collect()
 }
 
-/// The unfinished requests of a session's runs that no worker has the lease of.
+/// Returns the unfinished requests of those runs of a session that are without a worker.
 pub(crate) async fn unowned_requests(conn: &mut Conn, session: &SessionId) -> Result<Vec<RequestId>, Error> {
     const SQL: &str = "-- unowned_requests
         SELECT requests.id FROM requests JOIN runs ON runs.id = requests.run_id
@@ -269,7 +270,7 @@ pub(crate) async fn unowned_requests(conn: &mut Conn, session: &SessionId) -> Re
     Ok(ids.into_iter().map(RequestId::new).collect())
 }
 
-/// Samples that have not ended, by tenant.
+/// Returns the numbers of unfinished samples, by tenant.
 pub(crate) async fn open_samples(conn: &mut Conn) -> Result<BTreeMap<TenantId, u64>, Error> {
     const SQL: &str = "-- open_samples
         SELECT tenant, count(*) AS open FROM requests WHERE finished_at IS NULL AND run_id IS NULL GROUP BY tenant";
@@ -278,7 +279,7 @@ pub(crate) async fn open_samples(conn: &mut Conn) -> Result<BTreeMap<TenantId, u
     rows.iter().map(count).collect()
 }
 
-/// Those of these requests that have not ended.
+/// Returns those of the given requests that are unfinished.
 pub(crate) async fn unfinished_of(conn: &mut Conn, ids: &[RequestId]) -> Result<BTreeSet<RequestId>, Error> {
     const SQLITE: &str = "-- unfinished_of
         SELECT id FROM requests WHERE id IN (SELECT value FROM json_each($1)) AND finished_at IS NULL";
@@ -290,18 +291,18 @@ pub(crate) async fn unfinished_of(conn: &mut Conn, ids: &[RequestId]) -> Result<
     Ok(found.into_iter().map(RequestId::new).collect())
 }
 
-/// The keys of the in-memory snapshots that a save took.
+/// Returns the keys of the in-memory snapshots that a save took.
 pub(crate) async fn snapshots_of_request(conn: &mut Conn, id: &RequestId) -> Result<Vec<String>, Error> {
     const SQL: &str = "-- snapshots_of_request
         SELECT DISTINCT snapshot FROM sampling_sessions WHERE request_id = $1 AND snapshot IS NOT NULL";
     sql(SQL).bind(id.as_str()).scalars(conn).await.map_err(failed("list snapshots"))
 }
 
-/// Where a request's payload is. The id comes from the queue, not from a client.
+/// Returns the location of a request's payload. The id comes from the queue, not from a client.
 ///
 /// # Errors
-/// `NotFound` when there is none any more: another worker has ended the request, or saved the run's state after it, and this
-/// one has not noticed yet.
+/// `NotFound` if the payload was dropped: another worker has ended the request, or saved the run's state after it, and
+/// this worker has yet to notice.
 pub(crate) async fn payload_of_request(conn: &mut Conn, id: &RequestId) -> Result<StoredBytes, Error> {
     const SQL: &str = "-- payload_of_request
         SELECT payload, payload_file FROM requests WHERE id = $1";
@@ -326,7 +327,7 @@ fn to_request_row(row: &Row) -> Result<RequestRow, Error> {
     })
 }
 
-/// What scheduling and quotas need to know of a request.
+/// Returns the properties of a request that scheduling and quotas need.
 pub(super) fn cost(row: &Row) -> Result<Cost, Error> {
     Ok(Cost {
         tokens: as_u64(column(row, "tokens")?),

@@ -1,4 +1,4 @@
-//! The table `requests`: how requests end, and reading their results.
+//! The table `requests`: ends requests, and reads their results.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,12 +12,12 @@ use crate::{CompletionItem, Completions, Encoding, Error, RequestKind, RequestSt
 
 /// Most events in one answer.
 const EVENTS_PER_ANSWER: i64 = 1000;
-/// A clone of a sampling client counts its samples from a multiple of this.
+/// Distance between the first sample numbers of two clones of a sampling client.
 pub(super) const CLONE_STRIDE: i64 = 1_000_000_000;
 
-/// How a request ends.
+/// Outcome with which a request ends.
 pub(crate) enum RequestEnd<'a> {
-    /// With the metrics of a training request, as JSON.
+    /// The request succeeded; training requests have metrics, as JSON.
     Succeeded {
         encoding: Encoding,
         result: &'a StoredBytes,
@@ -49,7 +49,7 @@ impl RequestEnd<'_> {
         }
     }
 
-    /// The first parameters of the statement that writes it.
+    /// Returns the first parameters of the statement that writes the end.
     fn values<'v>(&'v self, id: &'v RequestId, now: Timestamp) -> Result<Vec<Value<'v>>, Error> {
         let (encoding, result, size, error) = match self {
             Self::Succeeded { encoding, result, size, .. } => (Some(*encoding), Some(*result), *size, None),
@@ -75,19 +75,19 @@ pub(crate) struct EndedRequest {
     pub(crate) kind: RequestKind,
     pub(crate) state: RequestState,
     pub(crate) tokens: u64,
-    /// The payload's file, which is not needed any more.
+    /// File of the payload, which has become unneeded.
     pub(crate) unneeded: Option<String>,
-    /// The sampling session and clone of a sample.
+    /// Sampling session and clone of a sample.
     pub(crate) sample: Option<(SamplingSessionId, i64)>,
     pub(crate) run: Option<RunId>,
-    /// Why it failed.
+    /// Reason if the request failed.
     pub(crate) failure: Option<OpError>,
-    /// The run that the request was to create.
+    /// Run that the request was to create.
     pub(crate) creates: Option<RunId>,
 }
 
 impl EndedRequest {
-    /// With the reason of a failure.
+    /// Adds the reason of a failure.
     fn because_of(self, end: &RequestEnd<'_>) -> Self {
         match end {
             RequestEnd::Failed(error) => Self { failure: Some((*error).clone()), ..self },
@@ -96,9 +96,9 @@ impl EndedRequest {
     }
 }
 
-/// Ends a request that waits or runs; `None` when it has ended already.
+/// Ends a request that waits or runs. Returns `None` if it has already ended.
 ///
-/// A sample is ended under a `claim` (worker and number): nothing happens once another worker has it.
+/// A sample is ended under a `claim` (worker and number): nothing happens if another worker has it.
 pub(crate) async fn end_request(
     conn: &mut Conn,
     id: &RequestId,
@@ -106,7 +106,7 @@ pub(crate) async fn end_request(
     claim: Option<(&str, i64)>,
     now: Timestamp,
 ) -> Result<Option<EndedRequest>, Error> {
-    // Nearly all payloads are in their row. An update can't return what the row named before.
+    // Nearly all payloads are in their row. An update can't return a file name that it clears.
     if let Some(ended) = write_end(conn, id, end, claim, None, now).await? {
         return Ok(Some(ended));
     }
@@ -118,7 +118,7 @@ pub(crate) async fn end_request(
     ended.map(Some).ok_or_else(|| Error::store("end a request", format!("request {id} was not started")))
 }
 
-/// The file of a payload, if it has one, of a request that has not ended.
+/// Returns the payload's file of an unfinished request, if it has one.
 async fn open_payload(
     conn: &mut Conn,
     id: &RequestId,
@@ -131,7 +131,7 @@ async fn open_payload(
     sql(SQL).bind(id.as_str()).bind(worker).bind(number).scalar(conn).await.map_err(failed("find a request"))
 }
 
-/// Ends a request whose payload is in this file, or in its row; `None` when there is no such request. A sample
+/// Ends a request whose payload is in this file, or in its row. Returns `None` if the request is unknown or has ended. A sample
 /// gets the next number among the finished ones of its clone.
 async fn write_end(
     conn: &mut Conn,
@@ -141,7 +141,7 @@ async fn write_end(
     payload_file: Option<String>,
     now: Timestamp,
 ) -> Result<Option<EndedRequest>, Error> {
-    // A success follows from running alone; failure and cancellation also from waiting.
+    // Only running requests can succeed; waiting ones can fail or be cancelled too.
     macro_rules! update {
         () => {
             "UPDATE requests SET state = $2, encoding = $3, result = $4, result_file = $5, result_size = $6, error = $7,
@@ -162,7 +162,7 @@ async fn write_end(
         ",
         update!()
     );
-    // One round trip for both; SQLite has no update within a query, and no round trips.
+    // One round trip for both. SQLite does not support updates within queries, but has no round trips.
     const WITH_METRICS: &str = concat!(
         "-- write_end: metrics
         WITH ended AS (",
@@ -193,7 +193,7 @@ async fn write_end(
     Ok(Some(ended))
 }
 
-/// A sample that ends, and under which claim.
+/// A sample to end, with its claim.
 pub(crate) struct SampleEnd<'a> {
     pub(crate) id: &'a RequestId,
     pub(crate) end: RequestEnd<'a>,
@@ -202,14 +202,14 @@ pub(crate) struct SampleEnd<'a> {
     pub(crate) seq_id: i64,
 }
 
-/// As [`end_request`] for several samples at once, in their order. Samples that are not in the answer did not end by
-/// this: they had ended, another worker has them, or their payload is in a file.
+/// Ends several samples in their order; see [`end_request`]. Samples missing from the answer did not end by this: they
+/// had already ended, another worker has them, or their payload is in a file.
 pub(crate) async fn end_samples(
     conn: &mut Conn,
     samples: &[SampleEnd<'_>],
     now: Timestamp,
 ) -> Result<BTreeMap<RequestId, EndedRequest>, Error> {
-    // No row sees what the statement changes in others: each gets the number of those of its clone before it.
+    // Rows do not see the statement's changes of others: each gets the number of its clone's rows before it.
     static SQL: LazyLock<Bulk> = LazyLock::new(|| {
         let text = format!(
             "-- end_samples
@@ -249,7 +249,7 @@ pub(crate) async fn end_samples(
     Ok(ended)
 }
 
-/// Which clone of its sampling client a sample is of.
+/// Returns the clone of a sampling client that a sample belongs to.
 fn clone_of(seq_id: i64) -> i64 {
     seq_id.div_euclid(CLONE_STRIDE)
 }
@@ -271,7 +271,7 @@ pub(super) fn to_ended(row: &Row, state: RequestState, unneeded: Option<String>)
     })
 }
 
-/// The result of a request as its row holds it.
+/// Result of a request in its row.
 pub(crate) enum StoredResult {
     Pending,
     Succeeded {
@@ -280,7 +280,7 @@ pub(crate) enum StoredResult {
     },
     Failed(OpError),
     Cancelled,
-    /// It ended, and its result was dropped.
+    /// The request ended, and its result was dropped.
     Dropped,
 }
 
@@ -309,7 +309,7 @@ pub(crate) async fn request_result(conn: &mut Conn, tenant: &TenantId, id: &Requ
     }
 }
 
-/// Finished samples of a clone after the cursor `after`, in the order in which they finished.
+/// Returns finished samples of a clone after the cursor `after`, in the order in which they finished.
 pub(crate) async fn completions_after(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -342,7 +342,7 @@ pub(crate) async fn completions_after(
     Ok(answer)
 }
 
-/// Records that the client has these results. The first time counts.
+/// Records that the client has received these results. The first time counts.
 pub(crate) async fn acknowledge_requests(
     conn: &mut Conn,
     tenant: &TenantId,

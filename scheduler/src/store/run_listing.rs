@@ -7,10 +7,10 @@ use super::runs::to_run;
 use super::{as_i64, as_u64, failed};
 use crate::{AccessScope, Error, Page, Run, RunFilter, Timestamp};
 
-/// A page of the runs that a filter lets through, newest first, and how many there are on all pages.
+/// Returns a page of the runs that match a filter, newest first, and their number on all pages.
 ///
-/// Runs that exist for a download alone are left out. With [`AccessScope::Accessible`] and no project, runs of other tenants
-/// are listed that have a public checkpoint; a project is of the tenant alone.
+/// Runs that exist only for a download are left out. With [`AccessScope::Accessible`] and without a project, runs of
+/// other tenants that have a public checkpoint are included; a project contains only runs of the tenant.
 pub(crate) async fn list_runs(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -34,7 +34,7 @@ pub(crate) async fn list_runs(
     const COUNT_OF_PROJECT: &str = "-- list_runs: count of a project
         SELECT count(*) FROM runs
         WHERE session_id IN (SELECT id FROM sessions WHERE tenant = $1 AND project_id = $2) AND listed";
-    // Of the tenant's own, as many as the page may show; of the others, which are few, all.
+    // Read as many of the tenant's own as the page may contain, and all of the others, which are few.
     const ACCESSIBLE: &str = "-- list_runs: accessible
         SELECT id, tenant, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted,
             coalesce(numerics_changes, '[]') AS numerics_changes
@@ -45,7 +45,7 @@ pub(crate) async fn list_runs(
             SELECT run_id FROM checkpoints
             WHERE public AND (tenant <> $1) IS TRUE AND (expires_at IS NULL OR expires_at > $4))
         ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3";
-    // Of the index of public ones: without the concatenation SQLite reads all checkpoints in the order of their runs.
+    // The concatenation makes SQLite use the index of public checkpoints instead of reading all of them.
     const COUNT_OF_OTHERS: &str = "-- list_runs: count of others
         SELECT count(DISTINCT run_id || '') FROM checkpoints
         WHERE public AND (tenant <> $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2)";

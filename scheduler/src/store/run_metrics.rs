@@ -1,4 +1,4 @@
-//! The table `run_metrics`.
+//! Access to the table `run_metrics`.
 
 use trainyard_protocol::{RunId, TenantId};
 
@@ -9,8 +9,8 @@ use crate::{Error, MetricsRange, RequestKind, RunMetrics, Timestamp};
 /// Most rows that one statement deletes.
 const ROWS: i64 = 2_000;
 
-/// The rows of a request that ended: one, whose step follows from the run's previous row. `$1` is the run, `$2` the
-/// request's place, `$3` the tenant, `$4` the kind, `$5` the time and `$6` the metrics.
+/// Inserts the row of a request that ended; its step follows from the run's previous row. `$1` is the run, `$2` the
+/// request's position, `$3` the tenant, `$4` the kind, `$5` the time and `$6` the metrics.
 ///
 /// PostgreSQL does the same in the statement that ends the request: see `end_request`.
 pub(crate) async fn insert_metrics(
@@ -38,7 +38,8 @@ pub(crate) async fn insert_metrics(
         .map_err(failed("record metrics"))
 }
 
-/// A part of a run's metrics in the order of its requests, behind the place (step, `seq_id`), which lies in the range.
+/// Returns a part of a run's metrics in the order of its requests, behind the position (step, `seq_id`), which lies in
+/// the range.
 pub(crate) async fn metrics_of_run(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -76,8 +77,8 @@ pub(crate) async fn metrics_of_run(
     rows.iter().map(read).collect()
 }
 
-/// As [`metrics_of_run`] in one text: a JSON array of `[step, seq_id, kind, at, metrics]`; `None` where nothing is left.
-/// Some ten thousand rows are read several times faster so than one by one.
+/// Returns metrics in one text, a JSON array of `[step, seq_id, kind, at, metrics]`; `None` at the end. See
+/// [`metrics_of_run`]. Some ten thousand rows are read several times faster like this than one by one.
 pub(crate) async fn joined_metrics(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -109,8 +110,8 @@ pub(crate) async fn joined_metrics(
     row.map_or(Ok(None), |row| column(&row, "page"))
 }
 
-/// Deletes metrics of the runs of some sessions, as far as these go with their runs: not those of a session one of whose
-/// runs owns a checkpoint. Returns whether there may be more.
+/// Deletes metrics of the runs of some sessions, except sessions with a run that owns a checkpoint. Returns whether
+/// there may be more.
 pub(crate) async fn delete_metrics(conn: &mut Conn, sessions: &[String]) -> Result<bool, Error> {
     const SQLITE: &str = "-- delete_metrics
         DELETE FROM run_metrics WHERE (run_id, step, seq_id) IN (

@@ -1,4 +1,4 @@
-//! The table `run_samples`.
+//! Access to the table `run_samples`.
 
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, TenantId};
 
@@ -9,7 +9,7 @@ use crate::{Error, NewRunSample, RunSample, Timestamp};
 /// Most rows that one statement deletes for garbage collection: each may take some hundred KiB.
 const ROWS: i64 = 100;
 
-/// Stores a sample, unless its run was deleted meanwhile.
+/// Stores a sample, unless its run was deleted in the meantime.
 pub(crate) async fn insert_sample(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -27,7 +27,7 @@ pub(crate) async fn insert_sample(
             )
         };
     }
-    // Its run can't be deleted before the commit.
+    // The lock keeps the run from being deleted before the commit.
     let statement = sql_by(insert!(""), insert!(" FOR KEY SHARE"));
     statement
         .bind(new.storage.run.as_str())
@@ -43,7 +43,7 @@ pub(crate) async fn insert_sample(
         .map_err(failed("store a sample"))
 }
 
-/// Deletes the samples of a run behind its newest ones. Those that another transaction deletes are left to it.
+/// Deletes the samples of a run behind its newest ones. Samples that another transaction deletes are left to it.
 pub(crate) async fn keep_newest(conn: &mut Conn, run: &RunId, newest: u32) -> Result<(), Error> {
     const SQLITE: &str = "-- keep_newest
         DELETE FROM run_samples WHERE (run_id, at, request_id) IN (
@@ -57,7 +57,7 @@ pub(crate) async fn keep_newest(conn: &mut Conn, run: &RunId, newest: u32) -> Re
     deleted.map(drop).map_err(failed("delete samples"))
 }
 
-/// The newest samples of a run, the newest first.
+/// Returns the newest samples of a run, in descending order of time.
 pub(crate) async fn newest_samples(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -79,7 +79,7 @@ pub(crate) async fn newest_samples(
     rows.map_err(failed("read samples"))?.iter().map(read).collect()
 }
 
-/// How many samples of a run are stored, and their bytes.
+/// Returns the number of a run's stored samples, and their size in bytes.
 pub(crate) async fn count_samples(conn: &mut Conn, tenant: &TenantId, run: &RunId) -> Result<(u64, u64), Error> {
     const SQL: &str = "-- count_samples
         SELECT count(*) AS stored, CAST(coalesce(sum(size_bytes), 0) AS BIGINT) AS bytes FROM run_samples
@@ -89,15 +89,15 @@ pub(crate) async fn count_samples(conn: &mut Conn, tenant: &TenantId, run: &RunI
     Ok((as_u64(column(&row, "stored")?), as_u64(column(&row, "bytes")?)))
 }
 
-/// Deletes all samples of a run.
+/// Deletes all samples of a run and returns their number.
 pub(crate) async fn delete_samples_of_run(conn: &mut Conn, tenant: &TenantId, run: &RunId) -> Result<u64, Error> {
     const SQL: &str = "-- delete_samples_of_run
         DELETE FROM run_samples WHERE run_id = (SELECT id FROM runs WHERE id = $1 AND tenant = $2)";
     sql(SQL).bind(run.as_str()).bind(tenant.as_str()).execute(conn).await.map_err(failed("delete samples"))
 }
 
-/// Deletes samples of the runs of some sessions, as far as these go with their runs: not those of a session one of whose
-/// runs owns a checkpoint. Returns whether there may be more.
+/// Deletes samples of the runs of some sessions, except sessions with a run that owns a checkpoint. Returns whether
+/// there may be more.
 pub(crate) async fn delete_samples(conn: &mut Conn, sessions: &[String]) -> Result<bool, Error> {
     const SQLITE: &str = "-- delete_samples
         DELETE FROM run_samples WHERE (run_id, at, request_id) IN (

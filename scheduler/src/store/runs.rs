@@ -1,4 +1,4 @@
-//! The table `runs`.
+//! Access to the table `runs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,8 +43,8 @@ pub(crate) async fn insert_run(
     Ok(())
 }
 
-/// Whether a run exists for a download alone: the SDK's `checkpoint download` loads a training checkpoint into a new run to
-/// export it, and marks the run so.
+/// Returns whether a run exists only for a download: the SDK's `checkpoint download` loads a training checkpoint into a
+/// new run to export it, and marks the run so.
 fn is_for_download(user_metadata: &BTreeMap<String, String>) -> bool {
     user_metadata.get("created_by").is_some_and(|by| by == "tinker checkpoint download")
 }
@@ -64,7 +64,7 @@ pub(crate) async fn run(conn: &mut Conn, tenant: &TenantId, id: &RunId) -> Resul
     to_run(&row)
 }
 
-/// A run that the tenant may read: its own, or one that has a public checkpoint.
+/// Returns a run that the tenant may read: its own, or one with a public checkpoint.
 pub(crate) async fn readable_run(conn: &mut Conn, tenant: &TenantId, id: &RunId, now: Timestamp) -> Result<Run, Error> {
     const SQL: &str = "-- readable_run
         SELECT id, tenant, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted,
@@ -82,14 +82,14 @@ pub(crate) async fn readable_run(conn: &mut Conn, tenant: &TenantId, id: &RunId,
     to_run(&row)
 }
 
-/// A run that holds an imported checkpoint and is never trained.
+/// A run with an imported checkpoint, which is never trained.
 pub(crate) struct ImportRun<'a> {
     pub(crate) id: &'a RunId,
     pub(crate) session: &'a SessionId,
     pub(crate) model_seq_id: i64,
     pub(crate) spec: &'a RunSpec,
     pub(crate) user_metadata: &'a BTreeMap<String, String>,
-    /// What the checkpoint was copied or uploaded from.
+    /// Source that the checkpoint was copied or uploaded from.
     pub(crate) source: &'a str,
 }
 
@@ -121,17 +121,17 @@ pub(crate) async fn insert_import(
     Ok(())
 }
 
-/// A run has checked an import and is not trained any more.
+/// Records that a run has checked an import and is not trained from now on.
 pub(crate) async fn set_imported(conn: &mut Conn, id: &RunId, source: &str) -> Result<(), Error> {
     const SQL: &str = "-- set_imported
         UPDATE runs SET imported_from = $2 WHERE id = $1";
     sql(SQL).bind(id.as_str()).bind(source).execute(conn).await.map(drop).map_err(failed("update a run"))
 }
 
-/// What the checkpoint of a run of the tenant was imported from; `None` when there is no such run.
+/// Returns the source from which the checkpoint of a tenant's run was imported; `None` for an unknown run.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when it is a run that trains.
+/// [`Error::Mismatch`] if the run is one that trains.
 pub(crate) async fn import_source(conn: &mut Conn, tenant: &TenantId, id: &RunId) -> Result<Option<String>, Error> {
     const SQL: &str = "-- import_source
         SELECT imported_from FROM runs WHERE id = $1 AND tenant = $2";
@@ -141,20 +141,20 @@ pub(crate) async fn import_source(conn: &mut Conn, tenant: &TenantId, id: &RunId
     source.map(Some).ok_or_else(|| Error::Mismatch(format!("training run {id} was created before, as one that trains")))
 }
 
-/// Why a run with an imported checkpoint accepts no requests.
+/// Returns why a run with an imported checkpoint accepts no requests.
 fn not_trainable(id: &RunId) -> String {
     format!(
         "model_id: {id} holds an imported checkpoint and can't be trained: create a training client from the checkpoint"
     )
 }
 
-/// How old the recorded time of a run's last request may be: recording it writes to a row that others use too.
+/// Largest age of the recorded time of a run's last request: recording it changes a row that others use too.
 const LAST_REQUEST_RESOLUTION_MS: i64 = 1_000;
 
-/// The session of a run to which a request is submitted, and the worker that has its lease.
+/// Returns the session of a run to which a request is submitted, and the worker that has its lease.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the run holds an imported checkpoint.
+/// [`Error::Invalid`] if the run contains an imported checkpoint.
 pub(crate) async fn session_of_run(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -174,7 +174,7 @@ pub(crate) async fn session_of_run(
 pub(crate) async fn touch_run(conn: &mut Conn, id: &RunId, now: Timestamp) -> Result<(), Error> {
     const SQLITE: &str = "-- touch_run
         UPDATE runs SET last_request_at = $2 WHERE id = $1 AND last_request_at < $3";
-    // Whoever has the row is about to record the same, or executes the run: no submission waits for that.
+    // A transaction with the row records the same or executes the run; submissions do not wait for it.
     const POSTGRES: &str = "-- touch_run
         UPDATE runs SET last_request_at = $2 WHERE id = (
             SELECT id FROM runs WHERE id = $1 AND last_request_at < $3 FOR NO KEY UPDATE SKIP LOCKED)";
@@ -187,7 +187,7 @@ pub(crate) async fn touch_run(conn: &mut Conn, id: &RunId, now: Timestamp) -> Re
     touched.map(drop).map_err(failed("update a run"))
 }
 
-/// The run was created. False when it was not being created.
+/// Marks a run as created. Returns false if it was not being created.
 pub(crate) async fn ready_run(conn: &mut Conn, id: &RunId) -> Result<bool, Error> {
     const SQL: &str = "-- ready_run
         UPDATE runs SET state = 'ready' WHERE id = $1 AND state = 'creating'";
@@ -195,7 +195,7 @@ pub(crate) async fn ready_run(conn: &mut Conn, id: &RunId) -> Result<bool, Error
     Ok(done == 1)
 }
 
-/// The run can't be used; later requests fail with `failure`. False when it had failed already.
+/// Marks a run as unusable; later requests fail with `failure`. Returns false if it had already failed.
 pub(crate) async fn fail_run(conn: &mut Conn, id: &RunId, failure: &OpError, corrupted: bool) -> Result<bool, Error> {
     const SQL: &str = "-- fail_run
         UPDATE runs SET state = 'failed', failure = $2, corrupted = $3 WHERE id = $1 AND state <> 'failed'";
@@ -209,7 +209,8 @@ pub(crate) async fn fail_run(conn: &mut Conn, id: &RunId, failure: &OpError, cor
     Ok(done == 1)
 }
 
-/// Records where everything of a run up to a place of its order was saved. Returns where an older save is.
+/// Records the folder to which everything of a run up to a position in its order was saved. Returns the folder of an
+/// older save.
 pub(crate) async fn save_run(conn: &mut Conn, id: &RunId, seq_id: i64, dir: &Path) -> Result<Option<PathBuf>, Error> {
     const OLD: &str = "-- save_run: older
         SELECT coalesce(snapshot_dir, '') FROM runs WHERE id = $1";
@@ -222,7 +223,7 @@ pub(crate) async fn save_run(conn: &mut Conn, id: &RunId, seq_id: i64, dir: &Pat
     Ok(old.filter(|old| !old.is_empty() && !same).map(PathBuf::from))
 }
 
-/// What a run waits for, and the epoch of the lease under which it does.
+/// Memory that a run waits for, and the epoch of the lease under which it does.
 #[derive(Serialize, Deserialize)]
 struct StoredWait {
     epoch: i64,
@@ -244,7 +245,7 @@ pub(crate) async fn set_memory_wait(
     Ok(())
 }
 
-/// What the run of a queued request waits for, if it waits for its worker's memory.
+/// Returns the memory that the run of a queued request waits for, if it waits for its worker's memory.
 pub(crate) async fn memory_wait(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -256,22 +257,22 @@ pub(crate) async fn memory_wait(
     let query = sql(SQL).bind(request.as_str()).bind(tenant.as_str());
     let Some(row) = query.fetch_optional(conn).await.map_err(failed("find a run"))? else { return Ok(None) };
     let StoredWait { epoch, wait } = from_json(&row, "memory_wait")?;
-    // It waited under a lease that has passed to another worker.
+    // A wait under an older lease has ended: the lease has passed to another worker.
     Ok((epoch == column::<i64>(&row, "epoch")?).then_some(wait))
 }
 
-/// A run as the worker that executes it needs it.
+/// A run as its worker needs it.
 pub(crate) struct RunRow {
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
     pub(crate) spec: RunSpec,
     pub(crate) state: RunState,
     pub(crate) failure: Option<OpError>,
-    /// The last seq_id whose effects the newest snapshot holds, and where that is.
+    /// Last seq_id whose effects the newest snapshot contains, and the snapshot's folder.
     pub(crate) snapshot: Option<(i64, String)>,
 }
 
-/// A run, by its id alone.
+/// Returns a run, found only by its id.
 pub(crate) async fn run_row(conn: &mut Conn, id: &RunId) -> Result<RunRow, Error> {
     const SQL: &str = "-- run_row
         SELECT tenant, session_id, spec, state, coalesce(failure, 'null') AS failure, snapshot_seq, snapshot_dir

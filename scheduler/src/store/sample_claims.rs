@@ -17,33 +17,34 @@ pub(crate) struct ClaimedSampleRow {
     pub(crate) seq_id: i64,
     pub(crate) claim: i64,
     pub(crate) cost: Cost,
-    /// How many completions it asks for.
+    /// Number of completions that the sample asks for.
     pub(crate) sequences: usize,
     pub(crate) sampling_session: SamplingSessionId,
 }
 
-/// Which samples a worker claims, and how many.
+/// Selection of the samples that a worker claims.
 pub(crate) struct SampleClaim<'a> {
     pub(crate) worker: &'a str,
     pub(crate) models: &'a [String],
-    /// Those that any worker with their base model can execute, or those whose weights only this one has in memory.
+    /// Whether to claim samples that any worker with their base model can execute, or those whose weights only this one
+    /// has in memory.
     pub(crate) movable: bool,
-    /// Sequences.
+    /// Number of sequences to claim.
     pub(crate) limit: usize,
-    /// Sequences of sessions that are not `waiting`, whatever the limit.
+    /// Number of sequences of sessions that are not `waiting`, regardless of the limit.
     pub(crate) newcomers: usize,
-    /// Sessions that have samples at the worker, which wait: the others come first.
+    /// Sessions with samples that already wait at the worker: other sessions come first.
     pub(crate) waiting: &'a [SessionId],
-    /// Of these tenants none.
+    /// Tenants whose samples are not claimed.
     pub(crate) paused: &'a [TenantId],
-    /// Also samples of runs whose results were computed in another way.
+    /// Whether to claim samples of runs whose results were computed differently, too.
     pub(crate) continues: bool,
 }
 
-/// Claims samples that no worker has. Tenants take turns, and so do the sessions of a tenant; of a session the oldest is
-/// first.
+/// Claims samples without a worker. Tenants take turns, and so do the sessions of a tenant; within a session the oldest
+/// sample is first.
 pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> Result<Vec<ClaimedSampleRow>, Error> {
-    // For the order within sessions SQLite would else read all that is retained.
+    // Otherwise SQLite would read all retained requests for the order within sessions.
     const SQLITE: &str = concat!(
         "-- claim_samples
         UPDATE requests SET worker_id = $1, claim = claim + 1
@@ -137,22 +138,23 @@ pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> R
     Ok(claimed)
 }
 
-/// Sequences of unfinished samples that any of several workers can execute.
+/// Numbers of sequences of unfinished samples that any of several workers can execute.
 pub(crate) struct OpenSequences {
     pub(crate) model: String,
-    /// Whether they sample from snapshots of runs, which workers with the run's numerics alone can do; any with the base
-    /// model can do the others.
+    /// Whether the samples use snapshots of runs, which only workers with the run's numerics can execute; any worker
+    /// with the base model can execute the others.
     pub(crate) of_runs: bool,
     pub(crate) all: usize,
-    /// Of samples that the worker has claimed.
+    /// Sequences of samples that the worker has claimed.
     pub(crate) held: usize,
-    /// Of samples that no worker has claimed.
+    /// Sequences of samples that no worker has claimed.
     pub(crate) unclaimed: usize,
-    /// Of those, what tenants have that are not paused.
+    /// Unclaimed sequences of tenants that are not paused.
     pub(crate) claimable: usize,
 }
 
-/// By base model and kind, of samples that a worker can execute; it claims none of tenants that are `paused`.
+/// Counts, by base model and kind, the sequences of samples that a worker can execute; it claims none of tenants that
+/// are `paused`.
 pub(crate) async fn open_sequences(
     conn: &mut Conn,
     worker: &str,

@@ -1,4 +1,4 @@
-//! The table `sampling_sessions`.
+//! Access to the table `sampling_sessions`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +9,19 @@ use super::{failed, from_json};
 use crate::types::stored_samples;
 use crate::{Error, NewSamplingSession, SampleStorage, SamplingSession, Timestamp};
 
-/// Where a sampling session's weights come from.
+/// Source of a sampling session's weights.
 #[derive(Default)]
 pub(crate) struct SamplingOrigin<'a> {
-    /// Folder of the checkpoint.
+    /// Folder of the sampler checkpoint.
     pub(crate) checkpoint_dir: Option<&'a Path>,
-    /// The run that the snapshot was taken of, and the save that took it.
+    /// Run of which the snapshot was taken, and the save that took it.
     pub(crate) save: Option<(&'a RunId, &'a RequestId)>,
 }
 
-/// Creates a sampling session; an equal one that exists is returned instead.
+/// Creates a sampling session, or returns the existing one if it is equal.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when one with this identity and other content exists.
+/// [`Error::Mismatch`] if one with this identity but other content exists.
 pub(crate) async fn insert_sampling_session(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -57,10 +57,10 @@ pub(crate) async fn insert_sampling_session(
     Ok(id)
 }
 
-/// The sampling session with the identity of `new`, if there is one.
+/// Returns the sampling session with the identity of `new`, if it exists.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when it has other content.
+/// [`Error::Mismatch`] if it has other content.
 pub(crate) async fn equal_sampling_session(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -101,7 +101,7 @@ pub(crate) async fn sampling_session(
     to_sampling_session(&row)
 }
 
-/// Numbers another clone of a sampling session's client, from 1.
+/// Returns the next number for a clone of a sampling session's client, from 1.
 pub(crate) async fn number_clone(conn: &mut Conn, tenant: &TenantId, id: &SamplingSessionId) -> Result<i64, Error> {
     const SQL: &str = "-- number_clone
         UPDATE sampling_sessions SET clones = clones + 1 WHERE id = $1 AND tenant = $2 RETURNING clones";
@@ -110,9 +110,10 @@ pub(crate) async fn number_clone(conn: &mut Conn, tenant: &TenantId, id: &Sampli
     number.ok_or_else(|| Error::not_found("sampling session", id))
 }
 
-/// Records where a snapshot of a run was saved; with `None`, that the newest one of this key is in memory alone.
+/// Records the folder to which a snapshot of a run was saved; with `None`, that the newest one of this key is only in
+/// memory.
 pub(crate) async fn set_snapshot_dir(conn: &mut Conn, run: &RunId, key: &str, dir: Option<&Path>) -> Result<(), Error> {
-    // With the run itself SQLite would take the index of its sampling sessions, and read all of them.
+    // With a plain comparison, SQLite would use the index on runs and read all sampling sessions of the run.
     const SQL: &str = "-- set_snapshot_dir
         UPDATE sampling_sessions SET snapshot_dir = $3, collected = FALSE
         WHERE session_id = (SELECT session_id FROM runs WHERE id = $1) AND snapshot = $2
@@ -127,7 +128,7 @@ pub(crate) struct SnapshotRow {
     pub(crate) session: SessionId,
 }
 
-/// The in-memory snapshots of a run that its replay restores, with the sessions that hold them.
+/// Returns the in-memory snapshots of a run that its replay restores, with the sessions that own them.
 pub(crate) async fn snapshots_of_run(conn: &mut Conn, run: &RunId) -> Result<Vec<SnapshotRow>, Error> {
     const SQL: &str = "-- snapshots_of_run
         SELECT DISTINCT sampler.snapshot, sampler.session_id FROM sampling_sessions AS sampler
@@ -146,7 +147,7 @@ pub(crate) async fn snapshots_of_run(conn: &mut Conn, run: &RunId) -> Result<Vec
         .collect()
 }
 
-/// The run and the save that a snapshot of a session comes from.
+/// Returns the run and the save that a snapshot of a session comes from.
 pub(crate) async fn save_of_snapshot(
     conn: &mut Conn,
     session: &SessionId,
@@ -185,7 +186,8 @@ fn to_sampling_session(row: &Row) -> Result<SamplingSession, Error> {
     })
 }
 
-/// Where samples are stored besides: with the run whose weights sample, if it is the tenant's and asks for that.
+/// Returns where samples are also stored for viewing: with the run that samples, if it belongs to the tenant and asks
+/// for that.
 fn sample_storage(row: &Row) -> Result<Option<SampleStorage>, Error> {
     if column::<Option<String>>(row, "run_metadata")?.is_none() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Snapshots for sampling in the storage, in the table `sampling_sessions`: which are still used, and collecting the
+//! Snapshots for sampling in the storage, in the table `sampling_sessions`: finds those still in use, and collects the
 //! others.
 
 use std::collections::BTreeMap;
@@ -10,19 +10,19 @@ use super::db::{Conn, column, sql};
 use super::failed;
 use crate::{Error, Timestamp};
 
-/// Most snapshots that are collected at once, so that they never hold up the writer for long.
+/// Most snapshots that are collected at once, so that the writer is never held up for long.
 const AT_ONCE: usize = 32;
 
-/// A snapshot of a run that is in the storage.
+/// A snapshot of a run in the storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SavedSnapshot {
     pub(crate) key: String,
     pub(crate) dir: PathBuf,
 }
 
-/// Collects snapshots of a run that are in the storage: those that were neither taken nor sampled from since `before` and
-/// of which no sample is unfinished, but for the `kept` that were taken or sampled from last. No replay takes them again.
-/// Returns them; their folders are not needed any more.
+/// Collects snapshots of a run in the storage that were neither taken nor sampled from since `before` and that no
+/// unfinished sample needs, except the `kept` most recent ones. Replays do not take them again. Returns them; their
+/// folders have become unneeded.
 pub(crate) async fn collect_snapshots(
     conn: &mut Conn,
     run: &RunId,
@@ -70,7 +70,7 @@ async fn unused_snapshots(
 
 /// Marks a snapshot as collected.
 pub(crate) async fn collect_snapshot(conn: &mut Conn, run: &RunId, key: &str) -> Result<(), Error> {
-    // As in `set_snapshot_dir`.
+    // See `set_snapshot_dir` for the condition on the run.
     const SQL: &str = "-- collect_snapshot
         UPDATE sampling_sessions SET collected = TRUE
         WHERE session_id = (SELECT session_id FROM runs WHERE id = $1) AND snapshot = $2

@@ -1,8 +1,9 @@
-//! The schema: bringing it up to date, and refusing one that this program can't work with.
+//! The database's schema: brings it up to date, and refuses one that this program does not support.
 //!
-//! A program works with a schema that has all of its migrations, and perhaps later ones as long as these only add: what it
-//! does not know has defaults, and may be absent. A migration that changes or removes something says so by setting
-//! `schema_compatibility.oldest_program` to its own version; older programs then refuse to start, and running ones stop.
+//! A program supports a schema that has all of its migrations, and later ones as long as these only add: additions that
+//! it does not know have defaults or may be absent. A migration that changes or removes something sets
+//! `schema_compatibility.oldest_program` to its own version; older programs then refuse to start, and running ones
+//! stop.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +28,7 @@ macro_rules! step {
     };
 }
 
-/// Append only.
+/// Migrations in order; only ever appended to.
 const STEPS: &[Step] = &[
     step!(1, "sessions", "0001_sessions.sql"),
     step!(2, "runs", "0002_runs.sql"),
@@ -62,18 +63,18 @@ const STEPS: &[Step] = &[
     step!(31, "run samples", "0031_run_samples.sql"),
 ];
 
-/// The migration since which a database says which programs can work with it.
+/// Migration since which a database states which programs support it.
 const SAYS_COMPATIBILITY: i64 = 20;
 
-/// Brings the schema of a database up to date. Returns its version, which may be one that this program does not know and
-/// can work with.
+/// Brings the schema of a database up to date. Returns its version, which may be a later one that this program supports
+/// without knowing it.
 ///
 /// # Errors
-/// [`Error::Invalid`] when it needs a newer program.
+/// [`Error::Invalid`] if the schema needs a newer program.
 pub async fn migrate(database: &Database) -> Result<i64, Error> {
     let mut conn = connect_as_system(database).await?;
     if conn.dialect() == Dialect::Postgres {
-        // A large table takes its time.
+        // The migration of a large table may take long.
         const PATIENT: &str = "-- patient
         SELECT set_config('statement_timeout', '0', false), set_config('lock_timeout', '60s', false)";
         sql(PATIENT).execute(&mut conn).await.map_err(failed("migrate the database"))?;
@@ -83,12 +84,12 @@ pub async fn migrate(database: &Database) -> Result<i64, Error> {
     Ok(version)
 }
 
-/// As [`migrate`], on a connection that is open.
+/// Migrates as [`migrate`] does, on an open connection.
 pub(crate) async fn migrate_on(conn: &mut Conn, database: &Database) -> Result<i64, Error> {
     migrate_to(conn, database, newest()).await
 }
 
-/// As [`migrate`], up to a version.
+/// Migrates as [`migrate`] does, up to a version.
 pub(crate) async fn migrate_to(conn: &mut Conn, database: &Database, version: i64) -> Result<i64, Error> {
     let dialect = conn.dialect();
     let migrations = STEPS
@@ -110,7 +111,7 @@ pub(crate) async fn migrate_to(conn: &mut Conn, database: &Database, version: i6
     Ok(applied.last().copied().unwrap_or(0).max(version))
 }
 
-/// Refuses a schema that this program can't work with, an older one included.
+/// Refuses a schema that this program does not support, including an older one.
 pub(crate) async fn ensure_current(conn: &mut Conn, database: &Database) -> Result<(), Error> {
     let applied = ensure_workable(conn, database).await?;
     if STEPS.iter().all(|(version, ..)| applied.contains(version)) {
@@ -145,7 +146,7 @@ pub(crate) async fn ensure_workable(conn: &mut Conn, database: &Database) -> Res
     )))
 }
 
-/// The versions of a database's migrations.
+/// Returns the versions of a database's migrations.
 async fn applied(conn: &mut Conn) -> Result<BTreeSet<i64>, Error> {
     const EXISTS_SQLITE: &str = "-- applied: exists
         SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '_sqlx_migrations'";
@@ -162,13 +163,13 @@ async fn applied(conn: &mut Conn) -> Result<BTreeSet<i64>, Error> {
     Ok(sql(SQL).scalars(conn).await.map_err(doing())?.into_iter().collect())
 }
 
-/// The version of a database's schema; 0 when it has none.
+/// Returns the version of a database's schema; 0 if it has none.
 pub(crate) async fn version(conn: &mut Conn) -> Result<i64, Error> {
     Ok(applied(conn).await?.last().copied().unwrap_or(0))
 }
 
-/// A connection to a database whose schema is current, which sees the rows of all tenants; that of a SQLite file is
-/// migrated.
+/// Opens a connection to a database with a current schema, which sees the rows of all tenants. A SQLite file is
+/// migrated first.
 pub(crate) async fn connect_current(database: &Database) -> Result<Conn, Error> {
     let mut conn = connect_as_system(database).await?;
     match database {
@@ -178,7 +179,7 @@ pub(crate) async fn connect_current(database: &Database) -> Result<Conn, Error> 
     Ok(conn)
 }
 
-/// The version that this program knows.
+/// Returns the newest version that this program knows.
 pub(crate) fn newest() -> i64 {
     STEPS.iter().map(|&(version, ..)| version).max().unwrap_or(0)
 }
@@ -187,7 +188,7 @@ pub(crate) fn newest() -> i64 {
 mod tests {
     use super::*;
 
-    /// What older programs may rely on, or does not let them insert rows.
+    /// Parts of statements that remove something on which older programs rely, or that keep them from inserting rows.
     const BREAKING: [&str; 7] =
         ["drop table", "drop column", "rename ", "set not null", " type ", "add constraint", "row level security"];
 

@@ -11,7 +11,7 @@ use crate::{
     Error, FoundSession, RequestKind, RequestState, SearchPosition, SessionTimeline, TimelineRequest, Timestamp,
 };
 
-/// The next sessions behind a place, newest first. Their checkpoints are not counted.
+/// Returns the next sessions behind a position, newest first. Their checkpoints are not counted.
 pub(crate) async fn sessions_behind(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -27,7 +27,7 @@ pub(crate) async fn sessions_behind(
     found.map_err(failed("search sessions"))?.iter().map(to_found).collect()
 }
 
-/// One session as searches show it, if the tenant has it.
+/// Returns one session of the tenant, in the form of search results.
 pub(crate) async fn searched_session(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -40,7 +40,7 @@ pub(crate) async fn searched_session(
     found.map_err(failed("search sessions"))?.as_ref().map(to_found).transpose()
 }
 
-/// How many checkpoints the runs of some sessions have that have not expired, and their bytes.
+/// Returns the numbers and bytes of unexpired checkpoints of some sessions' runs.
 pub(crate) async fn checkpoints_of_sessions(
     conn: &mut Conn,
     sessions: Vec<String>,
@@ -80,7 +80,7 @@ pub(crate) async fn set_project(
     }
 }
 
-/// A session of the tenant with the last of its requests, in the order of acceptance.
+/// Returns a session of the tenant with the last of its requests, in the order of acceptance.
 pub(crate) async fn timeline(
     conn: &mut Conn,
     tenant: &TenantId,

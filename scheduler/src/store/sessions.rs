@@ -1,4 +1,4 @@
-//! The table `sessions`.
+//! Access to the table `sessions`.
 
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
@@ -40,14 +40,14 @@ pub(crate) async fn insert_session(
     Ok(())
 }
 
-/// Sets whose key created a session.
+/// Records the user whose key created a session.
 pub(crate) async fn set_session_user(conn: &mut Conn, id: &SessionId, user: &str) -> Result<(), Error> {
     const SQL: &str = "-- set_session_user
         UPDATE sessions SET user_id = $2 WHERE id = $1";
     sql(SQL).bind(id.as_str()).bind(user).execute(conn).await.map(drop).map_err(failed("create a session"))
 }
 
-/// The session that was created with this key.
+/// Returns the session that was created with this key.
 pub(crate) async fn session_by_idempotency_key(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -60,7 +60,7 @@ pub(crate) async fn session_by_idempotency_key(
     Ok(id.map(SessionId::new))
 }
 
-/// A session without its runs and sampling sessions.
+/// Returns a session without its runs and sampling sessions.
 pub(crate) async fn session_row(conn: &mut Conn, tenant: &TenantId, id: &SessionId) -> Result<SessionRow, Error> {
     const SQL: &str = "-- session_row
         SELECT id, status, finish_reason, finish_detail FROM sessions WHERE id = $1 AND tenant = $2";
@@ -74,7 +74,7 @@ pub(crate) async fn session_row(conn: &mut Conn, tenant: &TenantId, id: &Session
     to_session_row(&row)
 }
 
-/// A session, by its id alone.
+/// Returns the status of a session, found only by its id.
 pub(crate) async fn session_status(conn: &mut Conn, id: &SessionId) -> Result<SessionStatus, Error> {
     const SQL: &str = "-- session_status
         SELECT status, finish_reason, finish_detail FROM sessions WHERE id = $1";
@@ -82,7 +82,7 @@ pub(crate) async fn session_status(conn: &mut Conn, id: &SessionId) -> Result<Se
     status(&row.ok_or_else(|| Error::not_found("session", id))?)
 }
 
-/// Whether the session of a request accepts more.
+/// Returns whether the session of a request accepts more requests.
 pub(crate) async fn is_session_active(conn: &mut Conn, request: &RequestId) -> Result<bool, Error> {
     const SQL: &str = "-- is_session_active
         SELECT sessions.id FROM sessions JOIN requests ON requests.session_id = sessions.id
@@ -92,7 +92,7 @@ pub(crate) async fn is_session_active(conn: &mut Conn, request: &RequestId) -> R
     Ok(active.is_some())
 }
 
-/// Those of some sessions that have ended.
+/// Returns those of the given sessions that have ended.
 pub(crate) async fn ended_sessions(
     conn: &mut Conn,
     ids: Vec<SessionId>,
@@ -108,7 +108,7 @@ pub(crate) async fn ended_sessions(
     rows.iter().map(|row| Ok((SessionId::new(column::<String>(row, "id")?), status(row)?))).collect()
 }
 
-/// Makes an expired session active again, if it expired after a moment. False when it did not.
+/// Makes an expired session active again, if it expired after a given time. Returns false otherwise.
 pub(crate) async fn revive_session(
     conn: &mut Conn,
     id: &SessionId,
@@ -126,7 +126,7 @@ pub(crate) async fn revive_session(
 pub(crate) async fn touch_session(conn: &mut Conn, id: &SessionId, now: Timestamp) -> Result<(), Error> {
     const SQLITE: &str = "-- touch_session
         UPDATE sessions SET last_seen_at = $2 WHERE id = $1 AND last_seen_at < $2 AND status = 'active'";
-    // Whoever has the row records a heartbeat too, or the session's end.
+    // A transaction that has the row records a heartbeat too, or the session's end.
     const POSTGRES: &str = "-- touch_session
         UPDATE sessions SET last_seen_at = $2 WHERE id = (
             SELECT id FROM sessions WHERE id = $1 AND last_seen_at < $2 AND status = 'active'
@@ -140,14 +140,14 @@ pub(crate) async fn touch_session(conn: &mut Conn, id: &SessionId, now: Timestam
         .map_err(failed("update a session"))
 }
 
-/// Extends the heartbeats of all active sessions to now: for a while none could be received.
+/// Extends the heartbeats of all active sessions to now, after a time in which none could be received.
 pub(crate) async fn extend_heartbeats(conn: &mut Conn, now: Timestamp) -> Result<(), Error> {
     const SQL: &str = "-- extend_heartbeats
         UPDATE sessions SET last_seen_at = $1 WHERE last_seen_at < $1 AND status = 'active'";
     sql(SQL).bind(now.0).execute(conn).await.map(drop).map_err(failed("update sessions"))
 }
 
-/// Active sessions without a heartbeat since `deadline`.
+/// Returns the active sessions without a heartbeat since `deadline`.
 pub(crate) async fn sessions_without_heartbeat(conn: &mut Conn, deadline: Timestamp) -> Result<Vec<SessionId>, Error> {
     const SQL: &str = "-- sessions_without_heartbeat
         SELECT id FROM sessions WHERE status = 'active' AND last_seen_at < $1 ORDER BY last_seen_at LIMIT 1000";
@@ -155,7 +155,7 @@ pub(crate) async fn sessions_without_heartbeat(conn: &mut Conn, deadline: Timest
     Ok(ids.into_iter().map(SessionId::new).collect())
 }
 
-/// A session with its runs and sampling sessions.
+/// Returns a session with its runs and sampling sessions.
 pub(crate) async fn session(conn: &mut Conn, tenant: &TenantId, id: &SessionId) -> Result<Session, Error> {
     const SQL: &str = "-- session
         SELECT tags, user_metadata, sdk_version, project_id, display_name, status, finish_reason, finish_detail,
@@ -216,8 +216,8 @@ pub(crate) async fn list_sessions(
     Ok(ids.into_iter().map(SessionId::new).collect())
 }
 
-/// Ends an active session; with `without_heartbeat_since` only if there was no heartbeat since. False when it had ended
-/// already, or goes on.
+/// Ends an active session; with `without_heartbeat_since` only if there was no heartbeat since then. Returns false if
+/// it had already ended, or remains active.
 pub(crate) async fn end_session(
     conn: &mut Conn,
     id: &SessionId,

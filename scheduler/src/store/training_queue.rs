@@ -1,5 +1,5 @@
-//! Requests to runs that have not ended, in the table `requests`: how many there are, and which places of a run's order
-//! have arrived.
+//! Unfinished requests to runs, in the table `requests`: their number, and the positions in a run's order that have
+//! arrived.
 
 use trainyard_protocol::{RunId, TenantId};
 
@@ -8,7 +8,7 @@ use super::{as_u64, failed};
 use crate::Error;
 use crate::quotas::QueuedTraining;
 
-/// What a tenant has queued for training, and one of its runs.
+/// Returns the waiting training requests of a tenant, and of one of its runs.
 pub(crate) async fn queued_training(conn: &mut Conn, tenant: &TenantId, run: &RunId) -> Result<QueuedTraining, Error> {
     const SQL: &str = "-- queued_training
         SELECT count(*) AS requests, CAST(coalesce(sum(payload_bytes), 0) AS BIGINT) AS bytes,
@@ -27,14 +27,14 @@ pub(crate) async fn queued_training(conn: &mut Conn, tenant: &TenantId, run: &Ru
     })
 }
 
-/// The highest place of a run's order that has arrived; `None` when the tenant has no such run.
+/// Returns the highest position in a run's order that has arrived; `None` if the tenant has no such run.
 pub(crate) async fn last_arrived(conn: &mut Conn, tenant: &TenantId, run: &RunId) -> Result<Option<i64>, Error> {
     const SQL: &str = "-- last_arrived
         SELECT seq_id FROM requests WHERE run_id = $1 AND tenant = $2 ORDER BY seq_id DESC LIMIT 1";
     sql(SQL).bind(run.as_str()).bind(tenant.as_str()).scalar(conn).await.map_err(failed("find a run's requests"))
 }
 
-/// How many places of a run's order from `from` on and below `to` have arrived.
+/// Returns how many positions in a run's order from `from` to before `to` have arrived.
 pub(crate) async fn count_arrived(conn: &mut Conn, run: &RunId, from: i64, to: i64) -> Result<i64, Error> {
     const SQL: &str = "-- count_arrived
         SELECT count(*) FROM requests WHERE run_id = $1 AND seq_id >= $2 AND seq_id < $3";
@@ -42,7 +42,7 @@ pub(crate) async fn count_arrived(conn: &mut Conn, run: &RunId, from: i64, to: i
     Ok(counted.map_err(failed("find a run's requests"))?.unwrap_or(0))
 }
 
-/// The first place of a run's order, from `from` on, that has not arrived.
+/// Returns the first missing position in a run's order, from `from` on.
 pub(crate) async fn first_missing(conn: &mut Conn, run: &RunId, from: i64, limit: i64) -> Result<i64, Error> {
     const SQL: &str = "-- first_missing
         SELECT seq_id FROM requests WHERE run_id = $1 AND seq_id >= $2 ORDER BY seq_id LIMIT $3";

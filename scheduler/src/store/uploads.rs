@@ -36,7 +36,7 @@ pub(crate) async fn insert_upload(
     done.map(drop).map_err(failed("start an upload"))
 }
 
-/// An upload of the tenant that has not expired.
+/// Returns an unexpired upload of the tenant.
 pub(crate) async fn upload(conn: &mut Conn, tenant: &TenantId, id: &UploadId, now: Timestamp) -> Result<Upload, Error> {
     const SQL: &str = "-- upload
         SELECT id, spec, project_id, dir, totals, run_id, path, failure, expires_at
@@ -90,7 +90,7 @@ pub(crate) async fn insert_piece(
     insert.execute(conn).await.map(drop).map_err(failed("store a piece of an upload"))
 }
 
-/// Removes the pieces of a file that begin at an offset or behind it.
+/// Removes the pieces of a file that begin at or behind an offset.
 pub(crate) async fn delete_pieces(conn: &mut Conn, id: &UploadId, file: &str, from: u64) -> Result<(), Error> {
     const SQL: &str = "-- delete_pieces
         DELETE FROM upload_pieces WHERE upload_id = $1 AND file = $2 AND start >= $3";
@@ -98,7 +98,7 @@ pub(crate) async fn delete_pieces(conn: &mut Conn, id: &UploadId, file: &str, fr
     done.map(drop).map_err(failed("remove a piece of an upload"))
 }
 
-/// Records the sizes of an upload's files, as far as they are known, and what they count.
+/// Records the known sizes of an upload's files, and the bytes that count against the quota.
 pub(crate) async fn set_sizes(
     conn: &mut Conn,
     id: &UploadId,
@@ -112,7 +112,7 @@ pub(crate) async fn set_sizes(
     done.map(drop).map_err(failed("update an upload"))
 }
 
-/// Uploads of a tenant that are no checkpoints and were not refused: how many, and their bytes.
+/// Returns the number and the bytes of a tenant's uploads that have neither become checkpoints nor been refused.
 pub(crate) async fn open_uploads(conn: &mut Conn, tenant: &TenantId) -> Result<(u64, u64), Error> {
     const SQL: &str = "-- open_uploads
         SELECT count(*) AS found, CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes
@@ -121,7 +121,8 @@ pub(crate) async fn open_uploads(conn: &mut Conn, tenant: &TenantId) -> Result<(
     row.map_or(Ok((0, 0)), |row| Ok((as_u64(column(&row, "found")?), as_u64(column(&row, "bytes")?))))
 }
 
-/// Records which run checks an upload, who asked for that, and until when the upload is kept for that.
+/// Records the run that checks an upload, the actor who asked for that, and the time until which the upload is kept for
+/// it.
 pub(crate) async fn set_run(
     conn: &mut Conn,
     id: &UploadId,
@@ -136,7 +137,8 @@ pub(crate) async fn set_run(
     done.map(drop).map_err(failed("update an upload"))
 }
 
-/// The upload of the tenant that a run checks, if it does and the end is not recorded yet, and who asked for that.
+/// Returns the tenant's upload that a run is checking, unless the end is recorded, with the actor who asked for the
+/// check.
 pub(crate) async fn checked_by_run(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -149,7 +151,7 @@ pub(crate) async fn checked_by_run(
     row.map(|row| Ok((UploadId::new(column::<String>(&row, "id")?), column(&row, "checked_by")?))).transpose()
 }
 
-/// Records what became of an upload; the names of its pieces go.
+/// Records the end of an upload and deletes the names of its pieces.
 pub(crate) async fn set_end(conn: &mut Conn, id: &UploadId, end: Result<&TinkerPath, &OpError>) -> Result<(), Error> {
     const SQL: &str = "-- set_end
         UPDATE uploads SET path = $2, failure = $3 WHERE id = $1";
@@ -162,7 +164,7 @@ pub(crate) async fn set_end(conn: &mut Conn, id: &UploadId, end: Result<&TinkerP
     sql(PIECES).bind(id.as_str()).execute(conn).await.map(drop).map_err(failed("update an upload"))
 }
 
-/// When the next upload expires.
+/// Returns the time when the next upload expires.
 pub(crate) async fn next_expiry(conn: &mut Conn) -> Result<Option<Timestamp>, Error> {
     const SQL: &str = "-- next_expiry
         SELECT expires_at FROM uploads ORDER BY expires_at LIMIT 1";
@@ -170,7 +172,7 @@ pub(crate) async fn next_expiry(conn: &mut Conn) -> Result<Option<Timestamp>, Er
     Ok(at.map(Timestamp))
 }
 
-/// Deletes some uploads that have expired. Returns their folders.
+/// Deletes some expired uploads. Returns their folders.
 pub(crate) async fn delete_expired(conn: &mut Conn, now: Timestamp) -> Result<Vec<PathBuf>, Error> {
     const EXPIRED: &str = "-- delete_expired
         SELECT id, dir FROM uploads WHERE expires_at <= $1 ORDER BY expires_at LIMIT 100";

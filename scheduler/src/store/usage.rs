@@ -1,4 +1,4 @@
-//! The tables `usage` and `stored_checkpoints`: what was used, kept when requests and checkpoints are deleted.
+//! The tables `usage` and `stored_checkpoints`: usage, which is kept when requests and checkpoints are deleted.
 
 use std::sync::LazyLock;
 
@@ -10,10 +10,10 @@ use crate::{
     Attribution, Error, HourlyUsage, RequestKind, RequestUsage, StorageInUse, StoredCheckpoint, Timestamp, Tokens,
 };
 
-/// An hour in ms.
+/// Duration of an hour in ms.
 const HOUR: i64 = 3_600_000;
 
-/// Records what requests used that ended just now. A request counts once.
+/// Records the usage of requests that have just ended. A request counts once.
 pub(crate) async fn insert_usage(conn: &mut Conn, used: &[(&RequestId, Tokens)], now: Timestamp) -> Result<(), Error> {
     static SQL: LazyLock<Bulk> = LazyLock::new(|| {
         let text = "-- insert_usage
@@ -41,7 +41,7 @@ pub(crate) async fn insert_usage(conn: &mut Conn, used: &[(&RequestId, Tokens)],
     SQL.fetch_all(conn, rows).await.map(drop).map_err(failed("record usage"))
 }
 
-/// Records that a checkpoint is stored from now on, with what it replaces.
+/// Records that a checkpoint is stored from now on, and which one it replaces.
 pub(crate) async fn begin_storage(
     conn: &mut Conn,
     path: &TinkerPath,
@@ -68,7 +68,7 @@ pub(crate) async fn begin_storage(
         .map_err(failed("record storage"))
 }
 
-/// Records that a checkpoint is stored no longer.
+/// Records that a checkpoint has ceased to be stored.
 pub(crate) async fn end_storage(conn: &mut Conn, path: &TinkerPath, now: Timestamp) -> Result<(), Error> {
     const SQL: &str = "-- end_storage
         UPDATE stored_checkpoints SET to_at = $4 WHERE run_id = $1 AND kind = $2 AND name = $3 AND to_at IS NULL";
@@ -83,7 +83,8 @@ pub(crate) async fn end_storage(conn: &mut Conn, path: &TinkerPath, now: Timesta
         .map_err(failed("record storage"))
 }
 
-/// What a tenant's requests used that ended from one time to before another, by hour and attribution.
+/// Returns the usage of a tenant's requests that ended in a period, by hour and attribution. The period excludes its
+/// end.
 pub(crate) async fn hourly_usage(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -108,7 +109,7 @@ pub(crate) async fn hourly_usage(
     rows.iter().map(usage).collect()
 }
 
-/// What a tenant's requests used, in the order of their ends, from one time to before another and behind a request.
+/// Returns the usage of a tenant's requests that ended in a period, in the order of their ends, behind a given request.
 pub(crate) async fn request_usage(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -144,7 +145,7 @@ pub(crate) async fn request_usage(
     rows.iter().map(usage).collect()
 }
 
-/// A tenant's checkpoints that were stored at some time from one time to before another.
+/// Returns a tenant's checkpoints that were stored at some time in a period.
 pub(crate) async fn stored_checkpoints(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -171,13 +172,13 @@ pub(crate) async fn stored_checkpoints(
     rows.iter().map(stored).collect()
 }
 
-/// The metadata of sessions that are there, as JSON.
+/// Returns the metadata of existing sessions, as JSON.
 pub(crate) async fn metadata_of_sessions(
     conn: &mut Conn,
     tenant: &TenantId,
     sessions: &[SessionId],
 ) -> Result<Vec<(SessionId, serde_json::Value)>, Error> {
-    // Few of the tenant's, so that they are not found by the tenant, which `IS TRUE` says to SQLite.
+    // The sessions are few of the tenant's; `IS TRUE` keeps SQLite from finding them by the tenant.
     const SQLITE: &str = "-- metadata_of_sessions
         SELECT id, user_metadata FROM sessions WHERE id IN (SELECT value FROM json_each($1)) AND (tenant = $2) IS TRUE
         ORDER BY id";
@@ -191,7 +192,7 @@ pub(crate) async fn metadata_of_sessions(
         .collect()
 }
 
-/// What a tenant has stored now, by project and user.
+/// Returns a tenant's present storage, by project and user.
 pub(crate) async fn storage_in_use(conn: &mut Conn, tenant: &TenantId) -> Result<Vec<StorageInUse>, Error> {
     const SQL: &str = "-- storage_in_use
         SELECT coalesce(sessions.project_id, stored_checkpoints.project_id) AS project_id, users.email AS user_email,

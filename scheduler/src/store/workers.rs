@@ -1,4 +1,4 @@
-//! The table `workers`: who executes requests, and when its leases expire.
+//! The table `workers`: workers and the expiry of their leases.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{failed, from_json, to_json};
 use crate::context::clock::millis;
 use crate::{EngineReport, Error};
 
-/// Registers a worker, or its restart, with leases that end after `lease`, and returns how often it has started.
+/// Registers a worker, or its restart, with leases that end after `lease`. Returns how often it has started.
 pub(crate) async fn register_worker(
     conn: &mut Conn,
     id: &str,
@@ -41,7 +41,8 @@ pub(crate) async fn register_worker(
     incarnation.ok_or_else(|| Error::store("register a worker", "no row came back"))
 }
 
-/// Until the first lease of a worker expires, in ms; negative after that. `None` without a worker.
+/// Returns the time until the first lease of a worker expires, in ms; negative after that. Returns `None` without a
+/// worker.
 pub(crate) async fn shortest_lease(conn: &mut Conn) -> Result<Option<i64>, Error> {
     macro_rules! text {
         ($database:ident) => {
@@ -56,7 +57,7 @@ pub(crate) async fn shortest_lease(conn: &mut Conn) -> Result<Option<i64>, Error
     sql_by(text!(sqlite), text!(postgres)).scalar(conn).await.map_err(failed("read leases"))
 }
 
-/// Waits for claims of an earlier start of a worker, and keeps it from others until the transaction ends.
+/// Waits for claims of an earlier start of a worker, and keeps others from using the worker until the transaction ends.
 pub(crate) async fn lock_worker(conn: &mut Conn, id: &str) -> Result<(), Error> {
     const SQLITE: &str = "-- lock_worker
         SELECT id FROM workers WHERE id = $1";
@@ -66,8 +67,8 @@ pub(crate) async fn lock_worker(conn: &mut Conn, id: &str) -> Result<(), Error> 
     locked.map(drop).map_err(failed("register a worker"))
 }
 
-/// Records a heartbeat: a worker's leases end after `lease` from now on, and its engine holds this. False when they have
-/// been revoked, or the worker was restarted.
+/// Records a heartbeat: a worker's leases end after `lease` from now on, and its engine's report is stored. Returns
+/// false if the leases were revoked, or the worker was restarted.
 pub(crate) async fn renew_worker(
     conn: &mut Conn,
     (id, incarnation): (&str, i64),
@@ -89,7 +90,7 @@ pub(crate) async fn renew_worker(
     Ok(renewed.execute(conn).await.map_err(failed("renew leases"))? == 1)
 }
 
-/// Workers whose leases expired, `me` apart; no other transaction sees them during this one.
+/// Returns workers except `me` whose leases expired; other transactions do not see them during this one.
 pub(crate) async fn expired_workers(conn: &mut Conn, me: Option<&str>) -> Result<Vec<String>, Error> {
     macro_rules! text {
         ($database:ident, $lock:literal) => {
@@ -106,8 +107,8 @@ pub(crate) async fn expired_workers(conn: &mut Conn, me: Option<&str>) -> Result
     expired.scalars(conn).await.map_err(failed("find expired workers"))
 }
 
-/// Whether a worker's leases have not expired and it was not restarted; keeps it so until the transaction ends. Heartbeats
-/// do not wait for that.
+/// Returns whether a worker's leases are valid and it was not restarted, and keeps it so until the transaction ends.
+/// Heartbeats do not wait for that.
 pub(crate) async fn is_registered(conn: &mut Conn, id: &str, incarnation: i64) -> Result<bool, Error> {
     const SQLITE: &str = "-- is_registered
         SELECT incarnation FROM workers WHERE id = $1 AND incarnation = $2";
@@ -118,8 +119,8 @@ pub(crate) async fn is_registered(conn: &mut Conn, id: &str, incarnation: i64) -
     Ok(found.is_some())
 }
 
-/// Workers, `me` apart, that have leases and are not registered: they claimed something before they learned that their
-/// leases had expired, and may never learn it.
+/// Returns workers except `me` that have leases but are not registered: they claimed something before they learned that
+/// their leases had expired, and may never learn it.
 pub(crate) async fn unregistered_holders(conn: &mut Conn, me: Option<&str>) -> Result<Vec<String>, Error> {
     const SQL: &str = "-- unregistered_holders
         SELECT id FROM (
@@ -136,12 +137,12 @@ pub(crate) async fn delete_worker(conn: &mut Conn, id: &str) -> Result<(), Error
     sql(SQL).bind(id).execute(conn).await.map(drop).map_err(failed("delete a worker"))
 }
 
-/// A worker whose leases have not expired.
+/// A worker with valid leases.
 pub(crate) struct LiveWorker {
     pub(crate) id: String,
-    /// By base model what decides the bits of its results, if it said that.
+    /// Numerics by base model, if the worker reported them.
     pub(crate) models: BTreeMap<String, Option<StoredNumerics>>,
-    /// What its engine held at the last heartbeat; `None` before the first.
+    /// Engine's report with the last heartbeat; `None` before the first.
     pub(crate) engine: Option<EngineReport>,
 }
 
@@ -164,7 +165,7 @@ pub(crate) async fn live_workers(conn: &mut Conn) -> Result<Vec<LiveWorker>, Err
         if workers.last().is_none_or(|worker| worker.id != id) {
             let models: Vec<String> = from_json(row, "models")?;
             let engine: Option<String> = column(row, "engine")?;
-            // Of a newer program it may say something else.
+            // A newer program may report something else.
             let engine = engine.and_then(|text| serde_json::from_str(&text).ok());
             workers.push(LiveWorker { id, models: models.into_iter().map(|model| (model, None)).collect(), engine });
         }

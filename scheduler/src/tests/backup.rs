@@ -14,7 +14,7 @@ use crate::{Database, NewCheckpoint};
 
 
 
-/// Tables that no copy has: what is about processes, and what the database has for itself.
+/// Tables that no copy contains: those about processes, and those of the database itself.
 const LEFT_OUT: [&str; 8] =
     ["uploads", "upload_pieces", "workers", "worker_numerics", "backup_holds", "schema_compatibility", "_sqlx_migrations", "sqlite_sequence"];
 
@@ -59,7 +59,7 @@ impl Target {
         restore(&self.restore_of(from)).await
     }
 
-    /// A process on what was restored, instead of the one of a bench.
+    /// Opens a process on the restored data, instead of the one of a bench.
     async fn open(self, bench: Bench) -> Bench {
         let Bench { clock, me, session, .. } = bench;
         let Self { dir, database } = self;
@@ -97,7 +97,7 @@ async fn submit_large(bench: &Bench, run: &RunId, seq_id: i64) -> RequestId {
     bench.scheduler.submit_run(&bench.me, large).await.unwrap().request_id
 }
 
-/// A service with something in most tables: a run with a checkpoint, done and running work, a sample, a secret.
+/// Returns a service with data in most tables: a run with a checkpoint, done and running work, a sample, a secret.
 async fn used() -> (Bench, RunId, RequestId, Work) {
     let bench = bench().await;
     fs::write(bench.dir.path().join("key"), [7; 32]).unwrap();
@@ -130,7 +130,7 @@ async fn a_backup_of_a_live_service_goes_on_elsewhere() {
     let restored = target.open(bench).await;
     let Poll::Succeeded { .. } = restored.poll(&large).await else { panic!("the result is lost") };
     assert_eq!(restored.scheduler.shared_secret("url-signing", vec![9]).await.unwrap(), [0, 255, 1]);
-    // The run's log is replayed, with what was in files, and what was running is executed.
+    // The run's log, including payloads in files, is replayed; the running request is executed.
     let mut replayed = Vec::new();
     loop {
         let work = restored.start().await;
@@ -189,7 +189,7 @@ async fn planted_damage_is_found_before_anything_is_restored() {
     };
     let good = fs::read(&weights).unwrap();
     fs::write(&weights, "weights of b").unwrap();
-    damaged("checkpoints/r/weights/a/weights is not what was written");
+    damaged("checkpoints/r/weights/a/weights differs from the file that was written");
     let target = Target::new(BACKEND).await;
     assert!(matches!(target.restore(&to).await, Err(BackupError::Damaged(_))));
     assert!(!target.dir.path().join("checkpoints").exists());
@@ -258,7 +258,7 @@ async fn deletions_during_backups_leave_none_without_its_objects() {
             save(&bench, &run, 2 * round + 1, &format!("c{round}")).await;
             let request = submit_large(&bench, &run, 2 * round + 2).await;
             let work = bench.start().await;
-            // A failed request needs its payload no longer.
+            // A failed request no longer needs its payload.
             bench.fail(&work, "no");
             bench.poll(&request).await;
             if round > 0 {
@@ -326,7 +326,7 @@ async fn a_database_or_storage_that_is_not_empty_is_not_restored_into() {
         fs::remove_dir_all(target.dir.path().join(part)).unwrap();
     }
     assert!(refusal(&target).await.contains("it has rows in"));
-    // A schema without rows is no obstacle.
+    // A schema without rows is accepted.
     let target = Target::new(BACKEND).await;
     crate::migrate(&target.database.database).await.unwrap();
     target.restore(&to).await.unwrap();
@@ -363,7 +363,7 @@ async fn a_backup_of_an_older_schema_is_migrated_and_of_a_newer_one_refused() {
     assert_eq!(schema::version(conn).await.unwrap(), schema::newest());
     let session: Option<String> = sql("SELECT id FROM sessions").scalar(conn).await.unwrap();
     assert_eq!(session.as_deref(), Some("s"));
-    // Rows do not go through migrations that were made before.
+    // Rows can't go through migrations that were applied before.
     let migrated = Target::new(BACKEND).await;
     crate::migrate(&migrated.database.database).await.unwrap();
     let refused = migrated.restore(old.path()).await;

@@ -51,7 +51,7 @@ async fn a_checkpoint_is_there_once_its_save_succeeded() {
     assert_eq!(s.checkpoints(&bench.me, AccessScope::Owned, PAGE).await.unwrap().1, 1);
 }
 
-/// A checkpoint with a folder that is there.
+/// Registers a checkpoint with an existing folder.
 async fn save_folder(bench: &Bench, run: &RunId, seq_id: i64, dir: &str, overwrite: bool) -> (Poll, PathBuf) {
     let new = NewCheckpoint { dir: PathBuf::from(dir), overwrite, ..checkpoint(run, "a", None) };
     let folder = bench.dir.path().join(dir);
@@ -202,7 +202,7 @@ async fn what_replaces_an_expired_checkpoint_is_not_collected() {
     bench.pass(Duration::from_secs(3600));
     let expired = s.maintain().await.unwrap().checkpoints;
     assert_eq!(expired.len(), 1);
-    // Its name is free again, for a checkpoint that is private as all new ones.
+    // Its name is free again, for a new checkpoint, which is private like all new ones.
     bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
     let (saved, new) = save_folder(&bench, &run, 2, "checkpoints/r/sampler_weights/a.2", false).await;
     assert!(matches!(saved, Poll::Succeeded { .. }), "{saved:?}");

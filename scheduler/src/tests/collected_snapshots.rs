@@ -1,11 +1,11 @@
-//! Snapshots for sampling in the storage: which are kept, and what becomes of the others.
+//! Tests of snapshots for sampling in the storage: which are kept, and which are collected.
 
 use super::*;
 use crate::MaintenanceOp;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Where a snapshot is written to.
+/// Returns the folder of a snapshot.
 fn folder(bench: &Bench, name: &str) -> std::path::PathBuf {
     bench.dir.path().join("snapshots/r").join(name)
 }
@@ -18,7 +18,7 @@ fn sampler(bench: &Bench, number: i64) -> SamplingSessionId {
     SamplingSessionId::of_session(&bench.session, number)
 }
 
-/// The next request that starts. Snapshots are written to the storage, and dropped from memory, meanwhile.
+/// Returns the next request that starts. In the meantime, snapshots are written to the storage and dropped from memory.
 async fn next_start(bench: &Bench) -> Work {
     loop {
         if let Some(work) = bench.items().await.into_iter().find_map(|item| execute(bench, item)) {
@@ -40,7 +40,7 @@ fn execute(bench: &Bench, item: WorkItem) -> Option<Work> {
     None
 }
 
-/// Saves without a name as request `seq_id` of the run, and executes what that leads to.
+/// Saves without a name as request `seq_id` of the run, and executes the resulting work.
 async fn save(bench: &Bench, run: &RunId, seq_id: i64) {
     let request = bench.submit(run, seq_id, RequestKind::SaveWeightsForSampler).await;
     let key = format!("k{seq_id}");
@@ -51,7 +51,7 @@ async fn save(bench: &Bench, run: &RunId, seq_id: i64) {
     for item in bench.scheduler.take_work() {
         assert_eq!(execute(bench, item), None);
     }
-    // Records are written in order: this comes after what the save led to.
+    // Records are written in order: this comes after the records of the save.
     bench.scheduler.create_session(&bench.me, new_session(None)).await.unwrap();
 }
 
@@ -95,12 +95,12 @@ async fn snapshots_that_nobody_samples_from_leave_the_storage() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
     for round in 0..6 {
-        // So many that the one that is used leaves the memory.
+        // Enough saves for the used snapshot to leave the memory.
         saves(&bench, &run, 9 * round + 1..=9 * round + 9).await;
         sample_once(&bench, 1, round).await;
     }
-    // Eight are in memory, of which none is in the storage. Beside the eight saved last there is the one that is used,
-    // and those of the last ten minutes.
+    // Eight are in memory, of which none is in the storage. Beside the eight saved last there are the used one, and
+    // those of the last ten minutes.
     settled(&bench, 12).await;
     assert!(folder(&bench, "k1").exists() && !folder(&bench, "k2").exists());
     sample_once(&bench, 1, 100).await;
@@ -115,7 +115,7 @@ async fn snapshots_that_nobody_samples_from_leave_the_storage() {
             sampler(&bench, 2)
         )
     );
-    // A restart changes nothing of it.
+    // A restart does not change this.
     let bench = bench.restart(true).await;
     is_collected(bench.scheduler.submit_sample(&bench.me, sample(&sampler(&bench, 2), 0)).await);
 }
@@ -173,7 +173,7 @@ async fn a_sample_that_was_accepted_beside_the_collection_fails_with_its_reason(
     let bench = bench().await;
     let run = bench.ready_run(0).await;
     saves(&bench, &run, 1..=20).await;
-    // It waits for a worker while the snapshot is collected.
+    // The sample waits for a worker while its snapshot is collected.
     bench.scheduler.core.draining.store(true, Ordering::SeqCst);
     let request = bench.submit_sample(&sampler(&bench, 19), 0).await.request_id;
     bench.scheduler.core.call(MarkCollected { run: run.clone(), key: "k19".to_owned() }).await.unwrap();
@@ -182,7 +182,7 @@ async fn a_sample_that_was_accepted_beside_the_collection_fails_with_its_reason(
     assert!(error.message.contains("were deleted: weights saved without a name"), "{error}");
 }
 
-/// Marks a snapshot in the storage as collected, whatever uses it.
+/// Marks a snapshot in the storage as collected, even if it is in use.
 struct MarkCollected {
     run: RunId,
     key: String,

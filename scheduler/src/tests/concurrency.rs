@@ -16,7 +16,7 @@ async fn concurrent_submissions_share_transactions() {
         submitted.await.unwrap().unwrap();
     }
     let after = bench.scheduler.stats();
-    // And what the process does on its own account now and then.
+    // The process itself writes occasionally, too.
     assert!((500..510).contains(&(after.writes - before.writes)), "{} writes", after.writes - before.writes);
     assert!(
         after.transactions - before.transactions < 100,

@@ -1,4 +1,4 @@
-//! Transactions of several processes that change the same rows.
+//! Tests of transactions of several processes that change the same rows.
 
 use futures::future::join_all;
 
@@ -8,7 +8,7 @@ use crate::store::db::{Conn, connect_as_system, sql};
 use crate::store::results::{RequestEnd, end_request};
 use crate::store::{locks, runs, sessions};
 
-/// A transaction of another process.
+/// Opens a transaction of another process.
 async fn other_transaction(fleet: &Fleet) -> Conn {
     let mut conn = connect_as_system(&fleet.site.database.database).await.unwrap();
     conn.begin().await.unwrap();
@@ -59,9 +59,9 @@ async fn samples_of_one_session_that_two_workers_end_at_once_are_numbered_in_tur
     let works = tokio::task::spawn_blocking(move || waiting.wait_work(LONG)).await.unwrap();
     let Some(WorkItem::Start(last)) = works.last() else { panic!("{works:?}") };
     assert_eq!(last.request, requests[1]);
-    // With this also the starts are recorded.
+    // This write also records the starts.
     worker.create_session(&fleet.me, new_session(None)).await.unwrap();
-    // Another process ends the first one, in a transaction that takes its time.
+    // Another process ends the first one, in a slow transaction.
     let mut other = other_transaction(&fleet).await;
     locks::lock_names(&mut other, vec![fleet.session.to_string()]).await.unwrap();
     let cancelled = end_request(&mut other, &requests[0], &RequestEnd::Cancelled, None, fleet.api.core.now()).await;

@@ -1,4 +1,4 @@
-//! Copies of checkpoints, and what other tenants may read.
+//! Tests of copies of checkpoints, and of the objects that other tenants may read.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::{CopyDestination, FinishReason, NewCheckpoint, NewCopy, Page, RunFilt
 
 const PAGE: Page = Page { limit: 10, offset: 0 };
 
-/// A checkpoint of 42 bytes with a folder that is there.
+/// Saves a checkpoint of 42 bytes with an existing folder.
 async fn save(bench: &Bench, run: &RunId, seq_id: i64, name: &str) -> (TinkerPath, PathBuf) {
     let path: TinkerPath = format!("tinker://{run}/weights/{name}").parse().unwrap();
     let new = NewCheckpoint {
@@ -71,7 +71,7 @@ async fn the_run_of_a_copy_accepts_nothing_and_takes_no_place() {
     assert_eq!(s.copy_checkpoint(&bench.me, copy.clone()).await.unwrap(), path);
     let refused = s.submit_run(&bench.me, submission(&path.run, 1, RequestKind::Forward)).await;
     assert!(matches!(refused, Err(Error::Invalid(text)) if text.contains("can't be trained")));
-    // It is no run that counts, or that a worker gets.
+    // The run of a copy does not count, and no worker gets it.
     bench.ready_run(2).await;
     let own = CopyDestination::Run { session: bench.session.clone(), model_seq_id: 0 };
     let onto = s.copy_checkpoint(&bench.me, NewCopy { destination: own, ..copy.clone() }).await;
@@ -93,7 +93,7 @@ async fn a_copy_counts_against_the_quota_of_its_tenant() {
     let second = s.copy_checkpoint(&bench.me, to_new_session(&source, &bench.me, None)).await;
     assert!(matches!(&second, Err(Error::Invalid(text)) if text.contains("100")), "{second:?}");
     assert_eq!(s.runs(&bench.me, &RunFilter::default(), PAGE).await.unwrap().1, 2);
-    // Others have their own.
+    // Other tenants have their own copies.
     let other = TenantId::new("other");
     s.copy_checkpoint(&other, to_new_session(&source, &bench.me, None)).await.unwrap();
 }
@@ -126,7 +126,7 @@ async fn others_list_and_read_what_is_public_alone() {
     let copy = s.copy_checkpoint(&other, to_new_session(&shown, &other, None)).await.unwrap();
     bench.pass(Duration::from_millis(5));
     assert_eq!(visible().await, (vec![copy.run.clone(), run.clone()], 2, vec![copy, shown.clone()], 2));
-    // Their own are not listed twice.
+    // The tenant's own runs are not listed twice.
     assert_eq!(s.runs(&bench.me, &all, PAGE).await.unwrap().1, 2);
     assert_eq!(s.checkpoints(&bench.me, AccessScope::Accessible, PAGE).await.unwrap().1, 3);
     s.set_ttl(&bench.me, &shown, Some(3600)).await.unwrap();

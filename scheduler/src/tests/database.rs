@@ -7,37 +7,38 @@ use uuid::Uuid;
 
 use crate::Database;
 
-/// The variable that names a PostgreSQL server whose user may create databases and roles.
+/// Variable that names a PostgreSQL server whose user may create databases and roles.
 const URL: &str = "TEST_DATABASE_URL";
 
-/// Which database a test runs on.
+/// Kind of database that a test runs on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Backend {
     Sqlite,
     Postgres,
 }
 
-/// Owns the tests' databases. The server's user may be a superuser, which row-level security does not hold.
+/// Role that owns the tests' databases. The server's user may be a superuser, for whom row-level security does not
+/// hold.
 const ROLE: &str = "trainyard_test";
 
-/// Creates the role, unless another test has.
+/// Creates the role, unless another test has created it.
 async fn create_role(conn: &mut PgConnection) {
-    // What a test fills a large database with is not checked row by row.
+    // Tests may fill a large database without checks of each row.
     let text = format!(
         "CREATE ROLE {ROLE} LOGIN PASSWORD '{ROLE}'; GRANT SET ON PARAMETER session_replication_role TO {ROLE}"
     );
     let created = conn.execute(sqlx::AssertSqlSafe(text)).await;
     if let Err(error) = created {
         let code = error.as_database_error().and_then(|error| error.code().map(|code| code.into_owned()));
-        // Duplicate object; or unique violation, where two tests create it at once.
+        // Duplicate object, or unique violation if two tests create it at once.
         assert!(matches!(code.as_deref(), Some("42710" | "23505")), "{error}");
     }
 }
 
-/// A database that is gone after the test.
+/// A database that is removed after the test.
 pub(crate) struct TestDatabase {
     pub(crate) database: Database,
-    /// The server's URL and the database's name.
+    /// URL of the server and name of the database.
     created: Option<(String, String)>,
 }
 
@@ -49,7 +50,7 @@ impl TestDatabase {
         }
     }
 
-    /// As [`Self::new`], without a schema.
+    /// Creates a database without a schema.
     pub(crate) async fn empty(backend: Backend, dir: &Path) -> Self {
         match backend {
             Backend::Sqlite => Self::new(backend, dir).await,
@@ -84,7 +85,7 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         let Some((server, name)) = self.created.take() else { return };
-        // A runtime of its own, because this one's may be ending.
+        // Use a separate runtime, because the current one may be ending.
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {

@@ -1,10 +1,10 @@
-//! Samples of sessions that end.
+//! Tests of samples whose sessions end.
 
 use super::*;
 use crate::store::quotas;
 use crate::{FinishReason, RequestState};
 
-/// Samples that have not ended: how many wait, and how many are executed.
+/// Returns the numbers of unfinished samples: those that wait, and those that are executed.
 async fn open_samples(bench: &Bench) -> (u64, u64) {
     // Starts are written together with another write.
     bench.scheduler.observe().await.unwrap();
@@ -14,7 +14,7 @@ async fn open_samples(bench: &Bench) -> (u64, u64) {
     (of(RequestState::Queued), of(RequestState::Running))
 }
 
-/// Samples of which the worker has all, the first two admitted.
+/// Submits samples that the worker gets, and admits the first two.
 async fn at_the_worker(bench: &Bench) -> Vec<RequestId> {
     let sampler = bench.sampling_session(0).await;
     let mut requests = Vec::new();
@@ -77,7 +77,7 @@ async fn a_session_that_expires_takes_its_samples_from_the_engine() {
     }
     assert_eq!(cancels(bench.scheduler.take_work()), sorted(requests.clone()));
     assert_eq!(open_samples(&bench).await, (0, 0));
-    // It comes back with new samples.
+    // The session is revived by new samples.
     let sampler = bench.sampling_session(1).await;
     let next = bench.submit_sample(&sampler, 0).await.request_id;
     bench.succeed(&bench.start().await);

@@ -5,10 +5,10 @@ use trainyard_protocol::Numerics;
 use super::*;
 use crate::store::db::{connect_as_system, sql};
 
-/// Longer than any test takes, so that time passes and rounds happen only when a test says so.
+/// Duration longer than any test, so that time passes and rounds happen only when a test asks for it.
 pub(super) const LEASE: Duration = Duration::from_secs(3600);
 
-/// What processes share.
+/// Database, storage and clock that processes share.
 pub(super) struct Site {
     pub(super) dir: TempDir,
     pub(super) database: TestDatabase,
@@ -24,13 +24,13 @@ impl Site {
         Self { dir, database, clock, me: TenantId::new("me") }
     }
 
-    /// A process, with a worker of this name if there is one.
+    /// Opens a process, with a worker of this name if one is given.
     pub(super) async fn process(&self, worker: Option<&str>) -> Scheduler {
         let worker = worker.map(|id| WorkerOptions { lease: LEASE, ..WorkerOptions::new(id, vec!["base".to_owned()]) });
         self.open(Options { worker, ..options(&self.dir, &self.database, &self.clock) }).await
     }
 
-    /// A process with a worker that computes like this.
+    /// Opens a process with a worker of these numerics.
     pub(super) async fn computing(&self, worker: WorkerOptions, numerics: Numerics) -> Scheduler {
         let worker = Some(WorkerOptions { lease: LEASE, ..worker });
         let options = Options { worker, worker_waits: true, ..options(&self.dir, &self.database, &self.clock) };
@@ -42,17 +42,17 @@ impl Site {
 
     async fn open(&self, options: Options) -> Scheduler {
         let process = Scheduler::open(options).await.unwrap();
-        // As if it had been there for long.
+        // Make the store look as if it had been reachable for long.
         process.core.store_reachable_since.store(0, Ordering::Relaxed);
         process
     }
 
-    /// Lets time pass.
+    /// Advances the clock of the tests.
     pub(super) fn pass(&self, time: Duration) {
         self.clock.0.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
-    /// Lets more time pass than a lease lasts, here and on the database's clock.
+    /// Advances the clock by more than a lease, here and in the database.
     pub(super) async fn pass_lease(&self) {
         const SQL: &str = "UPDATE workers SET expires_at = expires_at - $1";
         let time = LEASE + Duration::from_secs(1);
@@ -65,7 +65,7 @@ impl Site {
 
 /// An API server with a session, on PostgreSQL.
 pub(super) struct Fleet {
-    // Before the database, which can't be dropped well while it is used.
+    // Declared before the database, which can't be dropped properly while it is in use.
     pub(super) api: Scheduler,
     pub(super) site: Site,
     pub(super) me: TenantId,
@@ -80,7 +80,7 @@ impl Fleet {
         Self { api, site, me, session }
     }
 
-    /// A process with a worker.
+    /// Opens a process with a worker.
     pub(super) async fn worker(&self, id: &str) -> Scheduler {
         self.site.process(Some(id)).await
     }
@@ -102,7 +102,7 @@ impl Fleet {
         self.api.poll(&self.me, request, LONG).await.unwrap()
     }
 
-    /// A run whose creation a worker executed.
+    /// Creates a run whose creation a worker executes.
     pub(super) async fn run_of(&self, worker: &Scheduler, model_seq_id: i64) -> RunId {
         let (run, submitted) = worker.submit_create(&self.me, new_run(&self.session, model_seq_id)).await.unwrap();
         report(worker, &next(worker).await, "created");
@@ -111,24 +111,24 @@ impl Fleet {
     }
 }
 
-/// What decides the bits of a worker's results.
+/// Returns the numerics of a worker.
 pub(super) fn compute() -> Numerics {
     let [weights, dtype, kernels, layout] = ["00ff", "bf16", "avx512-bf16", "single"].map(str::to_owned);
     Numerics { weights, dtype, kernels, layout, version: 1 }
 }
 
-/// What a worker does now and then: it renews its leases, ends those of others, and takes what is free.
+/// Performs a worker's periodic round: it renews its leases, ends those of others, and claims free ones.
 pub(super) async fn round(worker: &Scheduler) {
     worker.core.lease_round(true).await.unwrap();
 }
 
-/// Ends a process without a word; what it had not committed is lost.
+/// Ends a process abruptly; uncommitted changes are lost.
 pub(super) fn kill(process: Scheduler) {
     process.core.killed.store(true, Ordering::SeqCst);
     drop(process);
 }
 
-/// The next request that a worker gets; it must come within a while.
+/// Returns the next request that a worker gets, which must arrive soon.
 pub(super) async fn next(worker: &Scheduler) -> Work {
     let worker = worker.clone();
     let next = move || {

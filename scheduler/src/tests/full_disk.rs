@@ -1,4 +1,4 @@
-//! A disk that is full: nothing acknowledged is lost, and callers learn why they have to wait.
+//! Tests of a full disk: no acknowledged request is lost, and callers learn why they must wait.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,7 +9,7 @@ use crate::store::db::{Conn, RowScope, connect_as_system, sql};
 use crate::store::failed;
 use crate::writer::write::Write;
 
-/// A change that finds no space so many times.
+/// A change that fails this many times because of a full disk.
 struct Call(Arc<AtomicU32>);
 struct Record(Arc<AtomicU32>);
 
@@ -55,7 +55,7 @@ async fn calls_are_answered_with_the_cause_and_records_are_repeated() {
     while full.load(Ordering::SeqCst) > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // Behind it, and committed with it or after it.
+    // This call is behind the record, and is committed with it or after it.
     assert_eq!(scheduler.write(Call(full)).await, Ok(()));
     scheduler.observe().await.unwrap();
     let (mut registry, mut text) = (prometheus_client::registry::Registry::default(), String::new());

@@ -1,4 +1,4 @@
-//! Runs that pass from one worker to another.
+//! Tests of runs that pass from one worker to another.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ async fn a_run_beyond_its_workers_share_is_saved_and_restored_by_another() {
     fleet.run_of(&a, 0).await;
     fleet.run_of(&a, 1).await;
     round(&a).await;
-    assert_eq!(a.take_work(), Vec::new(), "alone it keeps both");
+    assert_eq!(a.take_work(), Vec::new(), "a single worker keeps both");
     let b = fleet.worker("b").await;
     round(&a).await;
     let save = next(&a).await;
@@ -72,12 +72,12 @@ async fn a_run_beyond_its_workers_share_is_saved_and_restored_by_another() {
     assert_eq!((&work.request, work.replay), (&request, false));
     report(&b, &work, "of b");
     assert_eq!(fleet.poll(&request).await, succeeded("of b"));
-    // The share of each is one run now.
+    // Each worker's share is one run now.
     round(&a).await;
     assert_eq!(a.take_work(), Vec::new());
 }
 
-/// A worker that drains in the background, and the end of that.
+/// Starts to drain a worker in the background, and returns the task.
 fn drain(worker: &Scheduler) -> tokio::task::JoinHandle<bool> {
     let worker = worker.clone();
     tokio::spawn(async move { worker.drain(LONG).await })
@@ -97,7 +97,7 @@ async fn a_worker_that_drains_finishes_and_saves_what_it_has() {
     let pending = a.submit_sample(&fleet.me, sample(&sampler, 1)).await.unwrap().request_id;
     let draining = drain(&a);
     let b = fleet.worker("b").await;
-    // Samples that the engine has not begun go to the other worker; the request that it has is finished.
+    // Samples that the engine has yet to begin move to the other worker; its request is finished.
     let mut moved = BTreeSet::new();
     while moved.len() < 2 {
         round(&b).await;
@@ -113,7 +113,7 @@ async fn a_worker_that_drains_finishes_and_saves_what_it_has() {
     assert_eq!(fleet.poll(&first).await, succeeded("of a"));
     let save = next(&a).await;
     assert_eq!((save.kind, save.seq_id, save.replay), (RequestKind::SaveRun, 1, false));
-    // A process that drains accepts requests still.
+    // A draining process still accepts requests.
     let third = fleet.submit(&a, &run, 3).await;
     a.complete(save.request.clone(), result(1), vec![Effect::RunSaved("snapshots/a/b".into())]);
     assert!(draining.await.unwrap());
@@ -195,7 +195,7 @@ async fn a_busy_run_moves_between_two_of_its_requests() {
     assert_eq!((work.seq_id, work.replay, &work.run), (2, false, &save.run));
     report(&b, &work, "of b");
     assert_eq!(fleet.poll(&work.request).await, succeeded("of b"));
-    // The share of each is one run now.
+    // Each worker's share is one run now.
     round(&a).await;
     assert!(a.take_work().iter().all(|item| matches!(item, WorkItem::UnloadRun(_))));
 }
@@ -224,7 +224,7 @@ async fn no_lease_expires_because_the_store_was_unreachable() {
 #[tokio::test]
 async fn a_process_whose_clock_is_ahead_expires_nobody() {
     let fleet = Fleet::new().await;
-    // With the lease that is the default.
+    // Use the default lease.
     let worker = Some(WorkerOptions::new("a", vec!["base".to_owned()]));
     let a = Scheduler::open(Options { worker, ..fleet.options() }).await.unwrap();
     let run = fleet.run_of(&a, 0).await;
@@ -260,7 +260,7 @@ async fn what_a_worker_claims_after_its_lease_expired_does_not_stay_with_it() {
     fleet.pass_lease().await;
     let b = fleet.worker("b").await;
     round(&b).await;
-    // It does not know yet that its lease expired, and crashes before it learns of it.
+    // The worker crashes before it learns that its lease expired.
     let (run, created) = a.submit_create(&fleet.me, new_run(&fleet.session, 0)).await.unwrap();
     kill(a);
     round(&b).await;

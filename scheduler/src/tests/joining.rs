@@ -1,11 +1,11 @@
-//! Samples that are written together.
+//! Tests of samples that are written together.
 
 use futures::future::join_all;
 
 use super::*;
 use crate::store::blobs::INLINE_LIMIT;
 
-/// A session that ends before anything is asked of it, and a sampling session of it.
+/// Creates a session that ends before any request, and a sampling session of it.
 async fn over(bench: &Bench) -> SamplingSessionId {
     let session = bench.scheduler.create_session(&bench.me, new_session(None)).await.unwrap();
     let sampler = bench.scheduler.create_sampling_session(&bench.me, new_sampling(&session, 0, None)).await.unwrap();
@@ -13,7 +13,7 @@ async fn over(bench: &Bench) -> SamplingSessionId {
     sampler
 }
 
-/// What the worker gets and admits.
+/// Returns the work that the worker gets and admits.
 fn started(bench: &Bench) -> Vec<Work> {
     let work = |item| match item {
         WorkItem::Start(work) => work,
@@ -35,7 +35,7 @@ async fn what_is_wrong_with_one_sample_is_nothing_to_those_beside_it() {
     all[20] = sample(&sampler, 19);
     all[40] = SampleSubmission { identity: other.clone(), payload: other, ..sample(&sampler, 39) };
     all[60] = sample(&SamplingSessionId::new("none"), 60);
-    // A text that PostgreSQL does not even look for.
+    // PostgreSQL can't even search for a text with this character.
     all[80] = sample(&SamplingSessionId::new("\0"), 80);
     all[100] = sample(&over, 100);
     all[120] = sample(&sampler, 1000);
@@ -79,14 +79,14 @@ async fn samples_that_end_together_keep_their_order_and_their_results() {
     let bench = bench().await;
     let sampler = bench.sampling_session(0).await;
     let mut all: Vec<SampleSubmission> = (0..100).map(|place| sample(&sampler, place % 2 * 1_000_000_000 + place)).collect();
-    // Its payload is a file, which has to go.
+    // Its payload is a file, which must be removed.
     all[10].payload = vec![7; INLINE_LIMIT + 1].into();
     let requests: Vec<RequestId> = join_all(all.into_iter().map(|one| bench.scheduler.submit_sample(&bench.me, one)))
         .await
         .into_iter()
         .map(|submitted| submitted.unwrap().request_id)
         .collect();
-    // What was stored in a file arrived later.
+    // The sample whose payload is in a file arrived later.
     let mut works = started(&bench);
     works.sort_by_key(|work| requests.iter().position(|request| *request == work.request));
     assert_eq!(works.len(), 100);
@@ -119,7 +119,7 @@ async fn samples_that_end_together_keep_their_order_and_their_results() {
     for clone in [0, 1] {
         let events = bench.scheduler.completions(&bench.me, &sampler, clone, 0, NO_WAIT).await.unwrap();
         let seen: Vec<RequestId> = events.items.iter().map(|item| item.request_id.clone()).collect();
-        // The one that was cancelled came first, and the one with a file takes statements of its own.
+        // The cancelled sample came first, and the one with a file needs its own statements.
         let apart = [30, 10];
         let together = (0..100).rev().filter(|place| !apart.contains(place));
         let order = [apart[0]].into_iter().chain(together).chain([apart[1]]);

@@ -1,11 +1,11 @@
-//! Leases and saves of one worker.
+//! Tests of leases and saves of one worker.
 
 use super::*;
 use crate::MaintenanceOp;
 use crate::store::db::{column, sql};
 use crate::store::leases;
 
-/// Who has a run, and how often it was taken.
+/// Returns the worker of a run, and how often the lease was taken.
 async fn lease(bench: &Bench, run: &RunId) -> (Option<String>, i64) {
     let mut conn = bench.scheduler.core.system_reader().await.unwrap();
     let query = sql("SELECT worker_id, epoch FROM runs WHERE id = $1").bind(run.as_str());
@@ -13,7 +13,7 @@ async fn lease(bench: &Bench, run: &RunId) -> (Option<String>, i64) {
     (column(&row, "worker_id").unwrap(), column(&row, "epoch").unwrap())
 }
 
-/// Requests of a run that are still kept for a replay.
+/// Returns the requests of a run that are still kept for a replay.
 async fn kept(bench: &Bench, run: &RunId) -> Vec<i64> {
     const SQL: &str = "SELECT seq_id FROM requests WHERE run_id = $1
         AND (replays OR payload IS NOT NULL OR payload_file IS NOT NULL) ORDER BY seq_id";
@@ -45,7 +45,7 @@ async fn an_unconfirmed_lease_is_released_and_claimed_again() {
     let request = bench.submit(&run, 1, RequestKind::OptimStep).await;
     let sampled = bench.submit_sample(&sampler, 0).await.request_id;
     let core = Arc::clone(&bench.scheduler.core);
-    // As if the answers to the claims had been lost.
+    // Act as if the answers to the claims had been lost.
     core.with_queue(crate::queue::Queue::revoke_all);
     core.reconcile_leases().await.unwrap();
     let mut conn = core.system_reader().await.unwrap();
@@ -80,7 +80,7 @@ async fn a_run_is_saved_and_its_log_truncated_and_a_restart_restores_it() {
     assert_eq!(kept(&bench, &run).await, vec![0, 1, 2, 3]);
     let save = bench.start().await;
     assert_eq!((save.kind, save.seq_id, save.replay), (RequestKind::SaveRun, 3, false));
-    // What comes meanwhile waits for the save.
+    // Requests that arrive in the meantime wait for the save.
     let fourth = bench.submit(&run, 4, RequestKind::OptimStep).await;
     bench.nothing_ready();
     bench.succeed_with(&save, vec![Effect::RunSaved("snapshots/a/b".into())]);

@@ -1,11 +1,11 @@
-//! Limits of organisations in the store, and organisations that are disabled.
+//! Tests of limits of organisations in the store, and of disabled organisations.
 
 use std::num::NonZeroU64;
 
 use super::*;
 use crate::{Directory, Limit, LimitChanges, Policies, Quota, TenantLimits};
 
-/// Longer than a change stays unknown.
+/// Duration longer than a change stays unknown.
 const KNOWN: Duration = Duration::from_secs(1);
 
 fn change(limit: Limit, value: Option<u64>) -> LimitChanges {
@@ -18,7 +18,7 @@ async fn organisation(bench: &Bench) -> Directory {
     directory
 }
 
-/// Waits until something holds; returns how long that took.
+/// Waits until a condition holds. Returns how long that took.
 async fn until(holds: impl Fn() -> bool) -> Duration {
     let start = std::time::Instant::now();
     while !holds() {
@@ -37,7 +37,7 @@ async fn a_limit_counts_from_the_moment_it_is_set_and_no_longer_than_it_is() {
     assert_eq!(limits.get(Limit::MaxRuns), NonZeroU64::new(1));
     let refused = bench.scheduler.submit_create(&bench.me, new_run(&bench.session, 1)).await;
     assert!(matches!(&refused, Err(Error::Quota(refusal)) if refusal.quota == Quota::Runs), "{refused:?}");
-    // Others are as they were.
+    // Other limits are unchanged.
     let limits = directory.change_limits(bench.me.clone(), change(Limit::Weight, Some(7))).await.unwrap();
     assert_eq!((limits.get(Limit::MaxRuns), limits.get(Limit::Weight)), (NonZeroU64::new(1), NonZeroU64::new(7)));
     assert_eq!(bench.scheduler.policy(&bench.me).weight.get(), 7);
@@ -47,7 +47,7 @@ async fn a_limit_counts_from_the_moment_it_is_set_and_no_longer_than_it_is() {
     let unknown = directory.change_limits(TenantId::new("nobody"), change(Limit::Weight, Some(1))).await;
     assert!(matches!(unknown, Err(Error::NotFound { what: "organisation", .. })), "{unknown:?}");
     assert!(matches!(directory.change_limits(bench.me.clone(), LimitChanges::new()).await, Err(Error::Invalid(_))));
-    // They survive a restart.
+    // The limits survive a restart.
     let bench = bench.restart(false).await;
     assert_eq!(bench.scheduler.policy(&bench.me).weight.get(), 7);
 }
@@ -121,7 +121,7 @@ async fn sessions_of_a_disabled_organisation_end_and_go_on_when_it_is_enabled() 
     let status = async |tenant, session| bench.scheduler.session(tenant, session).await.unwrap().status;
     assert_eq!(status(&bench.me, &bench.session).await, crate::SessionStatus::Expired);
     assert_eq!(status(&other, &theirs).await, crate::SessionStatus::Active);
-    // What is executed finishes; what waited is cancelled.
+    // Requests in execution finish; waiting ones are cancelled.
     bench.succeed(&work);
     assert!(matches!(bench.poll(&executing).await, Poll::Succeeded { .. }));
     assert!(matches!(bench.poll(&waiting).await, Poll::Cancelled));

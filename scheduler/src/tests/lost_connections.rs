@@ -1,4 +1,4 @@
-//! Connections to PostgreSQL that are lost without a word: nothing arrives any more, and nothing ends.
+//! Tests of connections to PostgreSQL that are lost silently: nothing arrives, and the connection does not end.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -11,19 +11,19 @@ use super::*;
 use crate::Database;
 use crate::store::db::{connect_as_system, sql};
 
-/// Longer than any deadline, for what has to happen at all.
+/// Duration longer than any deadline, for events that must happen at all.
 const EVENTUALLY: Duration = Duration::from_secs(60);
 
-/// A network between a process and the database: connections that are older than its last failure pass nothing.
+/// A network between a process and the database. Connections older than its last failure pass nothing.
 struct Network {
     url: String,
-    /// Of connections that pass nothing any more, how many there were when that began.
+    /// Number of connections at the last failure: those pass nothing since then.
     lost: Arc<AtomicUsize>,
     made: Arc<AtomicUsize>,
 }
 
 impl Network {
-    /// Before the database that a URL names.
+    /// Places a network in front of the database that a URL names.
     async fn new(database: &Database) -> Self {
         let Database::Postgres(url) = database else { panic!("{database} has no network") };
         let (start, rest) = url.split_once('@').unwrap();
@@ -35,12 +35,12 @@ impl Network {
         Self { url, lost, made }
     }
 
-    /// Loses all connections that there are; new ones can be made.
+    /// Loses all present connections; new ones can be made.
     fn lose_connections(&self) {
         self.lost.store(self.made.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 
-    /// Loses all connections that there are and will be.
+    /// Loses all present and future connections.
     fn cut(&self) {
         self.lost.store(usize::MAX, Ordering::SeqCst);
     }
@@ -60,7 +60,7 @@ async fn serve(listener: TcpListener, target: String, lost: Arc<AtomicUsize>, ma
     }
 }
 
-/// Passes what arrives until the connection is lost, and keeps both ends open then.
+/// Passes data until the connection is lost, and then keeps both ends open.
 async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, number: usize, lost: Arc<AtomicUsize>) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
@@ -73,7 +73,7 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, number: usize, lo
     }
 }
 
-/// An API server behind a network of its own.
+/// Opens an API server behind a network of its own.
 async fn behind(fleet: &Fleet) -> (Scheduler, Network) {
     let network = Network::new(&fleet.site.database.database).await;
     let database = Database::Postgres(network.url.clone());
@@ -81,7 +81,7 @@ async fn behind(fleet: &Fleet) -> (Scheduler, Network) {
     (process, network)
 }
 
-/// A request that has begun, which `worker` has.
+/// Starts a request, which `worker` executes.
 async fn begun(fleet: &Fleet, worker: &Scheduler) -> Work {
     let run = fleet.run_of(worker, 0).await;
     fleet.submit(&fleet.api, &run, 1).await;
@@ -109,7 +109,7 @@ async fn a_client_that_waits_is_notified_after_the_listening_connection_was_lost
     let worker = fleet.worker("a").await;
     let network = Network::new(&fleet.site.database.database).await;
     let database = Database::Postgres(network.url.clone());
-    // Its lease rounds are far apart: nothing but notifications wakes who waits.
+    // Its lease rounds are far apart, so only notifications wake waiting calls.
     let lease = WorkerOptions { lease: LEASE, ..WorkerOptions::new("b", vec!["other".to_owned()]) };
     let api = Scheduler::open(Options { database, worker: Some(lease), ..fleet.options() }).await.unwrap();
     let work = begun(&fleet, &worker).await;
@@ -142,7 +142,7 @@ async fn calls_fail_when_the_database_is_silent_and_succeed_once_it_answers() {
     assert!(matches!(write.expect("the write hangs"), Err(Error::Unavailable(_))));
     assert!(matches!(read.expect("the read hangs"), Err(Error::Unavailable(_))));
     network.heal();
-    // What still waits for the silent network fails first.
+    // Calls that still wait for the silent network fail first.
     let deadline = std::time::Instant::now() + EVENTUALLY;
     while let Err(error) = api.create_session(&fleet.me, new_session(None)).await {
         assert!(matches!(error, Error::Unavailable(_)) && std::time::Instant::now() < deadline, "{error}");

@@ -1,4 +1,4 @@
-//! Runs that do not fit into their worker's memory together.
+//! Tests of runs that do not fit into their worker's memory together.
 
 use trainyard_protocol::{MemoryPlan, PlanMemory, RunMemory};
 
@@ -6,7 +6,7 @@ use super::fleet::{Fleet, next, report, succeeded};
 use super::*;
 use crate::MemoryWait;
 
-/// One run fills the memory.
+/// A plan in which one run fills the memory.
 struct RoomForOne;
 
 impl PlanMemory for RoomForOne {
@@ -19,7 +19,7 @@ impl PlanMemory for RoomForOne {
     }
 }
 
-/// Lets a worker read what a request needs until the request waits for memory alone.
+/// Lets a worker read what a request needs, until the request waits only for memory.
 async fn waits(fleet: &Fleet, worker: &Scheduler, request: &RequestId) {
     for _ in 0..1_000 {
         assert_eq!(worker.take_work(), Vec::new());
@@ -40,7 +40,7 @@ async fn runs_take_turns_and_every_process_can_tell_who_waits() {
     let (second, waiting) = fleet.api.submit_create(&fleet.me, new_run(&fleet.session, 1)).await.unwrap();
     worker.core.claim_work().await.unwrap();
     waits(&fleet, &worker, &waiting.request_id).await;
-    // Written after what the worker has recorded before.
+    // This is written after everything that the worker recorded before.
     fleet.submit(&worker, &second, 1).await;
     let wait = Some(MemoryWait { needed: 100, held: 100, capacity: 150 });
     for process in [&worker, &fleet.api] {
@@ -56,7 +56,7 @@ async fn runs_take_turns_and_every_process_can_tell_who_waits() {
     report(&worker, &created, "created");
     assert_eq!(fleet.poll(&waiting.request_id).await, succeeded("created"));
     report(&worker, &next(&worker).await, "trained");
-    // The first one comes back once the second is idle.
+    // The first run is loaded again once the second is idle.
     let request = fleet.submit(&fleet.api, &first, 1).await;
     worker.core.claim_work().await.unwrap();
     assert_eq!(fleet.api.memory_wait(&fleet.me, &waiting.request_id).await.unwrap(), None);

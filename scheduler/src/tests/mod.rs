@@ -94,7 +94,7 @@ impl Bench {
         Self::granted(backend, TenantPolicy::default()).await
     }
 
-    /// As [`Self::on`], where every tenant is granted this.
+    /// Opens a bench that grants every tenant this policy.
     pub(super) async fn granted(backend: Backend, policy: TenantPolicy) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let database = TestDatabase::new(backend, dir.path()).await;
@@ -107,12 +107,12 @@ impl Bench {
         Self { dir, database, clock, scheduler, me, session }
     }
 
-    /// Lets time pass.
+    /// Advances the clock of the tests.
     pub(super) fn pass(&self, time: Duration) {
         self.clock.0.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
-    /// Ends the process and starts a new one. With `kill`, what was not committed is lost.
+    /// Ends the process and starts a new one. With `kill`, uncommitted changes are lost.
     pub(super) async fn restart(self, kill: bool) -> Self {
         let Self { dir, database, clock, scheduler, me, session } = self;
         if kill {
@@ -143,7 +143,7 @@ impl Bench {
         Self { dir, database, clock, scheduler, me, session }
     }
 
-    /// Ends the process in order and starts a new one that grants this.
+    /// Ends the process orderly and starts a new one that grants these policies.
     pub(super) async fn restart_granted(self, policies: Policies) -> Self {
         let Self { dir, database, clock, scheduler, me, session } = self;
         scheduler.close().await;
@@ -158,7 +158,7 @@ impl Bench {
         (run, submitted.request_id)
     }
 
-    /// A run whose creation has succeeded.
+    /// Creates a run whose creation has succeeded.
     pub(super) async fn ready_run(&self, model_seq_id: i64) -> RunId {
         let (run, request) = self.create(model_seq_id).await;
         self.succeed(&self.start().await);
@@ -174,13 +174,13 @@ impl Bench {
         self.scheduler.submit_sample(&self.me, sample(sampling_session, seq_id)).await.unwrap()
     }
 
-    /// The items that are ready within a while, off the runtime's threads as the worker does.
+    /// Returns the items that become ready soon, off the runtime's threads as the worker does.
     pub(super) async fn items(&self) -> Vec<WorkItem> {
         let scheduler = self.scheduler.clone();
         tokio::task::spawn_blocking(move || scheduler.wait_work(Duration::from_secs(5))).await.unwrap()
     }
 
-    /// The one piece of work that is ready.
+    /// Returns the only piece of work that is ready.
     pub(super) async fn start(&self) -> Work {
         let items = self.items().await;
         match <[WorkItem; 1]>::try_from(items) {
@@ -225,7 +225,7 @@ impl Bench {
     /// Runs garbage collection of the storage.
     pub(super) async fn collect_garbage(&self) {
         self.pass(Duration::from_secs(600));
-        // It may be over.
+        // The session may have ended.
         let _ = self.scheduler.heartbeat(&self.me, &self.session).await;
         self.scheduler.maintain().await.unwrap();
     }
@@ -236,7 +236,7 @@ impl Bench {
     }
 }
 
-/// Makes a file or folder look as if it had been left alone since long before the tests' clock.
+/// Makes a file or folder look as if it was last changed long before the tests' clock.
 pub(super) fn age(path: &std::path::Path) {
     let long_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_600_000_000);
     if path.is_dir() {

@@ -1,4 +1,4 @@
-//! Runs are executed by workers that compute as their results were computed.
+//! Tests that runs are executed by workers that compute as their results were computed.
 
 use trainyard_protocol::Numerics;
 
@@ -11,12 +11,12 @@ fn waiting(id: &str) -> WorkerOptions {
     WorkerOptions::new(id, vec!["base".to_owned()])
 }
 
-/// A worker that continues runs that were computed in another way.
+/// Options of a worker that continues runs that were computed differently.
 fn continuing(id: &str) -> WorkerOptions {
     WorkerOptions { numerics_mismatch: NumericsMismatch::Continue, ..waiting(id) }
 }
 
-/// With the same weights.
+/// Numerics with the same weights but other kernels.
 fn other_kernels() -> Numerics {
     Numerics { kernels: "avx2".to_owned(), ..compute() }
 }
@@ -25,7 +25,7 @@ fn other_weights() -> Numerics {
     Numerics { weights: "beef".to_owned(), ..compute() }
 }
 
-/// A run that a worker was computing when it was killed, with the request that it had.
+/// Returns a run that a worker was computing when it was killed, with the worker's request.
 async fn interrupted(fleet: &Fleet) -> (RunId, RequestId) {
     let a = fleet.site.computing(waiting("a"), compute()).await;
     let run = fleet.run_of(&a, 0).await;
@@ -36,7 +36,7 @@ async fn interrupted(fleet: &Fleet) -> (RunId, RequestId) {
     (run, request)
 }
 
-/// A worker replays a run's creation and executes the request after it.
+/// Checks that a worker replays a run's creation and executes the request after it.
 async fn continues(fleet: &Fleet, worker: &Scheduler, request: &RequestId) {
     round(worker).await;
     let replay = next(worker).await;
@@ -86,7 +86,7 @@ async fn a_run_is_continued_in_another_way_where_that_is_allowed_and_says_so() {
     let [from, to] = ["bf16 avx512-bf16 single v1", "bf16 avx2 single v1"].map(str::to_owned);
     assert_eq!(changes(&fleet.api, &run).await, vec![NumericsChange { at, from, to }]);
     assert!(metrics(&b).contains("numerics_changes_total 1"));
-    // From then on it is tied to how it is computed now.
+    // From then on the run is tied to its new numerics.
     kill(b);
     fleet.pass_lease().await;
     let request = fleet.submit(&fleet.api, &run, 2).await;
@@ -117,7 +117,7 @@ async fn a_worker_that_may_continue_a_run_leaves_it_to_one_that_computes_alike()
     let runs = [fleet.run_of(&a, 0).await, fleet.run_of(&a, 1).await];
     kill(a);
     let b = fleet.site.computing(continuing("b"), other_kernels()).await;
-    // Of which the first is registered still.
+    // The first of them is still registered.
     fleet.pass_lease().await;
     round(&c).await;
     round(&b).await;
@@ -184,16 +184,16 @@ fn metrics(scheduler: &Scheduler) -> String {
     crate::metrics::tests::text(scheduler.metrics())
 }
 
-/// One process that does everything, restarted with other numerics.
+/// A single process, restarted with other numerics.
 struct Restarts {
     site: Site,
     run: RunId,
-    /// The last request of the run.
+    /// Last request of the run.
     seq_id: i64,
 }
 
 impl Restarts {
-    /// A process has created the run.
+    /// Starts a process that creates the run.
     async fn new(backend: Backend, numerics: Option<Numerics>) -> Self {
         let site = Site::new(backend).await;
         let process = match numerics {
@@ -208,7 +208,7 @@ impl Restarts {
         Self { site, run, seq_id: 0 }
     }
 
-    /// Whether a new process with these options continues the run.
+    /// Returns whether a new process with these options continues the run.
     async fn continues(&mut self, worker: WorkerOptions, numerics: Numerics) -> bool {
         let process = self.site.computing(worker, numerics).await;
         self.seq_id += 1;

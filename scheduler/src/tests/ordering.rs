@@ -26,7 +26,7 @@ async fn the_next_request_is_ready_without_waiting_for_the_commit() {
     let bench = bench().await;
     let (run, _) = bench.create(0).await;
     let creation = bench.start().await;
-    // The worker has the run's lease now: what follows is in its queue when it is accepted.
+    // The worker has the run's lease now, so later requests enter its queue when they are accepted.
     bench.submit(&run, 1, RequestKind::OptimStep).await;
     bench.succeed(&creation);
     assert!(matches!(&bench.scheduler.take_work()[..], [WorkItem::Start(work)] if work.seq_id == 1));
@@ -136,7 +136,7 @@ async fn seq_ids_and_kinds_out_of_place_are_refused() {
     assert!(matches!(bench.scheduler.submit_create(&bench.me, odd).await, Err(Error::Invalid(_))));
 }
 
-/// What was read at the submission reaches the worker; a retry brings nothing new, and a restart loses it.
+/// Content decoded at the submission reaches the worker; a retry adds nothing, and a restart loses it.
 #[tokio::test]
 async fn what_was_read_at_the_submission_reaches_the_worker() {
     let bench = bench().await;

@@ -1,11 +1,11 @@
-//! Bounds on training requests that have not ended.
+//! Tests of the bounds on unfinished training requests.
 
 use std::num::NonZeroU64;
 
 use super::*;
 use crate::{Quota, Refusal, TrainingLimits};
 
-/// Of runs: 3 requests, 100 bytes; of a tenant: 5 requests, 150 bytes; and a gap of 10.
+/// Bounds of runs: 3 requests, 100 bytes; of a tenant: 5 requests, 150 bytes; and a gap of 10.
 fn bounded() -> TenantPolicy {
     let some = |limit| NonZeroU64::new(limit).unwrap();
     let training = TrainingLimits {
@@ -63,7 +63,7 @@ async fn queued_bytes_are_bounded_per_run() {
     // A repetition was accepted before, and one with other content is still a mismatch.
     assert_eq!(submit_bytes(&bench, &run, 3, 40).await, Ok(third));
     assert!(matches!(submit_bytes(&bench, &run, 3, 41).await, Err(Error::Mismatch(_))));
-    // What is refused takes no place: the same number is accepted once there is capacity.
+    // A refused request takes no place: the same number is accepted once there is capacity.
     submit_bytes(&bench, &run, 1, 10).await.unwrap();
     execute_next(&bench, 1).await;
     execute_next(&bench, 2).await;
@@ -96,7 +96,7 @@ async fn queued_bytes_are_bounded_per_tenant() {
     submit_bytes(&bench, &first, 2, 100).await.unwrap();
     submit_bytes(&bench, &second, 2, 50).await.unwrap();
     assert_eq!(used(submit_bytes(&bench, &second, 3, 1).await), (Quota::QueuedBytes, 150, 150, 1));
-    // A request that is wrong waits for nothing.
+    // An invalid request does not wait for capacity.
     let rejected = RunSubmission { rejected: Some(OpError::user("bad loss")), ..of_bytes(&second, 3, 1) };
     bench.scheduler.submit_run(&bench.me, rejected).await.unwrap();
 }
@@ -110,10 +110,10 @@ async fn the_next_request_is_admitted_into_a_full_queue() {
         submit_bytes(&bench, &run, seq_id, 33).await.unwrap();
     }
     submit_bytes(&bench, &other, 3, 50).await.unwrap();
-    // 1 is missing too.
+    // Request 1 is missing too.
     assert_eq!(used(submit_bytes(&bench, &run, 2, 40).await).0, Quota::RunQueuedRequests);
     submit_bytes(&bench, &run, 1, 1_000).await.unwrap();
-    // It is the run's last request now, and nothing is before the next one but what is queued.
+    // Request 1 is queued before it, so request 2 is not yet the next one to execute.
     assert_eq!(used(submit_bytes(&bench, &run, 2, 40).await).0, Quota::RunQueuedRequests);
     execute_next(&bench, 1).await;
     submit_bytes(&bench, &run, 2, 40).await.unwrap();
@@ -134,7 +134,7 @@ async fn requests_that_failed_at_once_open_no_way_around_the_bounds() {
     for seq_id in [6, 4, 2] {
         let rejected = RunSubmission { rejected: Some(OpError::user("no")), ..of_bytes(&run, seq_id, 1) };
         bench.scheduler.submit_run(&bench.me, rejected).await.unwrap();
-        // What comes before it has ended, and yet the run waits for another one.
+        // Everything before it has ended, but the run still waits for another request.
         assert_eq!(used(submit_bytes(&bench, &run, seq_id + 1, 100).await).0, Quota::RunQueuedBytes);
     }
     submit_bytes(&bench, &run, 1, 100).await.unwrap();
@@ -152,12 +152,12 @@ async fn a_seq_id_far_ahead_of_the_next_one_is_refused_with_both() {
     }
     let eleventh = submit_bytes(&bench, &run, 11, 1).await.unwrap();
     assert_eq!(submit_bytes(&bench, &run, 11, 1).await, Ok(eleventh));
-    // It moves on with what has arrived, not with what was executed.
+    // The limit advances with arrivals, not with executions.
     submit_bytes(&bench, &run, 1, 1).await.unwrap();
     let error = submit_bytes(&bench, &run, 13, 1).await.unwrap_err();
     assert!(error.to_string().contains("waits for 2,"), "{error}");
     submit_bytes(&bench, &run, 12, 1).await.unwrap();
-    // Also for those that fail at once.
+    // The bound also applies to requests that fail at once.
     let rejected = RunSubmission { rejected: Some(OpError::user("no")), ..of_bytes(&run, 100, 1) };
     assert!(matches!(bench.scheduler.submit_run(&bench.me, rejected).await, Err(Error::SeqGap { .. })));
 }

@@ -1,4 +1,4 @@
-//! Quotas at submission.
+//! Tests of quotas at submission.
 
 use std::num::NonZeroU64;
 
@@ -29,7 +29,7 @@ async fn runs_beyond_the_quota_are_rejected_until_one_ends() {
     let other = TenantId::new("other");
     let theirs = bench.scheduler.create_session(&other, new_session(None)).await.unwrap();
     bench.scheduler.submit_create(&other, new_run(&theirs, 0)).await.unwrap();
-    // A creation that failed is no run.
+    // A failed creation does not count as a run.
     for item in bench.items().await {
         if let WorkItem::Start(work) = item
             && work.tenant == bench.me
@@ -105,7 +105,7 @@ async fn a_save_beyond_the_storage_quota_fails_in_its_future_and_takes_its_place
     assert_eq!(error.category, trainyard_protocol::Category::User);
     assert!(error.message.contains("quota max_storage_bytes: 60 of 100 bytes are stored"), "{error}");
     assert_eq!(submit(2).await.unwrap().request_id, second, "a repetition");
-    // What stores nothing goes on, and the order has no gap.
+    // Requests that store nothing continue, and the order has no gap.
     bench.submit(&run, 3, RequestKind::ForwardBackward).await;
     assert_eq!(bench.start().await.seq_id, 3);
 }
@@ -163,7 +163,7 @@ async fn a_save_reserves_its_bytes_until_it_ends() {
     assert!(error.message.contains("80 of 100 bytes are stored"), "{error}");
     bench.fail(&bench.start().await, "no");
     bench.poll(&second).await;
-    // What the second one had reserved is free again.
+    // The second save's reservation is free again.
     let fourth = submit(4).await;
     bench.succeed_with(&bench.start().await, vec![saved(&run, 4, 40)]);
     assert!(matches!(bench.poll(&fourth).await, Poll::Succeeded { .. }));
@@ -226,12 +226,12 @@ async fn training_beyond_the_rate_limit_waits_and_says_until_when() {
     bench.pass(Duration::from_millis(1));
     let work = bench.start().await;
     assert_eq!(work.request, seventh);
-    // Where processes share the store the start of a request is visible there, a moment later.
+    // If processes share the store, the start of a request becomes visible there a moment later.
     while bench.scheduler.pause(&bench.me, &seventh).await.unwrap().is_some() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     bench.succeed(&work);
-    // What costs nothing never waits.
+    // Free requests never wait.
     let free = RunSubmission { tokens: 0, ..submission(&run, 8, RequestKind::OptimStep) };
     bench.scheduler.submit_run(&bench.me, free).await.unwrap();
     assert_eq!(bench.start().await.seq_id, 8);
@@ -323,7 +323,7 @@ async fn a_rate_limit_survives_a_restart() {
     submit(1).await;
     let policies = bench.scheduler.core.options.policies.clone();
     let bench = bench.restart_granted(policies).await;
-    // The first one is executed again; both wait for what it took before, whichever is read first.
+    // The first request is executed again; both wait for the tokens that it took before, in either order.
     let mut waited = 0;
     while bench.scheduler.take_work().is_empty() {
         bench.pass(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! Results of samples whose sequences training requests may name.
+//! Tests of results of samples whose sequences training requests may name.
 
 use futures::future::join_all;
 use trainyard_protocol::RequestId;
@@ -21,7 +21,7 @@ async fn recorded(bench: &Bench, request: &RequestId) -> Option<RecordedResult> 
     bench.scheduler.recorded_result(&bench.me, request).await.unwrap()
 }
 
-/// Lets time pass in a session that goes on.
+/// Advances the clock in a session that stays active.
 async fn pass(bench: &Bench, duration: Duration) {
     bench.pass(duration);
     bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
@@ -71,7 +71,7 @@ async fn only_what_was_recorded_and_succeeded_is_read_and_by_its_tenant_alone() 
     assert_eq!(recorded(&bench, &failed).await, None);
 }
 
-/// One that is not accepted by itself, but together with others.
+/// A sample that is accepted together with others, not individually.
 #[tokio::test]
 async fn joined_samples_are_recorded_too() {
     let bench = bench().await;

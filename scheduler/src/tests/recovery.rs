@@ -1,7 +1,7 @@
 use super::*;
 use crate::{FinishReason, NewCheckpoint, RunState};
 
-/// Takes, checks and completes the operations that are replayed first.
+/// Takes, checks and completes the replayed operations.
 async fn replay(bench: &Bench, seq_ids: &[i64]) {
     for seq_id in seq_ids {
         let work = bench.start().await;
@@ -59,7 +59,7 @@ async fn a_run_is_replayed_before_its_first_new_request() {
     bench.succeed(&last);
     assert!(matches!(bench.poll(&gap).await, Poll::Succeeded { .. }));
     let stored = Poll::Succeeded { encoding: Encoding::Json, payload: Bytes::from_static(b"result 1") };
-    assert_eq!(bench.poll(&requests[0]).await, stored, "a replay leaves the stored result alone");
+    assert_eq!(bench.poll(&requests[0]).await, stored, "a replay does not change the stored result");
     assert_eq!(bench.poll(&requests[2]).await, Poll::Failed(OpError::user("NaN")));
 }
 
@@ -153,19 +153,19 @@ async fn a_replay_that_is_interrupted_keeps_its_progress() {
     assert_eq!((slow.seq_id, slow.replay), (3, true));
     bench.pass(Duration::from_secs(1));
     bench.succeed(&slow);
-    // Everything before the next replayed operation.
+    // The save contains everything before the next replayed operation.
     let save = bench.start().await;
     assert_eq!((save.kind, save.seq_id, save.replay), (SaveRun, 3, false));
     bench.pass(Duration::from_millis(300));
     bench.succeed_with(&save, vec![Effect::RunSaved("snapshots/a/b".into())]);
-    // A second is less than five times what that save took: no other one.
+    // A second is less than five times the duration of that save, so there is no other save.
     let next = bench.start().await;
     assert_eq!((next.seq_id, next.replay), (4, true));
     bench.pass(Duration::from_secs(1));
     bench.succeed(&next);
     let first = bench.start().await;
     assert_eq!((first.request.clone(), first.replay), (last.clone(), false));
-    // Once this is accepted, what was recorded before is committed.
+    // Once this is accepted, earlier records are committed.
     bench.submit(&run, 6, Forward).await;
     let bench = bench.restart(true).await;
     let restore = bench.start().await;
@@ -203,7 +203,7 @@ async fn an_effect_that_contradicts_the_store_fails_its_request() {
     assert!(error.message.contains("other content"), "{error}");
 }
 
-/// The work that is ready, at once or once its isolated start is recorded; none of it is completed.
+/// Returns the work that is ready, at once or once its isolated start is recorded; none of it is completed.
 async fn started(bench: &Bench) -> Vec<RequestId> {
     let items = bench.items().await;
     let request = |item: &WorkItem| match item {
@@ -232,7 +232,7 @@ async fn a_poison_request_fails_in_the_end_and_no_other_does() {
     while done.len() < 2 || alone < 3 {
         let request = match started(&bench).await.as_slice() {
             [request] => request.clone(),
-            several => panic!("not alone: {several:?}"),
+            several => panic!("not isolated: {several:?}"),
         };
         bench.nothing_ready();
         if request == samples[0] {
@@ -250,7 +250,7 @@ async fn a_poison_request_fails_in_the_end_and_no_other_does() {
         Poll::Failed(error) => assert!(error.message.contains("not tried again"), "{error}"),
         other => panic!("{other:?}"),
     }
-    // Nothing is held back any more.
+    // Nothing is held back from now on.
     let next = bench.submit(&run, 1, RequestKind::Forward).await;
     bench.succeed(&bench.start().await);
     bench.succeed(&bench.start().await);
@@ -313,7 +313,7 @@ async fn kills_from_outside_make_no_request_fail() {
             replay(&bench, &[0]).await;
         }
         assert_eq!(started(&bench).await.first(), Some(&request));
-        // It is not isolated: what else there is starts beside it.
+        // The request is not isolated: others start beside it.
         let sample = bench.submit_sample(&other, round).await.request_id;
         while !started(&bench).await.contains(&sample) {}
         bench.scheduler.complete(sample.clone(), result(0), Vec::new());

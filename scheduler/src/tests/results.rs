@@ -31,7 +31,7 @@ async fn a_poll_waits_for_the_completion_and_can_be_repeated() {
     assert_eq!(bench.scheduler.core.waiters.len(), 0);
 }
 
-/// The worker's thread goes on while its results are encoded.
+/// The worker's thread continues while its results are encoded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_result_is_encoded_once_and_not_by_the_worker() {
     let bench = bench().await;

@@ -1,4 +1,4 @@
-//! What is left of sessions that ended long ago.
+//! Tests of the data that remain of sessions that ended long ago.
 
 use trainyard_protocol::TinkerPath;
 
@@ -7,7 +7,7 @@ use crate::store::db::{connect_as_system, sql};
 use crate::{FinishReason, NewCheckpoint, Page, RunFilter};
 
 const PAGE: Page = Page { limit: 10, offset: 0 };
-/// After so long, requests of an ended session are deleted.
+/// Time after which requests of an ended session are deleted.
 const LONG_AGO: Duration = Duration::from_secs(2 * 24 * 3600 + 1);
 
 /// Ends the session of a bench, and lets its retention pass.

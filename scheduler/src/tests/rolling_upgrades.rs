@@ -1,17 +1,17 @@
-//! Schemas that are newer than the program.
+//! Tests of schemas that are newer than the program.
 
 use super::*;
 use crate::store::db::{connect_as_system, sql};
 use crate::{Database, migrate};
 
-/// A migration of a later release.
+/// Applies a migration of a later release.
 async fn migrate_further(database: &Database) {
     const FUTURE: &str = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
         VALUES (99, 'future', TRUE, '', 0)";
     execute(database, FUTURE).await;
 }
 
-/// It does more than add.
+/// Applies a migration that does more than add.
 async fn break_older_programs(database: &Database) {
     execute(database, "UPDATE schema_compatibility SET oldest_program = 99").await;
 }
@@ -36,7 +36,7 @@ async fn a_newer_schema_is_worked_with_where_it_only_adds() {
     migrate_further(&bench.database.database).await;
     let bench = bench.restart(false).await;
     let request = bench.submit(&run, 1, RequestKind::Forward).await;
-    // Its creation is replayed.
+    // The creation of the run is replayed.
     bench.succeed(&bench.start().await);
     bench.succeed(&bench.start().await);
     assert!(matches!(bench.poll(&request).await, Poll::Succeeded { .. }));
@@ -73,7 +73,7 @@ async fn a_process_stops_writing_when_its_database_is_migrated_for_newer_program
     let bench = bench().await;
     let core = &bench.scheduler.core;
     if !core.is_shared() {
-        // A process has its SQLite file for itself.
+        // A SQLite file is used by only one process.
         return;
     }
     let run = bench.ready_run(0).await;
@@ -88,7 +88,7 @@ async fn a_process_stops_writing_when_its_database_is_migrated_for_newer_program
     assert!(matches!(bench.scheduler.run(&bench.me, &run).await, Err(Error::Unavailable(_))));
     let mut conn = connect_as_system(&bench.database.database).await.unwrap();
     let written: Option<i64> = sql("SELECT count(*) FROM requests").scalar(&mut conn).await.unwrap();
-    assert_eq!(written, Some(1), "the creation alone");
-    // It ends at once.
+    assert_eq!(written, Some(1), "only the creation");
+    // The process ends at once.
     bench.scheduler.close().await;
 }

@@ -1,7 +1,8 @@
-//! The second wall between tenants: on PostgreSQL a statement that forgets its tenant reaches no other tenant's rows.
+//! Tests of the second wall between tenants: on PostgreSQL, a statement that forgets its tenant reaches no rows of
+//! other tenants.
 //!
-//! The tables are taken from the catalogue, so that none is forgotten: each is behind the wall or in [`SHARED`], and each that
-//! is behind it has rows of two tenants in [`ROWS`].
+//! The tables come from the catalogue, so that none is forgotten. Each is behind the wall or in [`SHARED`], and each
+//! table behind the wall has rows of two tenants in [`ROWS`].
 
 use futures::future::join_all;
 use trainyard_protocol::TinkerPath;
@@ -15,7 +16,7 @@ use crate::store::schema::migrate_to;
 use crate::store::{checkpoints, runs};
 use crate::{Database, migrate};
 
-/// Tables that hold nothing of a tenant, with the reason.
+/// Tables without data of tenants, with the reason.
 const SHARED: &[(&str, &str)] = &[
     ("_sqlx_migrations", "says which migrations were made"),
     ("schema_compatibility", "says which programs can work with the schema"),
@@ -28,7 +29,7 @@ const SHARED: &[(&str, &str)] = &[
     ("ended_browser_sessions", "ids of tokens, which name nobody"),
 ];
 
-/// A row of each table for a tenant called `{t}`, whose name is in what identifies the row.
+/// A row of each table for a tenant called `{t}`, whose name is part of the row's identity.
 const ROWS: &[(&str, &str)] = &[
     ("organisations", "INSERT INTO organisations (name, created_at) VALUES ('{t}', 1)"),
     ("projects", "INSERT INTO projects (organisation, id, name, created_at) VALUES ('{t}', 'p-{t}', '', 1)"),
@@ -110,16 +111,16 @@ const ROWS: &[(&str, &str)] = &[
     ),
 ];
 
-/// PostgreSQL's code for a row that a policy does not let in.
+/// PostgreSQL's code for a row that a policy refuses.
 const REFUSED: &str = "42501";
-/// The code of a statement without a scope.
+/// Code of the error of a statement without a scope.
 const NO_SCOPE: &str = "58000";
 
 /// Two tenants with a row in each table.
 struct Wall {
     _database: TestDatabase,
     database: Database,
-    /// In no scope.
+    /// Connection without a scope.
     conn: Conn,
     a: RowScope,
     protected: Vec<String>,
@@ -161,7 +162,7 @@ fn refused_with(result: Result<u64, sqlx::Error>, code: &str) {
     assert_eq!(error.as_database_error().and_then(|error| error.code()).as_deref(), Some(code), "{error}");
 }
 
-/// A statement in a transaction that is undone, in the scope of the tenant A.
+/// Executes a statement in a transaction that is undone, in the scope of the tenant A.
 async fn tried(wall: &mut Wall, text: String) -> Result<u64, sqlx::Error> {
     wall.conn.begin_in(&wall.a).await.unwrap();
     let done = run(&mut wall.conn, text).await;
@@ -217,7 +218,7 @@ async fn a_statement_without_a_condition_changes_only_its_tenants_rows() {
     let mut wall = wall().await;
     for table in wall.protected.clone() {
         let others = format!("CAST(row_to_json(\"{table}\") AS TEXT) LIKE '%wall-b%'");
-        // It is appended only, by a trigger that no statement passes.
+        // The table is append-only, by a trigger that applies to every statement.
         let appended_only = table == "audit_log";
         let insert = ROWS.iter().find(|(name, _)| *name == table).unwrap().1;
         let own = match table.as_str() {
@@ -232,7 +233,7 @@ async fn a_statement_without_a_condition_changes_only_its_tenants_rows() {
             assert_eq!(updated, 1, "{table}");
             let deleted = tried(&mut wall, format!("DELETE FROM \"{table}\" WHERE {others}")).await.unwrap();
             assert_eq!(deleted, 0, "{table}");
-            // The same finds the row where there is no wall.
+            // The same statement finds the row without the wall.
             let mut system = connect_as_system(&wall.database).await.unwrap();
             let found = run(&mut system, format!("UPDATE \"{table}\" SET {own} = {own} WHERE {others}")).await.unwrap();
             assert_eq!(found, 1, "{table}");
@@ -252,7 +253,7 @@ async fn nothing_is_accessible_without_a_scope() {
     let mut wall = wall().await;
     for entered_before in [false, true] {
         if entered_before {
-            // What was entered for a transaction is left with it.
+            // A scope entered for a transaction ends with it.
             wall.conn.begin_in(&RowScope::System).await.unwrap();
             assert_eq!(rows(&mut wall.conn, "sessions").await.unwrap().len(), 2);
             wall.conn.commit().await.unwrap();
@@ -315,7 +316,7 @@ async fn public_checkpoints_are_read_and_not_changed_by_others() {
     }
     assert_eq!(tried(&mut wall, "DELETE FROM checkpoints WHERE public".into()).await.unwrap(), 0);
     assert_eq!(tried(&mut wall, "UPDATE runs SET tenant = 'wall-a'".into()).await.unwrap(), 1, "its own");
-    // It is held all the same while another tenant copies or loads it.
+    // The checkpoint is held even if another tenant copies or loads it.
     wall.conn.begin_in(&wall.a).await.unwrap();
     checkpoints::hold_checkpoint(&mut wall.conn, &read("c"), &wall.a).await.unwrap();
     assert_eq!(seen(rows(&mut wall.conn, "sessions").await.unwrap()), 0, "back in its scope");
@@ -341,7 +342,7 @@ async fn a_scope_ends_with_its_transaction_and_is_known_after_a_savepoint() {
     assert_eq!(rows(conn, "sessions").await.unwrap().len(), 1);
     conn.commit().await.unwrap();
     refused_with(rows(conn, "sessions").await.map(|_| 0), NO_SCOPE);
-    // Outside of a transaction it stays.
+    // Outside of a transaction the scope stays.
     conn.enter(&a).await.unwrap();
     conn.begin().await.unwrap();
     assert_eq!(rows(conn, "sessions").await.unwrap().len(), 1);
@@ -350,7 +351,7 @@ async fn a_scope_ends_with_its_transaction_and_is_known_after_a_savepoint() {
     assert_eq!(rows(conn, "sessions").await.unwrap().len(), 1);
 }
 
-/// Refuses requests that are accepted in another scope than that of their tenant alone.
+/// Statements that make the database refuse requests unless they are accepted in the scope of only their tenant.
 const ALONE: [&str; 2] = [
     "CREATE FUNCTION alone() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -378,7 +379,7 @@ async fn samples_of_several_tenants_that_are_accepted_together_are_in_a_scope_ea
         samplers.push((tenant, sampler));
     }
     let before = scheduler.stats().transactions;
-    // By turns, and the last one of each tenant names what is another's.
+    // The tenants take turns, and the last sample of each names an object of the other.
     let mut calls: Vec<(&TenantId, SampleSubmission)> = (0..40)
         .flat_map(|seq_id| samplers.iter().map(move |(tenant, sampler)| (tenant, sample(sampler, seq_id))))
         .collect();
@@ -436,7 +437,7 @@ async fn rows_from_before_the_wall_are_behind_it_after_the_migration() {
     }
     assert_eq!(rows(&mut conn, "sessions").await.unwrap().len(), 1);
     migrate(&database.database).await.unwrap();
-    // As a program from before it meets them until it stops: it takes that for an outage, and deletes nothing.
+    // An older program meets the wall until it stops: it takes this for an outage, and deletes nothing.
     let error = rows(&mut conn, "sessions").await.unwrap_err();
     assert!(matches!(Error::database("read", &error), Error::Unavailable(_)), "{error}");
     let oldest: Option<i64> = sql("SELECT oldest_program FROM schema_compatibility").scalar(&mut conn).await.unwrap();

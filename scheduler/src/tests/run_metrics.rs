@@ -1,4 +1,4 @@
-//! What training requests measured: recorded with their results, and deleted with the run.
+//! Tests of metrics of training requests: recorded with their results, and deleted with the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ async fn read(bench: &Bench, run: &RunId, range: MetricsRange) -> Vec<RunMetrics
     bench.scheduler.run_metrics(&bench.me, run, range).await.unwrap().page().await.unwrap()
 }
 
-/// Step, kind and value of each row.
+/// Returns the step, kind and value of each row.
 fn values(rows: &[RunMetrics]) -> Vec<(i64, i64, &'static str, Option<f64>)> {
     rows.iter().map(|row| (row.step, row.seq_id, row.kind.as_str(), *row.values.values().next().unwrap())).collect()
 }
@@ -33,7 +33,7 @@ async fn metrics_are_recorded_with_the_result_under_the_step_they_belong_to() {
     measure(&bench, &run, 1, RequestKind::ForwardBackward, "loss", 2.5).await;
     measure(&bench, &run, 2, RequestKind::ForwardBackward, "loss", f64::NAN).await;
     measure(&bench, &run, 3, RequestKind::OptimStep, "norm", 1.0).await;
-    // A step that failed is none.
+    // A failed step does not count.
     let failed = bench.submit(&run, 4, RequestKind::OptimStep).await;
     bench.fail(&bench.start().await, "no");
     bench.poll(&failed).await;
@@ -71,7 +71,7 @@ async fn a_reader_goes_on_with_what_a_watch_announced() {
     let mut reader = bench.scheduler.run_metrics(&bench.me, &run, MetricsRange::ALL).await.unwrap();
     assert_eq!(reader.page().await.unwrap().len(), 1);
     assert_eq!(reader.page().await.unwrap(), []);
-    // What measures nothing does not wake.
+    // A request without metrics does not wake the watch.
     let plain = bench.submit(&run, 2, RequestKind::SaveWeights).await;
     bench.succeed(&bench.start().await);
     bench.poll(&plain).await;
@@ -81,7 +81,7 @@ async fn a_reader_goes_on_with_what_a_watch_announced() {
     assert_eq!(values(&reader.page().await.unwrap()), [(0, 3, "optim_step", Some(1.0))]);
 }
 
-/// What the rows of a run hold, as curves.
+/// Returns the rows of a run as curves.
 fn curves_of(rows: &[RunMetrics]) -> RunCurves {
     let mut curves: BTreeMap<(&str, &str), MetricCurve> = BTreeMap::new();
     for row in rows {
@@ -94,7 +94,7 @@ fn curves_of(rows: &[RunMetrics]) -> RunCurves {
     RunCurves { requests: rows.len() as u64, curves: curves.into_values().collect() }
 }
 
-/// All of a run's rows.
+/// Returns all rows of a run.
 async fn all(bench: &Bench, run: &RunId, range: MetricsRange) -> Vec<RunMetrics> {
     let mut reader = bench.scheduler.run_metrics(&bench.me, run, range).await.unwrap();
     let mut rows = Vec::new();
@@ -109,7 +109,7 @@ async fn all(bench: &Bench, run: &RunId, range: MetricsRange) -> Vec<RunMetrics>
 
 #[tokio::test]
 async fn curves_hold_what_the_rows_hold() {
-    /// With names that JSON escapes, numbers of all lengths, gaps, and metrics that some requests lack.
+    /// Rows with names that JSON escapes, numbers of all lengths, gaps, and metrics that some requests lack.
     const ROWS: &str = r#"
         INSERT INTO run_metrics (run_id, step, seq_id, tenant, kind, at, metrics)
         WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2)
@@ -119,7 +119,7 @@ async fn curves_hold_what_the_rows_hold() {
     let bench = bench().await;
     let (run, empty) = (bench.ready_run(0).await, bench.ready_run(1).await);
     let conn = &mut connect_as_system(&bench.database.database).await.unwrap();
-    // More than two pages of either reader.
+    // The rows fill more than two pages of either reader.
     sql(ROWS).bind(run.as_str()).bind(9_001_i64).execute(conn).await.unwrap();
     let read = async |range: &MetricsRange| bench.scheduler.run_curves(&bench.me, &run, range, None, None).await.unwrap();
     let rows = all(&bench, &run, MetricsRange::ALL).await;
@@ -132,7 +132,7 @@ async fn curves_hold_what_the_rows_hold() {
     ] {
         assert_eq!(read(&range).await, curves_of(&all(&bench, &run, range.clone()).await), "{range:?}");
     }
-    // Of a kind, and of some metrics.
+    // Select a kind and some metrics.
     let (kind, names) = (RequestKind::OptimStep, BTreeSet::from(["z".to_owned(), "none".to_owned()]));
     let of = Some(&names);
     let found = bench.scheduler.run_curves(&bench.me, &run, &MetricsRange::ALL, Some(kind), of).await.unwrap();

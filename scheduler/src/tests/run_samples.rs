@@ -1,4 +1,5 @@
-//! Samples that a run asks to be stored: recorded with their results, bounded, counted, and deleted with the run.
+//! Tests of samples that a run asks to be stored: recorded with their results, bounded, counted, and deleted with the
+//! run.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -10,7 +11,7 @@ use crate::{
     FinishReason, Measured, NewCheckpoint, NewRunSample, RunSamples, STORE_SAMPLES, SampleStorage,
 };
 
-/// A run that asks for its newest samples to be stored.
+/// Creates a run that asks for its newest samples to be stored.
 async fn storing_run(bench: &Bench, model_seq_id: i64, newest: &str) -> RunId {
     let user_metadata = BTreeMap::from([(STORE_SAMPLES.to_owned(), newest.to_owned())]);
     let new = NewRun { user_metadata, ..new_run(&bench.session, model_seq_id) };
@@ -20,7 +21,7 @@ async fn storing_run(bench: &Bench, model_seq_id: i64, newest: &str) -> RunId {
     run
 }
 
-/// A sampler checkpoint of a run, as its first request.
+/// Saves a sampler checkpoint as the first request of a run.
 async fn checkpoint(bench: &Bench, run: &RunId) -> TinkerPath {
     let path: TinkerPath = format!("tinker://{run}/sampler_weights/a").parse().unwrap();
     let new = NewCheckpoint {
@@ -38,7 +39,7 @@ async fn checkpoint(bench: &Bench, run: &RunId) -> TinkerPath {
     path
 }
 
-/// A sampling session of a checkpoint.
+/// Creates a sampling session of a checkpoint.
 async fn sampler_of(bench: &Bench, tenant: &TenantId, path: &TinkerPath, seq_id: i64) -> SamplingSessionId {
     let session = match *tenant == bench.me {
         true => bench.session.clone(),
@@ -52,7 +53,7 @@ async fn sampler_of(bench: &Bench, tenant: &TenantId, path: &TinkerPath, seq_id:
     bench.scheduler.create_sampling_session(tenant, new).await.unwrap()
 }
 
-/// Samples, and completes that as the worker does. Returns where it was told to store the sample.
+/// Samples, and completes the sample as the worker does. Returns where the worker was told to store it.
 async fn sampled(bench: &Bench, tenant: &TenantId, sampler: &SamplingSessionId, seq_id: i64) -> Option<SampleStorage> {
     let submitted = bench.scheduler.submit_sample(tenant, sample(sampler, seq_id)).await.unwrap();
     let work = bench.start().await;
@@ -87,7 +88,7 @@ async fn the_newest_samples_of_a_run_that_asks_for_it_are_stored() {
         assert_eq!(storage, Some(SampleStorage { run: run.clone(), newest: 2 }));
     }
     tokio::time::timeout(LONG, watch.changed()).await.unwrap();
-    // Weights of the base model, and of a run that asks for nothing.
+    // Sample from the base model, and from a run that does not ask for storage.
     let base = bench.sampling_session(1).await;
     assert_eq!(sampled(&bench, &bench.me, &base, 0).await, None);
     let other = checkpoint(&bench, &silent).await;

@@ -1,17 +1,17 @@
-//! Which worker claims which samples.
+//! Tests of which worker claims which samples.
 
 use super::fleet::{Fleet, LEASE, outcome, round};
 use super::*;
 use crate::store::db::{connect_as_system, sql};
 use crate::store::leases;
 
-/// A worker whose engine decodes so many sequences together.
+/// Opens a worker whose engine decodes `decode_slots` sequences together.
 async fn worker(fleet: &Fleet, id: &str, decode_slots: usize) -> Scheduler {
     let worker = WorkerOptions { lease: LEASE, decode_slots, ..WorkerOptions::new(id, vec!["base".to_owned()]) };
     Scheduler::open(Options { worker: Some(worker), ..fleet.options() }).await.unwrap()
 }
 
-/// Accepts samples of one sequence each, of a sampling session of their own.
+/// Submits samples of one sequence each, in a new sampling session.
 async fn submit(fleet: &Fleet, session: &SessionId, seq_id: i64, count: i64) -> Vec<RequestId> {
     let new = new_sampling(session, seq_id, None);
     let sampler = fleet.api.create_sampling_session(&fleet.me, new).await.unwrap();
@@ -23,13 +23,13 @@ async fn submit(fleet: &Fleet, session: &SessionId, seq_id: i64, count: i64) -> 
     requests
 }
 
-/// How many samples a worker has claimed.
+/// Returns the number of samples that a worker has claimed.
 async fn claimed(fleet: &Fleet, worker: &str) -> usize {
     let mut conn = fleet.api.core.system_reader().await.unwrap();
     leases::owned_samples(&mut conn, worker).await.unwrap().len()
 }
 
-/// Waits until workers have claimed so many.
+/// Waits until workers have claimed `count` samples.
 async fn until_claimed(fleet: &Fleet, workers: &[&str], count: usize) {
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     loop {
@@ -45,7 +45,7 @@ async fn until_claimed(fleet: &Fleet, workers: &[&str], count: usize) {
     }
 }
 
-/// All that a worker has got since the last call; so many.
+/// Returns the `count` samples that a worker has got since the last call.
 async fn take(worker: &Scheduler, count: usize) -> Vec<RequestId> {
     let mut started = Vec::new();
     while started.len() < count {
@@ -77,7 +77,7 @@ async fn a_sample_that_another_claim_had_locked_is_claimed_once_that_has_ended()
     let a = worker(&fleet, "a", 1).await;
     submit(&fleet, &fleet.session, 0, 2).await;
     until_claimed(&fleet, &["a"], 1).await;
-    // As a worker does that is claiming at the same time.
+    // Act like a worker that is claiming at the same time.
     let mut claim = connect_as_system(&fleet.site.database.database).await.unwrap();
     claim.begin().await.unwrap();
     assert_eq!(sql(LOCK).fetch_all(&mut claim).await.unwrap().len(), 1);
@@ -104,7 +104,7 @@ async fn a_worker_claims_what_its_engine_can_decode_and_more_as_that_ends() {
     }
     until_claimed(&fleet, &["a"], 10).await;
     assert_eq!(take(&a, 8).await.len(), 8);
-    // Another session has its part at once.
+    // Another session gets its share at once.
     let session = fleet.api.create_session(&fleet.me, new_session(None)).await.unwrap();
     let other = submit(&fleet, &session, 0, 1).await;
     assert_eq!(take(&a, 1).await, other);

@@ -1,4 +1,4 @@
-//! Searches of sessions, projects, and timelines.
+//! Tests of searches for sessions, of projects, and of timelines.
 
 use super::*;
 use crate::{FinishReason, SearchPosition, SessionSearch, StatusFilter};
@@ -12,7 +12,7 @@ async fn found(bench: &Bench, search: &SessionSearch) -> Vec<String> {
     found.sessions.into_iter().map(|session| session.id.to_string()).collect()
 }
 
-/// Two sessions beside that of the bench, a second apart, newest first.
+/// Creates two sessions beside that of the bench, a second apart. Returns them newest first.
 async fn two(bench: &Bench) -> (SessionId, SessionId) {
     let mut ids = Vec::new();
     for (name, key) in [("Blue Whale run", "blue"), ("red whale", "red")] {

@@ -71,7 +71,7 @@ async fn a_finished_session_refuses_work_and_the_first_reason_wins() {
     let refused = s.submit_run(&bench.me, submission(&run, 2, RequestKind::Forward)).await;
     assert!(matches!(refused, Err(Error::SessionFinished { .. })));
     let retried = s.submit_run(&bench.me, submission(&run, 1, RequestKind::Forward)).await.unwrap();
-    assert_eq!(retried.request_id, known, "a retry of an accepted request is no new submission");
+    assert_eq!(retried.request_id, known, "a retry of an accepted request is not a new submission");
     assert_eq!(bench.poll(&known).await, Poll::Cancelled);
     assert_eq!(bench.items().await, vec![WorkItem::UnloadRun(run)]);
 }

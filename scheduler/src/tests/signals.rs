@@ -1,4 +1,4 @@
-//! What a commit makes other processes do.
+//! Tests of the effects of a commit on other processes.
 
 use super::fleet::{Fleet, next, report, succeeded};
 use super::*;
@@ -27,13 +27,13 @@ async fn a_request_to_a_run_costs_no_transaction_of_any_worker_but_its_result() 
     }
     samples(1).await;
     let after = [&owner, &other].map(|worker| worker.stats().transactions);
-    // Apart from results: claims because of the samples, and what one of them does with its sample.
+    // Statements other than reads of results: claims of the samples, and the work on one of them.
     const APART: u64 = 8;
     let spent = [after[0] - before[0], after[1] - before[1]];
     assert!(spent[0] <= REQUESTS + APART && spent[1] <= APART, "{spent:?} transactions");
 }
 
-/// Waits until one of the workers has a sample, and completes that.
+/// Waits until one of the workers has a sample, and completes it.
 async fn claimed(workers: &[&Scheduler]) {
     let deadline = std::time::Instant::now() + LONG;
     loop {
@@ -67,8 +67,8 @@ async fn only_clients_whose_requests_ended_are_woken_when_notifications_were_mis
         tokio::task::yield_now().await;
     }
     fleet.api.core.wake_ended().await.unwrap();
-    assert_eq!(fleet.api.core.waiters.len(), requests.len(), "a client was woken whose request has not ended");
-    // As if the notification had been missed.
+    assert_eq!(fleet.api.core.waiters.len(), requests.len(), "a client was woken before its request ended");
+    // Act as if the notification had been missed.
     const END: &str = "UPDATE requests SET state = 'cancelled', finished_at = 1 WHERE id = $1";
     let conn = &mut connect_as_system(&fleet.site.database.database).await.unwrap();
     sql(END).bind(requests[0].as_str()).execute(conn).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_claim_does_not_hold_up_the_heartbeat_of_its_worker() {
     assert!(
         workers::renew_worker(&mut heartbeat, ("a", incarnation), LONG, &crate::EngineReport::default()).await.unwrap()
     );
-    // But its lease is not revoked, nor does another process of its name take over, in the middle of it.
+    // Meanwhile its lease is not revoked, and no other process of its name takes over.
     heartbeat.begin().await.unwrap();
     let deleted = workers::delete_worker(&mut heartbeat, "a").await;
     assert!(matches!(deleted, Err(Error::Conflict(_))), "{deleted:?}");

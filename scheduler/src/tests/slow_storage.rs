@@ -1,4 +1,4 @@
-//! A storage that takes its time for large results holds up what is about these results, and nothing else.
+//! Tests that a slow storage of large results delays only work on these results.
 
 use object_store::memory::InMemory;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
@@ -26,7 +26,7 @@ impl Slow {
         Self { scheduler, store, site, session }
     }
 
-    /// How long the storage takes from now on to store a file.
+    /// Sets how long the storage takes from now on to store a file.
     fn slow_down(&self, wait: Duration) {
         self.store.config_mut(|config| config.wait_put_per_call = wait);
     }

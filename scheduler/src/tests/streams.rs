@@ -1,4 +1,4 @@
-//! Tokens of samples that another process executes.
+//! Tests of streams of tokens of samples that another process executes.
 
 use trainyard_protocol::SampleProgress;
 
@@ -16,7 +16,7 @@ fn progress(sequence: usize, tokens: std::ops::Range<usize>) -> SampleProgress {
     }
 }
 
-/// Waits until a worker knows who watches; returns the generation of the only watched sample.
+/// Waits until a worker knows of the watch. Returns the generation of the only watched sample.
 async fn generation(worker: &Scheduler, other_than: u64) -> u64 {
     let deadline = std::time::Instant::now() + LONG;
     loop {
@@ -74,7 +74,7 @@ async fn a_stream_goes_on_when_another_worker_takes_over() {
     assert_eq!(watch.next().await, progress(0, 0..3));
     kill(first);
     fleet.pass_lease().await;
-    // It came after the watch was announced.
+    // This worker started after the watch was announced.
     let second = fleet.worker("b").await;
     let work = next(&second).await;
     assert_eq!(work.request, request);
@@ -91,7 +91,7 @@ async fn a_worker_learns_who_watches_although_it_was_deaf() {
     next(&worker).await;
     let mut watch = fleet.api.watch_sample(&fleet.me, &request).await.unwrap();
     let first = generation(&worker, 0).await;
-    // What was sent while the API server did not listen is asked for again when it does.
+    // The API server requests tokens again that were sent while it did not listen.
     fleet.api.core.progress.suspect_gaps();
     fleet.api.core.outbox.due.notify_one();
     generation(&worker, first).await;

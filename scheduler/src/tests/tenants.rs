@@ -1,4 +1,4 @@
-//! Organisations, users and keys, and the audit log of what is done to them.
+//! Tests of organisations, users and keys, and of the audit log of their changes.
 
 use trainyard_protocol::TenantId;
 
@@ -83,7 +83,7 @@ async fn acts_are_in_the_audit_log_in_their_order_and_stay_there() {
     let of_projects = bench.scheduler.audit_log(&acme(), Some(AuditCategory::Projects), all).await.unwrap();
     assert_eq!(of_projects.len(), 2);
     assert_eq!(bench.scheduler.audit_log(&TenantId::new("other"), None, all).await.unwrap(), []);
-    // Nobody changes what was done.
+    // Nobody can change entries of the audit log.
     for change in ["UPDATE audit_log SET actor = 'nobody'", "DELETE FROM audit_log"] {
         let mut conn = connect_as_system(&bench.database.database).await.unwrap();
         assert!(sql(change).execute(&mut conn).await.is_err(), "{change}");

@@ -1,4 +1,4 @@
-//! The WHERE clauses allow what the state enums allow, and nothing else.
+//! Tests that the WHERE clauses allow exactly the transitions that the state enums allow.
 
 
 use super::*;
@@ -16,7 +16,7 @@ const REQUEST_STATES: [RequestState; 5] = [
     RequestState::Cancelled,
 ];
 
-/// A database with one run and its creation, and no scheduler on it.
+/// Creates a database with one run and its creation, without a scheduler.
 async fn database() -> (Bench, Conn, RunId, RequestId) {
     let bench = bench().await;
     let (run, request) = bench.create(0).await;

@@ -1,4 +1,4 @@
-//! Uploads: what arrives stays, in order and without gaps, until it is a checkpoint or expires.
+//! Tests of uploads: received pieces stay, in order and without gaps, until the upload is a checkpoint or expires.
 
 use trainyard_protocol::{TinkerPath, UploadId};
 
@@ -24,7 +24,7 @@ fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
     }
 }
 
-/// The content of the pieces, as a worker reads them.
+/// Returns the content of the pieces, as a worker reads them.
 async fn content(bench: &Bench, id: &UploadId) -> String {
     let upload = bench.scheduler.upload(&bench.me, id).await.unwrap();
     let folder = bench.dir.path().join(&upload.dir);
@@ -48,7 +48,7 @@ async fn what_arrived_survives_a_kill_and_goes_on_where_it_ended() {
         assert!(refusal(append(&bench, &id, wrong, "x").await).contains("expected the bytes from 3 on"));
     }
     append(&bench, &id, 3, "de").await.unwrap();
-    assert!(refusal(append(&bench, &id, 5, "1234").await).contains("more than the 8 bytes"));
+    assert!(refusal(append(&bench, &id, 5, "1234").await).contains("expected at most 8 bytes"));
     append(&bench, &id, 5, "fgh").await.unwrap();
     assert_eq!(content(&bench, &id).await, "abcdefgh");
     let upload = bench.scheduler.upload(&bench.me, &id).await.unwrap();
@@ -57,7 +57,7 @@ async fn what_arrived_survives_a_kill_and_goes_on_where_it_ended() {
     assert_eq!(std::fs::read_dir(bench.dir.path().join(&upload.dir)).unwrap().count(), 3);
     let other = refusal(bench.scheduler.begin_upload_file(&bench.me, &id, FILE, Some(9), u64::MAX).await);
     assert!(other.contains("the size was 8 bytes before"), "{other}");
-    // To the end of the last piece that lies before an offset; from the beginning with another size.
+    // A begin keeps whole pieces before an offset; with another size, nothing.
     assert_eq!(bench.scheduler.begin_upload_file(&bench.me, &id, FILE, None, 4).await.unwrap(), 3);
     assert_eq!(content(&bench, &id).await, "abc");
     assert_eq!(bench.scheduler.begin_upload_file(&bench.me, &id, FILE, None, 0).await.unwrap(), 0);
@@ -97,7 +97,7 @@ async fn a_check_ends_once_and_its_files_go() {
     s.end_upload_file(&bench.me, &id, FILE).await.unwrap();
     let checking = UploadState::Checking(run.clone());
     assert_eq!(s.check_upload(&bench.me, &id, &run, DAY).await.unwrap().state, checking);
-    // Another process lost the race, and what is checked does not change.
+    // Another process lost the race, and the checked upload does not change.
     assert_eq!(s.check_upload(&bench.me, &id, &RunId::new("other"), DAY).await.unwrap().state, checking);
     assert!(refusal(append(&bench, &id, 3, "d").await).contains("is finished and can't be changed"));
     assert!(refusal(s.begin_upload_file(&bench.me, &id, FILE, None, 0).await).contains("is finished"));
@@ -108,7 +108,7 @@ async fn a_check_ends_once_and_its_files_go() {
     let end = |end| s.end_upload_check(&bench.me, &id, &run, end);
     end(UploadEnd::Checkpoint(path.clone())).await.unwrap();
     assert!(!folder.exists());
-    // What a kill left of the files goes with a repetition.
+    // A repetition removes files that a kill left.
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("left"), "abc").unwrap();
     end(UploadEnd::Refused(OpError::user("late"))).await.unwrap();

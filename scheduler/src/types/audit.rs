@@ -1,4 +1,4 @@
-//! What was done, by whom.
+//! Entries of the audit log.
 
 use serde_json::{Map, Value};
 use trainyard_protocol::TenantId;
@@ -7,53 +7,53 @@ use super::text_enum;
 use crate::Timestamp;
 
 text_enum!(
-    /// The kind of object that an act concerned.
+    /// Kind of the object of an audited change.
     AuditCategory {
-        /// Checkpoints.
+        /// A checkpoint of a run.
         Checkpoints = "checkpoints",
-        /// Projects.
+        /// A project of an organisation.
         Projects = "projects",
-        /// Users and their keys.
+        /// A user, or a user's key.
         Teams = "teams",
-        /// Organisations.
+        /// An organisation and its limits.
         Organizations = "organizations",
     }
 );
 
-/// An act that was done.
+/// A change to enter into the audit log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewAuditEntry {
-    /// Whose objects were concerned.
+    /// Organisation that owns the object.
     pub organisation: TenantId,
-    /// The kind of object.
+    /// Kind of the object.
     pub category: AuditCategory,
     /// Object and act, such as `checkpoint_delete`.
     pub event: &'static str,
     /// Id, name or path of the object.
     pub subject: String,
-    /// What else there is to say.
+    /// Further facts about the change.
     pub details: Map<String, Value>,
 }
 
 /// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditEntry {
-    /// When it was done.
+    /// Time of the change.
     pub at: Timestamp,
-    /// The kind of object.
+    /// Kind of the object.
     pub category: AuditCategory,
     /// Object and act, such as `checkpoint_delete`.
     pub event: String,
     /// Id, name or path of the object.
     pub subject: String,
-    /// What else there is to say.
+    /// Further facts about the change.
     pub details: Map<String, Value>,
-    /// Who did it, in words.
+    /// Description of the actor: a user, a key or a program.
     pub actor: String,
-    /// The API key that was used, where the store has it.
+    /// API key that was used, if it is in the store.
     pub key: Option<i64>,
-    /// `x-request-id` of the call.
+    /// Header `x-request-id` of the call.
     pub request_id: Option<String>,
-    /// Where the call came from.
+    /// Network address of the caller.
     pub address: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Runs and checkpoints.
+//! Runs and checkpoints in listings.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,37 +14,37 @@ use crate::Timestamp;
 pub struct Page {
     /// Most entries to return.
     pub limit: u32,
-    /// Entries to leave out.
+    /// Number of entries to skip.
     pub offset: u64,
 }
 
-/// Whose objects a listing shows.
+/// Owners whose objects a listing contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccessScope {
-    /// The tenant's own.
+    /// Objects of the tenant itself.
     #[default]
     Owned,
-    /// Those, and what other tenants have made public.
+    /// Objects of the tenant, and public objects of other tenants.
     Accessible,
 }
 
-/// Which runs a listing shows.
+/// Filter for a listing of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Whose runs.
+    /// Owners whose runs are listed.
     pub scope: AccessScope,
-    /// Those of sessions in this project of the tenant alone.
+    /// Project of the tenant; only runs of sessions in it are listed.
     pub project_id: Option<String>,
 }
 
 text_enum!(
     /// The state of a run.
     RunState {
-        /// The request that creates it is queued or running.
+        /// The request that creates the run is queued or running.
         Creating = "creating",
-        /// It was created and accepts requests.
+        /// The run was created and accepts requests.
         Ready = "ready",
-        /// Its creation failed, or it could not be restored.
+        /// The creation of the run failed, or the run could not be restored.
         Failed = "failed",
     }
 );
@@ -56,86 +56,86 @@ impl RunState {
     }
 }
 
-/// A training run.
+/// A training run of a tenant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// `<session>:train:<model_seq_id>`.
+    /// Id of the run, `<session>:train:<model_seq_id>`.
     pub id: RunId,
-    /// Whose it is.
+    /// Tenant that owns the run.
     pub owner: TenantId,
-    /// The session that created it; the run outlives it.
+    /// Session that created the run; the run outlives it.
     pub session: SessionId,
     /// Base model, adapter and optimizer.
     pub spec: RunSpec,
-    /// Whether it can be used.
+    /// State that decides whether the run can be used.
     pub state: RunState,
     /// Metadata that the client attached.
     pub user_metadata: BTreeMap<String, String>,
-    /// When its creation was accepted.
+    /// Time when the creation was accepted.
     pub created_at: Timestamp,
-    /// When its last request was accepted, to a second.
+    /// Time when the last request was accepted, to a second.
     pub last_request_at: Timestamp,
-    /// Its weights could not be restored after a restart.
+    /// Whether the weights could not be restored after a restart.
     pub corrupted: bool,
-    /// When a worker that computes in another way continued it, oldest first.
+    /// Takeovers by workers that compute differently, oldest first.
     pub numerics_changes: Vec<NumericsChange>,
 }
 
-/// A run was continued by a worker that computes in another way: with other kernels, or another type.
+/// A takeover of a run by a worker that computes differently: with other kernels, or another type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumericsChange {
-    /// When, in ms since the epoch.
+    /// Time of the takeover, in ms since the epoch.
     pub at: i64,
-    /// How it was computed, in one line.
+    /// Arithmetic before the takeover, in one line.
     pub from: String,
-    /// How it is computed from then on.
+    /// Arithmetic after the takeover, in one line.
     pub to: String,
 }
 
-/// A checkpoint to register, once its folder is complete.
+/// A checkpoint to register, whose folder is complete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewCheckpoint {
-    /// The `tinker://` path that clients use.
+    /// Path `tinker://…` that clients use.
     pub path: TinkerPath,
-    /// Replace an older checkpoint of the same path; without it such a checkpoint makes the save fail.
+    /// Whether an older checkpoint of the same path is replaced; otherwise such a checkpoint makes the save fail.
     pub overwrite: bool,
-    /// Its folder, relative to the storage's root.
+    /// Folder of the checkpoint, relative to the storage's root.
     pub dir: PathBuf,
-    /// Bytes of all its files.
+    /// Total size of its files in bytes.
     pub size_bytes: u64,
-    /// Base model, adapter and optimizer of its run.
+    /// Base model, adapter and optimizer of the run.
     pub spec: RunSpec,
-    /// Seconds until it expires; never when `None`.
+    /// Seconds until the checkpoint expires; never if `None`.
     pub expires_in: Option<i64>,
     /// Metadata that the client attached.
     pub user_metadata: BTreeMap<String, String>,
 }
 
-/// A saved checkpoint.
+/// A checkpoint in the storage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// The `tinker://` path that clients use.
+    /// Path `tinker://…` that clients use.
     pub path: TinkerPath,
-    /// Base model, adapter and optimizer of its run.
+    /// Base model, adapter and optimizer of the run.
     pub spec: RunSpec,
-    /// Its folder, relative to the storage's root.
+    /// Folder of the checkpoint, relative to the storage's root.
     pub dir: PathBuf,
-    /// When it was registered.
+    /// Time when the checkpoint was registered.
     pub created_at: Timestamp,
-    /// Bytes of all its files.
+    /// Total size of its files in bytes.
     pub size_bytes: u64,
     /// Whether every tenant may read it.
     pub public: bool,
-    /// When it expires; never when `None`.
+    /// Time when the checkpoint expires; never if `None`.
     pub expires_at: Option<Timestamp>,
     /// Metadata that the client attached.
     pub user_metadata: BTreeMap<String, String>,
 }
 
-/// What [`Scheduler::maintain`](crate::Scheduler::maintain) did, and what it leaves to the caller.
+/// Report of [`Scheduler::maintain`](crate::Scheduler::maintain), with the work that it leaves to the caller.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MaintenanceReport {
-    /// Sessions that expired.
+    /// Sessions that the call expired.
     pub sessions: Vec<SessionId>,
     /// Expired checkpoints, for the caller to delete.
     pub checkpoints: Vec<(TenantId, Checkpoint)>,

@@ -1,4 +1,4 @@
-//! Searching checkpoints.
+//! Values of searches for checkpoints.
 
 use std::collections::BTreeMap;
 
@@ -7,41 +7,41 @@ use trainyard_protocol::{CheckpointKind, TenantId, TinkerPath};
 use super::{AccessScope, Checkpoint};
 use crate::Timestamp;
 
-/// Which checkpoints are searched for. Everything that is given must hold.
+/// Conditions of a search for checkpoints; all given ones must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckpointSearch {
-    /// The tenant's, or also those of others that are public.
+    /// Owners whose checkpoints are searched.
     pub scope: AccessScope,
-    /// Of one of these tenants.
+    /// Tenants to which the results are restricted.
     pub owners: Option<Vec<TenantId>>,
-    /// In one of these projects of the tenant's.
+    /// Projects of the tenant to which the results are restricted.
     pub project_ids: Option<Vec<String>>,
-    /// With these entries.
+    /// Entries that the user metadata must contain.
     pub user_metadata: BTreeMap<String, String>,
-    /// Of this kind.
+    /// Kind that the checkpoints must have.
     pub kind: Option<CheckpointKind>,
-    /// Of one of these base models.
+    /// Base models to which the results are restricted.
     pub base_models: Option<Vec<String>>,
     /// Most checkpoints to return.
     pub limit: u32,
-    /// Behind this one, in the order of the results.
+    /// Position behind which the results begin.
     pub after: Option<CheckpointPosition>,
 }
 
 /// A place in the order of checkpoints: newest first, then by descending path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointPosition {
-    /// When the checkpoint was made.
+    /// Time when the checkpoint was made.
     pub created_at: Timestamp,
-    /// The checkpoint.
+    /// Path of the checkpoint.
     pub path: TinkerPath,
 }
 
-/// A page of a search.
+/// A page of a search's results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundCheckpoints {
-    /// Newest first.
+    /// Checkpoints of the page, newest first.
     pub checkpoints: Vec<Checkpoint>,
-    /// Where to go on; `None` when there are no more.
+    /// Position at which the next page begins; `None` on the last page.
     pub next: Option<CheckpointPosition>,
 }

@@ -1,4 +1,4 @@
-//! Payloads that were decoded already.
+//! Payloads that have been decoded in advance.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -9,25 +9,25 @@ use trainyard_protocol::PreparedContent;
 use crate::RequestKind;
 use crate::context::lock::lock;
 
-/// The content of a payload, decoded and checked, for the worker to use in place of the bytes, so that decoding costs it no
-/// time. It can be taken once, and is gone after a restart or when much waits; then the bytes are decoded.
+/// Decoded and checked content of a payload, which spares the worker the decoding. It can be taken once. It is lost
+/// after a restart or when much work waits; then the bytes are decoded.
 #[derive(Clone, Default)]
 pub struct Decoded(Option<Arc<Mutex<Option<PreparedContent>>>>);
 
 impl Decoded {
-    /// Holds a payload's content.
+    /// Wraps the content of a payload.
     pub fn new(content: PreparedContent) -> Self {
         Self(Some(Arc::new(Mutex::new(Some(content)))))
     }
 
-    /// The content, if it is still there.
+    /// Takes the content, if it is still present.
     pub fn take(&self) -> Option<PreparedContent> {
         lock(self.0.as_ref()?).take()
     }
 }
 
-/// Decodes and checks a prefetched payload of a request to a base model (of a sample: to none), off the worker's thread.
-/// Payloads that it does not decode are left to the worker.
+/// Function that decodes and checks a prefetched payload off the worker's thread. Its arguments are the kind, the base
+/// model (empty for a sample) and the bytes. Payloads that it does not decode are left to the worker.
 pub type PrefetchDecoder = Arc<dyn Fn(RequestKind, &str, Bytes) -> Decoded + Send + Sync>;
 
 impl fmt::Debug for Decoded {
@@ -36,7 +36,7 @@ impl fmt::Debug for Decoded {
     }
 }
 
-/// All are equal: it holds nothing that the payload does not.
+/// All values are equal, because a value contains nothing that the payload does not.
 impl PartialEq for Decoded {
     fn eq(&self, _: &Self) -> bool {
         true

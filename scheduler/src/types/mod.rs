@@ -44,7 +44,7 @@ pub use uploads::{NewUpload, Upload, UploadEnd, UploadState, UploadedFile};
 pub use usage::{Attribution, HourlyUsage, RequestUsage, StorageInUse, StoredCheckpoint, Tokens};
 pub use work::{Effect, Encode, Outcome, Work, WorkItem, WorkerWait};
 
-/// A fieldless enum that a column holds as text.
+/// Declares a fieldless enum that a column stores as text.
 macro_rules! text_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -55,12 +55,12 @@ macro_rules! text_enum {
             /// All values, in the order of their definition.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The name under which it is stored.
+            /// Returns the name under which the value is stored.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
 
-            /// The value stored under `text`.
+            /// Returns the value stored under `text`.
             pub fn from_text(text: &str) -> Option<Self> {
                 match text { $($text => Some(Self::$variant),)+ _ => None }
             }

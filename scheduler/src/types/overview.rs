@@ -1,4 +1,4 @@
-//! What people look at to see how a service is doing.
+//! Values that show how a service is doing.
 
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{EngineStats, OpError, RequestId, RunId, TenantId};
@@ -6,56 +6,56 @@ use trainyard_protocol::{EngineStats, OpError, RequestId, RunId, TenantId};
 use super::{Run, Tokens};
 use crate::{RequestKind, RequestState, Timestamp};
 
-/// Unfinished requests of a tenant, of one kind and in one state.
+/// Unfinished requests of a tenant that have the same kind and state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedRequests {
-    /// Whose.
+    /// Tenant that owns the requests.
     pub tenant: TenantId,
-    /// What they do.
+    /// Kind of the requests.
     pub kind: RequestKind,
-    /// `Queued` or `Running`.
+    /// State, either `Queued` or `Running`.
     pub state: RequestState,
-    /// How many.
+    /// Number of the requests.
     pub count: u64,
-    /// When the oldest of them was accepted.
+    /// Time when the oldest of them was accepted.
     pub oldest: Timestamp,
 }
 
-/// A worker whose leases have not expired.
+/// A worker with unexpired leases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// Its id.
+    /// Id of the worker.
     pub id: String,
-    /// By base model: type, kernels, layout and version that it computes with, where it has said so.
+    /// Base models, each with the type, kernels, layout and version of its computation, if the worker reported them.
     pub models: Vec<(String, Option<String>)>,
-    /// What its engine held at the last heartbeat; `None` before the first.
+    /// Engine's report with the last heartbeat; `None` before the first.
     pub engine: Option<EngineReport>,
 }
 
-/// What an engine holds and does, as its worker's heartbeats report it.
+/// Load of an engine, as its worker's heartbeats report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EngineReport {
-    /// Samples in progress.
+    /// Number of samples in progress.
     pub active_samples: u64,
-    /// Runs in memory.
+    /// Number of runs in memory.
     pub loaded_runs: u64,
-    /// Bytes by what they hold.
+    /// Bytes in use, by kind.
     pub memory: Vec<(String, u64)>,
-    /// Bytes that it may hold; 0 is no limit.
+    /// Most bytes that the engine may use; 0 means unlimited.
     pub memory_budget: u64,
     /// Bytes of keys and values.
     pub kv_bytes: u64,
-    /// Bytes that these may be.
+    /// Most bytes of keys and values.
     pub kv_limit: u64,
-    /// Tokens of training passes since the start.
+    /// Tokens of training passes since the engine started.
     pub microbatch_tokens: u64,
     /// Tokens that these passes could have held.
     pub microbatch_capacity: u64,
 }
 
 impl EngineReport {
-    /// Bytes of all kinds together.
+    /// Returns the bytes of all kinds together.
     pub fn memory_bytes(&self) -> u64 {
         self.memory.iter().map(|(_, bytes)| bytes).sum()
     }
@@ -76,69 +76,69 @@ impl From<&EngineStats> for EngineReport {
     }
 }
 
-/// A request that failed.
+/// A request that has failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailedRequest {
-    /// The request.
+    /// Id of the request.
     pub id: RequestId,
-    /// What it was to do.
+    /// Kind of the request.
     pub kind: RequestKind,
-    /// Its run, unless it is a sample.
+    /// Run of the request, unless it is a sample.
     pub run: Option<RunId>,
-    /// When it failed.
+    /// Time of the failure.
     pub at: Timestamp,
-    /// Why.
+    /// Reason for the failure.
     pub error: OpError,
 }
 
-/// A run with what its session says of it.
+/// A run with facts about its session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedRun {
-    /// The run.
+    /// Run that is listed.
     pub run: Run,
-    /// The session's project.
+    /// Project of the session.
     pub project: Option<String>,
-    /// The session's tags.
+    /// Tags of the session.
     pub tags: Vec<String>,
     /// Whether the session is active.
     pub active: bool,
 }
 
-/// What a run's newest metrics say.
+/// Progress of a run according to its newest metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunProgress {
-    /// Optimizer steps.
+    /// Number of optimizer steps.
     pub steps: u64,
-    /// `loss:sum` of the newest backward pass, if it is finite.
+    /// Metric `loss:sum` of the newest backward pass, if it is finite.
     pub loss: Option<f64>,
 }
 
 /// A request of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRequest {
-    /// The request.
+    /// Id of the request.
     pub id: RequestId,
-    /// Place in the run's order.
+    /// Position in the run's order.
     pub seq_id: i64,
-    /// What it does.
+    /// Kind of the request.
     pub kind: RequestKind,
-    /// How far it is.
+    /// State of the request.
     pub state: RequestState,
-    /// Tokens that it was accepted with.
+    /// Tokens that the request was accepted with.
     pub tokens: u64,
-    /// When it was accepted.
+    /// Time when the request was accepted.
     pub created_at: Timestamp,
-    /// When it ended.
+    /// Time when the request ended.
     pub finished_at: Option<Timestamp>,
-    /// Why it failed.
+    /// Reason if the request failed.
     pub error: Option<OpError>,
 }
 
-/// Tokens that were used in a stretch of time.
+/// Tokens that were used in an interval of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenRate {
-    /// Where the stretch begins.
+    /// Start of the interval.
     pub from: Timestamp,
-    /// Sum over the requests that ended in it.
+    /// Sum over the requests that ended in the interval.
     pub tokens: Tokens,
 }

@@ -1,4 +1,4 @@
-//! Submissions and their results.
+//! Submitted requests and their results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use super::{Decoded, text_enum};
 text_enum!(
     /// The operation that a request asks for.
     RequestKind {
-        /// Creates a run.
+        /// Creates a training run.
         CreateModel = "create_model",
         /// Loads a training checkpoint into a run, or into a new run.
         LoadWeights = "load_weights",
         /// Computes loss and gradient.
         ForwardBackward = "forward_backward",
-        /// Computes the loss alone.
+        /// Computes the loss without a gradient.
         Forward = "forward",
         /// Applies the gradient: one optimizer step.
         OptimStep = "optim_step",
@@ -26,21 +26,21 @@ text_enum!(
         SaveWeights = "save_weights",
         /// Saves weights for sampling, in the storage or in memory.
         SaveWeightsForSampler = "save_weights_for_sampler",
-        /// Exports an adapter.
+        /// Exports an adapter for download.
         SaveWeightsExternal = "save_weights_external",
         /// Samples completions of a prompt.
         Sample = "sample",
-        /// Saves a run's complete state, for its recovery. Maintenance, in no row.
+        /// Saves a run's complete state for its recovery. A maintenance operation, which is in no row.
         SaveRun = "save_run",
-        /// Saves an in-memory snapshot for sampling. Maintenance, in no row.
+        /// Saves an in-memory snapshot for sampling. A maintenance operation, which is in no row.
         SaveSnapshot = "save_snapshot",
-        /// Restores a run as it was saved. Maintenance, in no row.
+        /// Restores a run as it was saved. A maintenance operation, which is in no row.
         RestoreRun = "restore_run",
     }
 );
 
 impl RequestKind {
-    /// Whether it is the scheduler's own, and no client's request.
+    /// Whether the scheduler itself issues such requests, not clients.
     pub fn is_maintenance(self) -> bool {
         matches!(self, Self::SaveRun | Self::SaveSnapshot | Self::RestoreRun)
     }
@@ -49,18 +49,18 @@ impl RequestKind {
 /// A maintenance operation; the payload of a request of that kind ([`RequestKind::is_maintenance`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum MaintenanceOp {
-    /// See [`RequestKind::SaveRun`].
+    /// Saves a run: [`RequestKind::SaveRun`].
     SaveRun,
-    /// See [`RequestKind::SaveSnapshot`].
+    /// Saves a snapshot: [`RequestKind::SaveSnapshot`].
     SaveSnapshot {
-        /// Of the in-memory snapshot.
+        /// Key of the in-memory snapshot.
         key: String,
     },
-    /// See [`RequestKind::RestoreRun`].
+    /// Restores a run: [`RequestKind::RestoreRun`].
     RestoreRun {
         /// Base model, adapter and optimizer of the run.
         spec: RunSpec,
-        /// The folder, in the storage, that a [`RequestKind::SaveRun`] wrote.
+        /// Folder in the storage that a [`RequestKind::SaveRun`] wrote.
         dir: PathBuf,
     },
 }
@@ -78,21 +78,21 @@ impl MaintenanceOp {
 text_enum!(
     /// The state of a request.
     RequestState {
-        /// Durable, and not started.
+        /// The request is durable, but not started.
         Queued = "queued",
-        /// Handed to the worker.
+        /// The request was handed to the worker.
         Running = "running",
-        /// Finished with a result.
+        /// The request finished with a result.
         Succeeded = "succeeded",
-        /// Finished with an error.
+        /// The request finished with an error.
         Failed = "failed",
-        /// Cancelled before it finished.
+        /// The request was cancelled before it finished.
         Cancelled = "cancelled",
     }
 );
 
 impl RequestState {
-    /// Whether it is final.
+    /// Whether the state is final.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
     }
@@ -110,92 +110,93 @@ impl RequestState {
 /// A run to create. Its identity is (session, model_seq_id); it is the run's request 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRun {
-    /// The session that creates it.
+    /// Session that creates the run.
     pub session: SessionId,
-    /// The client's number, unique within the session.
+    /// Client's number of the run, unique within the session.
     pub model_seq_id: i64,
     /// Base model, adapter and optimizer.
     pub spec: RunSpec,
     /// Metadata that the client attached.
     pub user_metadata: BTreeMap<String, String>,
-    /// [`RequestKind::CreateModel`] or [`RequestKind::LoadWeights`].
+    /// Kind, [`RequestKind::CreateModel`] or [`RequestKind::LoadWeights`].
     pub kind: RequestKind,
-    /// The encoded operation, as the worker gets it.
+    /// Operation, encoded for the worker.
     pub payload: Bytes,
-    /// The bytes that a retry must repeat: the payload without what may change, such as a random seed.
+    /// Bytes that a retry must repeat: the payload without parts that may change, such as a random seed.
     pub identity: Bytes,
-    /// The request is refused: its future fails with this, and so does every later one of the run.
+    /// Error with which the request is refused: its future fails with it, and so does every later one of the run.
     pub rejected: Option<OpError>,
 }
 
 /// A request to a run. Its identity is (run, seq_id).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSubmission {
-    /// The run that executes it.
+    /// Run that executes the request.
     pub run: RunId,
-    /// Its place in the run's order, from 1.
+    /// Position in the run's order, from 1.
     pub seq_id: i64,
-    /// Any kind but [`RequestKind::CreateModel`] and [`RequestKind::Sample`].
+    /// Any kind except [`RequestKind::CreateModel`] and [`RequestKind::Sample`].
     pub kind: RequestKind,
-    /// The encoded operation, as the worker gets it.
+    /// Operation, encoded for the worker.
     pub payload: Bytes,
-    /// Its content, where it was decoded at submission.
+    /// Content, if it was decoded at submission.
     pub decoded: Decoded,
-    /// The bytes that a retry must repeat: the payload without what may change.
+    /// Bytes that a retry must repeat: the payload without parts that may change.
     pub identity: Bytes,
-    /// Tokens that it counts against quotas and rate limits.
+    /// Tokens that count against quotas and rate limits.
     pub tokens: u64,
-    /// The kind of the checkpoint that it writes, if it does.
+    /// Kind of the checkpoint that the request writes, if it writes one.
     pub stores: Option<CheckpointKind>,
-    /// The request is refused: it takes its place in the order and its future fails with this.
+    /// Error with which the request is refused: the request takes its place in the order, and its future fails with it.
     pub rejected: Option<OpError>,
 }
 
 /// A request to a sampling session. Its identity is (sampling_session, seq_id).
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleSubmission {
-    /// Where its weights come from.
+    /// Sampling session with the weights.
     pub sampling_session: SamplingSessionId,
-    /// The client's number, from 0; clone `n` counts from `n * 10^9`.
+    /// Client's number of the sample, from 0; clone `n` counts from `n * 10^9`.
     pub seq_id: i64,
-    /// Completions to sample.
+    /// Number of completions to sample.
     pub num_samples: u32,
-    /// The encoded operation, as the worker gets it.
+    /// Operation, encoded for the worker.
     pub payload: Bytes,
-    /// Its content, where it was decoded at submission.
+    /// Content, if it was decoded at submission.
     pub decoded: Decoded,
-    /// The bytes that a retry must repeat: the payload without what may change.
+    /// Bytes that a retry must repeat: the payload without parts that may change.
     pub identity: Bytes,
-    /// Tokens that it counts against quotas and rate limits: the prompt and all that may be sampled.
+    /// Tokens that count against quotas and rate limits: the prompt and all tokens that may be sampled.
     pub tokens: u64,
-    /// Training requests may name its sequences: its result is kept until the retention after the last use.
+    /// Whether training requests may name the sample's sequences. If so, its result is kept until the retention after
+    /// the last use.
     pub recorded: bool,
 }
 
 /// The result of a sample whose sequences training requests may name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedResult {
-    /// The result, as it was encoded.
+    /// Encoded result of the sample.
     pub payload: Bytes,
-    /// Whether [`Scheduler::renew_records`](crate::Scheduler::renew_records) should be told of its use.
+    /// Whether the use must be reported to [`Scheduler::renew_records`](crate::Scheduler::renew_records).
     pub renewal_due: bool,
 }
 
 /// A durably accepted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submitted {
-    /// Names the future with its result.
+    /// Id of the future with the result.
     pub request_id: RequestId,
-    /// `<request_id>:<i>`, one per completion of a sample; empty otherwise.
+    /// Ids `<request_id>:<i>`, one per completion of a sample; empty for other requests.
     pub sample_sequence_ids: Vec<String>,
 }
 
 text_enum!(
-    /// How a result is encoded.
+    /// Encoding of a result.
     Encoding {
-        /// JSON.
+        /// JSON text, as in the API.
         Json = "json",
-        /// Protocol buffers.
+        /// Protocol buffers, as in the API.
         Protobuf = "protobuf",
     }
 );
@@ -203,48 +204,48 @@ text_enum!(
 /// The state of a future.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Poll {
-    /// Not finished yet.
+    /// The request has yet to finish.
     Pending,
-    /// Finished with a result.
+    /// The request finished with a result.
     Succeeded {
-        /// How the result is encoded.
+        /// Encoding of the result.
         encoding: Encoding,
-        /// The result.
+        /// Encoded result of the request.
         payload: Bytes,
     },
-    /// Finished with an error.
+    /// The request finished with an error.
     Failed(OpError),
-    /// It was cancelled.
+    /// The request was cancelled.
     Cancelled,
 }
 
-/// A finished sample.
+/// A sample that has finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionItem {
-    /// Names the future with its result.
+    /// Id of the future with the result.
     pub request_id: RequestId,
-    /// Whether it failed or was cancelled.
+    /// Whether the sample failed or was cancelled.
     pub failed: bool,
-    /// Bytes of its result; 0 when it failed.
+    /// Size of the result in bytes; 0 if the sample failed.
     pub payload_size: u64,
 }
 
 /// Finished samples of one clone of a sampling session, in the order in which they finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completions {
-    /// All that finished after the given cursor, up to `cursor`.
+    /// Samples that finished after the given cursor, up to `cursor`.
     pub items: Vec<CompletionItem>,
-    /// Covers exactly `items` and what came before.
+    /// Position behind `items` and everything before them.
     pub cursor: i64,
 }
 
-/// Why a request waits for memory.
+/// Memory for which a request waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryWait {
-    /// Bytes that its run needs.
+    /// Bytes that the run needs.
     pub needed: u64,
-    /// Bytes that loaded runs hold.
+    /// Bytes that loaded runs use.
     pub held: u64,
-    /// Bytes for runs.
+    /// Bytes available to runs in total.
     pub capacity: u64,
 }

@@ -1,4 +1,4 @@
-//! Samples of a run that are stored so that its owner can look at them.
+//! Samples of a run that are stored for its owner to look at.
 
 use std::collections::BTreeMap;
 
@@ -7,66 +7,67 @@ use trainyard_protocol::{RequestId, RunId, SamplingSessionId};
 
 use crate::Timestamp;
 
-/// The key of a run's `user_metadata` that asks for its samples to be stored; the value says how many of the newest.
+/// Key of a run's `user_metadata` that asks for its samples to be stored; the value is the number of newest samples to
+/// keep.
 pub const STORE_SAMPLES: &str = "trainyard.store_samples";
 /// Most samples of a run that are stored.
 pub const MAX_STORED_SAMPLES: u32 = 1_000;
 
-/// A value of [`STORE_SAMPLES`] that says no number.
+/// Value of [`STORE_SAMPLES`] that is not a valid number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("user_metadata.{STORE_SAMPLES}: {0:?} is not a whole number from 1 to {MAX_STORED_SAMPLES}")]
 pub(crate) struct WrongSampleCount(String);
 
-/// How many of its newest samples a run with this metadata stores; `None` when it asks for none.
+/// Returns the number of newest samples that a run with this metadata stores, or `None` if it asks for none.
 pub(crate) fn stored_samples(user_metadata: &BTreeMap<String, String>) -> Result<Option<u32>, WrongSampleCount> {
     let Some(text) = user_metadata.get(STORE_SAMPLES) else { return Ok(None) };
     let number = text.parse().ok().filter(|number| (1..=MAX_STORED_SAMPLES).contains(number));
     number.map(Some).ok_or_else(|| WrongSampleCount(text.clone()))
 }
 
-/// Of which run samples are stored, and how many.
+/// Run whose samples are stored, and their number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleStorage {
-    /// The run whose weights sample.
+    /// Run whose weights are sampled from.
     pub run: RunId,
-    /// Its newest samples that stay.
+    /// Number of newest samples that are kept.
     pub newest: u32,
 }
 
-/// What is to be stored of a sample that succeeded.
+/// Content of a successful sample to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRunSample {
-    /// Where to.
+    /// Run and number of samples to keep.
     pub storage: SampleStorage,
-    /// Prompt and completions, encoded.
+    /// Encoded prompt and completions.
     pub content: Bytes,
 }
 
-/// A stored sample.
+/// A sample in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSample {
-    /// The sample.
+    /// Id of the sample's request.
     pub request: RequestId,
-    /// Where it was sampled.
+    /// Sampling session of the sample.
     pub sampling_session: SamplingSessionId,
-    /// When it ended.
+    /// Time when the sample ended.
     pub at: Timestamp,
-    /// As [`NewRunSample::content`].
+    /// Encoded prompt and completions: [`NewRunSample::content`].
     pub content: Bytes,
 }
 
 /// Stored samples of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSamples {
-    /// The newest ones, the newest first.
+    /// Newest samples, in descending order of time.
     pub samples: Vec<RunSample>,
-    /// How many of the newest the run stores; `None` when it asked for none.
+    /// Number of newest samples that the run stores; `None` if it asked for none.
     pub newest: Option<u32>,
-    /// How many there are.
+    /// Number of stored samples.
     pub count: u64,
-    /// Bytes of all that there are.
+    /// Total size of the stored samples in bytes.
     pub bytes: u64,
-    /// Whether the storage quota of the run's organisation has no room for more.
+    /// Whether the storage quota of the run's organisation is exhausted.
     pub quota_is_full: bool,
 }
 

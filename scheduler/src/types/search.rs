@@ -1,4 +1,4 @@
-//! Searching sessions, and the timeline of one.
+//! Searches for sessions, and the timeline of a session.
 
 use std::collections::BTreeMap;
 
@@ -7,108 +7,107 @@ use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId};
 use super::{FinishReason, RequestKind, RequestState, SessionStatus};
 use crate::Timestamp;
 
-/// Which of a tenant's sessions are searched for. Everything that is given must hold, except that a session matches by its id
-/// or by its name where both are given.
+/// Conditions of a search for sessions; all given ones must hold. If both an id and a name are given, either may match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionSearch {
-    /// This session.
+    /// Id of the session.
     pub session_id: Option<SessionId>,
-    /// Words that all occur in the display name, in any case.
+    /// Words that the display name must contain, in any case.
     pub display_name: Option<String>,
-    /// In one of these projects.
+    /// Projects to which the results are restricted.
     pub project_ids: Option<Vec<String>>,
-    /// With these entries; what is no text is compared as JSON.
+    /// Entries that the user metadata must contain; values other than strings are compared as JSON.
     pub user_metadata: BTreeMap<String, String>,
-    /// With one of these statuses.
+    /// Statuses to which the results are restricted.
     pub statuses: Option<Vec<StatusFilter>>,
     /// Most sessions to return.
     pub limit: u32,
-    /// Behind this one, in the order of the results.
+    /// Position behind which the results begin.
     pub after: Option<SearchPosition>,
 }
 
-/// A session's status as searches name it.
+/// Status of sessions in a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatusFilter {
-    /// It accepts requests.
+    /// The session accepts requests.
     Active,
-    /// Its client ended it, for one of these reasons if they are given.
+    /// The client ended the session, for one of these reasons if they are given.
     Finished(Option<Vec<FinishReason>>),
-    /// One that sessions never have here.
+    /// A status that sessions never have in this service.
     Never,
 }
 
 /// A place in the order of sessions: newest first, then by descending id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchPosition {
-    /// When the session was created.
+    /// Time when the session was created.
     pub created_at: Timestamp,
-    /// Its id.
+    /// Id of the session.
     pub session: SessionId,
 }
 
 /// A session that a search found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundSession {
-    /// The session.
+    /// Id of the session.
     pub id: SessionId,
-    /// When it was created.
+    /// Time when the session was created.
     pub created_at: Timestamp,
-    /// The project that it is in.
+    /// Project that contains the session.
     pub project_id: Option<String>,
-    /// A name for people.
+    /// Name that is displayed to users.
     pub display_name: Option<String>,
-    /// Metadata that the client attached; a JSON object.
+    /// Metadata that the client attached, a JSON object.
     pub user_metadata: serde_json::Value,
     /// Whether it accepts requests.
     pub status: SessionStatus,
-    /// Checkpoints of its runs that have not expired.
+    /// Number of unexpired checkpoints of the session's runs.
     pub checkpoints: u64,
-    /// Bytes of their files.
+    /// Total size of these checkpoints' files in bytes.
     pub checkpoint_bytes: u64,
 }
 
-/// A page of a search.
+/// A page of a search's results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundSessions {
-    /// Newest first.
+    /// Sessions of the page, newest first.
     pub sessions: Vec<FoundSession>,
-    /// Where to go on; `None` when there are no more.
+    /// Position at which the next page begins; `None` on the last page.
     pub next: Option<SearchPosition>,
 }
 
-/// The requests of a session that the store still has.
+/// Requests of a session that are still in the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionTimeline {
-    /// When the session was created.
+    /// Time when the session was created.
     pub created_at: Timestamp,
-    /// When it ended; `None` while it goes on.
+    /// Time when the session ended; `None` while it is open.
     pub ended_at: Option<Timestamp>,
-    /// In the order of acceptance; of very many, the last ones.
+    /// Requests in the order of acceptance; only the last ones if there are very many.
     pub requests: Vec<TimelineRequest>,
 }
 
 /// A request in a session's timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineRequest {
-    /// The future.
+    /// Id of the request's future.
     pub id: RequestId,
-    /// The run; `None` for a sample.
+    /// Run of the request; `None` for a sample.
     pub run: Option<RunId>,
-    /// The sampling session of a sample.
+    /// Sampling session of a sample.
     pub sampling_session: Option<SamplingSessionId>,
-    /// Its place in the run's order, or the sample's number.
+    /// Position in the run's order, or the sample's number.
     pub seq_id: i64,
-    /// The operation.
+    /// Kind of the request.
     pub kind: RequestKind,
-    /// Whether it has ended, and how.
+    /// State of the request.
     pub state: RequestState,
-    /// Completions that a sample asks for.
+    /// Number of completions that a sample asks for.
     pub num_samples: i64,
-    /// Tokens that it counts.
+    /// Tokens that count against quotas and rate limits.
     pub tokens: i64,
-    /// When it was accepted.
+    /// Time when the request was accepted.
     pub accepted: Timestamp,
-    /// When it ended.
+    /// Time when the request ended.
     pub ended: Option<Timestamp>,
 }

@@ -17,18 +17,18 @@ pub struct NewSession {
     pub user_metadata: serde_json::Value,
     /// Version of the client's SDK.
     pub sdk_version: String,
-    /// A project of the client's; not interpreted.
+    /// Project that the client named; not interpreted.
     pub project_id: Option<String>,
-    /// A name for people; not interpreted.
+    /// Name that is displayed to users; not interpreted.
     pub display_name: Option<String>,
-    /// A repetition with the same key returns the same session.
+    /// Key that identifies repetitions: they return the same session.
     pub idempotency_key: Option<String>,
 }
 
 text_enum!(
-    /// How the client says that a session ended.
+    /// Reason that a client gives for the end of a session.
     FinishReason {
-        /// All went well; accepted work is still done.
+        /// The client succeeded; accepted work is still done.
         Success = "success",
         /// The client failed; queued work is cancelled.
         Errored = "errored",
@@ -40,93 +40,93 @@ text_enum!(
 /// Whether a session accepts requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionStatus {
-    /// It accepts requests.
+    /// The session accepts requests.
     Active,
-    /// The client ended it.
+    /// The client ended the session.
     Finished {
-        /// As the client put it.
+        /// Reason that the client gave.
         reason: FinishReason,
         /// Free text from the client.
         detail: Option<String>,
     },
-    /// Its heartbeats stopped.
+    /// The session's heartbeats stopped.
     Expired,
 }
 
 /// A custom loss to create. Its identity is (session, seq_id).
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewCustomLoss {
-    /// The session that can use it.
+    /// Session that can use the loss.
     pub session: SessionId,
-    /// The client's number, unique within the session.
+    /// Client's number of the loss, unique within the session.
     pub seq_id: i64,
-    /// Name, inputs and graph as JSON, checked.
+    /// Name, inputs and graph as JSON, already checked.
     pub definition: Bytes,
 }
 
-/// A client's session.
+/// A session of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
-    /// A time-ordered id.
+    /// Id, ordered by time.
     pub id: SessionId,
     /// Labels, in the client's order.
     pub tags: Vec<String>,
-    /// Metadata that the client attached; a JSON object.
+    /// Metadata that the client attached, a JSON object.
     pub user_metadata: serde_json::Value,
     /// Version of the client's SDK.
     pub sdk_version: String,
-    /// A project of the client's; not interpreted.
+    /// Project that the client named; not interpreted.
     pub project_id: Option<String>,
-    /// A name for people; not interpreted.
+    /// Name that is displayed to users; not interpreted.
     pub display_name: Option<String>,
-    /// When it was created.
+    /// Time when the session was created.
     pub created_at: Timestamp,
     /// Whether it accepts requests.
     pub status: SessionStatus,
-    /// Its runs, oldest first.
+    /// Runs of the session, oldest first.
     pub training_run_ids: Vec<RunId>,
-    /// Its sampling sessions, oldest first.
+    /// Sampling sessions of the session, oldest first.
     pub sampler_ids: Vec<SamplingSessionId>,
 }
 
 /// A sampling session to create. Its identity is (session, seq_id).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSamplingSession {
-    /// The session it belongs to.
+    /// Session that owns the sampling session.
     pub session: SessionId,
-    /// The client's number, unique within the session.
+    /// Client's number, unique within the session.
     pub seq_id: i64,
     /// Name of the base model.
     pub base_model: String,
-    /// A sampler checkpoint; must exist and be readable by the tenant.
+    /// Sampler checkpoint, which must exist and be readable by the tenant.
     pub model_path: Option<TinkerPath>,
     /// Key of an in-memory snapshot.
     pub snapshot: Option<String>,
 }
 
-/// Where samples get their weights.
+/// Source of the weights of samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SamplingSession {
-    /// `<session>:sample:<seq_id>`.
+    /// Id of the form `<session>:sample:<seq_id>`.
     pub id: SamplingSessionId,
-    /// The session it belongs to.
+    /// Session that owns the sampling session.
     pub session: SessionId,
-    /// The client's number.
+    /// Client's number, unique within the session.
     pub seq_id: i64,
     /// Name of the base model.
     pub base_model: String,
-    /// The sampler checkpoint.
+    /// Path of the sampler checkpoint.
     pub model_path: Option<TinkerPath>,
-    /// Folder of that checkpoint in the storage, as of the creation of the sampling session.
+    /// Folder of that checkpoint in the storage when the sampling session was created.
     pub checkpoint_dir: Option<PathBuf>,
     /// Key of the in-memory snapshot.
     pub snapshot: Option<String>,
     /// Folder of that snapshot in the storage, once it is saved.
     pub snapshot_dir: Option<PathBuf>,
-    /// That folder was deleted, because nobody sampled from it for long: samples fail.
+    /// Whether that folder was deleted after long disuse, so that samples fail.
     pub collected: bool,
-    /// When it was created.
+    /// Time when the sampling session was created.
     pub created_at: Timestamp,
-    /// Where its samples are stored to be looked at.
+    /// Run for which samples are stored for viewing, if it asked for that.
     pub stores: Option<SampleStorage>,
 }

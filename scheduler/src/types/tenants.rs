@@ -6,19 +6,19 @@ use super::text_enum;
 use crate::Timestamp;
 
 text_enum!(
-    /// What a user, or a key, may do at most.
+    /// Most permissions that a user, or a key, may have.
     Role {
-        /// Everything, the administration of the organisation included.
+        /// May do everything, including administration of the organisation.
         Admin = "admin",
-        /// Train, sample and manage checkpoints.
+        /// May train, sample and manage checkpoints.
         Member = "member",
-        /// Look at what there is, and download it.
+        /// May look at objects and download them.
         ReadOnly = "read-only",
     }
 );
 
 impl Role {
-    /// Whether the role allows what needs this scope.
+    /// Returns whether the role allows changes in this scope.
     pub fn allows(self, scope: Scope) -> bool {
         match self {
             Self::Admin => true,
@@ -29,15 +29,15 @@ impl Role {
 }
 
 text_enum!(
-    /// What changes something, by what it changes. Reading needs none of them.
+    /// Kind of change that a key may make. Reading does not need any scope.
     Scope {
         /// Create, train and save runs.
         Train = "train",
-        /// Sample.
+        /// Sample from models and checkpoints.
         Sample = "sample",
-        /// Delete and publish checkpoints, and let them expire.
+        /// Delete and publish checkpoints, and set when they expire.
         Checkpoints = "checkpoints",
-        /// Administer the organisation; read its audit log and its usage.
+        /// Administer the organisation, and read its audit log and usage.
         Admin = "admin",
     }
 );
@@ -45,140 +45,140 @@ text_enum!(
 /// An organisation: the tenant that owns sessions, runs and checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Organisation {
-    /// The tenant of its objects.
+    /// Tenant that owns its objects.
     pub name: TenantId,
-    /// What people call it; may be empty.
+    /// Name that is displayed to users; may be empty.
     pub display_name: String,
-    /// Its admins manage all organisations.
+    /// Whether its admins manage all organisations.
     pub operator: bool,
-    /// When it was created.
+    /// Time when the organisation was created.
     pub created_at: Timestamp,
-    /// Since when none of its keys and tokens is accepted.
+    /// Time since which all its keys and tokens are refused.
     pub disabled_at: Option<Timestamp>,
 }
 
 /// A project of an organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// As sessions name it.
+    /// Id that sessions use.
     pub id: String,
-    /// For people.
+    /// Name that is displayed to users.
     pub name: String,
-    /// When it was created.
+    /// Time when the project was created.
     pub created_at: Timestamp,
 }
 
 /// A user of an organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// A time-ordered id.
+    /// Id, ordered by time.
     pub id: String,
-    /// Names the user within the organisation.
+    /// Email, which identifies the user within the organisation.
     pub email: String,
-    /// For people.
+    /// Name that is displayed to users.
     pub name: String,
-    /// The most that the user's keys allow.
+    /// Most permissions that the user's keys may have.
     pub role: Role,
-    /// When it was created.
+    /// Time when the user was created.
     pub created_at: Timestamp,
-    /// Since when none of the user's keys is accepted.
+    /// Time since which all the user's keys are refused.
     pub disabled_at: Option<Timestamp>,
 }
 
-/// What the store knows of a member of an organisation.
+/// Facts in the store about a member of an organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
     /// Whether the organisation manages all others.
     pub operator: bool,
-    /// The user, if the organisation has one with the email.
+    /// User with the email, if the organisation has one.
     pub user: Option<User>,
 }
 
 /// A user to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewUser {
-    /// Names the user within the organisation.
+    /// Email, which identifies the user within the organisation.
     pub email: String,
-    /// For people.
+    /// Name that is displayed to users.
     pub name: String,
-    /// The most that the user's keys allow.
+    /// Most permissions that the user's keys may have.
     pub role: Role,
 }
 
-/// An API key, without the key.
+/// An API key, without its secret text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
-    /// From 0 to 2^53.
+    /// Id from 0 to 2^53.
     pub id: i64,
-    /// The tenant of its requests.
+    /// Tenant of the key's requests.
     pub organisation: TenantId,
-    /// The email of the user whose it is; `None` for one of the organisation's programs.
+    /// Email of the user who owns the key; `None` for a key of the organisation's programs.
     pub user: Option<String>,
-    /// For people.
+    /// Name that is displayed to users.
     pub name: String,
-    /// For people.
+    /// Note that is displayed to users.
     pub note: String,
-    /// The first characters of the key.
+    /// First characters of the key.
     pub hint: String,
-    /// The most that it allows.
+    /// Most permissions that the key may have.
     pub role: Role,
-    /// What it is cut to; `None` for all of its role.
+    /// Scopes to which the key is restricted; `None` for all of its role.
     pub scopes: Option<Vec<Scope>>,
-    /// When it was created.
+    /// Time when the key was created.
     pub created_at: Timestamp,
-    /// When it expires, if it does.
+    /// Time when the key expires, if it does.
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
+    /// Time when the key was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 /// An API key to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewApiKey {
-    /// From 0 to 2^53, random.
+    /// Random id from 0 to 2^53.
     pub id: i64,
-    /// SHA-256 of the key.
+    /// SHA-256 digest of the key.
     pub digest: [u8; 32],
-    /// The email of the user whose it is; `None` for one of the organisation's programs.
+    /// Email of the user who owns the key; `None` for a key of the organisation's programs.
     pub user: Option<String>,
-    /// For people.
+    /// Name that is displayed to users.
     pub name: String,
-    /// For people.
+    /// Note that is displayed to users.
     pub note: String,
-    /// The first characters of the key.
+    /// First characters of the key.
     pub hint: String,
-    /// The most that it allows.
+    /// Most permissions that the key may have.
     pub role: Role,
-    /// What it is cut to; `None` for all of its role.
+    /// Scopes to which the key is restricted; `None` for all of its role.
     pub scopes: Option<Vec<Scope>>,
-    /// When it expires, if it does.
+    /// Time when the key expires, if it does.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A key that the store has, with what decides whether it is accepted.
+/// A key in the store, with the facts that decide whether it is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundKey {
-    /// The key.
+    /// Key as it is stored.
     pub key: ApiKey,
-    /// The user whose it is.
+    /// User who owns the key.
     pub user: Option<User>,
-    /// Whether its organisation manages all others.
+    /// Whether the key's organisation manages all others.
     pub operator: bool,
 }
 
-/// Why a key that the store has is refused.
+/// Reason for which a key in the store is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyRefusal {
-    /// It was revoked.
+    /// The key was revoked.
     Revoked,
-    /// It has expired.
+    /// The key has expired.
     Expired,
-    /// Its user was disabled.
+    /// The user of the key was disabled.
     UserDisabled,
 }
 
 impl FoundKey {
-    /// Why it is refused, if it is.
+    /// Returns the reason why the key is refused, if it is.
     pub fn refusal(&self, now: Timestamp) -> Option<KeyRefusal> {
         if self.key.revoked_at.is_some() {
             Some(KeyRefusal::Revoked)
@@ -191,7 +191,7 @@ impl FoundKey {
         }
     }
 
-    /// What it allows: what its role, its user's role and its scopes allow.
+    /// Returns the scopes that the key, its role and its user's role all allow.
     pub fn scopes(&self) -> Vec<Scope> {
         let allowed = |scope: &Scope| {
             self.key.role.allows(*scope)

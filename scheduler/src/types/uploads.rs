@@ -10,60 +10,60 @@ use crate::{Error, Timestamp};
 /// An upload to start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewUpload {
-    /// What the adapter has to be.
+    /// Base model and parameters that the adapter must fit.
     pub spec: RunSpec,
-    /// The project of the checkpoint.
+    /// Project of the resulting checkpoint.
     pub project_id: Option<String>,
-    /// The names of its files.
+    /// Names of the files.
     pub files: Vec<String>,
 }
 
-/// An upload.
+/// An upload of an adapter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Upload {
-    /// Its id.
+    /// Id of the upload.
     pub id: UploadId,
-    /// What the adapter has to be.
+    /// Base model and parameters that the adapter must fit.
     pub spec: RunSpec,
-    /// The project of the checkpoint.
+    /// Project of the resulting checkpoint.
     pub project_id: Option<String>,
-    /// The folder of the storage that holds the pieces.
+    /// Folder of the storage that contains the pieces.
     pub dir: PathBuf,
-    /// When it is deleted with what arrived.
+    /// Time when the upload is deleted together with its pieces.
     pub expires_at: Timestamp,
-    /// What arrived, by the file's name; all files are there.
+    /// Received parts of all files, by name.
     pub files: BTreeMap<String, UploadedFile>,
-    /// How far it is.
+    /// State of the upload.
     pub state: UploadState,
 }
 
-/// How far an upload is.
+/// State of an upload.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UploadState {
-    /// Its files can be written.
+    /// The files can be written.
     Open,
-    /// A run checks it; its files can't be written any more.
+    /// A run checks the upload; its files can no longer be written.
     Checking(RunId),
-    /// It became a checkpoint.
+    /// The upload became a checkpoint.
     Finished(TinkerPath),
-    /// It was refused.
+    /// The upload was refused.
     Refused(OpError),
 }
 
-/// What arrived of a file.
+/// Received parts of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UploadedFile {
-    /// Bytes of the whole file, once they are known.
+    /// Size of the whole file in bytes, if it is known.
     pub total: Option<u64>,
-    /// The files of the upload's folder that hold it, in their order, with their lengths.
+    /// Files of the upload's folder that contain the pieces, in order, with their lengths.
     pub pieces: Vec<(String, u64)>,
 }
 
 impl Upload {
-    /// Refuses it while a file is not complete.
+    /// Refuses the upload while a file is incomplete.
     ///
     /// # Errors
-    /// [`Error::Invalid`], which names the file and how much of it arrived.
+    /// [`Error::Invalid`], which names the file and the number of bytes received.
     pub fn check_complete(&self) -> Result<(), Error> {
         let Some((name, file)) = self.files.iter().find(|(_, file)| !file.is_complete()) else { return Ok(()) };
         let of = file.total.map(|total| format!(" of {total}")).unwrap_or_default();
@@ -73,24 +73,24 @@ impl Upload {
 }
 
 impl UploadedFile {
-    /// Bytes that arrived, from the first one without gaps.
+    /// Returns the number of bytes received without gaps from the first one.
     pub fn received(&self) -> u64 {
         self.pieces.iter().map(|(_, length)| length).sum()
     }
 
-    /// Whether all of it arrived.
+    /// Returns whether the file is complete.
     pub fn is_complete(&self) -> bool {
         self.total == Some(self.received())
     }
 }
 
-/// How the check of an upload ended.
+/// Result of the check of an upload.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UploadEnd {
-    /// It became this checkpoint.
+    /// The upload became this checkpoint.
     Checkpoint(TinkerPath),
-    /// It was refused.
+    /// The upload was refused.
     Refused(OpError),
-    /// The check came to no end, and another one may follow.
+    /// The check was not finished; another one may follow.
     Unchecked,
 }

@@ -1,63 +1,63 @@
-//! What requests and checkpoints use.
+//! Usage by requests and checkpoints.
 
 use trainyard_protocol::SessionId;
 
 use crate::{RequestKind, Timestamp};
 
-/// Tokens that a request used, by what was done with them.
+/// Tokens that a request used, by kind of use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Of the examples of a forward or backward pass.
+    /// Tokens of examples of a forward or backward pass.
     pub trained: u64,
-    /// Of a prompt, computed.
+    /// Tokens of a prompt that were computed.
     pub prefill: u64,
-    /// Of a prompt, taken from the prefix cache.
+    /// Tokens of a prompt that were taken from the prefix cache.
     pub cached: u64,
-    /// Generated.
+    /// Tokens that were generated.
     pub sampled: u64,
 }
 
 impl Tokens {
-    /// Of all kinds.
+    /// Returns the number of tokens of all kinds.
     pub fn total(self) -> u64 {
         self.trained + self.prefill + self.cached + self.sampled
     }
 }
 
-/// Whom use is attributed to.
+/// Model, session, project and user to which usage is attributed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attribution {
-    /// The base model.
+    /// Name of the base model.
     pub base_model: String,
-    /// The session.
+    /// Id of the session.
     pub session: SessionId,
-    /// The session's project: the present one, or that at the time of use when the session is gone.
+    /// Project of the session: the present one, or the one at the time of use if the session was deleted.
     pub project: Option<String>,
-    /// The email of the user whose key created the session.
+    /// Email of the user whose key created the session.
     pub user: Option<String>,
 }
 
-/// What a request used.
+/// Usage of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestUsage {
-    /// The request.
+    /// Id of the request.
     pub request: String,
-    /// When it ended.
+    /// Time when the request ended.
     pub at: Timestamp,
-    /// What it was.
+    /// Kind of the request.
     pub kind: RequestKind,
-    /// Whom it is attributed to.
+    /// Attribution of the usage.
     pub of: Attribution,
-    /// What it used.
+    /// Tokens that the request used.
     pub tokens: Tokens,
 }
 
-/// What was used in an hour.
+/// Usage of one hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HourlyUsage {
-    /// The start of the hour.
+    /// Start of the hour.
     pub hour: Timestamp,
-    /// Whom it is attributed to.
+    /// Attribution of the usage.
     pub of: Attribution,
     /// Sum over the requests that ended in the hour.
     pub tokens: Tokens,
@@ -66,25 +66,25 @@ pub struct HourlyUsage {
 /// A checkpoint that was stored for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCheckpoint {
-    /// When it was registered.
+    /// Time when the checkpoint was registered.
     pub from: Timestamp,
-    /// When it was deleted or replaced, if it was.
+    /// Time when the checkpoint was deleted or replaced, if it was.
     pub to: Option<Timestamp>,
-    /// Bytes of all its files.
+    /// Total size of its files in bytes.
     pub size_bytes: u64,
-    /// Whom it is attributed to.
+    /// Attribution of the storage.
     pub of: Attribution,
 }
 
-/// What is stored now.
+/// Storage in use at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageInUse {
-    /// The project of the sessions.
+    /// Project of the sessions.
     pub project: Option<String>,
-    /// The email of the user whose keys created the sessions.
+    /// Email of the user whose keys created the sessions.
     pub user: Option<String>,
-    /// Checkpoints.
+    /// Number of checkpoints stored.
     pub checkpoints: u64,
-    /// Bytes of all their files.
+    /// Total size of their files in bytes.
     pub size_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Values between the scheduler and the worker.
+//! Values exchanged between the scheduler and the worker.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use trainyard_protocol::{OpError, RequestId, RunId, TenantId};
 
 use super::{Decoded, Encoding, NewCheckpoint, NewSamplingSession, RequestKind, SamplingSession};
 
-/// Something for the worker to do.
+/// A task for the worker.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "nearly all items are work")]
 pub enum WorkItem {
@@ -15,53 +15,53 @@ pub enum WorkItem {
     Start(Work),
     /// Cancel a sample that was started; it must not be completed (a stale completion is ignored).
     Cancel(RequestId),
-    /// Unload a run: no request of it will follow.
+    /// Unload a run, for which there will be no further requests.
     UnloadRun(RunId),
-    /// Drop an in-memory snapshot: no more samples will use it.
+    /// Drop an in-memory snapshot, which no further samples will use.
     DropSnapshot(String),
 }
 
 /// A request to execute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// To be named in the completion.
+    /// Id to name in the completion.
     pub request: RequestId,
-    /// Whose fair share it uses.
+    /// Tenant whose fair share the request uses.
     pub tenant: TenantId,
-    /// The run; `None` for a sample.
+    /// Run of the request; `None` for a sample.
     pub run: Option<RunId>,
     /// The sampling session of a sample.
     pub sampling_session: Option<SamplingSession>,
-    /// The base model of the run or the sampling session.
+    /// Base model of the run or the sampling session.
     pub base_model: String,
-    /// The operation.
+    /// Kind of the operation.
     pub kind: RequestKind,
-    /// Its place in the run's order (0 creates the run), or the sample's number.
+    /// Position in the run's order (0 creates the run), or the sample's number.
     pub seq_id: i64,
     /// The operation as it was submitted, encoded.
     pub payload: Bytes,
-    /// Its content, where it was decoded before.
+    /// Content, if it was decoded before.
     pub decoded: Decoded,
-    /// It was executed before a restart and is executed again to restore the run. The stored result
+    /// Whether the request was executed before a restart and is executed again to restore the run. The stored result
     /// stands: outcome and effects of this execution are not recorded.
     pub replay: bool,
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It has a result.
+    /// The request has a result.
     Succeeded {
-        /// How the result is encoded.
+        /// Encoding of the result.
         encoding: Encoding,
-        /// The result.
+        /// Encoded result of the request.
         payload: Bytes,
     },
-    /// It failed and left the run as it was.
+    /// The request failed and left the run as it was.
     Failed(OpError),
 }
 
-/// Encodes the result of a request. The scheduler calls it once, off the worker's thread.
+/// Function that encodes the result of a request. The scheduler calls it once, off the worker's thread.
 pub type Encode = Box<dyn FnOnce() -> Outcome + Send + Sync>;
 
 /// A change of the store that is committed together with an outcome.
@@ -79,33 +79,33 @@ pub enum Effect {
     RunSaved(PathBuf),
     /// An in-memory snapshot of the run was saved.
     SnapshotSaved {
-        /// Of the snapshot.
+        /// Key of the snapshot.
         key: String,
-        /// Its folder in the storage.
+        /// Folder of the snapshot in the storage.
         dir: PathBuf,
     },
 }
 
-/// Which worker a queued request waits for.
+/// Worker that a queued request waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerWait {
-    /// One that serves the base model.
+    /// A worker that serves the base model.
     NotServed {
-        /// Its name.
+        /// Name of the base model.
         model: String,
     },
-    /// One that serves the base model with the weights of the run: all others have other weights under that name.
+    /// A worker that serves the base model with the weights of the run; the others serve other weights under that name.
     OtherWeights {
-        /// Its name.
+        /// Name of the base model.
         model: String,
     },
-    /// One that computes as the results of the run were computed.
+    /// A worker that computes in the same way as the run's results were computed.
     OtherArithmetic {
         /// Name of the base model.
         model: String,
-        /// How the run was computed, in one line.
+        /// Arithmetic of the run, in one line.
         recorded: String,
-        /// How the workers that serve the base model compute.
+        /// Arithmetic of the workers that serve the base model.
         served: Vec<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! The audit log: what was done is appended in the transaction that does it.
+//! The audit log: an entry is appended in the transaction that makes the change.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::store::db::{Conn, RowScope};
 use crate::writer::write::Write;
 use crate::{Actor, AuditCategory, AuditEntry, Error, NewAuditEntry, Origin, Scheduler, Timestamp};
 
-/// Who is doing what is about to be done, and when.
+/// Actor, call and time of a change that is about to be made.
 #[derive(Clone)]
 pub(crate) struct Audit {
     id: Uuid,
@@ -22,19 +22,19 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    /// On behalf of the current task's actor and call.
+    /// Begins a change on behalf of the current task's actor and call.
     pub(crate) fn begin(at: Timestamp, id: Uuid) -> Self {
         Self { id, at, actor: Actor::current(), request_id: Origin::current().map(|origin| origin.call) }
     }
 
-    /// Who does it, to be stored until it is done.
+    /// Encodes the actor, to be stored until the change is made.
     pub(crate) fn to_text(&self) -> String {
         let Self { actor: Actor { name, key, user, address }, request_id, .. } = self;
         let request_id = request_id.as_deref();
         json!({ "name": name, "key": key, "user": user, "address": address, "request_id": request_id }).to_string()
     }
 
-    /// On behalf of whom [`Self::to_text`] told; of the service itself where that is unknown.
+    /// Decodes the actor that [`Self::to_text`] encoded; an unknown actor becomes the service itself.
     pub(crate) fn on_behalf_of(text: Option<&str>, at: Timestamp, id: Uuid) -> Self {
         let known: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
         let field = |name: &str| known.as_ref()?.get(name)?.as_str().map(str::to_owned);
@@ -47,7 +47,7 @@ impl Audit {
         Self { id, at, actor: actor.unwrap_or_else(Actor::service), request_id: field("request_id").map(Arc::from) }
     }
 
-    /// For one of several entries of the same change: each has an id of its own.
+    /// Returns the audit data of one of several entries of the same change, with its own id.
     pub(crate) fn part(&self, index: usize) -> Self {
         Self { id: Uuid::from_u128(self.id.as_u128().wrapping_add(index as u128)), ..self.clone() }
     }
@@ -67,7 +67,7 @@ impl Scheduler {
         Audit::begin(self.core.now(), self.core.new_uuid())
     }
 
-    /// Appends what was done on behalf of the current actor to the audit log.
+    /// Appends an entry on behalf of the current actor to the audit log.
     ///
     /// # Errors
     /// When the store can't be written.
@@ -75,8 +75,8 @@ impl Scheduler {
         self.write(Append { audit: self.begin_audit(), entry }).await
     }
 
-    /// Entries of an organisation from one time to before another, oldest first, of one category when given; of too many
-    /// the newest.
+    /// Returns entries of an organisation in a period without its end, oldest first, of one category if it is given. If
+    /// there are too many, only the newest are returned.
     ///
     /// # Errors
     /// When the store can't be read.

@@ -8,12 +8,13 @@ use tokio::task::{Id, JoinSet};
 
 use crate::context::core::{Core, QueuedWrite, Subject};
 
-/// How long to wait before a preparation that failed is repeated.
+/// Pause before a failed preparation is repeated.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
-/// How often it is repeated when the scheduler closes.
+/// Number of attempts when the scheduler closes.
 const LAST_ATTEMPTS: u32 = 3;
 
-/// Received writes in their order. One that is still being prepared lets others pass, except those about the same.
+/// Received writes in their order. A write that is being prepared lets others pass, except those about the same
+/// subjects.
 #[derive(Default)]
 pub(super) struct Inbox {
     entries: VecDeque<Entry>,
@@ -22,7 +23,7 @@ pub(super) struct Inbox {
 
 enum Entry {
     Ready(Box<dyn QueuedWrite>),
-    /// By the task with this id.
+    /// The task with this id is preparing the write.
     Preparing(Id, Vec<Subject>),
 }
 
@@ -47,7 +48,7 @@ impl Inbox {
         self.entries.push_back(entry);
     }
 
-    /// Waits until a write has been prepared; false when none is being prepared.
+    /// Waits until a write has been prepared. Returns false if none is being prepared.
     pub(super) async fn prepared(&mut self) -> bool {
         match self.preparations.join_next_with_id().await {
             None => return false,
@@ -57,14 +58,14 @@ impl Inbox {
                     *entry = Entry::Ready(write);
                 }
             }
-            // What is about the same must not be written without it.
+            // Writes about the same subjects must not be committed without it.
             Some(Ok((_, None))) => {}
             Some(Err(error)) => tracing::error!(%error, "a record could not be prepared; a restart repeats the work"),
         }
         true
     }
 
-    /// Moves what can be written to `batch`, until that holds `most` writes.
+    /// Moves writable entries to `batch`, until it contains `most` writes.
     pub(super) fn take(&mut self, batch: &mut Vec<Box<dyn QueuedWrite>>, most: usize) {
         let mut behind = BTreeSet::new();
         for entry in std::mem::take(&mut self.entries) {
@@ -82,13 +83,13 @@ impl Inbox {
     }
 }
 
-/// Whether a write has to wait for others that are about these subjects.
+/// Returns whether a write must wait for others that are about these subjects.
 fn waits(write: &dyn QueuedWrite, behind: &BTreeSet<Subject>) -> bool {
     !behind.is_empty()
         && write.subjects().iter().any(|subject| *subject == Subject::Everything || behind.contains(subject))
 }
 
-/// Prepares a write, however often that fails; `None` when the scheduler closes and it still fails.
+/// Prepares a write, repeatedly if that fails. Returns `None` if the scheduler closes and the preparation still fails.
 async fn prepare(mut write: Box<dyn QueuedWrite>, core: Arc<Core>) -> Option<Box<dyn QueuedWrite>> {
     let mut failures = 0_u32;
     while write.prepare(&core).await.is_err() {

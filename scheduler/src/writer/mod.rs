@@ -1,5 +1,5 @@
-//! The one task of a process that writes: it applies what has queued up in one transaction, commits once, then
-//! answers everyone.
+//! The only task of a process that writes: it applies all queued writes in one transaction, commits once, then answers
+//! all callers.
 
 pub(crate) mod audit;
 mod inbox;
@@ -22,25 +22,25 @@ use crate::store::failed;
 
 /// Most writes in one transaction.
 const BATCH: usize = 256;
-/// How long to wait before records that failed are tried again.
+/// Pause before failed records are tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
-/// How often records are tried again when the scheduler closes.
+/// Number of attempts for records when the scheduler closes.
 const LAST_ATTEMPTS: u32 = 3;
-/// How often a transaction is repeated after conflicts with other transactions.
+/// Number of times that a transaction is repeated after conflicts with other transactions.
 const CONFLICTS: u32 = 10;
 
-/// The task's state.
+/// State of the writing task.
 pub(crate) struct Writer {
-    /// `None` after the connection was lost.
+    /// Connection; `None` after it was lost.
     conn: Option<Conn>,
     core: Arc<Core>,
     messages: mpsc::UnboundedReceiver<Message>,
     inbox: Inbox,
-    /// Notes that wait for another write, or what is tried again.
+    /// Notes that wait for another write, and writes to be repeated.
     batch: Vec<Box<dyn QueuedWrite>>,
     failures: u32,
     closed: Option<oneshot::Sender<()>>,
-    /// Keeps other processes from the database file.
+    /// Lock that keeps other processes from the database file.
     guard: Option<File>,
 }
 
@@ -63,7 +63,7 @@ impl Writer {
         }
     }
 
-    /// Writes until the last sender is gone or the scheduler closes.
+    /// Writes until the last sender is dropped or the scheduler closes.
     pub(crate) async fn run(mut self) {
         while self.gather().await {
             #[cfg(test)]
@@ -85,7 +85,7 @@ impl Writer {
         }
     }
 
-    /// Waits for something to write; false when nothing will come any more.
+    /// Waits for something to write. Returns false at the end of all writes.
     async fn gather(&mut self) -> bool {
         if self.failures > 0 {
             if self.messages.is_closed() && self.failures > LAST_ATTEMPTS {
@@ -117,7 +117,7 @@ impl Writer {
         true
     }
 
-    /// Waits for a message, or until a write has been prepared; false when neither will come any more.
+    /// Waits for a message, or until a write has been prepared. Returns false when both have ended.
     async fn wait(&mut self) -> bool {
         tokio::select! {
             message = self.messages.recv() => match message {
@@ -147,13 +147,13 @@ impl Writer {
         let mut batch = std::mem::take(&mut self.batch);
         match self.write_batch(&mut batch).await {
             Ok(began) => self.settle(batch, began),
-            // One of them is to blame; PostgreSQL does not go on after an error as SQLite does.
+            // One of the writes is to blame. Unlike SQLite, PostgreSQL does not continue after an error.
             Err(error) if batch.len() > 1 && !fails_all(&error) => self.commit_each(batch).await,
             Err(error) => self.keep_for_retry(batch, &error),
         }
     }
 
-    /// Each in a transaction of its own, in order, until a record fails.
+    /// Commits each write in a transaction of its own, in order, until a record fails.
     async fn commit_each(&mut self, batch: Vec<Box<dyn QueuedWrite>>) {
         let mut writes = batch.into_iter();
         for write in writes.by_ref() {
@@ -171,14 +171,14 @@ impl Writer {
         self.batch.extend(writes);
     }
 
-    /// Answers for a batch whose transaction began then and was committed just now.
+    /// Answers the callers of a batch that was committed just now in a transaction that began at `began`.
     fn settle(&mut self, batch: Vec<Box<dyn QueuedWrite>>, began: Instant) {
         self.failures = 0;
         let metrics = &self.core.metrics;
         metrics.transactions.inc();
         metrics.writes.inc_by(batch.len() as u64);
         metrics.store.transacted(began.elapsed(), batch.len());
-        // Notes wait on purpose.
+        // Notes wait deliberately.
         for write in batch.iter().filter(|write| write.urgency() != Urgency::Note) {
             metrics.store.waited(began.saturating_duration_since(write.sent_at()));
         }
@@ -187,7 +187,7 @@ impl Writer {
         }
     }
 
-    /// Keeps what is tried again, and answers the callers of the rest with the error.
+    /// Keeps the writes that will be repeated, and answers the callers of the others with the error.
     fn keep_for_retry(&mut self, batch: Vec<Box<dyn QueuedWrite>>, error: &Error) {
         let retry_calls = matches!(error, Error::Unavailable(_)) && !self.messages.is_closed();
         for write in batch {
@@ -198,7 +198,8 @@ impl Writer {
         self.failures = if patient { 0 } else { self.failures.saturating_add(1) };
     }
 
-    /// Writes all in one transaction, or nothing; repeated when others' changes are in the way. Returns when it began.
+    /// Writes all in one transaction, or nothing. Repeated if changes by others conflict. Returns the time when the
+    /// transaction began.
     async fn write_batch(&mut self, batch: &mut [Box<dyn QueuedWrite>]) -> Result<Instant, Error> {
         let done = self.attempt_batch(batch).await;
         if let Err(error) = &done {
@@ -230,8 +231,8 @@ impl Writer {
         }
     }
 
-    /// A connection with an open transaction in a scope. The last one may have been lost while nothing was asked of it: then
-    /// another is made at once.
+    /// Returns a connection with an open transaction in a scope. The previous connection may have been lost while it
+    /// was idle: then a new one is opened at once.
     async fn begin(&mut self, scope: &RowScope) -> Result<Conn, Error> {
         if self.core.is_outdated() {
             return Err(Error::Unavailable("write"));
@@ -243,7 +244,7 @@ impl Writer {
             }
         }
         let mut conn = connect(&self.core.options.database).await.map_err(|error| match error {
-            // What worked at the start may work again, as after a renewed certificate.
+            // TLS worked at the start, so it may work again, for example after a renewal of the certificate.
             Error::Tls(reason) => {
                 tracing::warn!(reason, "the database can't be reached: TLS failed");
                 Error::Unavailable("write")

@@ -1,4 +1,4 @@
-//! One transaction of the writer: a batch of writes, applied so that one failure does not fail its neighbours.
+//! One transaction of the writer: a batch of writes, applied so that the failure of one does not fail its neighbours.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::processes::signals::{self, Signal};
 use crate::store::db::{Conn, Dialect};
 use crate::store::{self, failed, locks};
 
-/// Writes the whole batch in a transaction that is open, or nothing, and ends the transaction.
+/// Writes the whole batch in an open transaction, or nothing, and ends the transaction.
 pub(super) async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
     let names: BTreeSet<String> = batch.iter().flat_map(|write| write.locks(core)).collect();
     let mut done = locks::lock_names(conn, names.into_iter().collect()).await;
@@ -28,15 +28,15 @@ pub(super) async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn 
         core.metrics.store.committed(asked.elapsed());
     }
     if done.is_err() {
-        // After some errors SQLite has rolled back already, and says so.
+        // After some errors SQLite has already rolled back, and reports an error here.
         let _ = conn.rollback().await;
     }
     done
 }
 
-/// Applies each write so that one failure does not fail its neighbours, in a savepoint where that takes one; those that
-/// join at once, as far as they are in one scope. A record that fails fails them all: what comes after it must not become
-/// durable before it.
+/// Applies each write so that its failure does not fail its neighbours, in a savepoint if necessary. Writes that join
+/// are applied at once, as far as they are in one scope. A record that fails fails them all: later writes must not
+/// become durable before it.
 async fn apply_all(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
     let mut left = batch;
     while !left.is_empty() {
@@ -52,8 +52,8 @@ async fn apply_all(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn QueuedWrit
     Ok(())
 }
 
-/// How many writes at the beginning are made together. No statement sees rows of two tenants on behalf of one: where scopes hold,
-/// each tenant's writes are a group of their own, in the order in which the tenants first appear.
+/// Returns the number of leading writes that are made together. No statement on behalf of a tenant sees rows of
+/// another: where scopes apply, each tenant's writes form a group, in the order in which the tenants first appear.
 fn group_len(conn: &Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> usize {
     let Some(kind) = batch.first().and_then(|first| first.joins(core)) else { return batch.len().min(1) };
     let joined = batch.iter().take_while(|write| write.joins(core) == Some(kind)).count();
@@ -61,7 +61,7 @@ fn group_len(conn: &Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> us
     let Some(scope) = joining.first().map(|first| first.scope()).filter(|_| conn.dialect() == Dialect::Postgres) else {
         return joined;
     };
-    // Stable: writes of one tenant stay in their order.
+    // The sort is stable: writes of one tenant stay in order.
     joining.sort_by_key(|write| write.scope() != scope);
     joining.iter().take_while(|write| write.scope() == scope).count()
 }
@@ -77,7 +77,7 @@ async fn apply_one(conn: &mut Conn, core: &Core, write: &mut dyn QueuedWrite) ->
         if write.urgency() != Urgency::Call || fails_all(&error) {
             return Err(error);
         }
-        // PostgreSQL does not go on after an error of its own, and would call the end of the transaction a success.
+        // PostgreSQL does not continue after an error, yet would report the commit as a success.
         if !undo && is_of_statement(&error) && conn.dialect() == Dialect::Postgres {
             return Err(error);
         }
@@ -91,7 +91,7 @@ async fn apply_one(conn: &mut Conn, core: &Core, write: &mut dyn QueuedWrite) ->
     Ok(())
 }
 
-/// Writes that join. What fails for one of them may be a failure of all: then they are written one by one.
+/// Applies writes that join. A failure may affect only one of them: then they are written one by one.
 async fn apply_group(
     conn: &mut Conn,
     core: &Core,
@@ -111,12 +111,12 @@ async fn apply_group(
     Ok(())
 }
 
-/// Whether the database may have refused a statement.
+/// Returns whether the database may have refused a statement.
 fn is_of_statement(error: &Error) -> bool {
     matches!(error, Error::Store(_) | Error::Invalid(_))
 }
 
-/// Notifies other processes, should the transaction be committed.
+/// Notifies other processes if the transaction is committed.
 async fn notify(conn: &mut Conn, core: &Core, signals: &[Signal]) -> Result<(), Error> {
     if conn.dialect() == Dialect::Sqlite {
         return Ok(());
@@ -124,7 +124,7 @@ async fn notify(conn: &mut Conn, core: &Core, signals: &[Signal]) -> Result<(), 
     store::notify::notify(conn, signals::CHANNEL, signals::encode(&core.process, signals)).await
 }
 
-/// Whether an error concerns the transaction, and not only the write that met it.
+/// Returns whether an error concerns the transaction, not only the write that met it.
 pub(super) fn fails_all(error: &Error) -> bool {
     matches!(error, Error::Unavailable(_) | Error::NoSpace(_) | Error::Conflict(_))
 }

@@ -1,4 +1,4 @@
-//! A change of the store, and sending it to the writer.
+//! Changes of the store, and their way to the writer.
 
 use std::any::{Any, TypeId};
 use std::future::Future;
@@ -16,41 +16,44 @@ use crate::context::core::{Core, Message, QueuedWrite, Subject, Urgency, WriteRe
 use crate::processes::signals::Signal;
 use crate::store::db::{Conn, RowScope};
 
-/// How long a caller waits for a database that can't be reached, or does not answer. Long enough to find that a connection is
-/// lost and to make another; what a call read before it comes on top, of the 20 s that docs/operators/operations.md promises.
+/// Longest time that a caller waits for a database that can't be reached, or does not answer. It suffices to detect a
+/// lost connection and to open another. The time of earlier reads is added; together they stay below the 20 s in
+/// docs/operators/operations.md.
 const CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A change of the store.
 pub(crate) trait Write: Send + 'static {
-    /// What the change returns.
+    /// Result of the change.
     type Output: Send + 'static;
-    /// See [`Urgency`].
+    /// Urgency of the change: [`Urgency`].
     const URGENCY: Urgency = Urgency::Call;
-    /// Whether a change that fails may have been made in part, so that it has to be undone.
+    /// Whether a failed change may have been made in part, so that it must be undone.
     const UNDO: bool = true;
 
-    /// Whose rows it sees and changes. What it needs of others is read after entering another scope.
+    /// Returns the scope of rows that the change sees and makes. Rows of others are read after entering another scope.
     fn scope(&self) -> RowScope;
 
-    /// The tenants whose present use the change depends on or changes; no other transaction may change it meanwhile.
+    /// Returns the tenants whose present usage the change depends on or changes; no other transaction may change it in
+    /// the meantime.
     fn counts(&self, _core: &Core) -> Vec<String> {
         Vec::new()
     }
 
-    /// The sessions whose samples the change may start or end. They are locked before the transaction changes anything,
-    /// in the order of their names: ends of samples are numbered one after the other, and no two transactions wait for
-    /// each other's rows.
+    /// Returns the sessions whose samples the change may start or end. They are locked before the transaction changes
+    /// anything, in the order of their names: ends of samples are numbered one after the other, and no two transactions
+    /// wait for each other's rows.
     fn sessions(&self) -> Vec<SessionId> {
         Vec::new()
     }
 
-    /// Whether [`Self::apply_all`] makes it together with neighbours of its type. A call that joins is made before
-    /// all that does not: no caller has an answer yet, so no order was promised.
+    /// Returns whether [`Self::apply_all`] makes the change together with neighbours of its type. A call that joins is
+    /// made before all calls that do not: no caller has an answer yet, so no order was promised.
     fn joins(&self, _core: &Core) -> bool {
         false
     }
 
-    /// Makes several changes that join, in their order. Returns what became of each, or why none could be made.
+    /// Makes several changes that join, in their order. Returns the result of each, or the error because of which none
+    /// could be made.
     fn apply_all(
         writes: Vec<&mut Self>,
         conn: &mut Conn,
@@ -65,38 +68,38 @@ pub(crate) trait Write: Send + 'static {
         }
     }
 
-    /// What it is about; of interest where that, or another write about the same, is prepared.
+    /// Returns the subjects of the change, which matter if it, or another write about them, is prepared.
     fn subjects(&self) -> Vec<Subject> {
         Vec::new()
     }
 
-    /// Whether it can be applied at once. What can't is prepared first, beside other writes.
+    /// Returns whether the change can be applied at once. Otherwise it is first prepared, beside other writes.
     fn is_ready(&mut self) -> bool {
         true
     }
 
-    /// What is done before the transaction, because it takes long and needs none: of a record, until it succeeds.
+    /// Does slow work before the transaction. A record repeats it until it succeeds.
     fn prepare(&mut self, _core: &Core) -> impl Future<Output = Result<(), Error>> + Send {
         async { Ok(()) }
     }
 
-    /// Makes the change. It may be undone and applied again, even after a commit whose answer was lost; so it leaves
-    /// memory alone and takes its own traces for success.
+    /// Makes the change. It may be undone and applied again, even after a commit whose answer was lost. So it must not
+    /// change memory, and must accept its own traces as success.
     fn apply(&mut self, conn: &mut Conn, core: &Core) -> impl Future<Output = Result<Self::Output, Error>> + Send;
 
-    /// What other processes have to know of the change.
+    /// Adds signals about the change for other processes.
     fn signals(&self, _output: &Self::Output, _signals: &mut Vec<Signal>) {}
 
-    /// Follows the change in memory, after the commit, in the order of the writes.
+    /// Applies the change in memory after the commit, in the order of the writes.
     fn committed(&mut self, _output: &Self::Output, _core: &Arc<Core>) {}
 }
 
 impl Core {
-    /// Makes a change durable.
+    /// Makes a change durable and returns its result.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when the database does not answer in time. Then the change may have been made, as with
-    /// any commit whose answer is lost.
+    /// [`Error::Unavailable`] if the database does not answer in time. Then the change may have been made, as with any
+    /// commit whose answer is lost.
     pub(crate) async fn call<W: Write>(&self, write: W) -> Result<W::Output, Error> {
         const CLOSED: Error = Error::Store("write after it was closed");
         let messages = self.messages.upgrade().ok_or(CLOSED)?;
@@ -109,7 +112,7 @@ impl Core {
         }
     }
 
-    /// Sends a record to the writer. When the scheduler has closed, a restart finds the same again.
+    /// Sends a record to the writer. If the scheduler has closed, a restart finds the same change again.
     pub(crate) fn record<W: Write>(&self, write: W) {
         if let Some(messages) = self.messages.upgrade() {
             let _ = messages.send(Message::Write(Sent::boxed(write, None, self)));
@@ -128,7 +131,7 @@ struct Sent<W: Write> {
     _queued: Queued,
 }
 
-/// Counts a write as long as it lives.
+/// Counts a write as long as the value exists.
 struct Queued(Gauge);
 
 impl Queued {
@@ -240,7 +243,7 @@ impl<W: Write> QueuedWrite for Sent<W> {
             self.write.committed(value, core);
         }
         if let Some(reply) = self.reply.take() {
-            // The caller may have gone; the write stands.
+            // The caller may be gone, but the write is committed.
             let _ = reply.send(output);
         }
     }

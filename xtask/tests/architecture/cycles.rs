@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::references::Source;
 use crate::sources::ProductionFile;
 
-/// Files by module, and the modules that each one imports. A module and those below it count as one: a parent
-/// declares its children, and they use what it defines.
+/// Files by module, and the modules that each one imports. A module and those below it count as one: a parent declares
+/// its children, and they use its definitions.
 struct Imports<'a> {
     files: BTreeMap<&'a [String], &'a str>,
     edges: BTreeMap<&'a [String], BTreeSet<&'a [String]>>,
 }
 
-/// The files of the largest group in which each one imports the others, directly or through others.
+/// Returns the files of the largest group in which each file imports the others, directly or indirectly.
 pub(crate) fn largest_cycle(files: &[ProductionFile]) -> Vec<&str> {
     let imports = Imports::of(files);
     let reachable: BTreeMap<_, _> = imports.files.keys().map(|module| (*module, imports.reachable(module))).collect();
@@ -32,7 +32,7 @@ impl<'a> Imports<'a> {
             let names: Vec<_> = own.iter().map(String::as_str).collect();
             for reference in Source::parse(&file.text).references(&names) {
                 let path: Vec<_> = reference.path.split("::").map(str::to_owned).collect();
-                // The deepest module on the path; what follows is an item in it.
+                // Find the deepest module on the path; the rest names an item in it.
                 let found = (1..=path.len()).rev().find_map(|length| modules.get_key_value(&path[..length]));
                 let found = found.map(|(module, _)| *module);
                 let found = found.filter(|other| !other.starts_with(own) && !own.starts_with(other));
@@ -42,7 +42,7 @@ impl<'a> Imports<'a> {
         Self { files: modules, edges }
     }
 
-    /// Modules that a module imports, directly or through others.
+    /// Returns the modules that a module imports, directly or indirectly.
     fn reachable(&self, module: &[String]) -> BTreeSet<&'a [String]> {
         let mut found = BTreeSet::new();
         let mut open: Vec<_> = self.edges.get(module).into_iter().flatten().collect();

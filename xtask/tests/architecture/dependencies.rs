@@ -1,4 +1,4 @@
-//! The dependency graph, as `cargo metadata` reports it.
+//! The dependency graph reported by `cargo metadata`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::licences::is_allowed;
 use crate::rules::{CrateRule, LICENCES, REGISTRY};
 
-/// The packages of one target, development dependencies of the workspace included.
+/// Packages of one target, development dependencies of the workspace included.
 pub(crate) struct Graph {
     packages: BTreeMap<String, Package>,
 }
@@ -17,18 +17,18 @@ struct Package {
     name: String,
     version: String,
     licence: Option<String>,
-    /// None for a package of the workspace.
+    /// Source of the package; `None` for a package of the workspace.
     source: Option<String>,
-    /// The folder of a package of the workspace, relative to the repository.
+    /// Folder of a package of the workspace, relative to the repository.
     folder: Option<String>,
-    /// Ids of dependencies that are built into it or that its build script needs.
+    /// Ids of dependencies that are built into the package or that its build script needs.
     dependencies: BTreeSet<String>,
     /// Names of dependencies that any version satisfies.
     wildcards: Vec<String>,
 }
 
 impl Graph {
-    /// Asks cargo. What the lock file does not hold is an error.
+    /// Reads the graph from cargo. A dependency that the lock file does not contain is an error.
     pub(crate) fn of_target(target: &str) -> Self {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
@@ -49,12 +49,12 @@ impl Graph {
         Self { packages }
     }
 
-    /// Folders of the workspace's packages.
+    /// Returns the folders of the workspace's packages.
     pub(crate) fn folders(&self) -> BTreeSet<&str> {
         self.packages.values().filter_map(|package| package.folder.as_deref()).collect()
     }
 
-    /// Packages that the rule forbids, each with the way to it.
+    /// Returns the packages that the rule forbids, each with the way to it.
     pub(crate) fn violations(&self, rule: &CrateRule) -> Vec<String> {
         let Some((id, start)) =
             self.packages.iter().find(|(_, package)| package.folder.as_deref() == Some(rule.folder))
@@ -87,7 +87,7 @@ impl Graph {
         found
     }
 
-    /// Packages of a licence that is not allowed, from elsewhere than the registry, or wanted in any version.
+    /// Returns packages with a forbidden licence, from outside the registry, or required in any version.
     pub(crate) fn untrusted(&self) -> Vec<String> {
         let mut found = Vec::new();
         for Package { name, version, licence, source, wildcards, .. } in self.packages.values() {

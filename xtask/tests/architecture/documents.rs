@@ -1,8 +1,8 @@
-//! Paths and links in Markdown pages.
+//! Checks paths and links in Markdown pages.
 
 use std::path::Path;
 
-/// Paths of the repository that a page names in backquotes, and files that it links to, as far as they do not exist.
+/// Returns the paths in backquotes and the linked files of a page that do not exist.
 pub(crate) fn dangling<'a>(root: &Path, page: &str, text: &'a str) -> Vec<&'a str> {
     let folder = root.join(page).parent().map(Path::to_path_buf).unwrap_or_default();
     let mut missing: Vec<_> = named_paths(root, text).filter(|path| !root.join(path).exists()).collect();
@@ -10,7 +10,7 @@ pub(crate) fn dangling<'a>(root: &Path, page: &str, text: &'a str) -> Vec<&'a st
     missing
 }
 
-/// What stands in backquotes and begins with a folder of the repository. Placeholders (`<family>`) are no paths.
+/// Returns the texts in backquotes that begin with a folder of the repository. Placeholders (`<family>`) are skipped.
 fn named_paths<'a>(root: &Path, text: &'a str) -> impl Iterator<Item = &'a str> {
     let spans = text.split('`').skip(1).step_by(2);
     spans.filter(|span| {
@@ -20,15 +20,15 @@ fn named_paths<'a>(root: &Path, text: &'a str) -> impl Iterator<Item = &'a str> 
     })
 }
 
-/// Relative targets of links, without their fragments.
+/// Returns the relative targets of links, without their fragments.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
     let files = targets.map(|target| target.split_once('#').map_or(target, |(file, _)| file));
     files.filter(|file| !file.is_empty() && !file.contains("://"))
 }
 
-/// Tests that a page names in backquotes, as far as they do not exist: `test_file.py`, `test_file.py::name`, and
-/// functions, which have underscores, of any Rust file (`rust` is the text of all).
+/// Returns the tests in backquotes that do not exist: `test_file.py`, `test_file.py::name`, and functions of any Rust
+/// file, which contain underscores (`rust` is the text of all files).
 pub(crate) fn unknown_tests<'a>(root: &Path, text: &'a str, rust: &str) -> Vec<&'a str> {
     let spans = text.split('`').skip(1).step_by(2);
     let unknown = spans.filter(|span| match span.split_once(".py") {

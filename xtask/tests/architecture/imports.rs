@@ -9,9 +9,9 @@ use crate::sources::ProductionFile;
 pub(crate) struct Violation {
     pub(crate) file: String,
     pub(crate) line: usize,
-    /// The path or name of the rule.
+    /// Path or name in the rule.
     pub(crate) forbidden: String,
-    /// What the line names.
+    /// Path or name in the line.
     pub(crate) found: String,
     pub(crate) why: &'static str,
 }
@@ -23,7 +23,7 @@ impl Violation {
     }
 }
 
-/// The rule's violations in a file.
+/// Returns the rule's violations in a file.
 pub(crate) fn check(rule: &ImportRule, file: &ProductionFile) -> Vec<Violation> {
     if !rule.folders.iter().any(|folder| is_within(&file.path, folder)) {
         return Vec::new();
@@ -49,7 +49,7 @@ pub(crate) fn check(rule: &ImportRule, file: &ProductionFile) -> Vec<Violation> 
     violations
 }
 
-/// `unsafe` outside the places that may have it.
+/// Returns uses of `unsafe` outside the places that may contain it.
 pub(crate) fn check_unsafe(file: &ProductionFile) -> Vec<Violation> {
     if UNSAFE.iter().any(|(place, _)| is_within(&file.path, place)) {
         return Vec::new();
@@ -63,7 +63,7 @@ pub(crate) fn check_unsafe(file: &ProductionFile) -> Vec<Violation> {
     check(&rule, file)
 }
 
-/// Whether a file is the place or below it.
+/// Returns whether a file is the place itself or below it.
 fn is_within(path: &str, place: &str) -> bool {
     place.is_empty() || path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -1,11 +1,10 @@
-//! Rust source as tokens, without comments and literals: enough to find names and paths.
+//! Splits Rust source into tokens without comments and literals: enough to find names and paths.
 
 /// A name or a punctuation mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
     /// A name without `r#`, `::`, or a single character.
     pub(crate) text: &'a str,
-    /// Counted from 1.
     pub(crate) line: usize,
 }
 
@@ -15,7 +14,7 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of a file. Comments, strings, characters, lifetimes and numbers are left out.
+/// Returns the tokens of a file. Comments, strings, characters, lifetimes and numbers are left out.
 pub(crate) fn tokens(source: &str) -> Vec<Token<'_>> {
     let mut cursor = Cursor { rest: source, line: 1 };
     let mut found = Vec::new();
@@ -50,7 +49,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Bytes of what starts the text and is no token.
+/// Returns the length in bytes of the ignored text at the start, or `None` if a token starts there.
 fn ignored(text: &str) -> Option<usize> {
     let first = text.chars().next()?;
     if first.is_whitespace() {
@@ -68,7 +67,7 @@ fn ignored(text: &str) -> Option<usize> {
     literal(text)
 }
 
-/// Block comments nest.
+/// Returns the length of a block comment, including nested ones.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -88,7 +87,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// Bytes of a string, a character or a lifetime, whatever its prefix.
+/// Returns the length of a string, a character or a lifetime with any prefix.
 fn literal(text: &str) -> Option<usize> {
     let prefix = ["br", "cr", "b", "c", "r", ""].into_iter().find(|prefix| {
         let after = text.strip_prefix(prefix);
@@ -108,7 +107,7 @@ fn literal(text: &str) -> Option<usize> {
     }
 }
 
-/// Bytes up to the closing quote, that one included.
+/// Returns the number of bytes up to the closing quote, inclusive.
 fn quoted(text: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {

@@ -1,6 +1,6 @@
-//! SPDX licence expressions.
+//! Evaluates licence expressions of SPDX.
 
-/// Whether an expression can be satisfied with allowed licences. The old `/` means `OR`.
+/// Returns whether an expression can be satisfied with allowed licences. The old `/` means `OR`.
 pub(crate) fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<_> = spaced.split_whitespace().collect();
@@ -23,7 +23,7 @@ impl Parser<'_> {
         satisfied
     }
 
-    /// `AND` binds closer than `OR`.
+    /// Parses operands of `AND`, which binds closer than `OR`.
     fn all(&mut self) -> bool {
         let mut satisfied = self.one();
         while self.skip("AND") {

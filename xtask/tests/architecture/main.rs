@@ -1,5 +1,5 @@
-//! The repository against the rules of ARCHITECTURE.md: who may import what, what may be depended on, how long a file
-//! may be. The rules are the tables in `rules.rs`.
+//! Checks the repository against the rules of ARCHITECTURE.md: allowed imports and dependencies, lengths of files. The
+//! tables in `rules.rs` contain the rules.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -24,7 +24,7 @@ use crate::rules::{
 };
 use crate::sources::{ProductionFile, production_files, root};
 
-/// The folders of the crates that exist, each with its production files.
+/// Returns the folders of the crates that exist, each with its production files.
 fn crates() -> impl Iterator<Item = (&'static str, Vec<ProductionFile>)> {
     let folders =
         CRATES.iter().map(|rule| rule.folder).filter(|folder| root().join(folder).join("Cargo.toml").is_file());

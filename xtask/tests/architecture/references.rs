@@ -1,15 +1,14 @@
-//! The paths that a file names, written out from the crate's root, and the names that it uses.
+//! Finds the names in a file, and the paths, written out from the crate's root.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lexer::{Token, tokens};
 
-/// What a file refers to, where.
+/// A path or name in a file, and its place.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Reference {
-    /// Counted from 1.
     pub(crate) line: usize,
-    /// `trainyard_server::wire::json`, with aliases, `self`, `super` and `crate` replaced.
+    /// Path such as `trainyard_server::wire::json`, with aliases, `self`, `super` and `crate` replaced.
     pub(crate) path: String,
 }
 
@@ -17,11 +16,11 @@ pub(crate) struct Reference {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Declaration {
     pub(crate) name: String,
-    /// Compiled for tests alone.
+    /// Whether the module is compiled only for tests.
     pub(crate) test: bool,
 }
 
-/// A file's production code.
+/// Production code of a file.
 pub(crate) struct Source<'a> {
     tokens: Vec<Token<'a>>,
     declarations: Vec<Declaration>,
@@ -44,12 +43,12 @@ impl<'a> Source<'a> {
         &self.declarations
     }
 
-    /// Every name, keywords included.
+    /// Returns every name, keywords included.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Token<'a>> {
         self.tokens.iter().filter(|token| token.is_name())
     }
 
-    /// Every path of two or more names, and every import. `module` says which module the file is: the crate's library
+    /// Returns every path of two or more names, and every import. `module` is the file's module: the crate's library
     /// name, then the names of the modules.
     pub(crate) fn references(&self, module: &[&str]) -> BTreeSet<Reference> {
         let mut scope = Scope::new(module, &self.tokens);
@@ -62,7 +61,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The names that a file's imports and modules give to paths.
+/// Names that a file's imports and modules give to paths.
 struct Scope {
     root: String,
     /// The file's module and the inline ones around the current token.
@@ -82,7 +81,7 @@ impl Scope {
         }
     }
 
-    /// The path from the root of its crate.
+    /// Returns the path from the root of its crate.
     fn resolve(&self, path: &[&str]) -> Vec<String> {
         let own = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let Some((&first, rest)) = path.split_first() else { return Vec::new() };
@@ -128,7 +127,7 @@ fn walk(tokens: &[Token<'_>], scope: &mut Scope, collect: bool) -> BTreeSet<Refe
                 inline.push(depth);
                 at += 1;
             }
-            // `impl Trait + use<'a>` is no import.
+            // `impl Trait + use<'a>` is not an import.
             "use" if tokens.get(at + 1).is_some_and(|t| t.text != "<") => {
                 at += 1;
                 let mut leaves = Vec::new();
@@ -211,7 +210,7 @@ fn tree<'a>(tokens: &[Token<'a>], at: &mut usize, prefix: &mut Vec<&'a str>, lea
     prefix.truncate(start);
 }
 
-/// The tokens of production code, and those of items under `#[cfg(test)]`.
+/// Splits tokens into production code and items under `#[cfg(test)]`.
 fn split_tests(tokens: Vec<Token<'_>>) -> (Vec<Token<'_>>, Vec<Token<'_>>) {
     let (mut production, mut tests) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -229,13 +228,13 @@ fn split_tests(tokens: Vec<Token<'_>>) -> (Vec<Token<'_>>, Vec<Token<'_>>) {
     (production, tests)
 }
 
-/// `#[cfg(test)]` or `#[cfg(all(test, …))]`.
+/// Recognises `#[cfg(test)]` and `#[cfg(all(test, …))]`.
 fn is_test_attribute(tokens: &[Token<'_>]) -> bool {
     let starts = |marks: &[&str]| tokens.len() >= marks.len() && marks.iter().zip(tokens).all(|(m, t)| *m == t.text);
     starts(&["#", "[", "cfg", "(", "test", ")", "]"]) || starts(&["#", "[", "cfg", "(", "all", "(", "test"])
 }
 
-/// Tokens of an item with its attributes: up to its `;`, or to the end of its block.
+/// Counts the tokens of an item with its attributes: up to its `;`, or to the end of its block.
 fn item(tokens: &[Token<'_>]) -> usize {
     let mut depth = 0_usize;
     let mut attribute = false;

@@ -1,6 +1,6 @@
-//! The rules of ARCHITECTURE.md as tables. Whoever changes the layering changes them here, with the reason.
+//! The rules of ARCHITECTURE.md as tables. A change of the layering changes them here, with the reason.
 
-/// The workspace's crates by folder: what each may depend on, and what its binary must never contain.
+/// Crates of the workspace by folder: what each may depend on, and what its binary must never contain.
 pub(crate) const CRATES: &[CrateRule] = &[
     CrateRule {
         folder: "protocol",
@@ -49,13 +49,13 @@ pub(crate) const CRATES: &[CrateRule] = &[
         folder: "cuda-sim/ptx",
         may_use: &[],
         never: &["cudarc", "libloading"],
-        why: "an interpreter that others may use alone: plain Rust over plain memory",
+        why: "an interpreter that other projects may use: plain Rust over plain memory",
     },
     CrateRule {
         folder: "cuda-sim/cubin",
         may_use: &[],
         never: &["cudarc", "libloading"],
-        why: "a reader that others may use alone: plain Rust over bytes",
+        why: "a reader that other projects may use: plain Rust over bytes",
     },
     CrateRule {
         folder: "cuda-sim/driver",
@@ -109,11 +109,11 @@ pub(crate) const CRATES: &[CrateRule] = &[
         folder: "xtask",
         may_use: &[],
         never: &[],
-        why: "tasks build, test and measure the binary; they are no part of it",
+        why: "tasks build, test and measure the binary; they are not part of it",
     },
 ];
 
-/// What the crate of a folder may depend on.
+/// Dependencies that the crate of a folder may have.
 pub(crate) struct CrateRule {
     pub(crate) folder: &'static str,
     /// Folders of workspace crates.
@@ -123,7 +123,7 @@ pub(crate) struct CrateRule {
     pub(crate) why: &'static str,
 }
 
-/// What production code under a folder, or in a file, must not name.
+/// Paths and names that production code under a folder, or in a file, must not contain.
 pub(crate) const IMPORTS: &[ImportRule] = &[
     ImportRule {
         folders: &["protocol/src"],
@@ -153,7 +153,7 @@ pub(crate) const IMPORTS: &[ImportRule] = &[
         folders: &["wire/src"],
         paths: &["std::fs", "std::net", "std::thread"],
         names: &["async"],
-        why: "wire types are decoded and encoded alone",
+        why: "wire types are only decoded and encoded",
     },
     ImportRule {
         folders: &["server/src/api"],
@@ -213,18 +213,18 @@ pub(crate) const DEVICE_INDEPENDENT: ImportRule = ImportRule {
     why: "one model code for every device: it is generic over `Backend`",
 };
 
-/// Imports and names that a folder does without.
+/// Imports and names that a folder must not use.
 pub(crate) struct ImportRule {
-    /// Relative to the repository; a folder or a file.
+    /// Folders or files, relative to the repository.
     pub(crate) folders: &'static [&'static str],
-    /// Paths with all that is below them.
+    /// Forbidden paths, with everything below them.
     pub(crate) paths: &'static [&'static str],
-    /// Names. A `*` at the end stands for anything, and then case does not matter.
+    /// Forbidden names. A `*` at the end stands for anything, and then case does not matter.
     pub(crate) names: &'static [&'static str],
     pub(crate) why: &'static str,
 }
 
-/// Where `unsafe` is allowed.
+/// Places where `unsafe` is allowed.
 pub(crate) const UNSAFE: &[(&str, &str)] = &[
     ("gpu-runtime/src/backend", "vector instructions, the thread pool's closures, and the libraries of CUDA"),
     ("test-support/src/heap.rs", "an allocator that counts, for tests"),
@@ -240,32 +240,31 @@ pub(crate) const UNSAFE: &[(&str, &str)] = &[
     ("cuda-sim/nccl/src/ffi.rs", "functions that C calls, with its pointers"),
 ];
 
-/// Folders of these tables that need not exist yet, or any more.
+/// Folders of these tables that may be missing, because they are yet to come or were removed.
 pub(crate) const MOVING: &[&str] = &[];
 
-/// What breaks a rule of `IMPORTS` today: a file, and the path or name of the rule. An entry that is no longer needed
-/// fails the test.
+/// Current violations of `IMPORTS`: a file, and the path or name of the rule. An unneeded entry fails the test.
 pub(crate) const KNOWN_IMPORTS: &[(&str, &str)] = &[];
 
-/// Files of the largest import cycle of a crate; no cycle in a crate that is not here.
+/// Files of the largest import cycle of a crate; crates that are not listed must be free of cycles.
 pub(crate) const CYCLES: &[(&str, usize)] = &[("server", 2)];
 
-/// Lines of a production file, with the tests in it.
+/// Most lines of a production file, with the tests in it.
 pub(crate) const MOST_LINES: usize = 400;
 
-/// Lines of half of a crate's production files.
+/// Most lines of the median production file of a crate.
 pub(crate) const MEDIAN_LINES: usize = 130;
 
-/// Files above `MOST_LINES` today, and folders of crates above `MEDIAN_LINES`. An entry that is no longer needed fails
+/// Files that exceed `MOST_LINES` at present, and folders of crates that exceed `MEDIAN_LINES`. An unneeded entry fails
 /// the test.
 pub(crate) const KNOWN_SIZES: &[&str] = &[
-    // All operations of a group of the API's description, and all its types, as they are generated.
+    // All operations of a group of the API's description, and all its types, as generated.
     "client-sdk/rust/src/generated/administration.rs",
     "client-sdk/rust/src/generated/catalogue.rs",
     "client-sdk/rust/src/generated/types.rs",
 ];
 
-/// Pages whose paths and links must lead somewhere.
+/// Pages whose paths and links must exist.
 pub(crate) const PAGES: &[&str] = &[
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -302,7 +301,7 @@ pub(crate) const PAGES: &[&str] = &[
     "tests/fuzz/README.md",
 ];
 
-/// Paths in these pages that do not exist yet. An entry that is no longer needed fails the test.
+/// Paths in these pages that do not exist yet. An unneeded entry fails the test.
 pub(crate) const KNOWN_PATHS: &[&str] = &[];
 
 /// Licences that every dependency must offer: permissive ones, because the binary is distributed without sources.
@@ -317,8 +316,8 @@ pub(crate) const LICENCES: &[&str] = &[
     "Zlib",
 ];
 
-/// How the source of a package from a registry begins; packages from elsewhere (a repository, say) are refused.
+/// Prefix of the source of packages from a registry; packages from elsewhere (a repository, say) are refused.
 pub(crate) const REGISTRY: &str = "registry+";
 
-/// What the binary is built for.
+/// Targets that the binary is built for.
 pub(crate) const TARGETS: &[&str] = &["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];

@@ -1,13 +1,13 @@
-//! Lengths of production files.
+//! Checks the lengths of production files.
 
 use crate::sources::ProductionFile;
 
-/// Files with more lines than allowed.
+/// Returns files with more lines than allowed.
 pub(crate) fn oversized(files: &[ProductionFile], most: usize) -> Vec<(&str, usize)> {
     files.iter().map(|file| (file.path.as_str(), lines(file))).filter(|&(_, lines)| lines > most).collect()
 }
 
-/// The lower median of the lines of a crate's files, and a file that has it.
+/// Returns the lower median of the lines of a crate's files, and a file of that length.
 pub(crate) fn median(files: &[ProductionFile]) -> (&str, usize) {
     let mut all: Vec<_> = files.iter().map(|file| (lines(file), file.path.as_str())).collect();
     all.sort_unstable();

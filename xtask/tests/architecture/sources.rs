@@ -1,4 +1,4 @@
-//! The production files of the workspace's crates, and which module each one is.
+//! The production files of the workspace's crates, and the module of each file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use crate::references::Source;
 
 /// A file that is compiled outside tests.
 pub(crate) struct ProductionFile {
-    /// Relative to the repository, with `/`.
+    /// Path relative to the repository, with `/`.
     pub(crate) path: String,
-    /// The crate's library name, then the modules' names.
+    /// The crate's library name, then the names of the modules.
     pub(crate) module: Vec<String>,
     pub(crate) text: String,
 }
 
-/// The repository's root.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Follows the `mod` declarations of `<folder>/src/lib.rs` and `main.rs`. What only tests declare is left out.
+/// Follows the `mod` declarations of `<folder>/src/lib.rs` and `main.rs`. Modules declared only for tests are left out.
 pub(crate) fn production_files(root: &Path, folder: &str) -> Vec<ProductionFile> {
     let library = library_name(folder);
     let mut found = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn production_files(root: &Path, folder: &str) -> Vec<ProductionFile>
     found
 }
 
-/// The name under which other crates import the crate of a folder.
+/// Returns the name under which other crates import the crate of a folder.
 fn library_name(folder: &str) -> String {
     match folder {
         "xtask" => folder.to_owned(),
@@ -60,7 +60,7 @@ fn follow(root: &Path, path: &Path, module: Vec<String>, found: &mut Vec<Product
     found.push(ProductionFile { path: path.to_str().unwrap().to_owned(), module, text });
 }
 
-/// The text of all Rust files below a folder, of tests too.
+/// Returns the text of all Rust files below a folder, including tests.
 pub(crate) fn all_text(folder: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-//! The effects of a request as writes, in the transaction that records its outcome.
+//! Writes the effects of a request in the transaction that records its outcome.
 
 use std::path::PathBuf;
 
@@ -13,18 +13,18 @@ use crate::store::db::{Conn, sql};
 use crate::store::{checkpoints, failed, folders, runs, sampling};
 use crate::{Effect, Error, Outcome, RequestKind, Timestamp};
 
-/// The effects of a completed request.
+/// Effects of a completed request.
 pub(super) struct EffectWrites<'a> {
     pub(super) request: &'a RequestId,
     pub(super) finished: &'a InFlightRequest,
     pub(super) effects: &'a [Effect],
-    /// Why the request failed, if it did.
+    /// Error of the request, if it failed.
     pub(super) error: Option<&'a OpError>,
 }
 
 impl EffectWrites<'_> {
-    /// The outcome, unless an effect contradicts the store: then the request failed. And the folders that nothing
-    /// needs any more.
+    /// Applies the effects. Returns the outcome and the folders that are no longer needed. An effect that contradicts
+    /// the store makes the request fail.
     pub(super) async fn apply(
         &self,
         conn: &mut Conn,
@@ -38,7 +38,7 @@ impl EffectWrites<'_> {
         execute(conn, "SAVEPOINT effects").await?;
         let applied = match self.apply_all(conn, core, now).await {
             Ok(discarded) => (outcome, discarded),
-            // Not the effect's fault: the whole is tried again.
+            // The effect is not at fault: the whole transaction is repeated.
             Err(error @ (Error::Store(_) | Error::Unavailable(_) | Error::NoSpace(_) | Error::Conflict(_))) => {
                 return Err(error);
             }
@@ -52,7 +52,7 @@ impl EffectWrites<'_> {
         Ok(applied)
     }
 
-    /// Returns the folders that nothing needs any more.
+    /// Applies all effects. Returns the folders that are no longer needed.
     async fn apply_all(&self, conn: &mut Conn, core: &Core, now: Timestamp) -> Result<Vec<PathBuf>, Error> {
         let mut discarded = Vec::new();
         for effect in self.effects {
@@ -65,7 +65,7 @@ impl EffectWrites<'_> {
         Ok(discarded)
     }
 
-    /// Returns the folder of a checkpoint that was replaced.
+    /// Applies an effect. Returns the folder of a checkpoint that was replaced.
     async fn apply_one(
         &self,
         conn: &mut Conn,
@@ -75,7 +75,7 @@ impl EffectWrites<'_> {
     ) -> Result<Option<PathBuf>, Error> {
         let tenant = &self.finished.tenant;
         match effect {
-            // Of maintenance operations, which are recorded otherwise.
+            // Effects of maintenance operations are recorded elsewhere.
             Effect::RunSaved(_) | Effect::SnapshotSaved { .. } => {}
             Effect::RunReady(run) => {
                 runs::ready_run(conn, run).await?;
@@ -99,7 +99,7 @@ impl EffectWrites<'_> {
                 let origin =
                     sampling::SamplingOrigin { checkpoint_dir: None, save: save.filter(|_| new.snapshot.is_some()) };
                 sampling::insert_sampling_session(conn, tenant, new, origin, now).await?;
-                // A key that comes again, as that of in-flight saves, stands for the newest weights.
+                // A reused key, such as that of in-flight saves, names the newest weights.
                 if let (Some(run), Some(key)) = (&self.finished.run, &new.snapshot) {
                     sampling::set_snapshot_dir(conn, run, key, None).await?;
                 }
@@ -108,7 +108,7 @@ impl EffectWrites<'_> {
         Ok(None)
     }
 
-    /// The folders that the request wrote.
+    /// Returns the folders that the request wrote.
     fn written_folders(&self) -> Vec<PathBuf> {
         let folder = |effect: &Effect| match effect {
             Effect::Checkpoint(new) => Some(new.dir.clone()),

@@ -15,15 +15,15 @@ use crate::queue::{InFlightRequest, Queue};
 use crate::{Effect, Encode, Measured, Outcome, RequestKind, Scheduler};
 
 impl Scheduler {
-    /// Completes a request. Returns at once; the run's next request is ready now, and waiting clients wake after the
-    /// commit that holds outcome and effects together. The completion of any other than an in-flight request,
-    /// as of a cancelled sample, is ignored.
+    /// Completes a request. Returns at once. The run's next request becomes ready immediately, and waiting clients wake
+    /// after the commit that contains outcome and effects. Ignored unless the request is in flight; a cancelled sample
+    /// is not.
     pub fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
         self.core.complete(request, CompletionOutcome::Encoded(outcome), effects, Measured::default());
     }
 
-    /// As [`Self::complete`], for a success that used tokens or measured something, and whose result is still to be
-    /// encoded.
+    /// Completes a successful request that used tokens or measured something. Its result is encoded later. See
+    /// [`Self::complete`].
     pub fn complete_encoded_by(&self, request: RequestId, measured: Measured, encode: Encode) {
         self.core.complete(request, CompletionOutcome::ToEncode(encode), Vec::new(), measured);
     }
@@ -61,7 +61,7 @@ impl Core {
     }
 }
 
-/// Effects that change the queue.
+/// Applies those effects that change the queue.
 fn apply_to_queue(queue: &mut Queue, finished: &InFlightRequest, effects: &[Effect], error: Option<&OpError>) {
     for effect in effects {
         match (effect, &finished.run) {
@@ -72,7 +72,7 @@ fn apply_to_queue(queue: &mut Queue, finished: &InFlightRequest, effects: &[Effe
             }
             (Effect::RunFailed(run), _) if finished.kind != RequestKind::CreateModel => {
                 let failure = run_unusable(run, error);
-                tracing::warn!(%run, cause = %failure, "run failed: it can't be used any more");
+                tracing::warn!(%run, cause = %failure, "run failed: it is no longer usable");
                 queue.fail_run(run, failure);
             }
             _ => {}
@@ -80,8 +80,8 @@ fn apply_to_queue(queue: &mut Queue, finished: &InFlightRequest, effects: &[Effe
     }
 }
 
-/// The failure of a run that an operation left unusable.
+/// Returns the error for a run that an operation left unusable.
 fn run_unusable(run: &RunId, cause: Option<&OpError>) -> OpError {
-    let text = format!("training run {run} can't be used any more");
+    let text = format!("training run {run} is no longer usable");
     OpError::server(cause.map_or(text.clone(), |cause| format!("{text}: {}", cause.message)))
 }

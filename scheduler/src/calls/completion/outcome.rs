@@ -4,17 +4,17 @@ use trainyard_protocol::OpError;
 
 use crate::{Encode, Error, Outcome};
 
-/// What the worker reported of a request.
+/// Outcome that the worker reported for a request.
 pub(super) enum CompletionOutcome {
     Encoded(Outcome),
-    /// A success; the result is made when it is first written.
+    /// The request succeeded; its result is encoded when it is first written.
     ToEncode(Encode),
-    /// It is being encoded; left behind by an encoder that panicked.
+    /// The result is being encoded; this value remains if the encoder panicked.
     Encoding,
 }
 
 impl CompletionOutcome {
-    /// Why the request failed, if that is known.
+    /// Returns the error of the request, if it is known.
     pub(super) fn error(&self) -> Option<&OpError> {
         match self {
             Self::Encoded(Outcome::Failed(error)) => Some(error),
@@ -22,7 +22,7 @@ impl CompletionOutcome {
         }
     }
 
-    /// The outcome, encoded the first time and kept for the case that it is written again.
+    /// Returns the outcome, which is encoded on the first call and kept in case it is written again.
     pub(super) fn encoded(&mut self) -> Result<Outcome, Error> {
         let outcome = match std::mem::replace(self, Self::Encoding) {
             Self::Encoded(outcome) => outcome,

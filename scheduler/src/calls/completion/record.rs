@@ -1,4 +1,4 @@
-//! Recording a completion: the request's end and its effects, under the worker's lease.
+//! Records a completion: the request's end and its effects, under the worker's lease.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ pub(super) struct RecordCompletion {
     request: RequestId,
     finished: InFlightRequest,
     outcome: CompletionOutcome,
-    /// What it used and measured, if it succeeds.
+    /// Usage and measurements of the request, if it succeeds.
     measured: Measured,
-    /// The metrics, as JSON, once they are encoded.
+    /// Metrics as JSON, once they are encoded.
     metrics: Option<String>,
-    /// Where the result is, once it is stored.
+    /// Location of the result, once it is stored.
     result: Option<StoredBytes>,
     effects: Vec<Effect>,
-    /// When the engine was done.
+    /// Time when the engine finished.
     executed: Timestamp,
 }
 
@@ -48,13 +48,14 @@ impl RecordCompletion {
         Self { request, finished, outcome, measured, metrics: None, result: None, effects, executed }
     }
 
-    /// A name for the result that no other worker gives to one: under an outdated lease it must not replace theirs.
+    /// Returns a name for the result that no other worker uses, so that a result under an outdated lease can't replace
+    /// theirs.
     fn result_name(&self) -> String {
         let (Fence::Run(_, number) | Fence::Sample(number)) = &self.finished.fence;
         format!("{}.result-{number}", self.request)
     }
 
-    /// How it ends with this outcome.
+    /// Returns the request's end with this outcome.
     fn end<'a>(&'a self, outcome: &'a Outcome) -> Result<RequestEnd<'a>, Error> {
         Ok(match outcome {
             Outcome::Succeeded { encoding, payload } => {
@@ -71,7 +72,7 @@ impl RecordCompletion {
         })
     }
 
-    /// Whether the request is executed again after a restart: it changed the worker's memory.
+    /// Returns whether the request is executed again after a restart, because it changed the worker's memory.
     fn replays(&self) -> bool {
         match self.finished.kind {
             RequestKind::CreateModel
@@ -100,13 +101,13 @@ fn poll_of(outcome: Outcome) -> Poll {
     }
 }
 
-/// What became of a completion.
+/// Result of recording a completion.
 pub(super) enum Recorded {
-    /// It stands, and these folders are needed no more.
+    /// The completion was recorded; the folders are no longer needed.
     Ended(Box<EndedRequest>, Poll, Vec<PathBuf>),
-    /// The request had ended before.
+    /// The request had already ended.
     Known,
-    /// The lease has passed to another worker, whose completion will stand.
+    /// The lease has passed to another worker, whose completion will count.
     Stale,
 }
 
@@ -126,7 +127,7 @@ impl Write for RecordCompletion {
         }
     }
 
-    // Unless the result goes to a file.
+    // Ready unless the result goes to a file.
     fn is_ready(&mut self) -> bool {
         match self.outcome.encoded() {
             Ok(Outcome::Succeeded { payload, .. }) if self.result.is_none() => {
@@ -156,7 +157,8 @@ impl Write for RecordCompletion {
         self.finished.sampling_session.iter().map(|_| self.finished.session.clone()).collect()
     }
 
-    // Of a sample, unless it has effects, or what is stored of it counts against a quota.
+    // Returns whether the write may join others: a sample without effects may, unless its stored content counts against
+    // a quota.
     fn joins(&self, core: &Core) -> bool {
         let joins = self.finished.sampling_session.is_some() && self.effects.is_empty() && core.worker_id().is_some();
         joins && self.counts(core).is_empty()
@@ -264,7 +266,7 @@ impl Write for RecordCompletion {
                     core.runtime.spawn(async move { shared.remove_folder(dir).await });
                 }
             }
-            // Perhaps by this very completion, when the answer to its commit was lost.
+            // It may have ended by this very completion if the answer to its commit was lost.
             Recorded::Known => core.waiters.wake(&self.request),
             Recorded::Stale => self.stale(core),
         }
@@ -274,32 +276,32 @@ impl Write for RecordCompletion {
 impl RecordCompletion {
     fn encode_metrics(&mut self) -> Result<(), Error> {
         if let Some(metrics) = self.measured.metrics.take() {
-            // JSON has no NaN and no infinity: they become null.
+            // JSON has neither NaN nor infinity: both become null.
             let text = serde_json::to_string(&metrics).map_err(|error| Error::store("record metrics", error))?;
             self.metrics = Some(text);
         }
         Ok(())
     }
 
-    /// The run whose metrics grew by this end.
+    /// Returns the run whose metrics grew by this end.
     fn recorded_metrics<'a>(&self, ended: &'a EndedRequest) -> Option<&'a RunId> {
         ended.run.as_ref().filter(|_| self.metrics.is_some() && ended.state == RequestState::Succeeded)
     }
 
-    /// What is to be stored of a sample that succeeds.
+    /// Returns the content to store of a successful sample.
     fn stored_sample(&self) -> Option<EndedSample<'_>> {
         let InFlightRequest { tenant, sampling_session, .. } = &self.finished;
         let (session, new) = (sampling_session.as_ref()?, self.measured.sample.as_ref()?);
         Some(EndedSample { tenant, request: &self.request, session, new })
     }
 
-    /// The run for which a sample that ended so may be stored.
+    /// Returns the run for which a sample with this end may be stored.
     fn stored_for(&self, ended: &EndedRequest) -> Option<&RunId> {
         let new = self.measured.sample.as_ref().filter(|_| ended.state == RequestState::Succeeded);
         new.map(|new| &new.storage.run)
     }
 
-    /// Records what the request used, which ended just now.
+    /// Records the usage of the request, which has just ended.
     async fn record_usage(&self, conn: &mut Conn, poll: &Poll, now: Timestamp) -> Result<(), Error> {
         if self.measured.used.total() == 0 || !matches!(poll, Poll::Succeeded { .. }) {
             return Ok(());

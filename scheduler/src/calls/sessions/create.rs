@@ -1,4 +1,4 @@
-//! Creating and reading sessions.
+//! Creates and reads sessions.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::writer::write::Write;
 use crate::{Actor, Error, NewSession, Page, Scheduler, Session};
 
 impl Scheduler {
-    /// Creates a session; the same one again for the same idempotency key.
+    /// Creates a session. Returns the existing one if the idempotency key was used before.
     pub async fn create_session(&self, tenant: &TenantId, new: NewSession) -> Result<SessionId, Error> {
         if !new.user_metadata.is_object() {
             return Err(Error::Invalid("user_metadata must be an object".into()));
@@ -20,12 +20,12 @@ impl Scheduler {
         self.write(CreateSession { tenant: tenant.clone(), id, new, user: Actor::current().user }).await
     }
 
-    /// A session with its runs and sampling sessions.
+    /// Returns a session with its runs and sampling sessions.
     pub async fn session(&self, tenant: &TenantId, session: &SessionId) -> Result<Session, Error> {
         sessions::session(&mut self.core.reader_of(tenant).await?, tenant, session).await
     }
 
-    /// Sessions, of one project if it is given, newest first.
+    /// Lists sessions, newest first, limited to a project if one is given.
     pub async fn list_sessions(
         &self,
         tenant: &TenantId,
@@ -40,7 +40,7 @@ struct CreateSession {
     tenant: TenantId,
     id: SessionId,
     new: NewSession,
-    /// Whose key creates it.
+    /// User whose key creates the session.
     user: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Creating and reading custom losses.
+//! Creates and reads custom losses.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use crate::store::{custom_losses, sessions};
 use crate::writer::write::Write;
 use crate::{Error, NewCustomLoss, Scheduler};
 
-/// Custom losses of one session.
+/// Most custom losses of one session.
 pub const MAX_CUSTOM_LOSSES: i64 = 256;
 
 impl Scheduler {
-    /// Stores a custom loss, identified by (session, seq_id). It lives as long as its session's rows; requests that use it
-    /// carry a copy.
+    /// Stores a custom loss, identified by (session, seq_id). It exists as long as its session's rows. Requests that
+    /// use it carry a copy.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown session, [`Error::Mismatch`] when it was created before with other content,
-    /// [`Error::Invalid`] for a number beyond [`MAX_CUSTOM_LOSSES`].
+    /// [`Error::NotFound`] for an unknown session, [`Error::Mismatch`] if the loss was created before with other
+    /// content, [`Error::Invalid`] for a number beyond [`MAX_CUSTOM_LOSSES`].
     pub async fn create_custom_loss(&self, tenant: &TenantId, new: NewCustomLoss) -> Result<CustomLossId, Error> {
         self.write(CreateCustomLoss { tenant: tenant.clone(), new }).await
     }
 
-    /// The session and the definition of a custom loss.
+    /// Returns the session and the definition of a custom loss.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown one.
+    /// [`Error::NotFound`] for an unknown loss.
     pub async fn custom_loss(&self, tenant: &TenantId, id: &CustomLossId) -> Result<(SessionId, Bytes), Error> {
         let found = custom_losses::custom_loss(&mut self.core.reader_of(tenant).await?, tenant, id).await?;
         let (session, definition) = found.ok_or_else(|| Error::not_found("custom loss", id))?;

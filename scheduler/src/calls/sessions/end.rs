@@ -1,4 +1,4 @@
-//! Ending sessions: finished by their client, or expired.
+//! Ends sessions: finished by their client, or expired.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::writer::write::Write;
 use crate::{Error, FinishReason, Scheduler, SessionStatus, Timestamp};
 
 impl Scheduler {
-    /// Ends a session. The first reason wins; repetitions are accepted. After a success, accepted work is still done;
-    /// otherwise all samples and what waits of runs is cancelled.
+    /// Ends a session. The first reason counts; repetitions are accepted. After a success, accepted work is still done;
+    /// otherwise all samples and waiting requests of runs are cancelled.
     pub async fn finish_session(
         &self,
         tenant: &TenantId,
@@ -36,13 +36,13 @@ impl Scheduler {
     }
 }
 
-/// Ends a session.
+/// A write that ends a session.
 pub(crate) struct EndSession {
-    /// Who asks; `None` for the scheduler itself.
+    /// Tenant that asks; `None` for the scheduler itself.
     pub(crate) tenant: Option<TenantId>,
     pub(crate) session: SessionId,
     pub(crate) status: SessionStatus,
-    /// Only if there was no heartbeat since.
+    /// Time since which there must have been no heartbeat for the session to end.
     pub(crate) without_heartbeat_since: Option<Timestamp>,
 }
 
@@ -54,9 +54,9 @@ impl EndSession {
 }
 
 pub(crate) struct SessionEnded {
-    /// Whether it ended by this; false when it had ended before.
+    /// Whether this write ended the session; false if it had ended before.
     pub(crate) now: bool,
-    /// Requests of runs that were cancelled here, because no worker has them.
+    /// Requests of runs that were cancelled here because no worker had them.
     cancelled: Vec<(RequestId, EndedRequest)>,
     samples: Vec<CancelledSample>,
 }

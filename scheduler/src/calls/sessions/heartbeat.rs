@@ -1,4 +1,4 @@
-//! Heartbeats of sessions: requests of any kind count, and keep a session from expiring.
+//! Heartbeats of sessions. Requests of any kind count and keep a session from expiring.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::store::sessions::{self, SessionRow};
 use crate::writer::write::Write;
 use crate::{Error, Scheduler, SessionStatus, Timestamp};
 
-/// How old a session's recorded heartbeat may be: a younger one is not recorded.
+/// Smallest age at which a session's recorded heartbeat is replaced.
 const RESOLUTION: Duration = Duration::from_secs(10);
 /// Most sessions whose recorded heartbeats are remembered.
 const REMEMBERED: usize = 65_536;
@@ -21,7 +21,7 @@ impl Scheduler {
     /// Records a heartbeat of a session, which revives an expired one. Submissions count as heartbeats too.
     ///
     /// # Errors
-    /// [`Error::Gone`] when it is finished, or expired so long ago that its results are gone.
+    /// [`Error::Gone`] if the session is finished, or expired so long ago that its results were dropped.
     pub async fn heartbeat(&self, tenant: &TenantId, session: &SessionId) -> Result<(), Error> {
         match sessions::session_row(&mut self.core.reader_of(tenant).await?, tenant, session).await?.status {
             SessionStatus::Active => match self.core.due_heartbeat(session) {
@@ -39,14 +39,14 @@ impl Scheduler {
         }
     }
 
-    /// Extends the heartbeats of all sessions to now: for a while none could be received.
+    /// Extends the heartbeats of all sessions to now, after a time in which none could be received.
     pub async fn extend_heartbeats(&self) -> Result<(), Error> {
         self.write(ExtendHeartbeats).await
     }
 }
 
 impl Core {
-    /// A request arrived in a session: records a heartbeat, now and then.
+    /// Records a heartbeat for a request that arrived in a session, unless the last one is recent.
     pub(crate) fn touch(&self, session: &SessionId) {
         self.activity.fetch_add(1, Ordering::Relaxed);
         if let Some(heartbeat) = self.due_heartbeat(session) {
@@ -54,7 +54,7 @@ impl Core {
         }
     }
 
-    /// A heartbeat to record, unless the last one is recent.
+    /// Returns the heartbeat to record, unless the last one is recent.
     fn due_heartbeat(&self, session: &SessionId) -> Option<RecordHeartbeat> {
         let now = self.now();
         let mut recorded = lock(&self.recorded_heartbeats);
@@ -69,7 +69,7 @@ impl Core {
     }
 }
 
-/// Records a heartbeat.
+/// A write that records a heartbeat.
 struct RecordHeartbeat {
     session: SessionId,
     at: Timestamp,
@@ -102,8 +102,7 @@ impl Write for ExtendHeartbeats {
     }
 }
 
-/// Refuses a session that accepts nothing more. An expired one is revived, as long as the results of its requests are
-/// kept.
+/// Refuses a session that no longer accepts requests. An expired session is revived if its results are still stored.
 pub(crate) async fn ensure_alive(conn: &mut Conn, core: &Core, session: &SessionRow) -> Result<(), Error> {
     let now = core.now();
     let over = || Error::SessionFinished { id: session.id.to_string() };
@@ -120,7 +119,7 @@ pub(crate) async fn ensure_alive(conn: &mut Conn, core: &Core, session: &Session
     }
 }
 
-/// A heartbeat of an expired session.
+/// A write that records the heartbeat of an expired session.
 struct ReviveSession {
     tenant: TenantId,
     session: SessionId,

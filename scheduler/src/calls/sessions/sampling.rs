@@ -1,4 +1,4 @@
-//! Creating and reading sampling sessions.
+//! Creates and reads sampling sessions.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Scheduler {
         self.write(CreateSamplingSession { tenant: tenant.clone(), new }).await
     }
 
-    /// A sampling session.
+    /// Returns a sampling session of the tenant.
     pub async fn sampling_session(
         &self,
         tenant: &TenantId,
@@ -38,11 +38,11 @@ impl Scheduler {
         Ok(found)
     }
 
-    /// Numbers another clone of a sampling session's client, from 1: the samples of clone `n` count from `n * 10^9`. No
-    /// number is given twice.
+    /// Returns the next number for a clone of a sampling session's client, from 1: the samples of clone `n` count from
+    /// `n * 10^9`. Each number is given only once.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown sampling session, [`Error::SessionFinished`] when its session is over.
+    /// [`Error::NotFound`] for an unknown sampling session, [`Error::SessionFinished`] if its session has ended.
     pub async fn join_sampling_session(&self, tenant: &TenantId, id: &SamplingSessionId) -> Result<i64, Error> {
         let session = self.sampling_session(tenant, id).await?.session.clone();
         self.write(JoinSamplingSession { tenant: tenant.clone(), id: id.clone(), session }).await
@@ -97,7 +97,9 @@ impl Write for CreateSamplingSession {
             let checkpoint = checkpoints::readable_checkpoint(conn, &self.tenant, path, core.now()).await?;
             let (wanted, found) = (&self.new.base_model, &checkpoint.spec.base_model);
             if wanted != found && !numerics::are_same_weights(conn, wanted, found).await? {
-                return Err(Error::Invalid(format!("base_model {wanted:?} is not that of {path}, which is {found:?}")));
+                return Err(Error::Invalid(format!(
+                    "base_model: expected {found:?}, the base model of {path}, found {wanted:?}"
+                )));
             }
             dir = Some(checkpoint.dir);
         }

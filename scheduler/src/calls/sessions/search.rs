@@ -1,4 +1,4 @@
-//! Searching sessions, moving them into projects, and their timelines.
+//! Searches for sessions, moves them into projects, and reads their timelines.
 
 use trainyard_protocol::{SessionId, TenantId};
 
@@ -11,15 +11,15 @@ use crate::{
     StatusFilter,
 };
 
-/// Sessions that are read at once.
+/// Number of sessions that are read at once.
 const BATCH: u32 = 500;
-/// Most sessions that one search looks at: then it returns what it has, and where to go on.
+/// Most sessions that one search examines: then it returns those found, and the position to continue from.
 const MOST: u32 = 20_000;
 /// Most requests of a timeline.
 const TIMELINE: i64 = 100_000;
 
 impl Scheduler {
-    /// Searches the tenant's sessions, newest first. A page may be shorter than asked for although it is not the last.
+    /// Searches the tenant's sessions, newest first. A page may be shorter than requested although it is not the last.
     pub async fn search_sessions(&self, tenant: &TenantId, search: &SessionSearch) -> Result<FoundSessions, Error> {
         let conn = &mut self.core.reader_of(tenant).await?;
         let mut found = match (&search.session_id, &search.display_name) {
@@ -35,7 +35,7 @@ impl Scheduler {
         Ok(found)
     }
 
-    /// Moves a session into a project, and with it its runs and sampling sessions.
+    /// Moves a session into a project, together with its runs and sampling sessions.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown session.
@@ -44,7 +44,7 @@ impl Scheduler {
         self.write(AssignProject { tenant: tenant.clone(), session: session.clone(), project_id }).await
     }
 
-    /// The requests of a session that are still in the store.
+    /// Returns the requests of a session that are still in the store.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown session.
@@ -53,7 +53,7 @@ impl Scheduler {
     }
 }
 
-/// The session that is searched for by its id alone.
+/// Finds a session by its id and checks the other conditions.
 async fn one(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -71,7 +71,7 @@ async fn one(
     Ok(FoundSessions { sessions, next: None })
 }
 
-/// Looks through the sessions in their order.
+/// Examines the sessions in their order.
 async fn scan(conn: &mut Conn, tenant: &TenantId, search: &SessionSearch) -> Result<FoundSessions, Error> {
     let limit = search.limit.max(1) as usize;
     let (mut found, mut after, mut seen) = (Vec::new(), search.after.clone(), 0);
@@ -122,7 +122,7 @@ impl SessionSearch {
     }
 }
 
-/// Whether metadata has an entry with this text.
+/// Returns whether metadata contains an entry with this text.
 fn has_entry(metadata: &serde_json::Value, key: &str, text: &str) -> bool {
     metadata.get(key).is_some_and(|value| {
         let json = value.to_string();

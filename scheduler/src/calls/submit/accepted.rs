@@ -1,4 +1,4 @@
-//! Inserting a request, or finding the one that it repeats.
+//! Inserts a request, or finds the one that it repeats.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ pub(super) trait Submit: Write<Output = Accepted> {
 /// A durably accepted request.
 pub(super) struct Accepted {
     pub(super) submitted: Submitted,
-    /// For the queue, unless it was accepted before.
+    /// New request for the queue; `None` if it was accepted before.
     pub(super) fresh: Option<Fresh>,
 }
 
 pub(super) struct Fresh {
     pub(super) arrival: i64,
     pub(super) session: SessionId,
-    /// The worker that has the run's lease.
+    /// Worker that has the run's lease.
     pub(super) owner: Option<String>,
     pub(super) sampling: Option<Arc<SamplingSession>>,
 }
@@ -50,14 +50,14 @@ fn submitted(id: RequestId, num_samples: u32) -> Submitted {
 }
 
 pub(super) enum Inserted {
-    /// With its place in the order of arrival.
+    /// A new request, with its place in the order of arrival.
     New(i64),
-    /// It was accepted before.
+    /// A request that was accepted before.
     Known(ExistingRequest),
 }
 
-/// Inserts a request, unless it was accepted before, its session accepts nothing more, or it samples from a snapshot that
-/// was collected.
+/// Inserts a request, unless it was accepted before, its session no longer accepts requests, or it samples from a
+/// snapshot that was collected.
 pub(super) async fn insert_or_find(conn: &mut Conn, core: &Core, new: &NewRequest<'_>) -> Result<Inserted, Error> {
     if let Some(arrival) = requests::insert_request(conn, new, core.now()).await? {
         return Ok(Inserted::New(arrival));
@@ -77,10 +77,10 @@ pub(super) async fn insert_or_find(conn: &mut Conn, core: &Core, new: &NewReques
     arrival.map(Inserted::New).ok_or_else(refused)
 }
 
-/// The epoch of a lease, or number of a claim, that begins with the row.
+/// Epoch of the lease, or number of the claim, of a new row.
 pub(super) const FIRST_EPOCH: i64 = 1;
 
-/// What a retry must have in common with the first attempt.
+/// Returns a digest of everything that a retry must have in common with the first attempt.
 pub(super) fn fingerprint(kind: RequestKind, num_samples: u32, identity: &[u8]) -> Vec<u8> {
     let mut hash = Sha256::new();
     hash.update(kind.as_str().as_bytes());

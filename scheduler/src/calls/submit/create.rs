@@ -1,4 +1,4 @@
-//! Accepting the creation of a run.
+//! Accepts requests to create runs.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ impl Scheduler {
     /// Accepts the creation of a run, identified by (session, model_seq_id).
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown session, [`Error::SessionFinished`], [`Error::Mismatch`] when it
-    /// was submitted before with other content, [`Error::Invalid`] for metadata that asks for something impossible.
+    /// [`Error::NotFound`] for an unknown session, [`Error::SessionFinished`], [`Error::Mismatch`] if it was submitted
+    /// before with other content, [`Error::Invalid`] for metadata that asks for something impossible.
     pub async fn submit_create(&self, tenant: &TenantId, new: NewRun) -> Result<(RunId, Submitted), Error> {
         if !matches!(new.kind, RequestKind::CreateModel | RequestKind::LoadWeights) {
             return Err(Error::Invalid(format!("a {} request does not create a run", new.kind.as_str())));

@@ -1,4 +1,4 @@
-//! Accepting requests: each is durable, and identified by its sequence number, before it is acknowledged.
+//! Accepts requests: each is durable, and identified by its sequence number, before it is acknowledged.
 
 mod accepted;
 mod create;
@@ -13,7 +13,7 @@ use crate::store::blobs::StoredBytes;
 use crate::{Error, Scheduler, Submitted};
 
 impl Scheduler {
-    /// Names a new request and stores its payload, in a file when it is large.
+    /// Generates a request's id and stores its payload, in a file if it is large.
     async fn store_payload(&self, payload: &Bytes) -> Result<(RequestId, StoredBytes), Error> {
         let id = RequestId::from_uuid(self.core.new_uuid());
         self.core.origins.note(&id);
@@ -24,7 +24,7 @@ impl Scheduler {
     async fn submit<W: Submit>(&self, write: W) -> Result<Submitted, Error> {
         let file = write.payload().file().map(str::to_owned);
         let accepted = self.write(write).await;
-        // A retry, or a refused request, has no row for its file. After a failure there may be one all the same.
+        // Retries and refused requests leave no row for the file. After a failure the row may exist nevertheless.
         let unneeded = match &accepted {
             Ok(accepted) => accepted.fresh.is_none(),
             Err(Error::Unavailable(_) | Error::NoSpace(_) | Error::Conflict(_) | Error::Store(_)) => false,

@@ -1,4 +1,4 @@
-//! Accepting requests to a run.
+//! Accepts requests to a run.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ impl Scheduler {
     /// Accepts a request to a run, identified by (run, seq_id), in any order of arrival.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown run, [`Error::SessionFinished`], [`Error::Mismatch`] when it was
-    /// submitted before with other content, [`Error::Invalid`] for a seq_id below 1, [`Error::SeqGap`] for one too far
-    /// ahead of what the run waits for, [`Error::Quota`] while the queue of the run or tenant is full.
+    /// [`Error::NotFound`] for an unknown run, [`Error::SessionFinished`], [`Error::Mismatch`] if it was submitted
+    /// before with other content, [`Error::Invalid`] for a seq_id below 1, [`Error::SeqGap`] for a seq_id too far ahead
+    /// of the run's next one, [`Error::Quota`] while the queue of the run or tenant is full.
     pub async fn submit_run(&self, tenant: &TenantId, submission: RunSubmission) -> Result<Submitted, Error> {
         if submission.seq_id < 1 {
             return Err(Error::Invalid(format!("seq_id {} is invalid: it starts at 1", submission.seq_id)));
@@ -32,7 +32,7 @@ impl Scheduler {
         }
         let fingerprint = fingerprint(submission.kind, 0, &submission.identity);
         if StoredBytes::in_row(&submission.payload).is_none() {
-            // So that no file is written for what will be refused.
+            // Check first, so that no file is written for a request that will be refused.
             let checked =
                 admission::check_training(&mut self.core.reader_of(tenant).await?, &self.core, tenant, &submission)
                     .await;
@@ -53,7 +53,7 @@ struct SubmitRun {
     submission: RunSubmission,
     payload: StoredBytes,
     fingerprint: Vec<u8>,
-    /// Why a quota refuses it, if one does. Decided once, even when it is written again.
+    /// Quota's refusal, if any. It is decided once, even if the write is repeated.
     refused: Option<Option<OpError>>,
 }
 
@@ -143,7 +143,7 @@ impl Write for SubmitRun {
         let mut elsewhere = false;
         core.with_queue(|queue| {
             if queue.next_seq(run).is_none() {
-                // Its lease is free, or another's; or it is being read, perhaps without this request.
+                // The lease is free or another worker's, or the run is being read, perhaps without this request.
                 return elsewhere = true;
             }
             match self.rejected() {

@@ -1,4 +1,4 @@
-//! Accepting samples.
+//! Accepts samples, one by one or in groups.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ impl Scheduler {
     /// Accepts a sample, identified by (sampling_session, seq_id).
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown sampling session, [`Error::SessionFinished`], [`Error::Mismatch`]
-    /// when it was submitted before with other content.
+    /// [`Error::NotFound`] for an unknown sampling session, [`Error::SessionFinished`], [`Error::Mismatch`] if it was
+    /// submitted before with other content.
     pub async fn submit_sample(&self, tenant: &TenantId, submission: SampleSubmission) -> Result<Submitted, Error> {
         if submission.seq_id < 0 {
             return Err(Error::Invalid(format!("seq_id {} is invalid: it starts at 0", submission.seq_id)));
@@ -44,7 +44,7 @@ struct SubmitSample {
     submission: SampleSubmission,
     payload: StoredBytes,
     fingerprint: Vec<u8>,
-    /// Whether the worker of this process claims it at once.
+    /// Whether the worker of this process claims the sample at once.
     claimed: bool,
 }
 
@@ -93,7 +93,7 @@ impl SubmitSample {
             Inserted::Known(existing) => existing,
         };
         if existing.id == self.id {
-            // Written by a commit whose answer was lost; since then others may have claimed it.
+            // A commit whose answer was lost has written it; since then others may have claimed it.
             return Ok(self.fresh(existing.arrival, false, sampling));
         }
         let SampleSubmission { sampling_session, seq_id, .. } = &self.submission;
@@ -127,7 +127,7 @@ impl Write for SubmitSample {
         admission::counted(core, &self.tenant, Quota::QueuedTokens)
     }
 
-    // What counts against a quota is counted one by one.
+    // Whether the write may join others; samples that count against a quota are written one by one.
     fn joins(&self, core: &Core) -> bool {
         self.counts(core).is_empty()
     }
@@ -151,14 +151,14 @@ impl Write for SubmitSample {
         let new: Vec<NewRequest<'_>> =
             found.filter_map(|(write, sampling)| Some(write.request(core, sampling.as_ref().ok()?))).collect();
         let arrivals = requests::insert_requests(conn, &new, core.now()).await?;
-        // Which samples are claimed was decided before; the answers must not differ from what is written.
+        // The claimed samples were chosen before; the answers must agree with the written rows.
         let claimed: BTreeSet<RequestId> =
             new.iter().filter(|new| new.worker.is_some()).map(|new| new.id.clone()).collect();
         let mut outputs = Vec::with_capacity(writes.len());
         for (write, sampling) in writes.into_iter().zip(samplings) {
             outputs.push(match (sampling, arrivals.get(&write.id)) {
                 (Ok(sampling), Some(arrival)) => Ok(write.fresh(*arrival, claimed.contains(&write.id), sampling)),
-                // It was accepted before, or its session accepts nothing more.
+                // The sample was accepted before, or its session no longer accepts requests.
                 (Ok(sampling), None) => write.insert(conn, core, sampling).await,
                 (Err(error), _) => Err(error),
             });
@@ -194,7 +194,7 @@ impl Write for SubmitSample {
         };
         let payload = Some((self.submission.payload.clone(), self.submission.decoded.clone()));
         core.with_queue(|queue| {
-            // The snapshot that it needs may have been evicted meanwhile.
+            // The snapshot that the sample needs may have been evicted in the meantime.
             if queue.can_sample(&sample.sampling) {
                 queue.add_sample(sample, payload);
             } else {

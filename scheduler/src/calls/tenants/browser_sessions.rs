@@ -1,15 +1,16 @@
-//! Sessions of browsers that were logged out.
+//! Logged-out sessions of browsers.
 
 use super::{Act, Directory, Stage};
 use crate::store::browser_sessions;
 use crate::store::db::{Conn, RowScope};
 use crate::{Error, NewAuditEntry, Timestamp};
 
-/// After the token of a session has expired, how long that it was ended is remembered: clocks differ.
+/// Time for which an ended session is remembered after its token expires, because clocks differ.
 const MARGIN_MS: i64 = 10 * 60_000;
 
 impl Directory {
-    /// Ends the session of a browser whose token has this id and expires then: every process refuses the token from now on.
+    /// Ends the session of a browser whose token has this id and expires at this time. Every process refuses the token
+    /// from now on.
     ///
     /// # Errors
     /// When the store can't be written.
@@ -18,7 +19,7 @@ impl Directory {
         self.act(EndBrowserSession { token_id, until }).await
     }
 
-    /// Whether the session whose token has this id was ended.
+    /// Returns whether the session whose token has this id was ended.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -35,7 +36,7 @@ struct EndBrowserSession {
 impl Act for EndBrowserSession {
     type Output = ();
 
-    /// No tenant's: the token may be of any.
+    /// Returns the system's scope: the token may belong to any tenant.
     fn scope(&self) -> RowScope {
         RowScope::System
     }
@@ -44,7 +45,7 @@ impl Act for EndBrowserSession {
         browser_sessions::end_browser_session(conn, &self.token_id, self.until, stage.now).await
     }
 
-    /// That somebody logged out changes nothing of the organisation's.
+    /// Returns no entry: a logout does not change the organisation.
     fn entry(&self, (): &()) -> Option<NewAuditEntry> {
         None
     }

@@ -1,4 +1,4 @@
-//! API keys.
+//! Calls about API keys.
 
 use serde_json::json;
 use trainyard_protocol::TenantId;
@@ -9,7 +9,7 @@ use crate::store::{api_keys, organisations};
 use crate::{ApiKey, AuditCategory, Error, FoundKey, NewApiKey, NewAuditEntry, Scope};
 
 impl Directory {
-    /// The key with this SHA-256, whether it is accepted or not.
+    /// Returns the key with this SHA-256, whether or not it is accepted.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -17,7 +17,7 @@ impl Directory {
         api_keys::key_by_digest(&mut self.system_reader().await?, digest).await
     }
 
-    /// The key with this id, whether it is accepted or not.
+    /// Returns the key with this id, whether or not it is accepted.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -25,7 +25,7 @@ impl Directory {
         api_keys::key_by_id(&mut self.system_reader().await?, id).await
     }
 
-    /// Whether any key was ever created.
+    /// Returns whether any key was ever created.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -33,7 +33,7 @@ impl Directory {
         api_keys::has_api_keys(&mut self.system_reader().await?).await
     }
 
-    /// The keys of an organisation, oldest first, those that are not accepted any more included.
+    /// Returns the keys of an organisation, oldest first, including those that are no longer accepted.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown organisation.
@@ -43,10 +43,10 @@ impl Directory {
         api_keys::api_keys(&mut conn, organisation).await
     }
 
-    /// Creates a key.
+    /// Creates an API key.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown organisation or user; [`Error::Invalid`] for one that could not be used.
+    /// [`Error::NotFound`] for an unknown organisation or user; [`Error::Invalid`] for a key that could not be used.
     pub async fn create_key(&self, organisation: TenantId, new: NewApiKey) -> Result<ApiKey, Error> {
         check_text("name", &new.name, false)?;
         check_text("note", &new.note, true)?;
@@ -60,7 +60,7 @@ impl Directory {
     /// Revokes a key: every process refuses it from now on.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the organisation has no such key that is not revoked.
+    /// [`Error::NotFound`] if the organisation has no such unrevoked key.
     pub async fn revoke_key(&self, organisation: TenantId, id: i64) -> Result<(), Error> {
         self.act(RevokeKey { organisation, id }).await.map(drop)
     }
@@ -119,7 +119,7 @@ struct RevokeKey {
 }
 
 impl Act for RevokeKey {
-    /// The key's name.
+    /// Name of the key.
     type Output = String;
 
     fn scope(&self) -> RowScope {

@@ -1,4 +1,4 @@
-//! Weights and quotas of organisations that the store has.
+//! Weights and quotas of organisations in the store.
 
 use std::num::NonZeroU64;
 
@@ -11,7 +11,8 @@ use crate::store::organisation_limits;
 use crate::{AuditCategory, Error, LimitChanges, NewAuditEntry, Policies, TenantLimits};
 
 impl Directory {
-    /// The same, which refuses to change limits that this configuration file sets. A running scheduler knows its own.
+    /// Returns a directory that refuses changes of limits which this configuration file sets. A running scheduler knows
+    /// its own file.
     #[must_use]
     pub fn beside_file(self, file: Policies) -> Self {
         match self.0 {
@@ -20,7 +21,7 @@ impl Directory {
         }
     }
 
-    /// The limits of an organisation that the store has. Those of the configuration file win.
+    /// Returns the limits of an organisation in the store. Those of the configuration file take precedence.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown organisation.
@@ -28,12 +29,12 @@ impl Directory {
         organisation_limits::limits(&mut self.reader_of(organisation).await?, organisation).await
     }
 
-    /// Sets and unsets limits of an organisation; returns those that the store has now. Every process enforces them within a
-    /// second. What was accepted or started before is not taken back.
+    /// Sets and unsets limits of an organisation. Returns its limits in the store after the change. Every process
+    /// enforces them within a second. Requests that were accepted or started before are unaffected.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an unknown organisation; [`Error::Invalid`] for a limit that the configuration file sets, or
-    /// when there is nothing to change.
+    /// [`Error::NotFound`] for an unknown organisation; [`Error::Invalid`] for a limit that the configuration file
+    /// sets, or if the changes are empty.
     pub async fn change_limits(&self, organisation: TenantId, changes: LimitChanges) -> Result<TenantLimits, Error> {
         if changes.is_empty() {
             return Err(Error::Invalid("no limit is given".to_owned()));

@@ -1,4 +1,5 @@
-//! Organisations with their projects, users and keys: through a scheduler, or beside running ones from the command line.
+//! Organisations with their projects, users and keys, accessed through a scheduler or, from the command line, beside
+//! running ones.
 
 mod browser_sessions;
 mod keys;
@@ -28,64 +29,64 @@ use crate::{AuditCategory, Clock, Database, Error, NewAuditEntry, Policies, Sche
 /// Longest name, email or note, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// Organisations, projects, users and keys of a store. Every change is in the audit log, in the name of the current
+/// Organisations, projects, users and keys of a store. Every change is entered into the audit log under the current
 /// [`crate::Actor`].
 pub struct Directory(Access);
 
 enum Access {
     Here(Arc<Core>),
-    /// Beside the processes that may be at work on it.
+    /// A database that running processes may be using.
     Beside {
         database: Database,
-        /// What the configuration file grants.
+        /// Limits that the configuration file grants.
         file: Policies,
     },
 }
 
-/// Where a change is made.
+/// Circumstances of a change.
 pub(crate) struct Stage {
     pub(crate) now: Timestamp,
-    /// A time-ordered id for something new.
+    /// Time-ordered id for a new object.
     pub(crate) new_id: Uuid,
 }
 
-/// A change, with what the audit log says of it.
+/// A change with its audit entries.
 pub(crate) trait Act: Send + Sync + 'static {
     type Output: Send + 'static;
 
-    /// Whose objects are concerned.
+    /// Returns the scope of the objects concerned.
     fn scope(&self) -> RowScope;
 
-    /// Makes the change; it may be undone and made again.
+    /// Makes the change, which may be undone and made again.
     fn make(&self, conn: &mut Conn, stage: &Stage) -> impl Future<Output = Result<Self::Output, Error>> + Send;
 
-    /// What the audit log says, unless nothing was changed.
+    /// Returns the audit entry, unless nothing was changed.
     fn entry(&self, output: &Self::Output) -> Option<NewAuditEntry>;
 
-    /// The same, for a change that concerns several organisations.
+    /// Returns the audit entries of a change that concerns several organisations.
     fn entries(&self, output: &Self::Output) -> Vec<NewAuditEntry> {
         self.entry(output).into_iter().collect()
     }
 }
 
 impl Scheduler {
-    /// Organisations, projects, users and keys.
+    /// Returns access to organisations, projects, users and keys.
     pub fn directory(&self) -> Directory {
         Directory(Access::Here(Arc::clone(&self.core)))
     }
 
-    /// Counts the changes of keys, users and organisations that this process knows of: while it does not change, nothing
-    /// was changed here, and other processes have said of no change.
+    /// Returns the number of changes of keys, users and organisations that this process knows of. While it stays the
+    /// same, nothing was changed here, and other processes have reported no change.
     pub fn directory_version(&self) -> u64 {
         self.core.directory_version.load(Ordering::SeqCst)
     }
 }
 
 impl Directory {
-    /// Of a database on which other processes may be at work. The schema of a SQLite file is brought up to date.
+    /// Opens a database that other processes may be using. The schema of a SQLite file is brought up to date.
     ///
     /// # Errors
-    /// When it can't be reached, or its schema is not current.
+    /// The database can't be reached, or its schema is not current.
     pub async fn beside(database: Database) -> Result<Self, Error> {
         schema::connect_current(&database).await?.close().await.map_err(failed("close the database"))?;
         Ok(Self(Access::Beside { database, file: Policies::default() }))
@@ -114,7 +115,7 @@ impl Directory {
         match &self.0 {
             Access::Here(core) => {
                 let output = core.call(Recorded { act, audit: Audit::begin(core.now(), core.new_uuid()) }).await?;
-                // What was changed counts here from now on; should it not be read, it is a moment later.
+                // The change takes effect in this process at once, or a moment later if this read fails.
                 if let Err(error) = core.refresh_grants().await {
                     tracing::debug!(%error, "limits of organisations could not be read; retrying");
                 }
@@ -159,7 +160,7 @@ async fn record<A: Act>(conn: &mut Conn, act: &A, audit: &Audit, stage: &Stage) 
     Ok(output)
 }
 
-/// In a transaction of its own, which other processes are notified of.
+/// Makes a change in its own transaction and notifies other processes.
 async fn act_beside<A: Act>(database: &Database, act: &A) -> Result<A::Output, Error> {
     let mut conn = connect(database).await?;
     conn.begin_in(&act.scope()).await.map_err(failed("write"))?;
@@ -177,7 +178,7 @@ async fn act_beside<A: Act>(database: &Database, act: &A) -> Result<A::Output, E
             Ok(output)
         }
         Err(error) => {
-            // What was not committed is undone when the connection ends, whatever becomes of this.
+            // Even if this fails, the end of the connection undoes the transaction.
             let _ = conn.rollback().await;
             Err(error)
         }

@@ -1,4 +1,4 @@
-//! Organisations.
+//! Calls that create and change organisations.
 
 use serde_json::{Value, json};
 use trainyard_protocol::TenantId;
@@ -9,7 +9,7 @@ use crate::store::organisations;
 use crate::{AuditCategory, Error, NewAuditEntry, Organisation};
 
 impl Directory {
-    /// All organisations, by name.
+    /// Returns all organisations, by name.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -20,19 +20,19 @@ impl Directory {
     /// Creates an organisation. The admins of an `operator` manage all organisations.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when there is one of this name.
+    /// [`Error::Invalid`] if the name is taken.
     pub async fn create_organisation(&self, name: TenantId, operator: bool) -> Result<Organisation, Error> {
         check_text("name", name.as_str(), false)?;
         self.act(CreateOrganisation { name, operator }).await
     }
 
-    /// Changes what people call an organisation, or disables or enables it; what is `None` stays. While it is disabled its keys
-    /// and tokens are refused, by every process within a second, and its sessions end as if their heartbeats had
+    /// Changes an organisation's display name, or disables or enables it; `None` keeps the present value. While it is
+    /// disabled, all processes refuse its keys and tokens within a second. Its sessions end as if their heartbeats had
     /// stopped. Its objects stay.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none of this name; [`Error::Invalid`] for a display name that is none, or when
-    /// nothing is given.
+    /// [`Error::NotFound`] for an unknown name; [`Error::Invalid`] for an invalid display name, or if both values are
+    /// absent.
     pub async fn change_organisation(
         &self,
         name: TenantId,
@@ -48,7 +48,7 @@ impl Directory {
         self.act(ChangeOrganisation { name, display_name, disabled }).await
     }
 
-    /// Creates the organisations that there are not yet.
+    /// Creates those organisations that do not exist yet.
     ///
     /// # Errors
     /// When the store can't be written.
@@ -77,7 +77,7 @@ impl Act for CreateOrganisation {
 
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<Organisation, Error> {
         if !organisations::insert_organisation(conn, &self.name, self.operator, stage.now).await? {
-            return Err(Error::Invalid(format!("name: there is an organisation {:?}", self.name.as_str())));
+            return Err(Error::Invalid(format!("name: the organisation {:?} already exists", self.name.as_str())));
         }
         Ok(Organisation {
             name: self.name.clone(),

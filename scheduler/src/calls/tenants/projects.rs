@@ -1,4 +1,4 @@
-//! Projects of an organisation.
+//! Calls about the projects of an organisation.
 
 use serde_json::Value;
 use trainyard_protocol::TenantId;
@@ -9,7 +9,7 @@ use crate::store::organisations;
 use crate::{AuditCategory, Error, NewAuditEntry, Project};
 
 impl Directory {
-    /// The projects of an organisation, by id.
+    /// Returns the projects of an organisation, by id.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown organisation.
@@ -22,7 +22,7 @@ impl Directory {
     /// Creates a project.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when there is one of this id; [`Error::NotFound`] for an unknown organisation.
+    /// [`Error::Invalid`] if the id is taken; [`Error::NotFound`] for an unknown organisation.
     pub async fn create_project(&self, organisation: TenantId, id: String, name: String) -> Result<Project, Error> {
         check_text("id", &id, false)?;
         check_text("name", &name, true)?;
@@ -32,7 +32,7 @@ impl Directory {
     /// Deletes a project. Sessions keep its id.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none.
+    /// [`Error::NotFound`] for an unknown project.
     pub async fn delete_project(&self, organisation: TenantId, id: String) -> Result<(), Error> {
         self.act(DeleteProject { organisation, id }).await
     }
@@ -55,7 +55,7 @@ impl Act for CreateProject {
         let Self { organisation, id, name } = self;
         organisations::ensure_organisation(conn, organisation).await?;
         if !organisations::insert_project(conn, organisation, (id, name), stage.now).await? {
-            return Err(Error::Invalid(format!("id: there is a project {id:?}")));
+            return Err(Error::Invalid(format!("id: the project {id:?} already exists")));
         }
         Ok(Project { id: id.clone(), name: name.clone(), created_at: stage.now })
     }

@@ -1,4 +1,4 @@
-//! Keeping up with the store: limits of organisations, and which of them are disabled.
+//! Follows changes in the store: limits of organisations, and which of them are disabled.
 
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -12,40 +12,40 @@ use crate::quotas::Grants;
 use crate::store::organisation_limits;
 use crate::{Error, Policies, Scheduler, SessionStatus, TenantPolicy};
 
-/// How long a change may stay unknown of which nothing was said: the command line can't notify a process on SQLite, and a
-/// notification may get lost. Well below the second that is promised.
+/// Longest time for which a change without notification stays unknown. The command line can't notify a process on
+/// SQLite, and a notification may get lost. Well below the promised second.
 const PERIOD: Duration = Duration::from_millis(500);
 
 impl Scheduler {
-    /// Quotas, rate limits and weights of tenants, by the configuration file and by the store.
+    /// Returns the quotas, rate limits and weights of tenants, from the configuration file and the store.
     pub fn policies(&self) -> Policies {
         self.core.grants().policies.clone()
     }
 
-    /// What a tenant is granted at the moment.
+    /// Returns the limits that a tenant is granted at present.
     pub fn policy(&self, tenant: &TenantId) -> TenantPolicy {
         self.core.policy(tenant)
     }
 
-    /// Whether an organisation is disabled: none of its keys and tokens is accepted.
+    /// Returns whether an organisation is disabled, so that all its keys and tokens are refused.
     pub fn is_disabled(&self, organisation: &TenantId) -> bool {
         self.core.grants().disabled.contains(organisation)
     }
 }
 
 impl Core {
-    /// What is known of all tenants.
+    /// Returns the present limits and states of all tenants.
     pub(crate) fn grants(&self) -> Arc<Grants> {
         Arc::clone(&self.grants.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What a tenant is granted at the moment.
+    /// Returns the limits that a tenant is granted at present.
     pub(crate) fn policy(&self, tenant: &TenantId) -> TenantPolicy {
         *self.grants.read().unwrap_or_else(PoisonError::into_inner).policies.of(tenant)
     }
 
-    /// Reads what the store grants, and goes by it from now on. Sessions of organisations that were disabled since the last
-    /// time end in the background; should that fail, the next maintenance does it.
+    /// Reads the limits in the store and applies them from now on. Sessions of newly disabled organisations end in the
+    /// background; if that fails, the next maintenance ends them.
     pub(crate) async fn refresh_grants(self: &Arc<Self>) -> Result<(), Error> {
         let _one = self.refreshing_grants.lock().await;
         let stored = organisation_limits::granted(&mut self.system_reader().await?).await?;
@@ -69,8 +69,8 @@ impl Core {
         Ok(())
     }
 
-    /// Ends the sessions of disabled organisations as if their heartbeats had stopped: what waits is cancelled, samples are
-    /// too, and a training request that is being executed finishes.
+    /// Ends the sessions of disabled organisations as if their heartbeats had stopped: waiting requests and samples are
+    /// cancelled, and a training request that is being executed finishes.
     pub(crate) async fn end_sessions_of_disabled(self: &Arc<Self>) -> Result<(), Error> {
         let sessions = organisation_limits::sessions_of_disabled(&mut self.system_reader().await?).await?;
         for session in sessions {
@@ -88,10 +88,10 @@ impl Core {
     }
 }
 
-/// Keeps up with the store until the scheduler is gone.
+/// Follows the store until the scheduler is dropped.
 pub(crate) async fn follow(core: Weak<Core>) {
     while let Some(due) = core.upgrade().filter(|core| !core.is_closed()).map(|core| Arc::clone(&core.grants_due)) {
-        // In time, or because something was changed.
+        // Wakes after the period, or earlier when something was changed.
         let _ = timeout(PERIOD, due.notified()).await;
         let Some(core) = core.upgrade().filter(|core| !core.is_closed()) else { return };
         if let Err(error) = core.refresh_grants().await {

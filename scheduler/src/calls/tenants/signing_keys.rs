@@ -1,4 +1,4 @@
-//! Withdrawing the keys that sign the service's tokens.
+//! Withdraws the keys that sign the service's tokens.
 
 use serde_json::json;
 use trainyard_protocol::TenantId;
@@ -9,8 +9,8 @@ use crate::store::{organisations, secrets};
 use crate::{AuditCategory, Error, NewAuditEntry};
 
 impl Directory {
-    /// Deletes all secrets whose names are `series` with a number, and stores `value` under the next number. Returns how many
-    /// were deleted. Every organisation's audit log has it: the tokens of all end.
+    /// Deletes all secrets whose names are `series` with a number, and stores `value` under the next number. Returns
+    /// the number of deleted secrets. Because the tokens of all organisations end, each audit log gets an entry.
     ///
     /// # Errors
     /// When the store can't be written.
@@ -32,7 +32,7 @@ struct Rotated {
 impl Act for RotateSigningKeys {
     type Output = Rotated;
 
-    /// The keys are the service's, and every organisation's audit log has it.
+    /// Returns the system's scope: the keys belong to the service, and every organisation's audit log gets an entry.
     fn scope(&self) -> RowScope {
         RowScope::System
     }
@@ -47,7 +47,7 @@ impl Act for RotateSigningKeys {
         }
         let stored = secrets::shared_secret(conn, &format!("{series}{:010}", last + 1), value).await?;
         if stored != *value {
-            // Another process made one of this number, which nobody withdrew.
+            // Another process made a key of this number at the same time.
             return Err(Error::store("rotate the signing keys", "a key was made at the same time; try again"));
         }
         let organisations = organisations::organisations(conn, None).await?;

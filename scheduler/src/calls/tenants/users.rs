@@ -1,4 +1,4 @@
-//! Users of an organisation.
+//! Calls about the users of an organisation.
 
 use serde_json::{Value, json};
 use trainyard_protocol::TenantId;
@@ -9,7 +9,7 @@ use crate::store::organisations;
 use crate::{AuditCategory, Error, Membership, NewAuditEntry, NewUser, Role, User};
 
 impl Directory {
-    /// The users of an organisation, by email.
+    /// Returns the users of an organisation, by email.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown organisation.
@@ -19,8 +19,8 @@ impl Directory {
         organisations::users(&mut conn, organisation, None).await
     }
 
-    /// What the store knows of the user with this email, or of nobody in particular, as a member of an organisation;
-    /// `None` when there is no such organisation.
+    /// Returns the facts about a member of an organisation, with the user of this email if one is given; `None` for an
+    /// unknown organisation.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -31,22 +31,22 @@ impl Directory {
     /// Creates a user.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the organisation has one with this email, or for an email that is none;
-    /// [`Error::NotFound`] for an unknown organisation.
+    /// [`Error::Invalid`] if the email is invalid or already used in the organisation; [`Error::NotFound`] for an
+    /// unknown organisation.
     pub async fn create_user(&self, organisation: TenantId, new: NewUser) -> Result<User, Error> {
         check_text("email", &new.email, false)?;
         check_text("name", &new.name, true)?;
         let is_email = new.email.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty());
         if !is_email || new.email.contains(char::is_whitespace) {
-            return Err(Error::Invalid(format!("email: {:?} is no email address", new.email)));
+            return Err(Error::Invalid(format!("email: {:?} is not an email address", new.email)));
         }
         self.act(CreateUser { organisation, new }).await
     }
 
-    /// Gives a user another role, or refuses or accepts the user's keys; what is `None` stays.
+    /// Changes a user's role, or refuses or accepts the user's keys; `None` keeps the present value.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such user.
+    /// [`Error::NotFound`] for an unknown user.
     pub async fn change_user(
         &self,
         organisation: TenantId,
@@ -75,7 +75,7 @@ impl Act for CreateUser {
         organisations::ensure_organisation(conn, organisation).await?;
         let id = stage.new_id.hyphenated().to_string();
         if !organisations::insert_user(conn, organisation, &id, new, stage.now).await? {
-            return Err(Error::Invalid(format!("email: there is a user {:?}", new.email)));
+            return Err(Error::Invalid(format!("email: the user {:?} already exists", new.email)));
         }
         let NewUser { email, name, role } = new.clone();
         Ok(User { id, email, name, role, created_at: stage.now, disabled_at: None })

@@ -1,28 +1,28 @@
-//! One statement for several rows, because a round trip for each row costs more than the work.
+//! Statements for several rows at once, because a round trip for each row costs more than the work.
 
 use super::Conn;
 use super::query::{Row, Sql};
 use super::value::Value;
 
-/// Row counts for which a statement exists, so that databases prepare only a few.
+/// Numbers of rows for which a statement exists, so that databases prepare only a few.
 const SIZES: [usize; 3] = [4, 16, 64];
 
-/// A statement over rows of parameters. `{rows}` in its text is replaced by a `VALUES` table, whose columns both databases
-/// call `column1`, `column2` and so on.
+/// A statement over rows of parameters. `{rows}` in its text is replaced by a `VALUES` table, whose columns both
+/// databases name `column1`, `column2` and so on.
 ///
-/// The table is padded with rows of NULLs, which the statement has to skip.
+/// The table is padded with rows of NULLs, which the statement must skip.
 pub(crate) struct Bulk {
     columns: usize,
     texts: [String; SIZES.len()],
 }
 
 impl Bulk {
-    /// A statement over rows of so many columns.
+    /// Makes a statement over rows of `columns` columns.
     pub(crate) fn new(columns: usize, text: &str) -> Self {
         Self { columns, texts: SIZES.map(|rows| text.replace("{rows}", &table(columns, rows))) }
     }
 
-    /// Runs it, in as many batches as the rows need, and returns its result rows.
+    /// Executes the statement in as many batches as the rows need, and returns its result rows.
     pub(crate) async fn fetch_all(
         &'static self,
         conn: &mut Conn,
@@ -44,7 +44,7 @@ impl Bulk {
     }
 }
 
-/// `VALUES ($1, $2), ($3, $4)`.
+/// Returns a table, `VALUES ($1, $2), ($3, $4)`.
 fn table(columns: usize, rows: usize) -> String {
     let row = |row: usize| {
         let parameters: Vec<String> = (1..=columns).map(|column| format!("${}", row * columns + column)).collect();

@@ -1,4 +1,4 @@
-//! Rows of any table, and statements whose text is made of the names of tables and columns.
+//! Rows of any table, and statements whose text consists of names of tables and columns.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,18 +10,18 @@ use super::query::{Row, bind_postgres, bind_sqlite};
 use super::value::Value;
 use super::{Conn, Raw};
 
-/// What a column holds.
+/// Kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
     Int,
-    /// An integer in SQLite.
+    /// A boolean, which is an integer in SQLite.
     Bool,
     Bytes,
 }
 
 impl Kind {
-    /// By the name of the type in either database.
+    /// Returns the kind for the name of a type in either database.
     pub(crate) fn of(name: &str) -> Option<Self> {
         match name.to_ascii_lowercase().as_str() {
             "text" => Some(Self::Text),
@@ -33,7 +33,7 @@ impl Kind {
     }
 }
 
-/// A value of a row. Truth is 0 or 1, as in SQLite.
+/// A value of a row. Booleans are 0 or 1, as in SQLite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
     Null,
@@ -42,11 +42,11 @@ pub(crate) enum Cell {
     Bytes(Vec<u8>),
 }
 
-/// The key of bytes in JSON.
+/// Key that marks bytes in JSON.
 const BASE64: &str = "base64";
 
 impl Cell {
-    /// `null`, a string, a number, or `{"base64": …}`.
+    /// Returns the value as JSON: `null`, a string, a number, or `{"base64": …}`.
     pub(crate) fn to_json(&self) -> Json {
         match self {
             Self::Null => Json::Null,
@@ -56,7 +56,7 @@ impl Cell {
         }
     }
 
-    /// What [`Self::to_json`] wrote, for a column of this kind; `None` when it does not fit there.
+    /// Reads the JSON of [`Self::to_json`] for a column of this kind; `None` if it does not fit.
     pub(crate) fn from_json(value: Json, kind: Kind) -> Option<Self> {
         match (value, kind) {
             (Json::Null, _) => Some(Self::Null),
@@ -68,7 +68,7 @@ impl Cell {
         }
     }
 
-    /// The parameter for a column of this kind, which an absent value has too.
+    /// Returns the parameter for a column of this kind, which an absent value has too.
     pub(crate) fn bind(&self, kind: Kind) -> Value<'_> {
         match (self, kind) {
             (Self::Text(text), _) => Value::Text(Some(text)),
@@ -83,7 +83,7 @@ impl Cell {
     }
 }
 
-/// A row whose columns are of these kinds.
+/// Returns the cells of a row whose columns are of these kinds.
 pub(crate) fn cells(row: &Row, kinds: &[Kind]) -> Result<Vec<Cell>, sqlx::Error> {
     let cell = |(at, kind): (usize, &Kind)| {
         Ok(match kind {
@@ -97,7 +97,7 @@ pub(crate) fn cells(row: &Row, kinds: &[Kind]) -> Result<Vec<Cell>, sqlx::Error>
     kinds.iter().enumerate().map(cell).collect()
 }
 
-/// Reads with a statement whose text holds nothing but names from the database and numbers.
+/// Reads with a statement whose text contains only names from the database and numbers.
 pub(crate) async fn fetch_text(conn: &mut Conn, text: String, values: Vec<Value<'_>>) -> Result<Vec<Row>, sqlx::Error> {
     let query = AssertSqlSafe(text);
     Ok(match conn.raw() {
@@ -112,7 +112,7 @@ pub(crate) async fn fetch_text(conn: &mut Conn, text: String, values: Vec<Value<
     })
 }
 
-/// Changes with a statement as of [`fetch_text`]. Returns how many rows it touched.
+/// Changes rows with such a statement; see [`fetch_text`]. Returns the number of changed rows.
 pub(crate) async fn execute_text(conn: &mut Conn, text: String, values: Vec<Value<'_>>) -> Result<u64, sqlx::Error> {
     let query = AssertSqlSafe(text);
     Ok(match conn.raw() {

@@ -1,21 +1,22 @@
-//! Deadlines of what is asked of a PostgreSQL server. A connection that was lost without a word answers nothing and
-//! fails nothing, so only this side's clock tells.
+//! Deadlines of operations on a PostgreSQL server. A connection that was lost silently neither answers nor fails, so
+//! only the clock of this process can detect it.
 
 use std::io;
 use std::time::Duration;
 
-/// For a connection: address, TLS, authentication.
+/// Limit for a connection: address, TLS, authentication.
 pub(super) const CONNECT: Duration = Duration::from_secs(8);
-/// For a statement. The server has given up before: see [`STATEMENT_ON_SERVER_MS`].
+/// Limit for a statement. The server gives up earlier: see [`STATEMENT_ON_SERVER_MS`].
 pub(super) const STATEMENT: Duration = Duration::from_secs(15);
-/// For a statement that costs nothing.
+/// Limit for a statement that costs nothing.
 pub(super) const PROBE: Duration = Duration::from_secs(3);
-/// For a connection of the pool, including the time for which the server refuses new ones, as while it restarts.
+/// Limit for a connection of the pool, including the time during which the server refuses new ones, for example while
+/// it restarts.
 pub(super) const ACQUIRE: Duration = Duration::from_secs(15);
-/// After so long the server cancels a statement itself.
+/// Time after which the server itself cancels a statement.
 pub(super) const STATEMENT_ON_SERVER_MS: &str = "14000";
 
-/// The answer, unless the limit passes before: then an input error of the kind "timed out".
+/// Returns the answer, or an input error of the kind "timed out" if the limit passes first.
 pub(super) async fn within<T>(
     limit: Duration,
     answer: impl Future<Output = Result<T, sqlx::Error>>,

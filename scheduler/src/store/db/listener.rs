@@ -1,4 +1,4 @@
-//! Notifications of a PostgreSQL server.
+//! Receives notifications of a PostgreSQL server.
 
 use std::io;
 use std::time::Duration;
@@ -8,46 +8,46 @@ use tokio::time::{Instant, timeout};
 
 use super::deadline::{CONNECT, PROBE, within};
 
-/// How often a listener notifies itself.
+/// Interval at which a listener notifies itself.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// What was received.
+/// A notification that was received.
 pub(crate) enum Notification {
-    /// On the channel that all listen on.
+    /// A text on the channel that all processes share.
     Shared(String),
-    /// On the listener's own channel, from another process.
+    /// A text on the listener's own channel, from another process.
     Own(String),
 }
 
-/// Receives notifications, and proves that they arrive: it notifies itself on a channel of its own, and fails when a
-/// notification, which has no text, has not come back by the time of the next one. A connection that was lost without a word is silent like
-/// one on which nothing happens.
+/// A listener that proves that notifications arrive: it notifies itself on its own channel without text, and fails if
+/// that notification is not back when the next one is due. Otherwise a silently lost connection would look like a quiet
+/// one.
 pub(crate) struct Listener {
     inner: PgListener,
     own: String,
-    /// When it notifies itself again.
+    /// Time of the next notification to itself.
     due: Instant,
-    /// Whether its last notification has not come back yet.
+    /// Whether the listener still waits for its last notification.
     awaits_own: bool,
 }
 
 impl Listener {
-    /// Listens on `channel` and on `own`, a channel that nobody else listens on.
+    /// Listens on `channel` and on `own`, a channel of only this listener.
     pub(super) async fn connect(options: PgConnectOptions, channel: &str, own: String) -> Result<Self, sqlx::Error> {
-        // The driver makes listeners of its own pools only; this one has a single connection.
+        // The driver makes listeners only from its own pools; this one has a single connection.
         let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECT).test_before_acquire(false);
         let pool = pool.connect_lazy_with(options);
         let mut inner = within(CONNECT, PgListener::connect_with(&pool)).await?;
-        // Whoever listens has to read what was missed before: a lost connection is an error.
+        // After a lost connection the caller must read missed state first, so the loss is an error.
         inner.eager_reconnect(false);
         within(PROBE, inner.listen_all([channel, own.as_str()])).await?;
         Ok(Self { inner, own, due: Instant::now(), awaits_own: false })
     }
 
-    /// The next notification; `None` when there is none for so long.
+    /// Returns the next notification, or `None` if there is none for `wait`.
     ///
     /// # Errors
-    /// When the connection is lost, or notifications do not arrive any more.
+    /// The connection is lost, or notifications do not arrive.
     pub(crate) async fn next(&mut self, wait: Duration) -> Result<Option<Notification>, sqlx::Error> {
         if Instant::now() >= self.due {
             self.notify_itself().await?;

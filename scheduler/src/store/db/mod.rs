@@ -1,10 +1,10 @@
 //! One interface to SQLite and PostgreSQL.
 //!
-//! Statements are shared: both number their parameters `$1`, and both know the SQL that the tables need. Where they
-//! differ, a statement has two texts ([`sql_by`]).
+//! Statements are shared: both databases number their parameters `$1`, and both support the SQL that the tables need.
+//! If they differ, a statement has two texts ([`sql_by`]).
 //!
-//! What is asked of a PostgreSQL server has a deadline here, so no caller has to think of one: a connection is made by
-//! [`connect`] or [`Pool::acquire`], and a statement runs through [`Sql`].
+//! Every operation on a PostgreSQL server has a deadline here, so that callers need none: [`connect`] and
+//! [`Pool::acquire`] make connections, and [`Sql`] executes statements.
 
 mod bulk;
 pub(crate) mod cells;
@@ -33,21 +33,20 @@ pub(crate) use remote::Remote;
 pub(crate) use row_scope::{RowScope, bypass};
 pub(crate) use value::Value;
 
-/// Which database it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
     Postgres,
 }
 
-/// A connection.
+/// A connection to a database.
 pub(crate) enum Conn {
     Sqlite(SqliteConnection),
     SqlitePooled(PoolConnection<Sqlite>),
     Postgres(Remote),
 }
 
-/// The connection of each database.
+/// Connection of the driver for each database.
 pub(crate) enum Raw<'c> {
     Sqlite(&'c mut SqliteConnection),
     Postgres(&'c mut Remote),
@@ -69,9 +68,9 @@ impl Conn {
         }
     }
 
-    /// Opens a transaction that may write. A connection that was lost without a word is found out soon.
+    /// Opens a transaction that may write. A silently lost connection is detected soon.
     pub(crate) async fn begin(&mut self) -> Result<(), sqlx::Error> {
-        // SQLite takes its write lock now, so that nothing fails half way for want of it.
+        // SQLite takes its write lock now, so that no later statement fails for lack of it.
         sql_by("BEGIN IMMEDIATE", "BEGIN").within(deadline::PROBE).execute(self).await?;
         self.began();
         Ok(())
@@ -114,7 +113,7 @@ impl Conn {
         match self {
             Self::Sqlite(conn) => conn.close().await,
             Self::Postgres(conn) => conn.close().await,
-            // The pool closes its own.
+            // The pool closes its own connections.
             Self::SqlitePooled(_) => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Where the store is, and connecting to it.
+//! The location of the store, and connections to it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,20 +19,20 @@ use crate::Error;
 use crate::store::failed;
 
 const SQLITE_READERS: u32 = 4;
-/// What the writer keeps of a SQLite file in memory, at most: in KiB, which the minus says.
+/// Cache of the writer for a SQLite file: in KiB, as the minus sign specifies.
 const SQLITE_CACHE: &str = "-32768";
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a statement waits for another process, before its transaction is repeated.
+/// Longest wait of a statement for another process, before its transaction is repeated.
 const LOCK_TIMEOUT_MS: &str = "3000";
-/// What a process may hold that stopped in the midst of a transaction: less than a lease.
+/// Longest time that a process stopped during a transaction may keep its locks: less than a lease.
 const IDLE_TIMEOUT_MS: &str = "10000";
 
-/// Where the store is.
+/// Location of the store.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Database {
-    /// A file, for one process.
+    /// A SQLite file, for one process.
     Sqlite(PathBuf),
-    /// A server, for any number of processes: `postgres://user@host/name`.
+    /// A PostgreSQL server, for any number of processes: `postgres://user@host/name`.
     Postgres(String),
 }
 
@@ -55,7 +55,7 @@ impl Database {
     }
 }
 
-/// Without a password.
+/// Formats the location without a password.
 impl fmt::Display for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -88,20 +88,20 @@ impl From<&std::path::Path> for Database {
     }
 }
 
-/// Opens a connection of its own that sees the rows of all tenants.
+/// Opens a separate connection that sees the rows of all tenants.
 ///
 /// # Errors
-/// As [`connect`].
+/// The errors of [`connect`].
 pub(crate) async fn connect_as_system(database: &Database) -> Result<Conn, Error> {
     let mut conn = connect(database).await?;
     conn.enter(&RowScope::System).await.map_err(failed("open the database"))?;
     Ok(conn)
 }
 
-/// Opens a connection of its own, which has entered no scope.
+/// Opens a separate connection without a scope.
 ///
 /// # Errors
-/// [`Error::Tls`] when TLS is what fails.
+/// [`Error::Tls`] if TLS fails.
 pub(crate) async fn connect(database: &Database) -> Result<Conn, Error> {
     match database {
         Database::Sqlite(path) => {
@@ -114,14 +114,15 @@ pub(crate) async fn connect(database: &Database) -> Result<Conn, Error> {
     }
 }
 
-/// Opens a connection that changes nothing, of a SQLite file not even what lies beside it. The error says why it can't.
+/// Opens a connection that changes nothing, not even the files beside a SQLite file. The error contains the reason for
+/// a failure.
 pub(crate) async fn connect_to_look(database: &Database) -> Result<Conn, sqlx::Error> {
     match database {
         Database::Sqlite(path) => {
             let mut log = path.as_os_str().to_owned();
             log.push("-wal");
             let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
-            // Without a log nobody has it open.
+            // Without a log, no process has the file open.
             let unused = !PathBuf::from(log).exists();
             options.immutable(unused).disable_statement_logging().connect().await.map(Conn::Sqlite)
         }
@@ -132,7 +133,7 @@ pub(crate) async fn connect_to_look(database: &Database) -> Result<Conn, sqlx::E
     }
 }
 
-/// Opens the connections that read: of a PostgreSQL server at most `readers`, on demand.
+/// Opens the reading connections; to a PostgreSQL server at most `readers`, on demand.
 pub(crate) async fn connect_readers(database: &Database, readers: usize) -> Result<Pool, Error> {
     match database {
         Database::Sqlite(path) => SqlitePoolOptions::new()
@@ -152,9 +153,9 @@ pub(crate) async fn connect_readers(database: &Database, readers: usize) -> Resu
     }
 }
 
-/// Of the connection that writes, or of one that does little.
+/// Returns the options of the writing connection, or of one that does little.
 fn writer_options(path: PathBuf) -> SqliteConnectOptions {
-    // Keys are random, so a write touches pages all over; and what a statement may have to undo needs no file.
+    // Random keys make writes touch pages everywhere. Undo data of statements does not need a file.
     sqlite_options(path).pragma("cache_size", SQLITE_CACHE).pragma("temp_store", "memory")
 }
 

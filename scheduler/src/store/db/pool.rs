@@ -1,4 +1,4 @@
-//! Connections that read.
+//! Pools of connections that read.
 
 use std::io;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::remote::{Idle, Remote};
 use super::row_scope::RowScope;
 use crate::context::lock::lock;
 
-/// Before another attempt to connect to a server that refuses.
+/// Pause before another attempt to connect to a server that refuses.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Connections that read.
+/// Pool of connections that read.
 #[derive(Clone)]
 pub(crate) enum Pool {
     Sqlite(SqlitePool),
@@ -26,7 +26,7 @@ pub(crate) enum Pool {
 }
 
 impl Pool {
-    /// A connection that sees the rows of a scope.
+    /// Returns a connection that sees the rows of a scope.
     pub(crate) async fn acquire(&self, scope: &RowScope) -> Result<Conn, sqlx::Error> {
         match self {
             Self::Sqlite(pool) => pool.acquire().await.map(Conn::SqlitePooled),
@@ -34,7 +34,7 @@ impl Pool {
         }
     }
 
-    /// Connections that are in use, and how many there may be.
+    /// Returns the number of connections in use, and their limit.
     pub(crate) fn usage(&self) -> (usize, usize) {
         match self {
             Self::Sqlite(pool) => {
@@ -53,24 +53,24 @@ impl Pool {
     }
 }
 
-/// Connections to a PostgreSQL server. The driver's own pool waits without a deadline for lost ones that come back.
+/// Connections to a PostgreSQL server. The driver's own pool would wait without a deadline for lost connections.
 #[derive(Clone)]
 pub(crate) struct RemotePool {
     options: Arc<PgConnectOptions>,
     size: usize,
-    /// One for each connection that may exist; closed with the pool.
+    /// A slot for each connection that may exist; closed with the pool.
     slots: Arc<Semaphore>,
-    /// The one that was used last comes last.
+    /// Idle connections, the last used one at the end.
     idle: Idle,
 }
 
 impl RemotePool {
-    /// A pool of at most so many connections, made on demand.
+    /// Creates a pool of at most `size` connections, which are made on demand.
     pub(super) fn new(options: PgConnectOptions, size: usize) -> Self {
         Self { options: Arc::new(options), size, slots: Arc::new(Semaphore::new(size)), idle: Idle::default() }
     }
 
-    /// A connection on which the server answers.
+    /// Returns a connection on which the server answers.
     async fn acquire(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {
         tokio::time::timeout(ACQUIRE, self.lend(scope)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
@@ -82,7 +82,7 @@ impl RemotePool {
             Some(mut idle) => match idle.answers_in(scope).await {
                 true => idle,
                 false => {
-                    // Those that were idle for longer are lost as well.
+                    // Connections that were idle for longer are lost as well.
                     lock(&self.idle).clear();
                     self.connect(scope).await?
                 }
@@ -105,7 +105,7 @@ impl RemotePool {
         }
     }
 
-    /// Listens on `channel`, with a connection beside those of the pool. Nobody else listens on `own`.
+    /// Listens on `channel` and on `own`, with a connection outside the pool. No other listener uses `own`.
     pub(crate) async fn listener(&self, channel: &str, own: String) -> Result<Listener, sqlx::Error> {
         Listener::connect((*self.options).clone(), channel, own).await
     }
@@ -119,7 +119,7 @@ impl RemotePool {
     }
 }
 
-/// Whether a server is about to come: nothing listens at its address yet, or it is starting or full.
+/// Returns whether a server is starting: nothing listens at its address yet, or it is starting or full.
 fn is_starting(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(error) => error.kind() == io::ErrorKind::ConnectionRefused,

@@ -1,4 +1,4 @@
-//! Statements and rows.
+//! Statements with parameters, and rows of results.
 
 use std::time::Duration;
 
@@ -13,43 +13,43 @@ use super::{Conn, Raw};
 use crate::Error;
 use crate::store::failed;
 
-/// A statement with its parameters.
+/// A statement and its parameters.
 pub(crate) struct Sql<'q> {
     pub(super) sqlite: &'static str,
     pub(super) postgres: &'static str,
     pub(super) values: Vec<Value<'q>>,
-    /// How long a PostgreSQL server may take for it.
+    /// Longest time that a PostgreSQL server may take for the statement.
     pub(super) limit: Duration,
 }
 
-/// A statement that both databases understand.
+/// Returns a statement that both databases support.
 pub(crate) fn sql<'q>(text: &'static str) -> Sql<'q> {
     sql_by(text, text)
 }
 
-/// A statement that the databases spell differently.
+/// Returns a statement with a text for each database.
 pub(crate) fn sql_by<'q>(sqlite: &'static str, postgres: &'static str) -> Sql<'q> {
     Sql { sqlite, postgres, values: Vec::new(), limit: STATEMENT }
 }
 
 impl<'q> Sql<'q> {
-    /// A statement that both databases understand, and the values of its parameters.
+    /// Returns a statement that both databases support, with the values of its parameters.
     pub(crate) fn of(text: &'static str, values: Vec<Value<'q>>) -> Self {
         Self { values, ..sql(text) }
     }
 
-    /// The value of the next parameter.
+    /// Binds the value of the next parameter.
     pub(crate) fn bind(mut self, value: impl Into<Value<'q>>) -> Self {
         self.values.push(value.into());
         self
     }
 
-    /// Sets how long a PostgreSQL server may take for it.
+    /// Sets the longest time that a PostgreSQL server may take.
     pub(super) fn within(self, limit: Duration) -> Self {
         Self { limit, ..self }
     }
 
-    /// Runs it and returns how many rows it touched.
+    /// Executes the statement and returns the number of changed rows.
     pub(crate) async fn execute(self, conn: &mut Conn) -> Result<u64, sqlx::Error> {
         #[cfg(test)]
         self.record();
@@ -85,12 +85,12 @@ impl<'q> Sql<'q> {
         })
     }
 
-    /// The first column of all rows.
+    /// Returns the first column of all rows.
     pub(crate) async fn scalars<T: Column>(self, conn: &mut Conn) -> Result<Vec<T>, sqlx::Error> {
         self.fetch_all(conn).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// The first column of the first row.
+    /// Returns the first column of the first row.
     pub(crate) async fn scalar<T: Column>(self, conn: &mut Conn) -> Result<Option<T>, sqlx::Error> {
         self.fetch_optional(conn).await?.map(|row| row.get(0)).transpose()
     }
@@ -140,13 +140,13 @@ pub(super) fn bind_postgres<'q>(
     query
 }
 
-/// A row of an answer.
+/// A row of a result.
 pub(crate) enum Row {
     Sqlite(SqliteRow),
     Postgres(PgRow),
 }
 
-/// What a column may hold.
+/// Types that a column may contain.
 pub(crate) trait Column:
     for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>
 {
@@ -163,7 +163,7 @@ impl Row {
     }
 }
 
-/// A column's value.
+/// Returns the value of a column.
 pub(crate) fn column<T: Column>(row: &Row, name: &'static str) -> Result<T, Error> {
     let value = match row {
         Row::Sqlite(row) => row.try_get(name),

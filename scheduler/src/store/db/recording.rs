@@ -1,4 +1,4 @@
-//! For tests: the statements that a thread executes, with the values of their parameters.
+//! Records, for tests, the statements that a thread executes, with the values of their parameters.
 
 use std::cell::RefCell;
 
@@ -9,12 +9,12 @@ thread_local! {
     static RECORDED: RefCell<Option<Vec<Sql<'static>>>> = const { RefCell::new(None) };
 }
 
-/// Records what this thread executes from now on.
+/// Records the statements of this thread from now on.
 pub(crate) fn start() {
     RECORDED.set(Some(Vec::new()));
 }
 
-/// Ends the recording and returns it.
+/// Ends the recording and returns the statements.
 pub(crate) fn finish() -> Vec<Sql<'static>> {
     RECORDED.take().unwrap_or_default()
 }
@@ -29,19 +29,19 @@ impl Sql<'_> {
         });
     }
 
-    /// The same statement behind a prefix, as `EXPLAIN`.
+    /// Returns the same statement behind a prefix such as `EXPLAIN`.
     pub(crate) fn prefixed(&self, prefix: &str) -> Sql<'static> {
         let text = |text| &*Box::leak(format!("{prefix} {text}").into_boxed_str());
         let values = self.values.iter().map(owned).collect();
         Sql { values, ..sql_by(text(self.sqlite), text(self.postgres)) }
     }
 
-    /// What its text begins with: `-- name`.
+    /// Returns the name at the beginning of the text, `-- name`.
     pub(crate) fn name(&self) -> Option<&'static str> {
         self.sqlite.strip_prefix("-- ")?.lines().next()
     }
 
-    /// Whether it changes nothing.
+    /// Returns whether the statement only reads.
     pub(crate) fn reads(&self) -> bool {
         self.sqlite.lines().nth(1).is_some_and(|line| line.trim_start().starts_with("SELECT"))
     }

@@ -1,4 +1,4 @@
-//! A connection to a PostgreSQL server, on which nothing waits beyond its deadline.
+//! A connection to a PostgreSQL server, on which every operation has a deadline.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -12,18 +12,18 @@ use super::deadline::{CONNECT, PROBE, within};
 use super::row_scope::{Entered, RowScope};
 use crate::context::lock::lock;
 
-/// Connections that nobody uses, and the scopes that they have entered.
+/// Idle connections, and the scopes that they have entered.
 pub(super) type Idle = Arc<Mutex<Vec<(PgConnection, Entered)>>>;
 
-/// A connection that is not used any more after a statement that did not complete: for its deadline, a broken network,
-/// or a caller that went away. What is still to come of that statement would be taken for the answer to the next.
+/// A connection that is closed after an incomplete statement: because of its deadline, a broken network, or a caller
+/// that went away. Otherwise the rest of that answer would be taken for the answer to the next statement.
 pub(crate) struct Remote {
-    /// `None` only while this is dropped.
+    /// Connection of the driver; `None` only while the value is dropped.
     conn: Option<PgConnection>,
     intact: bool,
-    /// Whose rows it sees.
+    /// Scope of the visible rows.
     pub(super) entered: Entered,
-    /// Where an intact one goes in the end, and what limits the number of those.
+    /// Pool that receives an intact connection on drop, and the slot that it occupies.
     pool: Option<(Idle, OwnedSemaphorePermit)>,
 }
 
@@ -36,14 +36,14 @@ impl Remote {
         Self { conn: Some(conn), intact: true, entered, pool: None }
     }
 
-    /// Lets it go to a pool in the end.
+    /// Returns the connection to a pool on drop.
     pub(super) fn lent_by(self, idle: Idle, slot: OwnedSemaphorePermit) -> Self {
         let mut lent = self;
         lent.pool = Some((idle, slot));
         lent
     }
 
-    /// Runs a statement.
+    /// Executes a statement within its deadline.
     pub(super) async fn run<'c, T, F>(
         &'c mut self,
         limit: Duration,
@@ -59,7 +59,7 @@ impl Remote {
         done
     }
 
-    /// Whether the server answers on it, which then is in a scope.
+    /// Returns whether the server answers; the connection then is in the scope.
     pub(super) async fn answers_in(&mut self, scope: &RowScope) -> bool {
         match self.entered.is_in(scope) {
             true => self.run(PROBE, PgConnection::ping).await.is_ok(),
@@ -67,7 +67,7 @@ impl Remote {
         }
     }
 
-    /// The driver's connection, for what takes as long as it takes.
+    /// Returns the driver's connection, for operations without a deadline.
     pub(crate) fn without_deadline(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
         self.conn.as_mut().filter(|_| self.intact).ok_or_else(not_connected)
     }

@@ -1,6 +1,6 @@
-//! Whose rows a statement may see and change. On PostgreSQL row-level security holds it to that, whatever its own
-//! conditions say: every connection enters a scope before it touches a row of a tenant, and without one such a statement
-//! fails. SQLite has no such wall.
+//! Scopes of the rows that a statement may see and change. On PostgreSQL, row-level security enforces them, whatever
+//! the statement's own conditions are: every connection enters a scope before it touches a row of a tenant, and without
+//! one such a statement fails. SQLite does not enforce scopes.
 
 use sqlx::{AssertSqlSafe, Executor as _};
 use trainyard_protocol::TenantId;
@@ -10,22 +10,22 @@ use super::{Conn, Dialect, Remote, sql};
 use crate::Error;
 use crate::store::failed;
 
-/// Whose rows a connection sees.
+/// Scope of the rows that a connection sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RowScope {
-    /// Those of all tenants: what the service does of its own accord, or before it knows who is calling.
+    /// Rows of all tenants, for work of the service itself, or before the caller is known.
     System,
-    /// Those of one tenant, and what others have made public: what is done on its behalf.
+    /// Rows of one tenant, and public rows of others, for work on the tenant's behalf.
     Tenant(TenantId),
 }
 
 impl RowScope {
-    /// What is done on behalf of one tenant.
+    /// Returns the scope for work on behalf of one tenant.
     pub(crate) fn of(tenant: &TenantId) -> Self {
         Self::Tenant(tenant.clone())
     }
 
-    /// The value of the setting `trainyard.scope`: `system`, or an array of PostgreSQL that has the tenant.
+    /// Returns the value of the setting `trainyard.scope`: `system`, or a PostgreSQL array with the tenant.
     fn setting(&self) -> String {
         match self {
             Self::System => "system".to_owned(),
@@ -35,25 +35,25 @@ impl RowScope {
         }
     }
 
-    /// The statement that enters it until the end of the transaction; `None` when its text can't hold a name, which PostgreSQL
-    /// knows nobody by.
+    /// Returns the statement that enters the scope until the end of the transaction; `None` if the name contains a
+    /// character that PostgreSQL can't store, so that no such tenant exists.
     fn local(&self) -> Option<String> {
         let setting = self.setting();
         (!setting.contains('\0')).then(|| format!("SET LOCAL trainyard.scope = {}", literal(&setting)))
     }
 }
 
-/// A text within a statement.
+/// Returns a string literal for a statement.
 fn literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// What a connection has entered, as far as is known.
+/// Scopes that a connection has entered, as far as known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entered {
-    /// Outside of transactions.
+    /// Scope outside of transactions.
     session: Option<RowScope>,
-    /// In the transaction that is open.
+    /// Scope of the open transaction.
     transaction: Option<RowScope>,
     in_transaction: bool,
 }
@@ -78,7 +78,7 @@ impl Entered {
 }
 
 impl Remote {
-    /// See [`Conn::enter`].
+    /// Enters a scope as [`Conn::enter`] does.
     pub(super) async fn enter(&mut self, scope: &RowScope) -> Result<(), sqlx::Error> {
         const SQL: &str = "-- enter
         SELECT set_config('trainyard.scope', $1, $2)";
@@ -94,7 +94,7 @@ impl Remote {
 }
 
 impl Conn {
-    /// Enters a scope: until the end of the transaction, if one is open; otherwise until another is entered.
+    /// Enters a scope until the end of the transaction, if one is open, otherwise until another is entered.
     pub(crate) async fn enter(&mut self, scope: &RowScope) -> Result<(), sqlx::Error> {
         match self {
             Self::Postgres(remote) => remote.enter(scope).await,
@@ -102,7 +102,7 @@ impl Conn {
         }
     }
 
-    /// Leaves its scope, outside of transactions: until another is entered, no tenant's rows are accessible.
+    /// Leaves the scope, outside of transactions: until another is entered, rows of tenants are inaccessible.
     pub(crate) async fn leave(&mut self) -> Result<(), sqlx::Error> {
         const SQL: &str = "-- leave
         SELECT set_config('trainyard.scope', '', false)";
@@ -111,13 +111,13 @@ impl Conn {
         sql(SQL).execute(self).await.map(drop)
     }
 
-    /// Opens a transaction that may write, in a scope. A connection that was lost without a word is found out soon.
+    /// Opens a transaction that may write, in a scope. A silently lost connection is detected soon.
     pub(crate) async fn begin_in(&mut self, scope: &RowScope) -> Result<(), sqlx::Error> {
         let (Self::Postgres(remote), Some(local)) = (&mut *self, scope.local()) else {
             self.begin().await?;
             return self.enter(scope).await;
         };
-        // In one message, because each costs the time to the server and back.
+        // Both go in one message, because each message costs a round trip.
         let text = format!("BEGIN; {local}");
         remote.entered.began();
         remote.entered.set(None);
@@ -126,7 +126,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Sets a savepoint, in a scope that holds behind it too when what follows is undone.
+    /// Sets a savepoint, and enters a scope that remains if later changes are undone.
     pub(crate) async fn savepoint_in(&mut self, scope: &RowScope) -> Result<(), sqlx::Error> {
         const SAVEPOINT: &str = "SAVEPOINT one";
         if let Self::Postgres(remote) = self
@@ -143,22 +143,22 @@ impl Conn {
         sql(SAVEPOINT).execute(self).await.map(drop)
     }
 
-    /// Undoes what was done since the savepoint, which stays.
+    /// Undoes all changes since the savepoint, which stays.
     pub(crate) async fn undo_to_savepoint(&mut self) -> Result<(), sqlx::Error> {
         if let Self::Postgres(remote) = self {
-            // A scope that was entered since is undone as well.
+            // Scopes entered since the savepoint are undone as well.
             remote.entered.set(None);
         }
         sql("ROLLBACK TO SAVEPOINT one").execute(self).await.map(drop)
     }
 
-    /// Lets go of the savepoint.
+    /// Releases the current savepoint.
     pub(crate) async fn release_savepoint(&mut self) -> Result<(), sqlx::Error> {
         sql("RELEASE SAVEPOINT one").execute(self).await.map(drop)
     }
 }
 
-/// Why row-level security does not keep tenants apart on this connection: `None` when it does, and of SQLite.
+/// Returns why row-level security does not separate tenants on this connection; `None` if it does, and for SQLite.
 ///
 /// # Errors
 /// When the server can't be asked.
@@ -176,7 +176,7 @@ pub(crate) async fn bypass(conn: &mut Conn) -> Result<Option<String>, sqlx::Erro
     sql(POSTGRES).scalar::<Option<String>>(conn).await.map(Option::flatten)
 }
 
-/// Warns when row-level security does not keep tenants apart.
+/// Warns if row-level security does not separate tenants.
 pub(super) async fn warn_of_bypass(conn: &mut Conn) -> Result<(), Error> {
     if let Some(reason) = bypass(conn).await.map_err(failed("open the database"))? {
         tracing::warn!(reason, "row-level security does not keep tenants apart: see docs/operators/operations.md");

@@ -1,4 +1,4 @@
-//! TLS to a PostgreSQL server: telling its failures from an outage, and saying when there is none.
+//! TLS to a PostgreSQL server: distinguishes its failures from an outage, and warns if it is not used.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,8 +9,8 @@ use super::{Conn, sql};
 use crate::Error;
 use crate::store::failed;
 
-/// Why a connection could not be opened. What an operator has to repair at this end says so; everything else may be an
-/// outage.
+/// Returns why a connection could not be opened. Mistakes that an operator must repair here are named; everything else
+/// may be an outage.
 pub(super) fn open_failed(error: &sqlx::Error) -> Error {
     const OPENING: &str = "open the database";
     match tls_failure(error) {
@@ -22,11 +22,11 @@ pub(super) fn open_failed(error: &sqlx::Error) -> Error {
 fn tls_failure(error: &sqlx::Error) -> Option<String> {
     match error {
         sqlx::Error::Tls(error) => Some(error.to_string()),
-        // Of certificates and keys: the rest of the configuration was checked before.
+        // The error is about certificates or keys: the rest of the configuration was checked before.
         sqlx::Error::Configuration(error) => Some(error.to_string()),
         sqlx::Error::Io(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             Some(error) => Some(error.to_string()),
-            // No address fails like this, so it is a file.
+            // Addresses do not fail like this, so the error is about a file.
             None if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
                 Some(format!("a certificate or key of the database URL, or its socket, can't be opened: {error}"))
             }
@@ -36,7 +36,7 @@ fn tls_failure(error: &sqlx::Error) -> Option<String> {
     }
 }
 
-/// Warns when passwords and data cross a network in clear.
+/// Warns if passwords and data cross a network unencrypted.
 pub(super) async fn warn_of_plaintext(conn: &mut Conn, options: &PgConnectOptions) -> Result<(), Error> {
     const SQL: &str = "-- warn_of_plaintext
         SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
@@ -58,7 +58,7 @@ pub(super) async fn warn_of_plaintext(conn: &mut Conn, options: &PgConnectOption
     Ok(())
 }
 
-/// Whether the server is on this machine.
+/// Returns whether the server is on this machine.
 fn is_local(options: &PgConnectOptions) -> bool {
     let host = options.get_host().trim_matches(['[', ']']);
     options.get_socket().is_some()

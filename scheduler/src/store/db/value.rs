@@ -1,6 +1,6 @@
-//! What is bound to a statement's parameters.
+//! Values that are bound to a statement's parameters.
 
-/// A parameter. What is absent has a type too, because PostgreSQL asks for it.
+/// A parameter. Absent values have a type too, because PostgreSQL requires it.
 pub(crate) enum Value<'q> {
     Text(Option<&'q str>),
     OwnedText(Option<String>),
@@ -12,7 +12,7 @@ pub(crate) enum Value<'q> {
 }
 
 impl Value<'_> {
-    /// A value of the same type that is absent.
+    /// Returns an absent value of the same type.
     pub(super) fn absent(&self) -> Self {
         match self {
             Self::Text(_) => Self::Text(None),

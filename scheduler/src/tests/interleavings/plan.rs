@@ -1,4 +1,4 @@
-//! What the clients of a world ask of a run, and what is to come of it.
+//! Requests that the clients of a world submit to a run, and their expected outcomes.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,25 @@ use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId};
 use crate::RequestKind;
 
 pub(super) const RUNS: usize = 3;
-/// Requests per run, its creation apart.
+/// Requests per run, except its creation.
 pub(super) const LENGTH: i64 = 5;
-/// One more in the end, which shows what all before it left.
+/// Position of a last request, which shows the state that all earlier ones left.
 pub(super) const LAST: i64 = LENGTH + 1;
 
-/// What comes of a request that is executed.
+/// Effect of a request that is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// It changes the run's memory.
+    /// The request changes the run's memory.
     Trains,
-    /// It keeps weights for sampling, in memory.
+    /// The request keeps weights for sampling, in memory.
     Saves,
     Fails,
 }
 
-/// What a run is asked.
+/// Requests that a run gets.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
-    /// Requests 1 to `LENGTH` in the order in which they arrive.
+    /// Requests 1 to `LENGTH` in the order of their arrival.
     arrivals: Vec<i64>,
     deeds: Vec<Deed>,
 }
@@ -38,14 +38,14 @@ pub(super) fn script() -> impl Strategy<Value = Script> {
     (Just(seq_ids).prop_shuffle(), deeds).prop_map(|(arrivals, deeds)| Script { arrivals, deeds })
 }
 
-/// A run that exists, and what it was asked so far.
+/// An existing run, and the requests submitted to it so far.
 pub(super) struct Plan {
     pub(super) session: SessionId,
     pub(super) run: RunId,
-    /// Its `model_seq_id`.
+    /// Client's number of the run, its `model_seq_id`.
     pub(super) number: i64,
     script: Script,
-    /// Requests by their places.
+    /// Requests by their positions.
     pub(super) submitted: BTreeMap<i64, RequestId>,
 }
 
@@ -54,7 +54,7 @@ impl Plan {
         Self { session, run, number, script, submitted: BTreeMap::from([(0, creation)]) }
     }
 
-    /// The request that arrives next.
+    /// Returns the next request to arrive.
     pub(super) fn next_arrival(&self) -> Option<i64> {
         self.script.arrivals.get(self.submitted.len() - 1).copied()
     }
@@ -73,12 +73,12 @@ impl Plan {
         }
     }
 
-    /// The key of the weights that a request keeps.
+    /// Returns the key of the weights that a request keeps.
     pub(super) fn snapshot(&self, seq_id: i64) -> String {
         format!("{}/{seq_id}", self.run)
     }
 
-    /// The `seq_id` of the sampling session of the weights that a request keeps.
+    /// Returns the `seq_id` of the sampling session of the weights that a request keeps.
     pub(super) fn sampler_number(&self, seq_id: i64) -> i64 {
         100 * (self.number + 1) + seq_id
     }

@@ -1,4 +1,4 @@
-//! A process of a world, and what its worker has in memory.
+//! A process of a world, and the contents of its worker's memory.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use crate::{Effect, MaintenanceOp, Outcome, RequestKind, Scheduler, Work, WorkIt
 
 pub(super) struct Held {
     pub(super) work: Work,
-    /// Its lease has passed on for certain: a report of it must be refused.
+    /// Whether the lease has certainly passed on, so that a report of the request must be refused.
     pub(super) void: bool,
 }
 
-/// The places of the operations that something was made by, in order.
+/// Positions of the operations that produced a state, in order.
 pub(super) type Memory = Vec<i64>;
 
 pub(super) struct Process {
@@ -34,7 +34,7 @@ impl Process {
         Self { scheduler, held: Vec::new(), runs: BTreeMap::new(), snapshots: BTreeMap::new() }
     }
 
-    /// Whether others still take the worker for alive.
+    /// Returns whether others still regard the worker as alive.
     pub(super) async fn is_registered(&self, worker: &str) -> bool {
         let core = &self.scheduler.core;
         let mut conn = core.system_reader().await.unwrap();
@@ -43,7 +43,7 @@ impl Process {
         found == Some(core.incarnation.load(Ordering::SeqCst))
     }
 
-    /// What the worker does with an item that asks for no execution. It may get the same work again at once.
+    /// Handles an item that does not ask for execution. The worker may get the same work again at once.
     pub(super) fn forget(&mut self, item: &WorkItem) {
         match item {
             WorkItem::Start(_) => {}
@@ -56,7 +56,8 @@ impl Process {
         }
     }
 
-    /// Executes a request of a run and returns its outcome and effects. What is written goes to `folders`, under names with `report`.
+    /// Executes a request of a run and returns its outcome and effects. Saved state goes to `folders`, under names with
+    /// `report`.
     pub(super) fn execute(
         &mut self,
         work: &Work,

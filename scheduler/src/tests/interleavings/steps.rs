@@ -1,16 +1,16 @@
-//! What may happen to the processes of a world.
+//! Steps that may happen to the processes of a world.
 
 use proptest::prelude::*;
 
-/// Numbers choose among what there is at the time, counted round.
+/// A step. Its numbers choose among the present objects, modulo their count.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// A run's next request, through a process.
+    /// Submits a run's next request, through a process.
     Submit {
         run: usize,
         through: usize,
     },
-    /// Again what was submitted before.
+    /// Submits an earlier request again.
     Resubmit {
         which: usize,
         through: usize,
@@ -19,7 +19,7 @@ pub(super) enum Step {
         sampler: usize,
         through: usize,
     },
-    /// A client gives a sample up.
+    /// A client gives up a sample.
     Cancel {
         which: usize,
         through: usize,
@@ -28,7 +28,7 @@ pub(super) enum Step {
         which: usize,
         through: usize,
     },
-    /// A worker gets what is ready.
+    /// A worker takes the ready work.
     Take {
         worker: usize,
     },
@@ -37,19 +37,19 @@ pub(super) enum Step {
         worker: usize,
         which: usize,
     },
-    /// What a process does now and then.
+    /// A process performs its periodic round.
     Round {
         process: usize,
     },
-    /// A process crashes, and starts again when it is next needed.
+    /// A process crashes, and is started again when it is next needed.
     Crash {
         process: usize,
     },
-    /// A process ends in order.
+    /// A process ends orderly.
     Stop {
         process: usize,
     },
-    /// A worker sends no heartbeat for longer than its lease, which another process may end.
+    /// A worker sends no heartbeat for longer than its lease, so that another process may end it.
     Sleep {
         worker: usize,
         other: usize,
@@ -58,7 +58,7 @@ pub(super) enum Step {
     Expire {
         through: usize,
     },
-    /// The clients do show one.
+    /// The clients send a heartbeat.
     Heartbeat {
         through: usize,
     },

@@ -1,4 +1,4 @@
-//! The processes of a world, and what must be true of them at every step.
+//! The processes of a world, and the invariants that must hold at every step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,25 +17,25 @@ use crate::store::db::sql;
 use crate::{MaintenanceOp, Poll, RequestKind, Scheduler, Work, WorkItem};
 
 const NAMES: [&str; 2] = ["a", "b"];
-/// After six crashes of its workers a request fails: so many don't happen.
+/// Most crashes in a history: after six crashes of its workers a request would fail.
 const CRASHES: usize = 5;
-/// Longer than a session lives without a heartbeat.
+/// Duration longer than a session lives without a heartbeat.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(301);
 
-/// Who does what.
+/// Division of roles among processes.
 #[derive(Clone, Copy)]
 pub(super) enum Layout {
-    /// One process accepts requests and executes them.
+    /// One process accepts and executes requests.
     One(Backend),
-    /// Two workers, and a process that accepts only, on PostgreSQL.
+    /// Two workers, and a process that only accepts requests, on PostgreSQL.
     Fleet,
 }
 
-/// Where the weights of a sampling session come from: those of the base model, or what a request of a run kept.
+/// Source of a sampling session's weights: the base model, or a request of a run that kept them.
 type Origin = Option<(usize, i64)>;
 
 pub(super) struct World {
-    /// Workers first. Before the site, whose database can't be dropped well while it is used.
+    /// Processes, workers first. Declared before the site, whose database can't be dropped properly while it is in use.
     processes: Vec<Option<Process>>,
     workers: usize,
     crashes: usize,
@@ -43,17 +43,17 @@ pub(super) struct World {
     plans: Vec<Plan>,
     samplers: Vec<(SamplingSessionId, Origin)>,
     samples: Vec<RequestId>,
-    /// What was in memory when it was saved, by folder.
+    /// Saved memory, by folder.
     folders: BTreeMap<PathBuf, Memory>,
-    /// How often a request was started as new.
+    /// Number of starts of each request as new.
     starts: BTreeMap<RequestId, usize>,
-    /// What executions reported, by request; each report is unlike all others.
+    /// Reports of executions by request; each report is unique.
     reports: BTreeMap<RequestId, BTreeSet<String>>,
-    /// Reports that must not stand.
+    /// Reports that must be refused.
     refused: BTreeSet<String>,
-    /// What has a reason to be cancelled.
+    /// Requests with a reason to be cancelled.
     cancellable: BTreeSet<RequestId>,
-    /// What clients got as results.
+    /// Results that clients received.
     seen: BTreeMap<RequestId, Poll>,
     count: usize,
     site: Site,
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// A process, started when it is not there.
+    /// Returns a process, which is started if it is missing.
     fn process(&mut self, which: usize) -> &mut Process {
         let index = which % self.processes.len();
         let Self { processes, runtime, site, workers, .. } = self;
@@ -117,7 +117,7 @@ impl World {
         self.process(which).scheduler.clone()
     }
 
-    /// The process that clients ask when it does not matter which.
+    /// Returns the process that clients ask if any would do.
     fn front(&mut self) -> Scheduler {
         self.scheduler(self.processes.len() - 1)
     }
@@ -203,7 +203,7 @@ impl World {
         of_runs.chain(&self.samples).cloned().collect()
     }
 
-    /// What came of a request, which never changes.
+    /// Returns the result of a request, and checks that it never changes.
     fn poll(&mut self, request: &RequestId, through: usize, wait: Duration) -> Poll {
         let scheduler = self.scheduler(through);
         let poll = self.runtime.block_on(scheduler.poll(&self.site.me, request, wait)).unwrap();
@@ -226,7 +226,7 @@ impl World {
         self.seen.insert(request.clone(), poll);
     }
 
-    /// Which request of which run it is.
+    /// Returns the run and the position of a request.
     fn place(&self, request: &RequestId) -> Option<(usize, i64)> {
         self.plans.iter().enumerate().find_map(|(index, plan)| {
             let found = plan.submitted.iter().find(|(_, id)| *id == request);
@@ -261,19 +261,19 @@ impl World {
             let alone = !self.process(worker).held.iter().any(|held| held.work.run == work.run);
             assert!(alone, "one request of a run at a time");
         }
-        // Who lost its leases does not know yet what others did.
+        // A worker without its leases does not know yet what others did.
         if registered {
             self.check_memory(worker, &work);
         }
         if !work.replay && !work.kind.is_maintenance() {
             *self.starts.entry(work.request.clone()).or_default() += 1;
         }
-        // A sample may have come to it with its submission.
+        // A sample may have been claimed with its submission.
         let void = work.run.is_some() && !registered;
         self.process(worker).held.push(Held { work, void });
     }
 
-    /// What is to be executed finds in memory what all before it left, once.
+    /// Checks that the memory contains the effects of all earlier requests, exactly once.
     fn check_memory(&mut self, worker: usize, work: &Work) {
         let Some(run) = &work.run else { return self.check_weights(worker, work) };
         let index = self.plans.iter().position(|plan| plan.run == *run).unwrap();
@@ -293,7 +293,7 @@ impl World {
         }
     }
 
-    /// A sample finds the weights that were kept for it.
+    /// Checks that a sample finds the weights that were kept for it.
     fn check_weights(&mut self, worker: usize, work: &Work) {
         let sampling = work.sampling_session.as_ref().unwrap();
         let (_, origin) = self.samplers.iter().find(|(id, _)| *id == sampling.id).unwrap();
@@ -307,7 +307,7 @@ impl World {
         assert_eq!(weights, Some(&expected), "the weights of {sampling:?}");
     }
 
-    /// What the memory of a run holds when request `seq_id` starts: every success before it.
+    /// Returns the memory of a run when request `seq_id` starts: every earlier success.
     fn memory_before(&mut self, plan: usize, seq_id: i64, worker: usize) -> Memory {
         let before = self.plans[plan].submitted.range(..seq_id);
         let before: Vec<(i64, RequestId)> = before.map(|(seq_id, request)| (*seq_id, request.clone())).collect();
@@ -315,7 +315,7 @@ impl World {
         let mut memory = Memory::new();
         for (earlier, request) in before {
             match self.poll(&request, worker, LONG) {
-                Poll::Pending => panic!("request {earlier} has not ended, and {seq_id} starts"),
+                Poll::Pending => panic!("request {seq_id} starts before request {earlier} has ended"),
                 Poll::Succeeded { .. } => memory.push(earlier),
                 Poll::Failed(_) | Poll::Cancelled => {}
             }
@@ -352,7 +352,7 @@ impl World {
         self.void_what_was_lost();
     }
 
-    /// Workers whose leases expired hold what is no longer theirs.
+    /// Marks the work of workers whose leases expired: it is no longer theirs.
     fn void_what_was_lost(&mut self) {
         for worker in 0..self.workers {
             if !self.is_registered(worker)
@@ -432,7 +432,7 @@ impl World {
         self.check();
     }
 
-    /// Goes on until nothing is left to do.
+    /// Continues until there is nothing left to do.
     fn settle(&mut self) {
         let front = self.processes.len() - 1;
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -467,7 +467,7 @@ impl World {
     fn check(&mut self) {
         for through in 0..self.processes.len() {
             for request in self.requests() {
-                // The same through every process.
+                // Every process returns the same result.
                 let poll = self.poll(&request, through, NO_WAIT);
                 self.check_end(&request, &poll);
             }
@@ -491,7 +491,7 @@ impl World {
         assert_eq!(rows, Some(i64::try_from(of_runs + self.samples.len()).unwrap()), "each is there once");
     }
 
-    /// What stands is what an execution under a valid lease reported, or has a cause.
+    /// Checks that a result was reported under a valid lease, or has another cause.
     fn check_end(&self, request: &RequestId, poll: &Poll) {
         let place = self.place(request);
         let lost = place.is_some_and(|(index, _)| self.seen[&self.plans[index].submitted[&0]] == Poll::Cancelled);
@@ -499,9 +499,9 @@ impl World {
             Poll::Succeeded { payload, .. } => String::from_utf8(payload.to_vec()).unwrap(),
             Poll::Failed(error) if lost => return assert!(is_creation_failed(error), "{error}"),
             Poll::Failed(error) => error.message.clone(),
-            // That it had a reason was seen as it was learned.
+            // The reason was checked when the cancellation was first seen.
             Poll::Cancelled => return,
-            Poll::Pending => panic!("{request} has not ended"),
+            Poll::Pending => panic!("{request} is still pending"),
         };
         assert!(self.reports.get(request).is_some_and(|all| all.contains(&report)), "nobody reported {report:?}");
         assert!(!self.refused.contains(&report), "{report:?} was reported without a lease");

@@ -1,28 +1,28 @@
-//! A database that has been in use for long: 100,000 samples and 100,000 ended sessions are retained, and 21,000 runs.
+//! Fills a database as after long use: 100,000 retained samples, 100,000 ended sessions and 21,000 runs.
 
 use super::super::spec;
 use super::NOW;
 use crate::store::db::{Conn, Dialect, Value, sql};
 
-/// Ended sessions.
+/// Number of ended sessions.
 pub(super) const ENDED: i64 = 100_000;
-/// Those of them whose run has a checkpoint, ended long ago.
+/// Number of those whose run has a checkpoint and that ended long ago.
 pub(super) const KEPT: i64 = 20_000;
-/// Active sessions with a run and a sampling session each.
+/// Number of active sessions, with a run and a sampling session each.
 pub(super) const ACTIVE: i64 = 1_000;
-/// Retained samples: one half of the session `a1`, the rest of all others.
+/// Number of retained samples: one half of the session `a1`, the rest of all others.
 const SAMPLES: i64 = 100_000;
-/// Retained training requests of the run of `a1`, and of each other one.
+/// Number of retained training requests of the run of `a1`, and of each other one.
 pub(super) const LOG: i64 = 10_000;
 const SHORT_LOG: i64 = 10;
-/// Sampling sessions of `a1`.
+/// Number of sampling sessions of `a1`.
 pub(super) const SAMPLERS: i64 = 10_000;
-/// Sessions that ended long ago and are still to be collected.
+/// Number of sessions that ended long ago and have yet to be collected.
 const GARBAGE: i64 = 100;
 
 const HOUR: i64 = 3_600_000;
 
-/// `$1` counts; further parameters are numbered from 2.
+/// A statement in which `$1` counts rows; further parameters are numbered from 2.
 macro_rules! numbered {
     ($insert:literal, $select:literal) => {
         concat!(
@@ -43,7 +43,7 @@ const ACTIVE_SESSIONS: &str = numbered!(
     "INSERT INTO sessions (id, tenant, tags, user_metadata, sdk_version, status, created_at, last_seen_at)",
     "SELECT 'a' || i, 'me', '[]', '{}', '0', 'active', $2 - i, CAST($2 AS BIGINT) FROM n"
 );
-/// Of sessions with a prefix; those of the last twenty are leased if `$4` is given.
+/// Runs of sessions with a prefix; those of the last twenty are leased if `$4` is given.
 const RUNS: &str = numbered!(
     "INSERT INTO runs (id, tenant, session_id, model_seq_id, spec, state, user_metadata, created_at, last_request_at,
         base_model, worker_id, epoch)",
@@ -51,20 +51,20 @@ const RUNS: &str = numbered!(
         'base', CASE WHEN i > $1 - 20 THEN $4 END, 1 FROM n"
 );
 const SAVED_RUN: &str = "UPDATE runs SET snapshot_seq = $1, snapshot_dir = 'snapshots/a1/r' WHERE id = 'a1:train:0'";
-/// Of in-memory snapshots, one for each session with a prefix.
+/// Sampling sessions of in-memory snapshots, one for each session with a prefix.
 const SAMPLING_SESSIONS: &str = numbered!(
     "INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, snapshot, run_id, request_id, created_at)",
     "SELECT $2 || i || ':sample:0', 'me', $2 || i, 0, 'base', 'k0', $2 || i || ':train:0', $2 || i, CAST($3 AS BIGINT)
     FROM n"
 );
-/// Of saved snapshots of one run, all but the last twenty collected.
+/// Sampling sessions of saved snapshots of one run, all but the last twenty collected.
 const MANY_SAMPLING_SESSIONS: &str = numbered!(
     "INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, snapshot, run_id, request_id,
         snapshot_dir, collected, created_at)",
     "SELECT 'a1:sample:' || i, 'me', 'a1', i, 'base', 'k' || i, 'a1:train:0', 'save' || i, 'snapshots/a1/' || i,
         i <= $1 - 20, $2 - i FROM n"
 );
-/// One for each session with a prefix.
+/// Custom losses, one for each session with a prefix.
 const CUSTOM_LOSSES: &str = numbered!(
     "INSERT INTO custom_losses (id, tenant, session_id, seq_id, definition, created_at)",
     "SELECT $2 || i || ':loss:0', 'me', $2 || i, 0, $3, CAST($4 AS BIGINT) FROM n"
@@ -72,7 +72,7 @@ const CUSTOM_LOSSES: &str = numbered!(
 const BASE_SAMPLING_SESSION: &str =
     "INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, created_at)
     VALUES ('a2:sample:1', 'me', 'a2', 1, 'base', CAST($1 AS BIGINT))";
-/// The first half of `a1`, the others in turn of the other sessions.
+/// Samples: the first half of `a1`, the others in turn of the other sessions.
 const RETAINED_SAMPLES: &str = numbered!(
     "INSERT INTO requests (id, tenant, session_id, sampling_session_id, seq_id, kind, num_samples, fingerprint, state,
         encoding, result, result_size, event, clone, dropped, acknowledged_at, created_at, finished_at, worker_id, claim, tokens,
@@ -81,7 +81,7 @@ const RETAINED_SAMPLES: &str = numbered!(
         0, i % 2 = 0, CASE WHEN i % 3 = 0 THEN $3 - 60000 END, $3 - i, $3 - 3600000 + i, 'w', 1, 10, CASE WHEN i % 5 = 0 THEN $3 - i END
     FROM (SELECT i, CASE WHEN i * 2 <= $1 THEN 1 ELSE 2 + i % $4 END AS session FROM n) AS numbered"
 );
-/// Of the run of one session.
+/// Training requests of the run of one session.
 const RETAINED_TRAINING: &str = numbered!(
     "INSERT INTO requests (id, tenant, session_id, run_id, seq_id, kind, fingerprint, state, payload, encoding,
         result_size, replays, created_at, finished_at, tokens)",
@@ -95,14 +95,14 @@ const GARBAGE_SAMPLES: &str = numbered!(
     "SELECT 'gs' || i, 'me', 'g' || (1 + i % $4), 'g' || (1 + i % $4) || ':sample:0', i, 'sample', 1, $2, 'succeeded',
         'json', 10, i, 0, CAST($3 AS BIGINT), CAST($3 AS BIGINT), 10 FROM n"
 );
-/// Ten of each of the sampling sessions of `a2`, the second half claimed.
+/// Queued samples: ten of each of the sampling sessions of `a2`, the second half claimed.
 const QUEUED_SAMPLES: &str = numbered!(
     "INSERT INTO requests (id, tenant, session_id, sampling_session_id, seq_id, kind, num_samples, fingerprint, state,
         payload, created_at, worker_id, claim, tokens)",
     "SELECT 'q' || i, 'me', 'a2', 'a2:sample:' || (i % 2), 1000000 + i, 'sample', 1, $2, CASE WHEN i > 10 THEN 'running'
         ELSE 'queued' END, $2, $3 - i, CASE WHEN i > 10 THEN 'w' END, 1, 10 FROM n"
 );
-/// The next request of some idle runs and of the leased ones.
+/// Queued training requests: the next one of some idle runs and of the leased ones.
 const QUEUED_TRAINING: &str =
     "INSERT INTO requests (id, tenant, session_id, run_id, seq_id, kind, fingerprint, state, payload,
         created_at, tokens)
@@ -114,13 +114,13 @@ const CHECKPOINTS: &str = numbered!(
     "SELECT 'e' || i || ':train:0', 'weights', 'c', 'me', $2, 'checkpoints/e' || i, 10, '{}', $3 - i,
         CASE WHEN i % 2 = 0 THEN $3 + 3600000 + i END FROM n"
 );
-/// Of the run of one session, two for each step.
+/// Metrics of the run of one session, two for each step.
 const METRICS: &str = numbered!(
     "INSERT INTO run_metrics (run_id, step, seq_id, tenant, kind, at, metrics)",
     "SELECT id, i / 2, i, 'me', CASE WHEN i % 2 = 0 THEN 'forward_backward' ELSE 'optim_step' END, $2 - 3600000 + i, '{}'
     FROM n CROSS JOIN runs WHERE (id = 'a1:train:0') = $3 AND (id LIKE 'a%' OR id LIKE 'g%')"
 );
-/// Of the run of one session.
+/// Stored samples of the run of one session.
 const STORED_SAMPLES: &str = numbered!(
     "INSERT INTO run_samples (run_id, at, request_id, tenant, sampling_session_id, size_bytes, content)",
     "SELECT id, $2 - i, 's' || i, 'me', 'a1:sample:0', 32, $4
@@ -136,7 +136,7 @@ pub(super) async fn fill(conn: &mut Conn) {
     let int = Value::from;
     conn.begin().await.unwrap();
     if conn.dialect() == Dialect::Postgres {
-        // The rows are known to refer to what there is.
+        // The rows are known to refer only to existing rows.
         run(conn, "SET LOCAL session_replication_role = replica", vec![]).await;
     }
     let long_ago = NOW - 300 * HOUR;

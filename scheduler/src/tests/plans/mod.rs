@@ -1,4 +1,4 @@
-//! The plan of every statement, on a database that is full of what is retained: none looks through a table that grows.
+//! Checks the plan of every statement on a database full of retained rows: none scans a table that grows.
 
 mod fill;
 mod workload;
@@ -17,7 +17,7 @@ use crate::{Error, migrate};
 /// The present, in ms since the epoch.
 const NOW: i64 = 1_700_000_000_000;
 
-/// Tables that grow as long as the service is used, and the names that statements give them.
+/// Tables that grow as long as the service is used, with their names in statements.
 const GROWING: [&str; 15] = [
     "run_samples",
     "run_metrics",
@@ -35,7 +35,7 @@ const GROWING: [&str; 15] = [
     "request",
     "load",
 ];
-/// Indices of what is unfinished, leased, active or public, which is little: these may be read from end to end.
+/// Indices of unfinished, leased, active or public rows, which are few: these may be read completely.
 const WORKING_SETS: [&str; 7] = [
     "checkpoints_public",
     "requests_unfinished",
@@ -46,12 +46,12 @@ const WORKING_SETS: [&str; 7] = [
     "sessions_active",
 ];
 
-/// What a statement may read, and so much more for each row that it returns or changes: instructions of SQLite's virtual
-/// machine, rows in PostgreSQL. Reading what is active takes less, reading a growing table takes more.
+/// Most steps of a statement, plus a number for each row that it returns or changes: instructions of SQLite's virtual
+/// machine, rows in PostgreSQL. Reading active rows takes less, reading a growing table takes more.
 const STEPS: (u64, u64) = (25_000, 1_000);
 const ROWS: (u64, u64) = (4_000, 20);
 
-/// Statements that are not executed again and again, or that read what their caller asks for, with the reason.
+/// Statements that are executed rarely, or that read as much as their caller asks for, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("list_checkpoints: count", "a client asks how many there are"),
     ("list_checkpoints: count of accessible", "a client asks how many there are"),
@@ -65,7 +65,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("shared_secret: get", "when a process starts; of few rows"),
     ("secrets", "of few rows"),
     ("delete_secret", "once in some weeks; of few rows"),
-    ("applied", "of the migrations alone"),
+    ("applied", "of only the migrations"),
     ("applied: exists", "of no table of ours"),
     ("ensure_workable", "of one row"),
     ("table_names", "for a backup; not of a table of ours"),
@@ -73,7 +73,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("continue_arrivals", "when a backup was restored"),
     ("database_now", "of no table"),
     ("patient", "of no table"),
-    ("write_end: metrics", "of PostgreSQL alone; SQLite does it in insert_metrics"),
+    ("write_end: metrics", "only of PostgreSQL; SQLite does it in insert_metrics"),
     ("notify", "of no table"),
     ("notify_of_directory", "of no table"),
     ("notify_itself", "of no table"),
@@ -102,12 +102,12 @@ async fn check_all(backend: Backend) {
     fill::fill(&mut conn).await;
     let mut plans = Plans { conn, findings: BTreeSet::new(), seen: BTreeSet::new() };
     if plans.conn.dialect() == Dialect::Sqlite {
-        // In service nothing ever analyses a SQLite file.
+        // In service, SQLite files are never analysed.
         workload::run(&mut plans).await;
     }
     sql("ANALYZE").execute(&mut plans.conn).await.unwrap();
     if plans.conn.dialect() == Dialect::Postgres {
-        // Whether an index serves; that it is not worth its use may be due to how these tables were filled.
+        // Check that an index is usable; the planner may avoid it because of how these tables were filled.
         sql("SET enable_seqscan = off").execute(&mut plans.conn).await.unwrap();
     }
     workload::run(&mut plans).await;
@@ -122,7 +122,7 @@ async fn check_all(backend: Backend) {
     assert!(findings.is_empty(), "{}", findings.into_iter().collect::<Vec<_>>().join("\n"));
 }
 
-/// Executes statements as the scheduler does, and looks at each.
+/// Executes statements as the scheduler does, and examines each.
 struct Plans {
     conn: Conn,
     findings: BTreeSet<String>,
@@ -130,8 +130,7 @@ struct Plans {
 }
 
 impl Plans {
-    /// Calls something that executes statements, and looks at each of them as it found the database. It leaves no
-    /// traces.
+    /// Calls code that executes statements, and examines each of them on the database as it was. Leaves no traces.
     async fn step<T>(&mut self, call: impl AsyncFnOnce(&mut Conn) -> Result<T, Error>) {
         self.conn.begin().await.unwrap();
         recording::start();
@@ -168,7 +167,7 @@ async fn scan_in_sqlite(conn: &mut Conn, statement: &Sql<'static>) -> Option<Str
     (scans || steps > allowed).then(|| format!("{steps} steps, {rows} rows: {}", plan.join("; ")))
 }
 
-/// Executes a statement; the instructions that it took, and its rows.
+/// Executes a statement. Returns the number of instructions that it took, and its rows.
 async fn counted(conn: &mut Conn, statement: &Sql<'static>) -> (u64, u64) {
     let steps = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&steps);
@@ -190,7 +189,7 @@ async fn counted(conn: &mut Conn, statement: &Sql<'static>) -> (u64, u64) {
 async fn scan_in_postgres(conn: &mut Conn, statement: &Sql<'static>) -> Option<String> {
     let explain = statement.prefixed("EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF)");
     let plan: Vec<String> = explain.scalars(conn).await.unwrap();
-    // What can't have a row is not looked for, however that is planned.
+    // Parts of a plan that can't have a row are never executed.
     let scans = plan.iter().filter(|line| !line.ends_with("(never executed)")).any(|line| {
         let scanned = line.split_once("Seq Scan on ").and_then(|(_, rest)| rest.split(' ').next());
         scanned.is_some_and(|table| GROWING.contains(&table))
@@ -200,7 +199,7 @@ async fn scan_in_postgres(conn: &mut Conn, statement: &Sql<'static>) -> Option<S
         if let Some((rows, times)) = number(line, "actual rows=").zip(number(line, "loops=")) {
             loops = times;
             read += if line.contains("Scan") { rows * loops } else { 0 };
-            // A change that returns nothing has no rows; what is below it has. A result without a scan is the scope that
+            // A change that returns nothing has no rows; its input has. A result without a scan is the scope that
             // row-level security asks for.
             touched = if touched == 0 && !line.contains("->  Result") { rows } else { touched };
         } else if line.contains("Rows Removed by") {
@@ -210,13 +209,13 @@ async fn scan_in_postgres(conn: &mut Conn, statement: &Sql<'static>) -> Option<S
     (scans || read > ROWS.0 + ROWS.1 * touched).then(|| format!("{read} rows read:\n    {}", plan.join("\n    ")))
 }
 
-/// The number behind a text.
+/// Returns the number behind a text.
 fn number(line: &str, text: &str) -> Option<u64> {
     let (_, rest) = line.split_once(text)?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The names of all statements in the sources: each begins with a comment.
+/// Returns the names of all statements in the sources: each begins with a comment.
 fn statements() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut names);
@@ -234,7 +233,7 @@ fn collect(dir: &Path, names: &mut BTreeSet<String>) {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        // The recorder speaks of names.
+        // The recorder's source mentions names, too.
         if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("recording.rs") {
             let comments = text.lines().filter_map(|line| line.split_once("\"-- "));
             names.extend(comments.map(|(_, name)| name.trim_end_matches("\";").to_owned()));

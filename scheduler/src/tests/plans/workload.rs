@@ -276,11 +276,11 @@ async fn starts_and_ends(plans: &mut Plans) {
         plans
             .step(async |conn| run_metrics::metrics_of_run(conn, &me(), &train("a1"), &range, after, 1_000).await)
             .await;
-        // One row of the answer, however many it joins.
+        // The answer is one row, however many it joins.
         plans.step(async |conn| run_metrics::joined_metrics(conn, &me(), &train("a1"), &range, after, 100).await).await;
     }
     stored_samples(plans).await;
-    // It has ended.
+    // The request has already ended.
     plans.step(async |conn| results::end_request(conn, &RequestId::new("s1"), &end(), None, T).await).await;
     let session = sampler("a2");
     let samples: Vec<RequestId> = (11..=20).map(|i| RequestId::new(format!("q{i}"))).collect();
@@ -382,7 +382,7 @@ async fn collection(plans: &mut Plans) {
     plans.step(async |conn| sessions::sessions_without_heartbeat(conn, Timestamp(1)).await).await;
     plans
         .step(async |conn| {
-            // Until the sessions are gone.
+            // Collect until the sessions are deleted.
             while gc::collect_sessions(conn, Timestamp(NOW - 2 * DAY)).await?.is_full {}
             Ok(())
         })

@@ -1,4 +1,4 @@
-"""Claims of the pages for users about recipes: settings load, programs and keys exist, no foreign package is installed."""
+"""Claims of the pages for users about recipes: settings load, programs and keys exist, `pip` installs nothing foreign."""
 
 import dataclasses
 import importlib
@@ -72,7 +72,7 @@ def test_programs_that_a_page_names_exist(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_keys_that_a_page_translates_to_exist(page):
-    known = set(RECIPES) | OPTIONS | REWARDS | set(BUILT_IN) | set().union(*(keys_of(config_of(recipe)) for recipe in RECIPES))
+    known = {*RECIPES, *OPTIONS, *REWARDS, *BUILT_IN}.union(*(keys_of(config_of(recipe)) for recipe in RECIPES))
     table = page.read_text().split("\n## Keys\n", 1)[1].split("\n## ", 1)[0]
     rows = [line.strip("|").split(" | ") for line in table.splitlines() if line.startswith("| `")]
     assert len(rows) > 15
@@ -109,7 +109,8 @@ def test_the_environment_of_the_page_on_recipes_can_be_played(tmp_path, monkeypa
 
 def test_no_page_installs_a_package_of_somebody_else():
     """The name `trainyard` of the package index is not this project's."""
-    pages = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "client-sdk").glob("*/*.md")]
+    folders = {".": "*.md", "docs": "**/*.md", "client-sdk": "*/*.md"}
+    pages = [page for folder, pattern in folders.items() for page in (REPOSITORY / folder).glob(pattern)]
     foreign = re.compile(r"pip install\b[^\n`]*?['\" ]trainyard(?![-\w/])")
     assert len(pages) > 20 and foreign.search("pip install 'trainyard[recipes]'")
     assert not [page.name for page in pages if foreign.search(page.read_text())]

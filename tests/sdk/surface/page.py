@@ -79,6 +79,6 @@ def calls() -> str:
     served = ", ".join(f"`{name}`" for name in requests.served())
     others: list[Entry] = [entry for name, entry in TABLE.items() if reflection.is_request(name)]
     rows = [f"| `{entry.name}` | {entry.state.value} | {entry.note} | `{entry.driver}` |" for entry in others]
-    found = f"Found in the SDK's source and described by the server's [document](http.md): {served}."
+    found = f"Found in the SDK's source and described by the server's [document](../operators/http.md): {served}."
     head = ["### Requests", "", found, ""]
     return "\n".join([*head, "| request | state | | driver |", "|---|---|---|---|", *rows]) + "\n"

@@ -270,8 +270,11 @@ pub(crate) const PAGES: &[&str] = &[
     "CHANGELOG.md",
     "README.md",
     "bench/README.md",
+    "client-sdk/python/README.md",
+    "client-sdk/rust/README.md",
     "docs/operators/backup.md",
     "cuda-sim/README.md",
+    "docs/README.md",
     "docs/users/coming-from/areal.md",
     "docs/users/coming-from/nemo-rl.md",
     "docs/users/coming-from/prime-rl.md",
@@ -298,7 +301,10 @@ pub(crate) const PAGES: &[&str] = &[
     "docs/operators/sharding.md",
     "docs/operators/storage.md",
     "docs/operators/tenants.md",
+    "docs/users/take-your-model.md",
+    "docs/users/troubleshooting.md",
     "tests/fuzz/README.md",
+    "tests/golden/README.md",
 ];
 
 /// Paths in these pages that do not exist yet. An unneeded entry fails the test.

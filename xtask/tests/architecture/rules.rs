@@ -263,6 +263,7 @@ pub(crate) const PAGES: &[&str] = &[
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "README.md",
+    "SECURITY.md",
     "bench/README.md",
     "docs/operators/backup.md",
     "cuda-sim/README.md",

@@ -262,6 +262,7 @@ pub(crate) const KNOWN_SIZES: &[&str] = &[
 pub(crate) const PAGES: &[&str] = &[
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "README.md",
     "SECURITY.md",
     "bench/README.md",

@@ -126,7 +126,8 @@ mod tests {
         assert_eq!(schema(&state(21), true).status, Status::Ok);
         assert_eq!(schema(&state(22), true).status, Status::Failure);
         let former = schema(&StoreState { is_workable: false, ..state(19) }, true);
-        assert!(former.status == Status::Failure && former.advice.is_some_and(|advice| advice.contains("first release")));
+        assert_eq!(former.status, Status::Failure);
+        assert!(former.advice.is_some_and(|advice| advice.contains("first release")));
     }
 
     #[test]

@@ -13,7 +13,8 @@ LEVEL = 19
 
 def build(release: Release, program: Program, contents: Contents, out: pathlib.Path) -> pathlib.Path:
     """Writes the archive and returns its path."""
-    import zstandard  # noqa: PLC0415 - the other packages need only the standard library
+    # The other packages need only the standard library.
+    import zstandard
 
     name = f"trainyard-{release.version}-{program.architecture}"
     path = out / f"{name}.tar.zst"

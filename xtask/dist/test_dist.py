@@ -202,9 +202,8 @@ class BillOfMaterials(unittest.TestCase):
             folder = pathlib.Path(name)
             (folder / "LICENSE-MIT").write_text("Permission is hereby granted\r\n")
             (folder / "license.rs").write_text("no licence")
-            found = [
-                crates.Crate(crate, "1.0.0", "MIT", "", "ab", folder, ()) for crate in ("first", "second")
-            ] + [crates.Crate("own", "1.0.0", "Apache-2.0", "", None, folder, ())]
+            found = [crates.Crate(crate, "1.0.0", "MIT", "", "ab", folder, ()) for crate in ("first", "second")]
+            found.append(crates.Crate("own", "1.0.0", "Apache-2.0", "", None, folder, ()))
             text = licences.build(found).decode()
         self.assertEqual(text.count("Permission is hereby granted"), 1)
         self.assertIn("first 1.0.0\nsecond 1.0.0\n", text)

@@ -225,6 +225,42 @@ mod tests {
         assert_eq!(hidden_break(&(91, "", SAYS, SAYS)), Some("drop column"));
     }
 
+    /// Tables and columns that a text creates, each with its comment, which may be empty.
+    fn comments(text: &str) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let (mut table, mut above) = (None, "");
+        for line in text.lines() {
+            let comment = line.split_once("-- ").map_or("", |(_, comment)| comment.trim());
+            if let Some(name) = line.strip_prefix("CREATE TABLE ") {
+                let name = name.trim_end_matches(" (");
+                found.push((name.to_owned(), above.to_owned()));
+                table = Some(name);
+            } else if line.starts_with(')') {
+                table = None;
+            } else if let Some(table) = table
+                && let Some(column) = line.split_whitespace().next().filter(|word| *word == word.to_lowercase())
+            {
+                found.push((format!("{table}.{column}"), comment.to_owned()));
+            }
+            above = comment;
+        }
+        found
+    }
+
+    #[test]
+    fn each_table_and_column_has_a_comment_which_both_databases_share() {
+        for (_, _, sqlite, postgres) in STEPS {
+            let same = |text: &str| comments(&text.replace("-- TRUE:", "-- 1:").replace("-- FALSE:", "-- 0:"));
+            assert_eq!(same(sqlite), same(postgres));
+            let silent: Vec<_> = comments(sqlite).into_iter().filter(|(_, comment)| comment.len() < 5).collect();
+            assert!(silent.is_empty(), "{silent:?}");
+        }
+        assert!(comments(STEPS[0].2).len() > 200, "tables and columns are found");
+        let planted = comments("-- Things.\nCREATE TABLE t (\n    a TEXT, -- name\n    b TEXT,\n    UNIQUE (a)\n);");
+        let expected = [("t", "Things."), ("t.a", "name"), ("t.b", "")];
+        assert_eq!(planted, expected.map(|(name, comment)| (name.to_owned(), comment.to_owned())));
+    }
+
     #[test]
     fn versions_rise_from_that_of_the_first_migration() {
         assert_eq!(STEPS[0].0, INITIAL);

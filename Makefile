@@ -1,7 +1,7 @@
 # Every target does its own setup: it needs Rust, Python >= 3.11 and a C compiler, nothing else.
 XTASK := cargo run --quiet --locked --package xtask --
 
-.PHONY: help demo recipes cookbook test test-sdk test-deployments test-cuda-sim test-gpu kernels compatibility soak deploy-check build lint bench model openapi sdk check-sdk
+.PHONY: help demo recipes cookbook test test-sdk test-deployments test-cuda-sim test-gpu kernels compatibility soak deploy-check build dist lint bench model openapi sdk check-sdk
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ cookbook: ## run programs of tinker-cookbook, unpatched, against a server; ARGS 
 
 build: ## build target/release/trainyard
 	@$(XTASK) build
+
+dist: ## package the release binary in dist/: wheels, an archive, a Debian package, a bill of materials, checksums
+	@$(XTASK) dist
 
 lint: ## check formatting and lints
 	@$(XTASK) lint

@@ -99,10 +99,21 @@ def test_a_database_without_a_schema_and_with_one(tmp_path, postgres):
     doctor = Doctor(tmp_path, *url)
     assert doctor.code == 0, doctor.report
     assert [check for check in doctor.report["checks"] if check["name"] == "clock"]
-    pg.query(postgres, "UPDATE _sqlx_migrations SET version = 9999 WHERE version = 1")
+    pg.query(
+        postgres,
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)"
+        " VALUES (9999, 'future', TRUE, '', 0)",
+    )
     assert Doctor(tmp_path, *url).code == 0, "a newer schema that only adds"
     pg.query(postgres, "UPDATE schema_compatibility SET oldest_program = 9999")
     assert "release" in Doctor(tmp_path, *url).failure("store")["advice"]
+    pg.query(postgres, "DELETE FROM _sqlx_migrations")
+    pg.query(
+        postgres,
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)"
+        " VALUES (27, 'uploads', TRUE, '', 0)",
+    )
+    assert "before the first release" in Doctor(tmp_path, *url, "--migrate").failure("store")["advice"]
 
 
 def test_a_superuser_of_the_database_is_reported(tmp_path, postgres, postgres_server):

@@ -6,6 +6,7 @@
 mod apt;
 mod browser;
 mod demo;
+mod dist;
 mod gpu;
 mod kernels;
 mod postgres;
@@ -26,6 +27,7 @@ type Task = (&'static str, &'static str, fn() -> Result);
 
 const TASKS: &[Task] = &[
     ("build", "build the release binary", tasks::build),
+    ("dist", "package the release binary: wheels, archive, Debian package, bill of materials", dist::dist),
     ("lint", "check formatting and lints", tasks::lint),
     ("test", "lint, Rust tests, then the SDK suite against a real server", tasks::test),
     ("deploy-check", "validate the templates for deployments", tasks::deploy_check),

@@ -50,6 +50,14 @@ pub async fn restore(options: &Restore) -> Result<Manifest, BackupError> {
             manifest.release
         )));
     }
+    if manifest.schema_version < schema::INITIAL {
+        return Err(BackupError::Refused(format!(
+            "the backup has schema version {}, expected {} or later: restore it with release {}, migrate, and back up again",
+            manifest.schema_version,
+            schema::INITIAL,
+            manifest.release
+        )));
+    }
     let _lock = match database {
         Database::Sqlite(path) => Some(lock_database(path).await?),
         Database::Postgres(_) => None,

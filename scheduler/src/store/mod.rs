@@ -27,6 +27,7 @@ pub(crate) mod copies;
 pub(crate) mod custom_losses;
 pub(crate) mod db;
 pub(crate) mod folders;
+mod former_schema;
 pub(crate) mod gc;
 pub(crate) mod leases;
 pub(crate) mod locks;

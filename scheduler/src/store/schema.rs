@@ -5,13 +5,13 @@
 //! `schema_compatibility.oldest_program` to its own version; older programs then refuse to start, and running ones
 //! stop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::SqlSafeStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-use super::db::{Conn, Database, Dialect, Raw, connect_as_system, sql, sql_by};
-use super::failed;
+use super::db::{Conn, Database, Dialect, Raw, column, connect_as_system, sql, sql_by};
+use super::{failed, former_schema};
 use crate::Error;
 
 /// A migration's version, name and texts for SQLite and PostgreSQL.
@@ -28,43 +28,12 @@ macro_rules! step {
     };
 }
 
-/// Migrations in order; only ever appended to.
-const STEPS: &[Step] = &[
-    step!(1, "sessions", "0001_sessions.sql"),
-    step!(2, "runs", "0002_runs.sql"),
-    step!(3, "sampling sessions", "0003_sampling_sessions.sql"),
-    step!(4, "requests", "0004_requests.sql"),
-    step!(5, "checkpoints", "0005_checkpoints.sql"),
-    step!(6, "workers", "0006_workers.sql"),
-    step!(7, "leases", "0007_leases.sql"),
-    step!(8, "storage", "0008_storage.sql"),
-    step!(9, "quotas", "0009_quotas.sql"),
-    step!(10, "secrets", "0010_secrets.sql"),
-    step!(11, "paces", "0011_paces.sql"),
-    step!(12, "suspects", "0012_suspects.sql"),
-    step!(13, "rate limits and crash counts", "0013_rate_limits_and_crash_counts.sql"),
-    step!(14, "row retention", "0014_row_retention.sql"),
-    step!(15, "pending saves", "0015_pending_saves.sql"),
-    step!(16, "memory waits", "0016_memory_waits.sql"),
-    step!(17, "training queue", "0017_training_queue.sql"),
-    step!(18, "collected snapshots", "0018_collected_snapshots.sql"),
-    step!(19, "numerics", "0019_numerics.sql"),
-    step!(20, "schema compatibility", "0020_schema_compatibility.sql"),
-    step!(21, "backup holds", "0021_backup_holds.sql"),
-    step!(22, "tenants", "0022_tenants.sql"),
-    step!(23, "usage", "0023_usage.sql"),
-    step!(24, "copies and scopes", "0024_copies_and_scopes.sql"),
-    step!(25, "recorded samples", "0025_recorded_samples.sql"),
-    step!(26, "custom losses", "0026_custom_losses.sql"),
-    step!(27, "uploads", "0027_uploads.sql"),
-    step!(28, "row-level security", "0028_row_level_security.sql"),
-    step!(29, "organisation limits", "0029_organisation_limits.sql"),
-    step!(30, "run_metrics", "0030_run_metrics.sql"),
-    step!(31, "run samples", "0031_run_samples.sql"),
-];
+/// The migrations, oldest first. Append only: a released file never changes.
+const STEPS: &[Step] = &[step!(31, "initial", "0001_initial.sql")];
 
-/// Migration since which a database states which programs support it.
-const SAYS_COMPATIBILITY: i64 = 20;
+/// The version of the first migration, which creates the whole schema. Versions 1 to 31 were used before the first
+/// release ([`former_schema`]); databases, backups and running processes of that time count on with the same numbers.
+pub(crate) const INITIAL: i64 = 31;
 
 /// Brings the schema of a database up to date. Returns its version, which may be a later one that this program supports
 /// without knowing it.
@@ -92,15 +61,11 @@ pub(crate) async fn migrate_on(conn: &mut Conn, database: &Database) -> Result<i
 /// Migrates as [`migrate`] does, up to a version.
 pub(crate) async fn migrate_to(conn: &mut Conn, database: &Database, version: i64) -> Result<i64, Error> {
     let dialect = conn.dialect();
-    let migrations = STEPS
-        .iter()
-        .filter(|step| step.0 <= version)
-        .map(|&(version, name, sqlite, postgres)| {
-            let text = if dialect == Dialect::Sqlite { sqlite } else { postgres };
-            Migration::new(version, name.into(), MigrationType::Simple, text.into_sql_str(), false)
-        })
-        .collect();
-    let applied = ensure_workable(conn, database).await?;
+    let migrations = STEPS.iter().filter(|step| step.0 <= version).map(|step| migration(step, dialect)).collect();
+    let history = workable(conn, database).await?;
+    if history.get(&INITIAL).is_some_and(|checksum| *checksum == former_schema::checksum(dialect)) {
+        former_schema::adopt(conn, &initial(dialect)).await?;
+    }
     let mut migrator = Migrator::with_migrations(migrations);
     migrator.set_ignore_missing(true);
     let done = match conn.raw() {
@@ -108,7 +73,17 @@ pub(crate) async fn migrate_to(conn: &mut Conn, database: &Database, version: i6
         Raw::Postgres(conn) => migrator.run(conn.without_deadline().map_err(failed("migrate the database"))?).await,
     };
     done.map_err(|error| Error::store("migrate the database", error))?;
-    Ok(applied.last().copied().unwrap_or(0).max(version))
+    Ok(history.keys().last().copied().unwrap_or(0).max(version))
+}
+
+fn migration(&(version, name, sqlite, postgres): &Step, dialect: Dialect) -> Migration {
+    let text = if dialect == Dialect::Sqlite { sqlite } else { postgres };
+    Migration::new(version, name.into(), MigrationType::Simple, text.into_sql_str(), false)
+}
+
+/// The first migration.
+fn initial(dialect: Dialect) -> Migration {
+    migration(&STEPS[0], dialect)
 }
 
 /// Refuses a schema that this program does not support, including an older one.
@@ -124,19 +99,24 @@ pub(crate) async fn ensure_current(conn: &mut Conn, database: &Database) -> Resu
     )))
 }
 
-/// Refuses a schema that needs a newer program. Returns the versions of its migrations.
+/// Refuses a schema that needs a newer program, or that no program since the first release made. Returns the versions of
+/// its migrations.
 pub(crate) async fn ensure_workable(conn: &mut Conn, database: &Database) -> Result<BTreeSet<i64>, Error> {
+    Ok(workable(conn, database).await?.into_keys().collect())
+}
+
+async fn workable(conn: &mut Conn, database: &Database) -> Result<History, Error> {
     const OLDEST: &str = "-- ensure_workable
         SELECT oldest_program FROM schema_compatibility";
-    let applied = applied(conn).await?;
-    let newer = applied.last().copied().filter(|last| *last > newest());
-    let Some(version) = newer else { return Ok(applied) };
-    let oldest: Option<i64> = match applied.contains(&SAYS_COMPATIBILITY) {
-        true => sql(OLDEST).scalar(conn).await.map_err(failed("read the schema's version"))?,
-        false => None,
-    };
+    let history = applied(conn).await?;
+    let Some(&version) = history.keys().last() else { return Ok(history) };
+    ensure_known(&history, conn.dialect(), database)?;
+    if version <= newest() {
+        return Ok(history);
+    }
+    let oldest: Option<i64> = sql(OLDEST).scalar(conn).await.map_err(failed("read the schema's version"))?;
     if oldest.is_some_and(|oldest| oldest <= newest()) {
-        return Ok(applied);
+        return Ok(history);
     }
     Err(Error::Invalid(format!(
         "database {database} has schema version {version}, which needs a program that knows version {}, and this one knows \
@@ -146,26 +126,53 @@ pub(crate) async fn ensure_workable(conn: &mut Conn, database: &Database) -> Res
     )))
 }
 
-/// Returns the versions of a database's migrations.
-async fn applied(conn: &mut Conn) -> Result<BTreeSet<i64>, Error> {
+/// Refuses a history that does not begin with the first migration, as this program or [`former_schema`] has it.
+fn ensure_known(history: &History, dialect: Dialect, database: &Database) -> Result<(), Error> {
+    let Some(checksum) = history.get(&INITIAL) else {
+        let last = history.keys().last().copied().unwrap_or(0);
+        return Err(Error::Invalid(format!(
+            "database {database} has schema version {last}, expected {INITIAL} or later: a program from before the first \
+             release made it; migrate it with the last such program first, or use a new database"
+        )));
+    };
+    if *checksum == *initial(dialect).checksum || *checksum == former_schema::checksum(dialect) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "migration {INITIAL} of database {database} is unknown: its checksum is {}, expected {}; use the program that made \
+         the database, or a new database",
+        hex(checksum),
+        hex(&initial(dialect).checksum)
+    )))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Versions of a database's migrations, with the checksums of their texts.
+type History = BTreeMap<i64, Vec<u8>>;
+
+async fn applied(conn: &mut Conn) -> Result<History, Error> {
     const EXISTS_SQLITE: &str = "-- applied: exists
         SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '_sqlx_migrations'";
     const EXISTS_POSTGRES: &str = "-- applied: exists
         SELECT count(*) FROM information_schema.tables
         WHERE table_schema = current_schema() AND table_name = '_sqlx_migrations'";
     const SQL: &str = "-- applied
-        SELECT version FROM _sqlx_migrations WHERE success ORDER BY version";
+        SELECT version, checksum FROM _sqlx_migrations WHERE success ORDER BY version";
     let doing = || failed("read the schema's version");
     let exists: Option<i64> = sql_by(EXISTS_SQLITE, EXISTS_POSTGRES).scalar(conn).await.map_err(doing())?;
     if exists != Some(1) {
-        return Ok(BTreeSet::new());
+        return Ok(History::new());
     }
-    Ok(sql(SQL).scalars(conn).await.map_err(doing())?.into_iter().collect())
+    let rows = sql(SQL).fetch_all(conn).await.map_err(doing())?;
+    rows.iter().map(|row| Ok((column(row, "version")?, column(row, "checksum")?))).collect()
 }
 
 /// Returns the version of a database's schema; 0 if it has none.
 pub(crate) async fn version(conn: &mut Conn) -> Result<i64, Error> {
-    Ok(applied(conn).await?.last().copied().unwrap_or(0))
+    Ok(applied(conn).await?.keys().last().copied().unwrap_or(0))
 }
 
 /// Opens a connection to a database with a current schema, which sees the rows of all tenants. A SQLite file is
@@ -192,14 +199,72 @@ mod tests {
     const BREAKING: [&str; 7] =
         ["drop table", "drop column", "rename ", "set not null", " type ", "add constraint", "row level security"];
 
+    /// What a migration does that older programs can't work with, unless it says so.
+    fn hidden_break(&(version, _, sqlite, postgres): &Step) -> Option<&'static str> {
+        let texts = [sqlite, postgres].map(str::to_lowercase);
+        texts.iter().find_map(|text| {
+            let says = text.contains(&format!("update schema_compatibility set oldest_program = {version};"));
+            BREAKING.into_iter().find(|word| !says && text.contains(word))
+        })
+    }
+
     #[test]
     fn a_migration_that_does_more_than_add_says_which_programs_can_work_with_it() {
-        for &(version, name, sqlite, postgres) in STEPS.iter().filter(|(version, ..)| *version > SAYS_COMPATIBILITY) {
-            for text in [sqlite, postgres].map(str::to_lowercase) {
-                let says = text.contains(&format!("update schema_compatibility set oldest_program = {version};"));
-                let breaks = BREAKING.iter().find(|word| text.contains(*word));
-                assert!(breaks.is_none() || says, "{version} {name}: {breaks:?}");
-            }
+        for step in STEPS.iter().skip(1) {
+            assert_eq!(hidden_break(step), None, "{} {}", step.0, step.1);
         }
+    }
+
+    #[test]
+    fn planted_migrations_that_break_older_programs_are_found() {
+        const ADDS: &str = "ALTER TABLE runs ADD COLUMN note TEXT;";
+        const DROPS: &str = "ALTER TABLE runs DROP COLUMN note;";
+        const SAYS: &str = "ALTER TABLE runs DROP COLUMN note; UPDATE schema_compatibility SET oldest_program = 90;";
+        assert_eq!(hidden_break(&(90, "", ADDS, ADDS)), None);
+        assert_eq!(hidden_break(&(90, "", ADDS, DROPS)), Some("drop column"));
+        assert_eq!(hidden_break(&(90, "", SAYS, SAYS)), None);
+        assert_eq!(hidden_break(&(91, "", SAYS, SAYS)), Some("drop column"));
+    }
+
+    /// Tables and columns that a text creates, each with its comment, which may be empty.
+    fn comments(text: &str) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let (mut table, mut above) = (None, "");
+        for line in text.lines() {
+            let comment = line.split_once("-- ").map_or("", |(_, comment)| comment.trim());
+            if let Some(name) = line.strip_prefix("CREATE TABLE ") {
+                let name = name.trim_end_matches(" (");
+                found.push((name.to_owned(), above.to_owned()));
+                table = Some(name);
+            } else if line.starts_with(')') {
+                table = None;
+            } else if let Some(table) = table
+                && let Some(column) = line.split_whitespace().next().filter(|word| *word == word.to_lowercase())
+            {
+                found.push((format!("{table}.{column}"), comment.to_owned()));
+            }
+            above = comment;
+        }
+        found
+    }
+
+    #[test]
+    fn each_table_and_column_has_a_comment_which_both_databases_share() {
+        for (_, _, sqlite, postgres) in STEPS {
+            let same = |text: &str| comments(&text.replace("-- TRUE:", "-- 1:").replace("-- FALSE:", "-- 0:"));
+            assert_eq!(same(sqlite), same(postgres));
+            let silent: Vec<_> = comments(sqlite).into_iter().filter(|(_, comment)| comment.len() < 5).collect();
+            assert!(silent.is_empty(), "{silent:?}");
+        }
+        assert!(comments(STEPS[0].2).len() > 200, "tables and columns are found");
+        let planted = comments("-- Things.\nCREATE TABLE t (\n    a TEXT, -- name\n    b TEXT,\n    UNIQUE (a)\n);");
+        let expected = [("t", "Things."), ("t.a", "name"), ("t.b", "")];
+        assert_eq!(planted, expected.map(|(name, comment)| (name.to_owned(), comment.to_owned())));
+    }
+
+    #[test]
+    fn versions_rise_from_that_of_the_first_migration() {
+        assert_eq!(STEPS[0].0, INITIAL);
+        assert!(STEPS.is_sorted_by(|a, b| a.0 < b.0));
     }
 }

@@ -332,8 +332,8 @@ async fn a_database_or_storage_that_is_not_empty_is_not_restored_into() {
     target.restore(&to).await.unwrap();
 }
 
-/// A backup with this schema version and a session, whose columns are those of the version 16.
-fn old_backup(dir: &Path, version: i64) {
+/// A backup with this schema version and a session, which has only columns without a default.
+fn small_backup(dir: &Path, version: i64) {
     const SESSION: &str = concat!(
         r#"["id","tenant","tags","user_metadata","sdk_version","status","created_at"]"#,
         "\n",
@@ -351,23 +351,30 @@ fn old_backup(dir: &Path, version: i64) {
 }
 
 #[tokio::test]
-async fn a_backup_of_an_older_schema_is_migrated_and_of_a_newer_one_refused() {
-    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    old_backup(old.path(), 16);
-    old_backup(new.path(), schema::newest() + 1);
+async fn a_backup_of_a_known_schema_is_restored_and_of_any_other_refused() {
+    let [old, known, new] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    small_backup(old.path(), schema::INITIAL - 1);
+    small_backup(known.path(), schema::INITIAL);
+    small_backup(new.path(), schema::newest() + 1);
     let target = Target::new(BACKEND).await;
-    let refused = target.restore(new.path()).await;
-    assert!(matches!(&refused, Err(BackupError::Refused(text)) if text.contains("use release 9.9.9")), "{refused:?}");
-    target.restore(old.path()).await.unwrap();
+    for (backup, reason) in [(&new, "use release 9.9.9 or newer"), (&old, "expected 31 or later: restore it with release 9.9.9")] {
+        let refused = target.restore(backup.path()).await;
+        assert!(matches!(&refused, Err(BackupError::Refused(text)) if text.contains(reason)), "{refused:?}");
+    }
+    target.restore(known.path()).await.unwrap();
     let conn = &mut connect_as_system(&target.database.database).await.unwrap();
     assert_eq!(schema::version(conn).await.unwrap(), schema::newest());
     let session: Option<String> = sql("SELECT id FROM sessions").scalar(conn).await.unwrap();
     assert_eq!(session.as_deref(), Some("s"));
-    // Rows can't go through migrations that were applied before.
-    let migrated = Target::new(BACKEND).await;
-    crate::migrate(&migrated.database.database).await.unwrap();
-    let refused = migrated.restore(old.path()).await;
-    assert!(matches!(&refused, Err(BackupError::Refused(text)) if text.contains("and the backup 16")), "{refused:?}");
+    // Rows do not go through migrations that were made before.
+    let further = Target::new(BACKEND).await;
+    crate::migrate(&further.database.database).await.unwrap();
+    let conn = &mut connect_as_system(&further.database.database).await.unwrap();
+    const FUTURE: &str = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+        VALUES (99, 'future', TRUE, '', 0)";
+    sql(FUTURE).execute(conn).await.unwrap();
+    let refused = further.restore(known.path()).await;
+    assert!(matches!(&refused, Err(BackupError::Refused(text)) if text.contains("and the backup 31")), "{refused:?}");
 }
 
 #[tokio::test]

@@ -39,13 +39,13 @@ macro_rules! suite {
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod sqlite {
-    suite!(Sqlite: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs");
+    suite!(Sqlite: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", former_schema "former_schema.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs");
 }
 
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod postgres {
-    suite!(Postgres: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs");
+    suite!(Postgres: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", former_schema "former_schema.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs");
 }
 
 use std::collections::BTreeMap;

@@ -59,16 +59,6 @@ async fn a_newer_schema_is_refused_where_it_does_not_only_add() {
 }
 
 #[tokio::test]
-async fn a_schema_from_before_programs_compared_is_refused_when_it_is_newer() {
-    let Bench { dir, database, clock, scheduler, .. } = bench().await;
-    scheduler.close().await;
-    drop(scheduler);
-    migrate_further(&database.database).await;
-    execute(&database.database, "DELETE FROM _sqlx_migrations WHERE version = 20").await;
-    refuses(Scheduler::open(options(&dir, &database, &clock)).await);
-}
-
-#[tokio::test]
 async fn a_process_stops_writing_when_its_database_is_migrated_for_newer_programs() {
     let bench = bench().await;
     let core = &bench.scheduler.core;

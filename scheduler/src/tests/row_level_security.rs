@@ -9,12 +9,11 @@ use trainyard_protocol::TinkerPath;
 
 use super::database::{Backend, TestDatabase};
 use super::*;
+use crate::Database;
 use crate::store::copies::table_names;
 use crate::store::db::cells::{execute_text, fetch_text};
 use crate::store::db::{Conn, Raw, Row, RowScope, bypass, column, connect, connect_as_system, sql};
-use crate::store::schema::migrate_to;
 use crate::store::{checkpoints, runs};
-use crate::{Database, migrate};
 
 /// Tables without data of tenants, with the reason.
 const SHARED: &[(&str, &str)] = &[
@@ -422,29 +421,6 @@ async fn any_name_is_a_scope_of_its_own() {
         wall.conn.enter(&scope).await.unwrap();
         assert_eq!(rows(&mut wall.conn, "rate_limits").await.unwrap().len(), 1, "{name:?}");
         wall.conn.leave().await.unwrap();
-    }
-}
-
-#[tokio::test]
-async fn rows_from_before_the_wall_are_behind_it_after_the_migration() {
-    let dir = tempfile::tempdir().unwrap();
-    let database = TestDatabase::empty(Backend::Postgres, dir.path()).await;
-    let mut conn = connect(&database.database).await.unwrap();
-    migrate_to(&mut conn, &database.database, 27).await.unwrap();
-    let older = || ROWS.iter().filter(|(table, _)| !["run_metrics", "run_samples"].contains(table));
-    for (_, insert) in older() {
-        run(&mut conn, row_of(insert, "wall-a")).await.unwrap();
-    }
-    assert_eq!(rows(&mut conn, "sessions").await.unwrap().len(), 1);
-    migrate(&database.database).await.unwrap();
-    // An older program meets the wall until it stops: it takes this for an outage, and deletes nothing.
-    let error = rows(&mut conn, "sessions").await.unwrap_err();
-    assert!(matches!(Error::database("read", &error), Error::Unavailable(_)), "{error}");
-    let oldest: Option<i64> = sql("SELECT oldest_program FROM schema_compatibility").scalar(&mut conn).await.unwrap();
-    assert!(oldest >= Some(28), "a program from before the wall may work with {oldest:?}");
-    let mut system = connect_as_system(&database.database).await.unwrap();
-    for (table, _) in older() {
-        assert_eq!(rows(&mut system, table).await.unwrap().len(), 1, "{table}");
     }
 }
 

@@ -71,6 +71,10 @@ fn schema(state: &StoreState, migrates: bool) -> Check {
     let value = format!("version {schema}, this program needs {newest}");
     match schema.cmp(&newest) {
         std::cmp::Ordering::Equal => Check::ok(GROUP, "schema", format!("version {schema}")),
+        std::cmp::Ordering::Less if !is_workable => {
+            let advice = "a program from before the first release made it: migrate it with the last such program first";
+            Check::failure(GROUP, "schema", value, advice)
+        }
         std::cmp::Ordering::Less if migrates => {
             Check::ok(GROUP, "schema", format!("version {schema}, brought up to {newest} at the start"))
         }
@@ -120,6 +124,9 @@ mod tests {
         assert!(old.status == Status::Failure && old.advice.is_some_and(|advice| advice.contains("migrate")));
         assert_eq!(schema(&state(21), true).status, Status::Ok);
         assert_eq!(schema(&state(22), true).status, Status::Failure);
+        let former = schema(&StoreState { is_workable: false, ..state(19) }, true);
+        assert_eq!(former.status, Status::Failure);
+        assert!(former.advice.is_some_and(|advice| advice.contains("first release")));
     }
 
     #[test]

@@ -268,7 +268,9 @@ pub(crate) const KNOWN_SIZES: &[&str] = &[
 pub(crate) const PAGES: &[&str] = &[
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "README.md",
+    "SECURITY.md",
     "bench/README.md",
     "client-sdk/python/README.md",
     "client-sdk/rust/README.md",

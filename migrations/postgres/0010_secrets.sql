@@ -1,5 +1,0 @@
--- Secrets of the service that its processes share.
-CREATE TABLE secrets (
-    name  TEXT NOT NULL PRIMARY KEY, -- what it is for
-    value BYTEA NOT NULL             -- random bytes
-);

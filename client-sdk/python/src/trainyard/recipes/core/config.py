@@ -21,6 +21,10 @@ class ConfigError(ValueError):
     """A setting that can't be used; the text names it, says where it comes from and what is allowed."""
 
 
+class RecipeError(RuntimeError):
+    """An error that ends a run after it has begun; the text names its cause."""
+
+
 def opt(default: T, help: str) -> T:
     """A field of a configuration with its default and the line that `--help` shows."""
     if isinstance(default, (list, dict)) or dataclasses.is_dataclass(default):
@@ -68,7 +72,7 @@ def load(kind: type[T], argv: Sequence[str], environ: Mapping[str, str], program
 
 
 def run_main(kind: type[T], main: Callable[[T], object], argv: Sequence[str] | None, program: str) -> int:
-    """The `main` of a recipe: loads the configuration and turns its errors into one line and exit code 2."""
+    """Runs a recipe. A wrong setting is one line and exit code 2; an error that ends the run is one and code 1."""
     import os
 
     try:
@@ -76,6 +80,9 @@ def run_main(kind: type[T], main: Callable[[T], object], argv: Sequence[str] | N
     except ConfigError as error:
         print(f"{program}: {error}", file=sys.stderr)
         return 2
+    except RecipeError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

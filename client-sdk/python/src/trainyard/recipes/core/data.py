@@ -81,6 +81,25 @@ def shuffled(count: int, seed: int) -> Iterator[int]:
         yield from order
 
 
+class Tasks:
+    """Numbers of tasks in the order of `shuffled`; `taken` counts those that were given out."""
+
+    def __init__(self, count: int, seed: int, taken: int = 0) -> None:
+        self.taken = taken
+        self._numbers = itertools.islice(shuffled(count, seed), taken, None)
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        self.taken += 1
+        return next(self._numbers)
+
+    def take(self, count: int) -> list[int]:
+        """The next `count` numbers."""
+        return list(itertools.islice(self, count))
+
+
 def batches(count: int, size: int, seed: int, first: int = 0) -> Iterator[list[int]]:
     """Batches of indices from batch number `first` on; a resumed run sees those that it had not seen."""
     indices = itertools.islice(shuffled(count, seed), first * size, None)

@@ -20,8 +20,11 @@ from .config import ConfigError, as_dict, check, flatten, opt
 from .progress import Progress
 from .sinks import Metrics, lines, open_sinks
 
-MAY_CHANGE = {"steps", "save_every", "eval_every", "keep", "sinks", "project", "resume", "concurrency"}
-"""Settings that may differ when a run is resumed; all others change its results."""
+MAY_CHANGE = {
+    "steps", "save_every", "eval_every", "keep", "sinks", "project", "resume", "concurrency", "limits.seconds",
+    "limits.failures", "limits.failed", "limits.failure_reward", "limits.retries", "limits.retry_on",
+}  # fmt: skip
+"""Settings that may differ when a run is resumed: all others change its results even if no episode fails."""
 SCALAR_HEAD = {"trainyard.head": "scalar"}
 """Metadata of a model that computes one number for each position, in place of log-probabilities."""
 

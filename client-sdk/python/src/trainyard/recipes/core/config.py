@@ -32,6 +32,11 @@ def opt(default: T, help: str) -> T:
     return dataclasses.field(default=default, metadata={"help": help})
 
 
+def missing(key: str, name: str, install: str) -> ConfigError:
+    """The error for a setting that needs a package which is not there."""
+    return ConfigError(f"{key}: the package {name} is not installed; run: pip install {install}")
+
+
 def check(condition: bool, key: str, message: str) -> None:
     """For `__post_init__` of configurations."""
     if not condition:

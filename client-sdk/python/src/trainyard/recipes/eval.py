@@ -21,6 +21,7 @@ from .core.chat import Message
 from .core.config import ConfigError, check, opt, run_main
 from .core.progress import Progress
 from .core.run import seed_of
+from .core.server import wait_for
 from .envs import BlackBox, Environment, EnvironmentConfig, load_suite
 
 
@@ -107,6 +108,7 @@ def attempt(http: httpx.Client, config: Config, environment: Environment | Black
 
 def main(config: Config) -> dict[str, float]:
     suite = load_suite(config.environment, held_out=True)
+    wait_for(api_url(config.api), "api" if config.api else "TINKER_BASE_URL")
     count = min(len(suite), config.tasks or len(suite))
     key = os.environ.get("TINKER_API_KEY", "")
     progress = Progress("eval", count)

@@ -109,6 +109,8 @@ class Episodes:
             except (ConfigError, CancelledError):
                 raise
             except (Exception, SystemExit) as error:
+                if lease.broken is error:
+                    raise
                 if lease.broken is not None:
                     raise lease.broken from error
                 if attempt < self.limits.retries and is_named(error, self.limits.retry_on):

@@ -80,8 +80,16 @@ def run_main(kind: type[T], main: Callable[[T], object], argv: Sequence[str] | N
     """Runs a recipe. A wrong setting is one line and exit code 2; an error that ends the run is one and code 1."""
     import os
 
+    import tinker
+
+    from .server import in_one_line
+
     try:
-        main(load(kind, sys.argv[1:] if argv is None else argv, os.environ, program))
+        config = load(kind, sys.argv[1:] if argv is None else argv, os.environ, program)
+        try:
+            main(config)
+        except tinker.TinkerError as error:
+            raise in_one_line(error) from error
     except ConfigError as error:
         print(f"{program}: {error}", file=sys.stderr)
         return 2

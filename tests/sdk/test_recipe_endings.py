@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 import time
-import types
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
@@ -17,6 +16,7 @@ import pytest
 import tinker
 
 import chat_model
+from fake_service import Service
 from process import free_port
 from recipes import conversations
 from server import REPOSITORY
@@ -30,66 +30,23 @@ from trainyard.recipes.core.config import ConfigError, RecipeError  # isort: ski
 FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
 
 
-class Done:
-    """A future that has its result."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def result(self):
-        return self.value
-
-
-class Training:
-    """Saves nothing, but knows under which paths."""
-
-    def __init__(self):
-        self.published = 0
-
-    def get_tokenizer(self):
-        return chat_model.tokenizer(FOLDER)
-
-    def save_state(self, name):
-        return Done(types.SimpleNamespace(path=f"tinker://run/weights/{name}"))
-
-    def save_weights_for_sampler(self, name):
-        self.published += 1
-        return Done(types.SimpleNamespace(path=f"tinker://run/sampler_weights/{name}"))
-
-
-class Service:
-    """A service with one training run."""
-
-    def __init__(self):
-        self.training = Training()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        """Nothing."""
-
-    def create_lora_training_client(self, *_, **__):
-        return Done(self.training)
-
-    def create_training_client_from_state_with_optimizer(self, *_):
-        return Done(self.training)
-
-
 @pytest.mark.parametrize("scalar", [False, True])
 def test_a_finished_run_prints_where_its_weights_are(tmp_path, capsys, monkeypatch, scalar):
-    service = Service()
+    service = Service(chat_model.tokenizer(FOLDER))
     monkeypatch.setattr(runs.tinker, "ServiceClient", lambda **_: service)
     monkeypatch.setattr(runs, "wait_for", lambda *_: None)
-    path = "tinker://run/weights/final" if scalar else "tinker://run/sampler_weights/final"
+    path = "tinker://run/weights/final-" if scalar else "tinker://run/sampler_weights/final"
     for _ in range(2):
         # The second time there is nothing left to do.
         with runs.opened("sft", runs.Common(folder=str(tmp_path / "run"), model="m", steps=2), scalar) as run:
             for step in run.steps():
                 run.record(step, {"loss": 1.0})
                 run.after(step)
-        assert capsys.readouterr().out.splitlines()[-1] == f"sft: 2 steps are done: {path}"
-    assert service.training.published == (0 if scalar else 1)
+        last = capsys.readouterr().out.splitlines()[-1]
+        final = json.loads((tmp_path / "run" / "final.json").read_text())
+        assert final["reward_model" if scalar else "sampler"].startswith(path)
+        assert last == f"sft: 2 steps are done: {final['reward_model' if scalar else 'sampler']}"
+    assert service.runs[0].published == (0 if scalar else 1)
     with pytest.raises(KeyError), runs.opened("sft", runs.Common(folder=str(tmp_path / "other"), model="m", steps=2)):
         raise KeyError
     assert capsys.readouterr().out == "", "a run that did not finish has no weights"

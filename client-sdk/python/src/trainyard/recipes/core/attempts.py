@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import json
 import sys
-import threading
 import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future, InvalidStateError
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from .agents import Proxy, Refused, play_any
 from .chat import Chat
 from .config import ConfigError, RecipeError
 from .rollout import Limits, Policy, Sampled, Trajectory
+from .threads import EpisodeTimeout, Threads
 
 WINDOW = 200
 """Episodes of which `limits.failures` is a share."""
@@ -33,10 +32,6 @@ FIRST_DELAY, LONGEST_DELAY = 1.0, 30.0
 
 Group = list[Trajectory]
 Make = Callable[[], Environment | BlackBox]
-
-
-class EpisodeTimeout(Exception):
-    """An episode took longer than `limits.seconds`."""
 
 
 class Abandoned(Refused):
@@ -95,9 +90,7 @@ class Episodes:
     def __init__(self, chat: Chat, limits: Limits) -> None:
         self.chat, self.limits = chat, limits
         self.proxy = Proxy()
-        self._lock = threading.Lock()
-        self._closed = threading.Event()
-        self._pending: set[Future[list[Trajectory]]] = set()
+        self.threads = Threads()
 
     def play(self, make: Make, policy: Policy, seed: int) -> Episode:
         """One episode, played again after errors that `limits.retry_on` names. Errors of the policy are raised."""
@@ -114,7 +107,7 @@ class Episodes:
                 if lease.broken is not None:
                     raise lease.broken from error
                 if attempt < self.limits.retries and is_named(error, self.limits.retry_on):
-                    self._closed.wait(min(FIRST_DELAY * 2.0**attempt, LONGEST_DELAY))
+                    self.threads.pause(min(FIRST_DELAY * 2.0**attempt, LONGEST_DELAY))
                     continue
                 return Episode([one.so_far() for one in begun], error)
             if lease.broken is not None:
@@ -126,34 +119,18 @@ class Episodes:
         return play_any(make(), self.proxy, lease, self.chat, self.limits, seed, begun)
 
     def _within(self, lease: Lease, work: Callable[[], list[Trajectory]]) -> list[Trajectory]:
-        """Runs work in a thread, for `limits.seconds` at most."""
-        outcome: Future[list[Trajectory]] = Future()
-        with self._lock:
-            if self._closed.is_set():
-                raise CancelledError
-            self._pending.add(outcome)
-        threading.Thread(target=_settle, args=(outcome, work), name="episode", daemon=True).start()
-        seconds = self.limits.seconds
         try:
-            # Raises only if the time passes or the outcome is cancelled: an error of the work is returned.
-            outcome.exception(seconds or None)
-        except TimeoutError:
-            if outcome.cancel() and not self._closed.is_set():
-                busy = "the model" if lease.sampling else "the environment"
-                text = f"no end after limits.seconds = {seconds:g} s, still waiting for {busy}"
-                raise EpisodeTimeout(text) from None
+            return self.threads.within(self.limits.seconds, work, lambda: self._late(lease))
         finally:
             lease.ended = True
-            with self._lock:
-                self._pending.discard(outcome)
-        return outcome.result()
+
+    def _late(self, lease: Lease) -> str:
+        busy = "the model" if lease.sampling else "the environment"
+        return f"no end after limits.seconds = {self.limits.seconds:g} s, still waiting for {busy}"
 
     def close(self) -> None:
         """Abandons the episodes that are being played."""
-        with self._lock:
-            self._closed.set()
-            for outcome in self._pending:
-                outcome.cancel()
+        self.threads.close()
         self.proxy.close()
 
     def __enter__(self) -> Episodes:
@@ -161,17 +138,6 @@ class Episodes:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _settle(outcome: Future[list[Trajectory]], work: Callable[[], list[Trajectory]]) -> None:
-    # An outcome that was cancelled meanwhile belongs to an episode that was abandoned.
-    with contextlib.suppress(InvalidStateError):
-        try:
-            found = work()
-        except BaseException as error:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(found)
 
 
 def blames_request(error: Exception) -> bool:

@@ -169,13 +169,14 @@ def test_nothing_is_scored_before_the_first_answer(chat, tmp_path):
 def test_an_episode_that_hangs_is_abandoned(chat, tmp_path, suite):
     hanging = suite(hung={1})
     mine = player(chat, tmp_path, hanging, seconds=3.0, failed="score", failure_reward=0.125)
+    before = set(threading.enumerate())
     began = time.monotonic()
     groups = mine.play(Seeded(), [0, 1, 2], 4, 2)
     assert time.monotonic() - began < SOON
     assert mine.tally.metrics("env") == {"env/failed": 2.0, "env/timed_out": 2.0}
     assert [one.reward for one in groups[1]] == [0.125] * 2
     assert "limits.seconds = 3 s, still waiting for the environment" in failures(tmp_path)[0]["error"]
-    abandoned = [thread for thread in threading.enumerate() if thread.name == "episode"]
+    abandoned = [thread for thread in set(threading.enumerate()) - before if thread.name == "episode"]
     assert len(abandoned) == 2 and all(thread.daemon for thread in abandoned), "a process ends without them"
     frozen = [one.tokens[:] for one in groups[1]]
     hanging.release.set()

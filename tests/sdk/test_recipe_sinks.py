@@ -38,8 +38,12 @@ def test_a_sink_whose_package_is_missing_is_named(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="no sink 'paper'; there are wandb, tensorboard, mlflow"):
         open_sinks(["paper"], PROJECT, tmp_path, 0, CONFIG)
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(ConfigError, match="the package wandb is not installed"):
-        open_sinks(["wandb"], PROJECT, tmp_path, 0, CONFIG)
+    for name in ("wandb", "mlflow", "tensorboardX", "torch", "torch.utils.tensorboard"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for name, package in (("wandb", "wandb"), ("mlflow", "mlflow"), ("tensorboard", "tensorboardX")):
+        message = f"sinks: the package {package} is not installed; run: pip install {package}$"
+        with pytest.raises(ConfigError, match=message):
+            open_sinks([name], PROJECT, tmp_path, 0, CONFIG)
     monkeypatch.setitem(sys.modules, "wandb", types.SimpleNamespace(init=refuse))
     with pytest.raises(ConfigError, match="wandb: no account here"):
         open_sinks(["wandb"], PROJECT, tmp_path, 0, CONFIG)

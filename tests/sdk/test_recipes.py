@@ -48,12 +48,14 @@ def resumed(recipe, tmp_path, **more):
 
 
 @pytest.mark.parametrize("packing", ["none", "budget", "concat"])
-def test_sft(tmp_path, packing):
+def test_sft(tmp_path, packing, capsys):
     data = conversations(tmp_path / "data.jsonl")
     more = {"data": data, "validation": data, "packing": packing, "batch_size": 2, "batch_tokens": 300, "max_length": 200}
     first, last = resumed(sft, tmp_path, **more)
     assert last["validation_loss"] < first["validation_loss_before"]
     assert final(tmp_path / "whole").startswith("tinker://")
+    finished(sft, tmp_path / "whole", **more)
+    assert capsys.readouterr().out.splitlines()[-1] == f"sft: 2 steps are done: {final(tmp_path / 'whole')}"
 
 
 def test_eval_through_the_openai_api(tmp_path, capsys):

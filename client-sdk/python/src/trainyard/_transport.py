@@ -13,6 +13,7 @@ import uuid
 
 import httpx
 
+from ._notices import AsyncWatch, Notices, Watch
 from .errors import TransportError, api_error
 from .retry import Attempts, RetryPolicy
 
@@ -25,18 +26,21 @@ class RetryingTransport(httpx.BaseTransport):
     def __init__(self, inner: httpx.BaseTransport, policy: RetryPolicy) -> None:
         self._inner = inner
         self._policy = policy
+        self._notices = Notices()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Sends a request until it is answered, refused for good, or the time is over."""
         request.read()
         _identify(request)
-        attempts = Attempts(self._policy, request)
+        attempts = Attempts(self._policy, request, self._notices)
+        _trace(request, Watch(attempts.notice_at, attempts.report))
         while True:
             try:
                 response = self._inner.handle_request(request)
                 if response.status_code >= 400 or not request.extensions.get("streamed"):
                     response.read()
                 if response.status_code < 400:
+                    attempts.answered()
                     return response
             except httpx.TransportError as error:
                 delay = attempts.delay_after_error(error)
@@ -47,7 +51,8 @@ class RetryingTransport(httpx.BaseTransport):
                 delay = attempts.delay_after_status(response)
                 if delay is None:
                     raise api_error(response)
-            time.sleep(delay)
+            for part in attempts.pauses(delay):
+                time.sleep(part)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -60,18 +65,21 @@ class AsyncRetryingTransport(httpx.AsyncBaseTransport):
     def __init__(self, inner: httpx.AsyncBaseTransport, policy: RetryPolicy) -> None:
         self._inner = inner
         self._policy = policy
+        self._notices = Notices()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Sends a request until it is answered, refused for good, or the time is over."""
         await request.aread()
         _identify(request)
-        attempts = Attempts(self._policy, request)
+        attempts = Attempts(self._policy, request, self._notices)
+        _trace(request, AsyncWatch(attempts.notice_at, attempts.report))
         while True:
             try:
                 response = await self._inner.handle_async_request(request)
                 if response.status_code >= 400 or not request.extensions.get("streamed"):
                     await response.aread()
                 if response.status_code < 400:
+                    attempts.answered()
                     return response
             except httpx.TransportError as error:
                 delay = attempts.delay_after_error(error)
@@ -82,11 +90,17 @@ class AsyncRetryingTransport(httpx.AsyncBaseTransport):
                 delay = attempts.delay_after_status(response)
                 if delay is None:
                     raise api_error(response)
-            await asyncio.sleep(delay)
+            for part in attempts.pauses(delay):
+                await asyncio.sleep(part)
 
     async def aclose(self) -> None:
         """Closes the connections."""
         await self._inner.aclose()
+
+
+def _trace(request: httpx.Request, watch: Watch | AsyncWatch) -> None:
+    """Lets `watch` see how connections are opened, unless the caller traces the request."""
+    request.extensions = {"trace": watch, **request.extensions}
 
 
 def _identify(request: httpx.Request) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import email.utils
-import logging
 import random
 import ssl
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import httpx
 
-_logger = logging.getLogger("trainyard")
+from ._notices import QUIET_SECONDS, Notices
 
 RETRIED_STATUS = frozenset({408, 429})
 """Refusals that pass, besides all of 500 and above."""
@@ -47,13 +47,18 @@ class RetryPolicy:
 class Attempts:
     """The attempts of one request: counts them and keeps to the time that is allowed."""
 
-    def __init__(self, policy: RetryPolicy, request: httpx.Request) -> None:
+    def __init__(self, policy: RetryPolicy, request: httpx.Request, notices: Notices) -> None:
         """A request's extension `deadline` (monotonic seconds) shortens the policy's time."""
         self._policy = policy
+        self._notices = notices
         self._count = 0
-        self._method, self._url = request.method, request.url
+        self._cause = "no connection yet"
+        self._server = f"{request.url.scheme}://{request.url.netloc.decode('ascii', 'replace')}"
         deadline = request.extensions.get("deadline")
-        self._end = time.monotonic() + policy.seconds
+        began = time.monotonic()
+        self.notice_at = began + QUIET_SECONDS
+        """Monotonic seconds after which a request that still fails is worth a line in the log."""
+        self._end = began + policy.seconds
         if isinstance(deadline, float):
             self._end = min(self._end, deadline)
         # What creates something and has no number to be recognised by is not repeated once it may have arrived.
@@ -63,9 +68,11 @@ class Attempts:
         """Seconds until the next attempt, or `None` when this answer is final."""
         status = response.status_code
         if status not in RETRIED_STATUS and status < 500:
+            self.answered()
             return None
         if not self._repeatable and status not in (408, 429, 503):
             return None
+        self._cause = f"{status} {response.reason_phrase}".rstrip()
         return self._delay(response)
 
     def delay_after_error(self, error: httpx.TransportError) -> float | None:
@@ -74,16 +81,32 @@ class Attempts:
             return None
         if not self._repeatable and not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             return None
+        self._cause = f"{type(error).__name__}: {error}".rstrip(": ")
         return self._delay(None)
 
     def _delay(self, response: httpx.Response | None) -> float | None:
         delay = self._policy.delay(self._count, response)
         self._count += 1
         left = self._end - time.monotonic()
-        if self._count == 1:
-            _logger.warning("%s %s failed; repeated for up to %.0f s", self._method, self._url, max(left, 0))
         # The last attempt is made when the time is over.
         return min(delay, left) if left > 0.05 else None
+
+    def report(self) -> None:
+        """Logs that the server is not available, with the cause of the last attempt's failure."""
+        self._notices.trouble(self._server, self._cause, self._end - time.monotonic())
+
+    def answered(self) -> None:
+        """Logs that the server is available again, if a line said that it was not."""
+        self._notices.over(self._server)
+
+    def pauses(self, delay: float) -> Iterator[float]:
+        """The parts of a pause between two attempts, in seconds. Between them the line is logged when it is due."""
+        before = max(self.notice_at - time.monotonic(), 0.0)
+        if before < delay:
+            yield before
+            self.report()
+            delay -= before
+        yield delay
 
 
 def _is_distrust(error: BaseException | None) -> bool:

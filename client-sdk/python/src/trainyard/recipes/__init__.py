@@ -3,3 +3,8 @@
 They use the `tinker` package alone, so they run against any server that speaks its protocol; `TINKER_BASE_URL` and
 `TINKER_API_KEY` choose it.
 """
+
+import importlib.util
+
+if importlib.util.find_spec("tinker") is None:
+    raise ImportError("the recipes need more packages than the client: install it with its extra `recipes`")

@@ -9,6 +9,7 @@ A step trains on no token whose version is more than `staleness` steps old.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import queue
 import threading
@@ -25,14 +26,15 @@ from tinker import types
 
 from . import grpo
 from .core import data, datums
-from .core.agents import Agent, AgentEpisode, Proxy, play_any
-from .core.config import ConfigError, check, opt, run_main
-from .core.episodes import Group, Player, load_suites, snapshot, summary
+from .core.agents import Agent, AgentEpisode
+from .core.attempts import Episode, Episodes, Group, Tally
+from .core.config import check, opt, run_main
+from .core.episodes import Player, load_suites, snapshot, summary
 from .core.objective import Objective
 from .core.rollout import Limits, Sampled, Trajectory
 from .core.run import Run, opened, seed_of
 from .core.values import RewardModel
-from .envs import Environment, Suite, imported
+from .envs import BlackBox, Environment, Suite, imported
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,15 @@ class Finished:
 
 
 @dataclass
+class Ended:
+    """The episodes of a group, before failed ones are told apart."""
+
+    number: int
+    task: int
+    episodes: list[Episode]
+
+
+@dataclass
 class Rollouts:
     """Plays groups in threads. At most `groups * (version + staleness + 1)` are started, not counting dropped ones."""
 
@@ -118,17 +129,18 @@ class Rollouts:
     suite: Suite
     policy: InFlight
     tasks: Iterator[int]
+    tally: Tally
     agent: Agent | None = None
     reward_model: RewardModel | None = None
     dropped: int = 0
     used: int = 0
     _started: int = 0
-    _ready: queue.SimpleQueue[Finished | BaseException] = field(default_factory=queue.SimpleQueue)
+    _ready: queue.SimpleQueue[Ended | BaseException] = field(default_factory=queue.SimpleQueue)
     _waiting: list[Finished] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.pool = ThreadPoolExecutor(self.config.concurrency, thread_name_prefix="rollout")
-        self.proxy = Proxy()
+        self.episodes = Episodes(self.run.chat, self.config.limits)
 
     def start(self, version: int) -> None:
         """Starts what the bound allows once the weights have a version."""
@@ -143,10 +155,10 @@ class Rollouts:
     def _group(self, number: int, task: int) -> None:
         size = self.config.group_size
         seed = seed_of(self.config.seed, self.run.first_step * self.config.groups + number)
-        episodes: list[Group] = []
+        episodes: list[Episode] = []
         lock = threading.Lock()
 
-        def ended(future: Future[Group]) -> None:
+        def ended(future: Future[Episode]) -> None:
             error = None if future.cancelled() else future.exception()
             if error is not None:
                 self._ready.put(error)
@@ -156,53 +168,60 @@ class Rollouts:
                 episodes.append(future.result())
                 complete = len(episodes) == size
             if complete:
-                every = [one for group in episodes for one in group]
-                none = ConfigError("environment: no episode of a task asked the model")
-                self._ready.put(Finished(number, sorted(every, key=lambda one: one.tokens)) if every else none)
+                self._ready.put(Ended(number, task, episodes))
 
         for episode in range(size):
             self.pool.submit(self._episode, task, seed_of(seed, episode)).add_done_callback(ended)
 
-    def _episode(self, task: int, seed: int) -> Group:
+    def _episode(self, task: int, seed: int) -> Episode:
+        return self.episodes.play(functools.partial(self._make, task), self.policy, seed)
+
+    def _make(self, task: int) -> Environment | BlackBox:
         episode = self.suite.make(task)
-        if self.agent and isinstance(episode, Environment):
-            episode = AgentEpisode(episode, self.agent)
-        return play_any(episode, self.proxy, self.policy, self.run.chat, self.config.limits, seed)
+        return AgentEpisode(episode, self.agent) if self.agent and isinstance(episode, Environment) else episode
 
     def take(self, version: int, learner: grpo.Learner) -> list[Group]:
         """The groups of the step that begins with a version, oldest first; waits for them.
 
-        Groups that are too old, and with dynamic sampling those without a gradient, make room for others.
+        Groups that failed or are too old, and with dynamic sampling those without a gradient, make room for others.
         """
         chosen: list[Finished] = []
         while len(chosen) < self.config.groups:
-            self._receive()
+            self._receive(version)
             self._waiting.sort(key=lambda group: (group.oldest, group.number))
             while self._waiting and len(chosen) < self.config.groups:
                 group = self._waiting.pop(0)
                 stale = version - group.oldest > self.config.staleness
                 empty = learner.objective.dynamic_sampling and not learner.informative(group.episodes)
                 if stale or empty:
-                    self.dropped += 1
-                    self.start(version)
+                    self._drop(version)
                 else:
                     chosen.append(group)
         self.used += len(chosen)
         return [group.episodes for group in sorted(chosen, key=lambda group: group.number)]
 
-    def _receive(self) -> None:
+    def _drop(self, version: int) -> None:
+        self.dropped += 1
+        self.start(version)
+
+    def _receive(self, version: int) -> None:
         """Takes all groups that have ended, at least one if none is waiting."""
         while not self._waiting or not self._ready.empty():
             item = self._ready.get()
             if isinstance(item, BaseException):
                 raise item
+            group = self.tally.group(item.task, item.episodes, "env")
+            if group is None:
+                self._drop(version)
+                continue
             if self.reward_model:
-                self.reward_model.score([item.episodes])
-            self._waiting.append(item)
+                self.reward_model.score([group])
+            # Episodes end in any order.
+            self._waiting.append(Finished(item.number, sorted(group, key=lambda one: one.tokens)))
 
     def close(self) -> None:
+        self.episodes.close()
         self.pool.shutdown(wait=True, cancel_futures=True)
-        self.proxy.close()
 
 
 class Learner(grpo.Learner):
@@ -255,13 +274,13 @@ def main(config: Config) -> None:
             before = {f"{key}_before": value for key, value in found.items()}
         tasks = itertools.islice(data.shuffled(len(player.suite), config.seed), consumed, None)
         policy = InFlight(run, config.segment_tokens)
-        rollouts = Rollouts(run, config, player.suite, policy, tasks, agent, player.reward_model)
+        rollouts = Rollouts(run, config, player.suite, policy, tasks, player.tally, agent, player.reward_model)
         try:
             rollouts.start(run.first_step)
             for step in run.steps():
                 began = time.monotonic()
                 groups = rollouts.take(step, learner)
-                metrics = before | summary(groups) | ages(groups, step)
+                metrics = before | summary(groups) | ages(groups, step) | player.tally.metrics("env")
                 before = {}
                 metrics |= {"dropped": float(rollouts.dropped), "seconds_waiting": time.monotonic() - began}
                 metrics |= learner.update(step, groups)

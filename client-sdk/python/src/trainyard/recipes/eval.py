@@ -5,11 +5,12 @@ python -m trainyard.recipes.eval --model tinker://RUN/sampler_weights/final --en
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -17,11 +18,21 @@ from typing import Any
 
 import httpx
 
+from .core.attempts import described
 from .core.chat import Message
-from .core.config import ConfigError, check, opt, run_main
+from .core.config import ConfigError, RecipeError, check, opt, run_main
 from .core.progress import Progress
 from .core.run import seed_of
-from .envs import BlackBox, Environment, EnvironmentConfig, load_suite
+from .core.server import wait_for
+from .core.threads import Threads
+from .envs import BlackBox, EnvironmentConfig, Suite, load_suite
+
+OF_THE_REQUEST = (400, 413, 422)
+"""Statuses that refuse a request for what it contains, such as a conversation beyond the model's context."""
+
+
+class RefusedError(Exception):
+    """The API refused the request of one attempt."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,10 @@ class Config:
     top_p: float = opt(1.0, "nucleus")
     max_tokens: int = opt(256, "tokens of an answer")
     max_turns: int = opt(8, "answers of an attempt")
+    seconds: float = opt(3600.0, "seconds of an attempt, after which it has failed; 0 sets no limit")
+    failures: float = opt(
+        0.1, "share of the attempts that may fail, which count as not passed; more end the evaluation"
+    )
     concurrency: int = opt(16, "attempts at the same time")
     seed: int = opt(0, "seed of tasks and samples")
     output: str = opt("", "JSONL file of all attempts; the summary is printed")
@@ -46,6 +61,8 @@ class Config:
     def __post_init__(self) -> None:
         check(self.model != "", "model", "a model or checkpoint is needed")
         check(self.samples > 0, "samples", "at least 1 is needed")
+        check(self.seconds >= 0, "seconds", "at least 0 is needed")
+        check(0 <= self.failures < 1, "failures", "a share from 0 to below 1 is needed")
         check(all(0 < k <= self.samples for k in self.k), "k", f"values from 1 to samples ({self.samples}) are needed")
 
 
@@ -68,6 +85,8 @@ def answer(http: httpx.Client, config: Config, messages: list[Message], tools: l
     if tools:
         body["tools"] = tools
     response = http.post("chat/completions", json=body)
+    if response.status_code in OF_THE_REQUEST:
+        raise RefusedError(f"{response.status_code}: {response.text[:500]}")
     if response.is_error:
         raise ConfigError(f"api: {response.status_code}: {response.text[:500]}")
     message: Message = response.json()["choices"][0]["message"]
@@ -84,8 +103,9 @@ def text_of(message: Message) -> str:
     return "\n".join([part for part in [message.get("content")] if part] + written)
 
 
-def attempt(http: httpx.Client, config: Config, environment: Environment | BlackBox, seed: int) -> dict[str, Any]:
+def attempt(http: httpx.Client, config: Config, suite: Suite, task: int, seed: int) -> dict[str, Any]:
     """Plays one episode; its reward is the sum over its turns."""
+    environment = suite.make(task)
     try:
         if isinstance(environment, BlackBox):
             outcome = environment.run(api_url(config.api), os.environ.get("TINKER_API_KEY", ""), config.model)
@@ -105,28 +125,57 @@ def attempt(http: httpx.Client, config: Config, environment: Environment | Black
         environment.close()
 
 
+class Attempts:
+    """Makes attempts within the limit of time. An attempt that fails has not passed."""
+
+    def __init__(self, http: httpx.Client, config: Config, suite: Suite, threads: Threads, total: int) -> None:
+        self.http, self.config, self.suite, self.threads, self.total = http, config, suite, threads, total
+        self.failed = 0
+
+    def make(self, task: int, seed: int) -> dict[str, Any]:
+        work = functools.partial(attempt, self.http, self.config, self.suite, task, seed)
+        try:
+            return self.threads.within(self.config.seconds, work, lambda: f"no end after {self.config.seconds:g} s")
+        except (ConfigError, CancelledError):
+            raise
+        except (Exception, SystemExit) as error:
+            return {"reward": 0.0, "error": described(error)}
+
+    def counted(self, attempts: Sequence[dict[str, Any]]) -> None:
+        """Ends the evaluation if too many attempts failed."""
+        errors = [one["error"] for one in attempts if "error" in one]
+        self.failed += len(errors)
+        if self.failed > self.config.failures * self.total:
+            allowed = (
+                f"failures = {self.config.failures:g} allows {self.config.failures * self.total:g} of {self.total}"
+            )
+            raise RecipeError(f"{self.failed} attempts failed, {allowed}; the last error: {errors[-1]}")
+
+
 def main(config: Config) -> dict[str, float]:
     suite = load_suite(config.environment, held_out=True)
+    wait_for(api_url(config.api), "api" if config.api else "TINKER_BASE_URL")
     count = min(len(suite), config.tasks or len(suite))
     key = os.environ.get("TINKER_API_KEY", "")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
     progress = Progress("eval", count)
     passed: list[int] = []
     rewards: list[float] = []
     records = []
     with (
-        httpx.Client(base_url=api_url(config.api), headers={"Authorization": f"Bearer {key}"}, timeout=600) as http,
+        httpx.Client(base_url=api_url(config.api), headers=headers, timeout=600) as http,
         ThreadPoolExecutor(config.concurrency) as pool,
+        Threads() as threads,
     ):
+        making = Attempts(http, config, suite, threads, count * config.samples)
         futures = [
-            [
-                pool.submit(attempt, http, config, suite.make(task), seed_of(config.seed, task, sample))
-                for sample in range(config.samples)
-            ]
+            [pool.submit(making.make, task, seed_of(config.seed, task, sample)) for sample in range(config.samples)]
             for task in range(count)
         ]
         for task, group in enumerate(futures):
             attempts = [future.result() for future in group]
-            passed.append(sum(one["reward"] >= config.success for one in attempts))
+            making.counted(attempts)
+            passed.append(sum("error" not in one and one["reward"] >= config.success for one in attempts))
             rewards += [one["reward"] for one in attempts]
             records += [{"task": task, **one} for one in attempts]
             progress.show(task + 1, {"reward": mean(rewards)})
@@ -134,7 +183,7 @@ def main(config: Config) -> dict[str, float]:
     if config.output:
         Path(config.output).write_text("".join(json.dumps(record) + "\n" for record in records))
     summary = {f"pass@{k}": mean(pass_at_k(config.samples, c, k) for c in passed) for k in config.k}
-    summary |= {"reward": mean(rewards), "tasks": float(count)}
+    summary |= {"reward": mean(rewards), "tasks": float(count), "failed": float(making.failed)}
     print(json.dumps({"model": config.model, **summary}))
     return summary
 

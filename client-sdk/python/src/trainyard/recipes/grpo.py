@@ -5,17 +5,17 @@ python -m trainyard.recipes.grpo --folder runs/grpo --environment.name arithmeti
 
 from __future__ import annotations
 
-import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
 
 import tinker
 
 from .core import data
+from .core.attempts import Group
 from .core.config import check, opt, run_main
-from .core.episodes import Group, Player, Playing, load_suites, log_ratios, mean_of, sampler, snapshot, summary
+from .core.episodes import Player, Playing, load_suites, log_ratios, mean_of, sampler, snapshot, summary
 from .core.objective import (
     ALGORITHMS,
     Aggregation,
@@ -142,15 +142,15 @@ class Learner:
 
 
 def collect(
-    player: Player, learner: Learner, policy: Policy, config: Config, tasks: Iterator[int], step: int
+    player: Player, learner: Learner, policy: Policy, config: Config, tasks: data.Tasks, step: int
 ) -> tuple[list[Group], list[Group]]:
     """The groups of a step, and all that were sampled for it."""
     used: list[Group] = []
     sampled: list[Group] = []
     rounds = config.sampling_rounds if learner.objective.dynamic_sampling else 0
     for round_ in range(rounds + 1):
-        wanted = list(itertools.islice(tasks, config.groups - len(used)))
-        groups = player.play(policy, wanted, seed_of(config.seed, step, round_), config.group_size)
+        wanted = config.groups - len(used)
+        groups = player.play_full(policy, tasks, wanted, seed_of(config.seed, step, round_), config.group_size)
         sampled += groups
         used += [group for group in groups if not learner.objective.dynamic_sampling or learner.informative(group)]
         if len(used) == config.groups:
@@ -163,22 +163,21 @@ def train(config: Config, recipe: str) -> None:
     suites = load_suites(config)
     with opened(recipe, config) as run:
         player, learner = Player(run, config, suites), Learner(run, config)
-        consumed = int(run.state.get("tasks", 0))
+        tasks = data.Tasks(len(player.suite), config.seed, int(run.state.get("tasks", 0)))
         for step in run.steps():
             policy = snapshot(run, step)
             metrics: dict[str, float] = {}
             if step == 0 and config.eval_tasks:
                 metrics |= {f"{key}_before": value for key, value in player.held_out(policy).items()}
-            tasks = itertools.islice(data.shuffled(len(player.suite), config.seed), consumed, None)
             used, sampled = collect(player, learner, policy, config, tasks, step)
-            consumed += len(sampled)
             metrics |= summary(sampled) | {"informative": mean(learner.informative(group) for group in sampled)}
+            metrics |= player.tally.metrics("env")
             if used:
                 metrics |= learner.update(step, used)
             if config.eval_tasks and run.evaluates(step):
                 metrics |= player.held_out(snapshot(run, step + 1))
             run.record(step, metrics, ("reward", "held_out/reward", "answer_tokens"))
-            run.after(step, {"tasks": consumed})
+            run.after(step, {"tasks": tasks.taken})
 
 
 def main(config: Config) -> None:

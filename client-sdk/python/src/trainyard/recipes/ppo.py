@@ -8,7 +8,6 @@ that `reward_model` trained, or both; `kl` takes the distance to a reference fro
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -228,21 +227,20 @@ def main(config: Config) -> None:
     suites = load_suites(config)
     with opened("ppo", config) as run:
         player, learner = Player(run, config, suites), Learner(run, config)
-        first = run.first_step * config.tasks
-        tasks = itertools.islice(data.shuffled(len(player.suite), config.seed), first, None)
+        taken = int(run.state.get("tasks", run.first_step * config.tasks))
+        tasks = data.Tasks(len(player.suite), config.seed, taken)
         for step in run.steps():
             policy = snapshot(run, step)
             metrics: dict[str, float] = {}
             if step == 0 and config.eval_tasks:
                 metrics |= {f"{key}_before": value for key, value in player.held_out(policy).items()}
-            chosen = list(itertools.islice(tasks, config.tasks))
-            groups = player.play(policy, chosen, seed_of(config.seed, step), config.episodes)
-            metrics |= summary(groups)
+            groups = player.play_full(policy, tasks, config.tasks, seed_of(config.seed, step), config.episodes)
+            metrics |= summary(groups) | player.tally.metrics("env")
             metrics |= learner.update(step, [one for group in groups for one in group])
             if config.eval_tasks and run.evaluates(step):
                 metrics |= player.held_out(snapshot(run, step + 1))
             run.record(step, metrics, ("reward", "held_out/reward", "explained_variance"))
-            run.after(step)
+            run.after(step, {"tasks": tasks.taken})
 
 
 def cli(argv: Sequence[str] | None = None) -> int:

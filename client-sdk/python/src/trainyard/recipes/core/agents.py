@@ -55,6 +55,8 @@ class Session:
     conversations: list[Conversation] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     answers: int = 0
+    begun: list[Trajectory] = field(default_factory=list)
+    """The sequences, as they grow."""
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         """One chat completion."""
@@ -92,6 +94,7 @@ class Session:
         begun = Conversation(messages, Trajectory(), [])
         begun.trajectory.observe(self.chat.prompt([templated(message) for message in messages], tools))
         self.conversations.append(begun)
+        self.begun.append(begun.trajectory)
         return begun
 
 
@@ -200,6 +203,9 @@ def handler(sessions: dict[str, Session]) -> type[BaseHTTPRequestHandler]:
                 return self._send(200, session.answer(body))
             except Refused as error:
                 return self._fail(400, str(error))
+            except Exception as error:
+                # The recipe learns of it from the policy; the agent gets an answer in place of a lost connection.
+                return self._fail(502, f"the model did not answer: {type(error).__name__}: {error}")
 
         def _fail(self, status: int, text: str) -> None:
             self._send(status, {"error": {"message": text, "type": "invalid_request_error", "code": None}})
@@ -233,12 +239,22 @@ class AgentEpisode(BlackBox):
 
 
 def play_any(
-    episode: Environment | BlackBox, proxy: Proxy, policy: Policy, chat: Chat, limits: Limits, seed: int
+    episode: Environment | BlackBox,
+    proxy: Proxy,
+    policy: Policy,
+    chat: Chat,
+    limits: Limits,
+    seed: int,
+    begun: list[Trajectory] | None = None,
 ) -> list[Trajectory]:
-    """One episode of either kind. All sequences of a black box have the reward of the episode."""
+    """Plays one episode of either kind. All sequences of a black box have the reward of the episode.
+
+    `begun` gets each sequence when it begins, for the case that the episode fails.
+    """
+    begun = [] if begun is None else begun
     if isinstance(episode, Environment):
-        return [play(episode, policy, chat, limits, seed)]
-    session = Session(policy, chat, limits, seed)
+        return [play(episode, policy, chat, limits, seed, begun)]
+    session = Session(policy, chat, limits, seed, begun=begun)
     url, name = proxy.open(session)
     try:
         outcome = episode.run(url, name, MODEL)

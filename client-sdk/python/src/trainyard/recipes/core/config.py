@@ -21,11 +21,20 @@ class ConfigError(ValueError):
     """A setting that can't be used; the text names it, says where it comes from and what is allowed."""
 
 
+class RecipeError(RuntimeError):
+    """An error that ends a run after it has begun; the text names its cause."""
+
+
 def opt(default: T, help: str) -> T:
     """A field of a configuration with its default and the line that `--help` shows."""
     if isinstance(default, (list, dict)) or dataclasses.is_dataclass(default):
         return dataclasses.field(default_factory=lambda: copy.deepcopy(default), metadata={"help": help})
     return dataclasses.field(default=default, metadata={"help": help})
+
+
+def missing(key: str, name: str, install: str) -> ConfigError:
+    """The error for a setting that needs a package which is not there."""
+    return ConfigError(f"{key}: the package {name} is not installed; run: pip install {install}")
 
 
 def check(condition: bool, key: str, message: str) -> None:
@@ -68,14 +77,25 @@ def load(kind: type[T], argv: Sequence[str], environ: Mapping[str, str], program
 
 
 def run_main(kind: type[T], main: Callable[[T], object], argv: Sequence[str] | None, program: str) -> int:
-    """The `main` of a recipe: loads the configuration and turns its errors into one line and exit code 2."""
+    """Runs a recipe. A wrong setting is one line and exit code 2; an error that ends the run is one and code 1."""
     import os
 
+    import tinker
+
+    from .server import in_one_line
+
     try:
-        main(load(kind, sys.argv[1:] if argv is None else argv, os.environ, program))
+        config = load(kind, sys.argv[1:] if argv is None else argv, os.environ, program)
+        try:
+            main(config)
+        except tinker.TinkerError as error:
+            raise in_one_line(error) from error
     except ConfigError as error:
         print(f"{program}: {error}", file=sys.stderr)
         return 2
+    except RecipeError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .config import ConfigError
+from .config import ConfigError, missing
 
 Record = dict[str, Any]
 
@@ -48,14 +48,14 @@ def _from_jsonl(path: Path, key: str) -> list[Record]:
 
 
 def _from_parquet(path: Path, key: str) -> list[Record]:
-    parquet = _module("pyarrow.parquet", "pyarrow", key)
+    parquet = _module("pyarrow.parquet", "pyarrow", key, "pyarrow")
     records: list[Record] = parquet.read_table(path).to_pylist()
     return records
 
 
 def _from_hub(source: str, key: str) -> list[Record]:
     name, _, split = source.partition("@")
-    datasets = _module("datasets", "datasets", key)
+    datasets = _module("datasets", "datasets", key, "datasets")
     try:
         records = [dict(record) for record in datasets.load_dataset(name, split=split or "train")]
     except Exception as error:
@@ -66,11 +66,11 @@ def _from_hub(source: str, key: str) -> list[Record]:
     return records
 
 
-def _module(name: str, package: str, key: str) -> Any:
+def _module(name: str, package: str, key: str, install: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ConfigError(f"{key}: the package {package} is not installed") from error
+        raise missing(key, package, install) from error
 
 
 def shuffled(count: int, seed: int) -> Iterator[int]:
@@ -79,6 +79,25 @@ def shuffled(count: int, seed: int) -> Iterator[int]:
         order = list(range(count))
         random.Random(f"{seed}/{epoch}").shuffle(order)
         yield from order
+
+
+class Tasks:
+    """Numbers of tasks in the order of `shuffled`; `taken` counts those that were given out."""
+
+    def __init__(self, count: int, seed: int, taken: int = 0) -> None:
+        self.taken = taken
+        self._numbers = itertools.islice(shuffled(count, seed), taken, None)
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        self.taken += 1
+        return next(self._numbers)
+
+    def take(self, count: int) -> list[int]:
+        """The next `count` numbers."""
+        return list(itertools.islice(self, count))
 
 
 def batches(count: int, size: int, seed: int, first: int = 0) -> Iterator[list[int]]:

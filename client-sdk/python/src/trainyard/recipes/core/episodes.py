@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import mean, pstdev
 
@@ -11,13 +13,12 @@ import tinker
 from tinker import types
 
 from ..envs import EnvironmentConfig, Suite, load_suite
-from .agents import Proxy, play_any
-from .config import ConfigError, opt
+from .attempts import Episode, Episodes, Group, Tally
+from .config import opt
+from .data import Tasks
 from .rollout import Limits, Policy, Snapshot, Trajectory
 from .run import Common, Run, seed_of
 from .values import RewardModel
-
-Group = list[Trajectory]
 
 
 @dataclass(frozen=True)
@@ -45,38 +46,45 @@ class Player:
         self.suite, self.test = suites
         path, weight = config.reward_model, config.reward_weight
         self.reward_model = RewardModel(run.service, path, weight) if path else None
+        self.tally = Tally(config.limits, run.folder)
 
     def play(self, policy: Policy, tasks: Sequence[int], seed: int, size: int, held_out: bool = False) -> list[Group]:
-        """`size` episodes of each task, all at the same time."""
+        """Plays `size` episodes of each task, all at the same time. Groups that failed are left out."""
         suite, config = self.test if held_out else self.suite, self.config
-        with Proxy() as proxy, ThreadPoolExecutor(config.concurrency) as pool:
-            futures = [
+        # Episodes are closed first, so that no thread of the pool waits for one when an error ends the run.
+        with ThreadPoolExecutor(config.concurrency) as pool, Episodes(self.run.chat, config.limits) as episodes:
+            futures: list[list[Future[Episode]]] = [
                 [
-                    pool.submit(
-                        play_any,
-                        suite.make(task),
-                        proxy,
-                        policy,
-                        self.run.chat,
-                        config.limits,
-                        seed_of(seed, at, episode),
-                    )
+                    pool.submit(episodes.play, functools.partial(suite.make, task), policy, seed_of(seed, at, episode))
                     for episode in range(size)
                 ]
                 for at, task in enumerate(tasks)
             ]
-            groups = [[one for future in group for one in future.result()] for group in futures]
-        if not all(groups):
-            raise ConfigError("environment: no episode of a task asked the model")
+            played = [[future.result() for future in group] for group in futures]
+        prefix = "held_out" if held_out else "env"
+        judged = [self.tally.group(task, group, prefix) for task, group in zip(tasks, played, strict=True)]
+        groups = [group for group in judged if group is not None]
         if self.reward_model:
             self.reward_model.score(groups)
+        return groups
+
+    def play_full(self, policy: Policy, tasks: Tasks, count: int, seed: int, size: int) -> list[Group]:
+        """Plays `count` tasks; those that failed are replaced by the next ones."""
+        groups = self.play(policy, tasks.take(count), seed, size)
+        for again in itertools.count(1):
+            missing = count - len(groups)
+            if not missing:
+                break
+            groups += self.play(policy, tasks.take(missing), seed_of(seed, "in place of failed ones", again), size)
         return groups
 
     def held_out(self, policy: Policy) -> dict[str, float]:
         """Rewards of the first held-out tasks, each time with the same seeds."""
         tasks = range(min(len(self.test), self.config.eval_tasks))
-        found = summary(self.play(policy, tasks, seed_of(self.config.seed, "held out"), 1, held_out=True))
-        return {f"held_out/{key}": found[key] for key in ("reward", "answer_tokens")}
+        groups = self.play(policy, tasks, seed_of(self.config.seed, "held out"), 1, held_out=True)
+        found = summary(groups) if groups else {}
+        means = {f"held_out/{key}": found[key] for key in ("reward", "answer_tokens") if key in found}
+        return means | self.tally.metrics("held_out")
 
 
 def summary(groups: Sequence[Group]) -> dict[str, float]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from .config import ConfigError
+from .config import ConfigError, missing
 from .sandbox import Sandbox
 
 Reward = Callable[[str, Mapping[str, Any]], float]
@@ -36,7 +36,7 @@ def math_reward() -> Reward:
     try:
         verifier: Any = importlib.import_module("math_verify")
     except ImportError as error:
-        raise ConfigError("reward: the package math-verify is not installed") from error
+        raise missing("reward", "math-verify", "math-verify") from error
 
     def reward(answer: str, record: Mapping[str, Any]) -> float:
         if "answer" not in record:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
 
 import tinker
 from tinker import types
@@ -23,11 +23,24 @@ class Limits:
     max_turns: int = opt(1, "answers of an episode")
     max_context: int = opt(4096, "tokens of an episode; one that would exceed them ends")
     temperature: float = opt(1.0, "temperature of samples")
+    seconds: float = opt(3600.0, "seconds of an episode, after which it has failed; 0 sets no limit")
+    failures: float = opt(0.1, "share of the last 200 episodes that may fail; more end the run")
+    failed: Literal["drop", "score"] = opt(
+        "drop", "drop: leave out a group with a failed episode; score: learn from its tokens with failure_reward"
+    )
+    failure_reward: float = opt(0.0, "reward of a failed episode, for score")
+    retries: int = opt(2, "times that an episode is played again after an error that retry_on names")
+    retry_on: list[str] = opt(
+        ["ConnectionError", "TimeoutError", "httpx.TransportError"], "exceptions by name, with or without their module"
+    )
 
     def __post_init__(self) -> None:
         check(self.max_tokens > 0, "limits.max_tokens", "at least 1 is needed")
         check(self.max_turns > 0, "limits.max_turns", "at least 1 is needed")
         check(self.temperature > 0, "limits.temperature", "more than 0 is needed: greedy samples have no gradient")
+        check(self.seconds >= 0, "limits.seconds", "at least 0 is needed")
+        check(0 <= self.failures < 1, "limits.failures", "a share from 0 to below 1 is needed")
+        check(self.retries >= 0, "limits.retries", "at least 0 is needed")
 
 
 @dataclass
@@ -75,6 +88,8 @@ class Trajectory:
     """Tokens of the last answer."""
     truncated: bool = False
     """The last answer was cut off, or there was no context left."""
+    failed: bool = False
+    """The episode failed, and these are the tokens up to that."""
     metrics: dict[str, float] = field(default_factory=dict)
 
     def observe(self, tokens: list[int]) -> None:
@@ -94,6 +109,21 @@ class Trajectory:
         self.answer_tokens = len(sampled.tokens)
         self.truncated = not sampled.stopped
 
+    def so_far(self) -> Trajectory:
+        """A copy up to the last sampled token, while an abandoned thread may still write to this one."""
+        # Versions are written last, so that all other lists have at least as many entries.
+        versions = list(self.versions)
+        mask = self.mask[: len(versions)]
+        count = max((at + 1 for at, own in enumerate(mask) if own), default=0)
+        return replace(
+            self,
+            tokens=self.tokens[:count],
+            mask=mask[:count],
+            logprobs=self.logprobs[:count],
+            versions=versions[:count],
+            metrics=dict(self.metrics),
+        )
+
     @property
     def sampled(self) -> int:
         """How many tokens were sampled."""
@@ -105,9 +135,18 @@ class Trajectory:
         return min(version for version, own in zip(self.versions, self.mask, strict=True) if own)
 
 
-def play(environment: Environment, policy: Policy, chat: Chat, limits: Limits, seed: int) -> Trajectory:
-    """One episode. The environment is closed at its end."""
+def play(
+    environment: Environment,
+    policy: Policy,
+    chat: Chat,
+    limits: Limits,
+    seed: int,
+    begun: list[Trajectory] | None = None,
+) -> Trajectory:
+    """Plays one episode and closes the environment. `begun` gets the sequence before it has tokens."""
     trajectory = Trajectory()
+    if begun is not None:
+        begun.append(trajectory)
     try:
         trajectory.observe(chat.prompt(environment.reset(), environment.tools))
         while True:

@@ -18,10 +18,14 @@ from tinker import types
 from .chat import Chat, Tokenizer, load_tokenizer
 from .config import ConfigError, as_dict, check, flatten, opt
 from .progress import Progress
+from .server import server_url, wait_for
 from .sinks import Metrics, lines, open_sinks
 
-MAY_CHANGE = {"steps", "save_every", "eval_every", "keep", "sinks", "project", "resume", "concurrency"}
-"""Settings that may differ when a run is resumed; all others change its results."""
+MAY_CHANGE = {
+    "steps", "save_every", "eval_every", "keep", "sinks", "project", "resume", "concurrency", "limits.seconds",
+    "limits.failures", "limits.failed", "limits.failure_reward", "limits.retries", "limits.retry_on",
+}  # fmt: skip
+"""Settings that may differ when a run is resumed: all others change its results even if no episode fails."""
 SCALAR_HEAD = {"trainyard.head": "scalar"}
 """Metadata of a model that computes one number for each position, in place of log-probabilities."""
 
@@ -202,6 +206,11 @@ class Run:
         (self.folder / "final.json").write_text(json.dumps(final))
         return path
 
+    def published(self) -> str:
+        """The path of the final weights, as a finished run has it in its folder."""
+        final = json.loads((self.folder / "final.json").read_text())
+        return str(final["reward_model" if self.scalar else "sampler"])
+
     def close(self) -> None:
         self.progress.close()
         for sink in self.sinks:
@@ -210,7 +219,8 @@ class Run:
 
 @contextlib.contextmanager
 def opened(recipe: str, config: Common, scalar: bool = False) -> Iterator[Run]:
-    """A run in a session of its own; after the last step its weights are published."""
+    """Opens a run in a session of its own. After the last step its weights are published, and their path is printed."""
+    wait_for(server_url(), "TINKER_BASE_URL")
     with tinker.ServiceClient(user_metadata={"recipe": recipe}) as service:
         run = Run(recipe, config, service, scalar)
         try:
@@ -220,6 +230,7 @@ def opened(recipe: str, config: Common, scalar: bool = False) -> Iterator[Run]:
                 run.publish()
         finally:
             run.close()
+        print(f"{recipe}: {config.steps} steps are done: {run.published()}", flush=True)
 
 
 def rest() -> tinker.RestClient:

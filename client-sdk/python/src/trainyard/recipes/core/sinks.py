@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import secrets
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from .config import ConfigError
+from .config import ConfigError, missing
 
 Metrics = Mapping[str, float]
 
@@ -58,7 +59,7 @@ class WandB:
     """
 
     def __init__(self, project: str, folder: Path, first_step: int, config: Mapping[str, Any]) -> None:
-        module = _module("wandb")
+        module = _module("wandb", "wandb")
         run_id = _remembered(folder / "wandb.txt", first_step) or secrets.token_hex(8)
         self._run = module.init(
             project=project, name=folder.name, id=run_id, resume="allow", dir=str(folder), config=dict(config)
@@ -79,10 +80,7 @@ class TensorBoard:
     """
 
     def __init__(self, folder: Path, first_step: int) -> None:
-        try:
-            module = _module("tensorboardX")
-        except ConfigError:
-            module = _module("torch.utils.tensorboard")
+        module = _tensorboard()
         # Names of files have the second alone: without a suffix a quick restart would replace the file.
         self._writer = module.SummaryWriter(
             str(folder / "tensorboard"), purge_step=first_step or None, filename_suffix=f".{secrets.token_hex(4)}"
@@ -96,6 +94,15 @@ class TensorBoard:
         self._writer.close()
 
 
+def _tensorboard() -> Any:
+    """`tensorboardX`, or the writer of PyTorch where that is not installed."""
+    with contextlib.suppress(ImportError):
+        return importlib.import_module("tensorboardX")
+    with contextlib.suppress(ImportError):
+        return importlib.import_module("torch.utils.tensorboard")
+    raise missing("sinks", "tensorboardX", "tensorboardX")
+
+
 class MLflow:
     """MLflow; `MLFLOW_TRACKING_URI` chooses the server.
 
@@ -103,7 +110,7 @@ class MLflow:
     """
 
     def __init__(self, project: str, folder: Path, first_step: int, config: Mapping[str, Any]) -> None:
-        self._mlflow = _module("mlflow")
+        self._mlflow = _module("mlflow", "mlflow")
         self._mlflow.set_experiment(project)
         run_id = _remembered(folder / "mlflow.txt", first_step)
         run = self._mlflow.start_run(run_id=run_id, run_name=folder.name)
@@ -124,13 +131,15 @@ def _remembered(path: Path, first_step: int) -> str | None:
     return path.read_text().strip() if first_step and path.exists() else None
 
 
-def _module(name: str) -> Any:
+def _module(name: str, package: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise ConfigError(f"sinks: the package {name} is not installed: {error}") from error
+        if error.name != name:
+            raise ConfigError(f"sinks: the package {package} can't be imported: {error}") from error
+        raise missing("sinks", package, package) from error
     except ImportError as error:
-        raise ConfigError(f"sinks: the package {name} can't be imported: {error}") from error
+        raise ConfigError(f"sinks: the package {package} can't be imported: {error}") from error
 
 
 def open_sinks(names: list[str], project: str, folder: Path, first_step: int, config: Mapping[str, Any]) -> list[Sink]:

@@ -1,8 +1,8 @@
 """Models with a scalar head: values of positions, and rewards of whole sequences.
 
-The head is an extension of this server (docs/users/compatibility.md): a model that is created with the metadata `SCALAR_HEAD`
-returns values where others return log-probabilities. The loss `value_mse` fits them to returns; `cross_entropy` is
-minus their weighted sum, so that any slope can be sent as weights.
+The head is an extension of this server (docs/users/compatibility.md): a model that is created with the metadata
+`SCALAR_HEAD` returns values where others return log-probabilities. The loss `value_mse` fits them to returns;
+`cross_entropy` is minus their weighted sum, so that any slope can be sent as weights.
 """
 
 from __future__ import annotations
@@ -68,8 +68,10 @@ class RewardModel:
         self.model = service.create_training_client_from_state(path).result()
 
     def score(self, groups: Sequence[Sequence[Trajectory]]) -> None:
-        """Adds the score, times the weight, to the reward of each episode."""
-        every = [one for group in groups for one in group]
+        """Adds the score, times the weight, to the reward of each episode that did not fail."""
+        every = [one for group in groups for one in group if not one.failed]
+        if not every:
+            return
         for one, score in zip(every, last_values(self.model, [one.tokens for one in every]), strict=True):
             one.reward += self.weight * score
             one.metrics["reward_model"] = score

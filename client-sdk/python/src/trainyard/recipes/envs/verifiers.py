@@ -12,7 +12,7 @@ import os
 import uuid
 from typing import Any
 
-from ..core.config import ConfigError
+from ..core.config import ConfigError, missing
 from .base import BlackBox, Outcome
 
 
@@ -23,7 +23,7 @@ class Verifiers:
         try:
             self.module: Any = importlib.import_module("verifiers")
         except ImportError as error:
-            raise ConfigError("environment.name: the package verifiers is not installed") from error
+            raise missing("environment.name", "verifiers", "verifiers") from error
         if not hasattr(self.module, "load_environment"):
             found = getattr(self.module, "__version__", "?")
             raise ConfigError(f"environment.name: verifiers 0.1 is needed, not {found}: it has no load_environment")

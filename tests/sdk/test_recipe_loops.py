@@ -1,0 +1,131 @@
+"""The loops of the recipes that play episodes, on a stand-in for the service: failures in them, and resuming to the bit."""
+
+import json
+import pathlib
+import tempfile
+import threading
+
+import pytest
+
+import chat_model
+from fake_service import Service
+from recipes import metrics, settings
+
+from trainyard.recipes import agent_env, async_grpo, grpo, ppo  # isort: skip
+from trainyard.recipes.core import run as runs  # isort: skip
+from trainyard.recipes.envs import Environment, Outcome  # isort: skip
+
+FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+GROUPS = {"groups": 3, "group_size": 2}
+RECIPES = {
+    "grpo": (grpo, GROUPS | {"minibatches": 2}),
+    "agent_env": (agent_env, GROUPS | {"sampling_rounds": 1}),
+    "async_grpo": (async_grpo, GROUPS | {"staleness": 0}),
+    "ppo": (ppo, {"tasks": 3, "episodes": 2, "critic.rank": 4}),
+}
+EVERY = pytest.mark.parametrize("name", RECIPES)
+
+
+class Sums(Environment):
+    """The reward of the second answer is the mean of its digits."""
+
+    def __init__(self, index, broken, hung):
+        self.index, self.broken, self.hung, self.turns = index, broken, hung, 0
+
+    def reset(self):
+        return [{"role": "user", "content": f"Number {self.index}"}]
+
+    def step(self, reply):
+        self.turns += 1
+        if self.turns == 1:
+            return Outcome(done=False, messages=[{"role": "user", "content": "Again."}])
+        if self.index % 40 in self.hung:
+            threading.Event().wait()
+        if self.index % 40 in self.broken:
+            raise RuntimeError(f"no database for {self.index}")
+        return Outcome(sum(map(int, reply)) / 40)
+
+
+class Suite:
+    """Forty tasks."""
+
+    def __init__(self, held_out=False, broken=(), hung=()):
+        self.first, self.broken, self.hung = 100 if held_out else 0, set(broken), set(hung)
+
+    def __len__(self):
+        return 40
+
+    def make(self, index):
+        return Sums(self.first + index, self.broken, self.hung)
+
+
+@pytest.fixture(autouse=True)
+def service(monkeypatch):
+    made = Service(chat_model.tokenizer(FOLDER))
+    monkeypatch.setattr(runs.tinker, "ServiceClient", lambda **_: made)
+    monkeypatch.setattr(runs, "wait_for", lambda *_: None)
+    monkeypatch.setattr(runs, "rest", lambda: None)
+    return made
+
+
+def argv(name, folder, **more):
+    environment = {"environment.name": f"{__name__}:Suite", "limits.max_turns": 2, "eval_tasks": 2, "keep": 9}
+    return settings(folder, FOLDER, **RECIPES[name][1] | environment | {"steps": 4} | more)
+
+
+def finished(name, folder, **more):
+    assert RECIPES[name][0].cli(argv(name, folder, **more)) == 0
+    return metrics(folder)
+
+
+def resumed(name, tmp_path, **more):
+    whole = finished(name, tmp_path / "whole", **more)
+    finished(name, tmp_path / "parts", **more | {"steps": 2})
+    parts = finished(name, tmp_path / "parts", **more)
+    drop = lambda lines: [{key: value for key, value in one.items() if not key.startswith("held_out")} for one in lines]  # noqa: E731
+    assert drop(parts) == drop(whole) and parts[-1] == whole[-1]
+    return whole
+
+
+@EVERY
+def test_without_failures_runs_resume_to_the_bit(tmp_path, name):
+    whole = resumed(name, tmp_path)
+    assert all(line["env/failed"] == line["env/timed_out"] == 0 for line in whole)
+    assert whole[-1]["held_out/failed"] == 0
+    assert not (tmp_path / "whole" / "failures.jsonl").exists()
+    other = finished(name, tmp_path / "other", **{"limits.seconds": 0, "limits.failures": 0, "limits.retries": 0})
+    assert other == whole, "limits change nothing"
+
+
+@EVERY
+@pytest.mark.parametrize("failed", ["drop", "score"])
+def test_failing_and_hanging_episodes_do_not_end_a_run(tmp_path, name, failed):
+    options = "{broken = [0, 3, 6, 9, 12, 15, 18, 21], hung = [1, 25]}"
+    more = {"environment.options": options, "limits.seconds": 1, "limits.failures": 0.5, "limits.failed": failed}
+    lines = finished(name, tmp_path / "run", **more)
+    assert len(lines) == 4 and sum(line["env/failed"] for line in lines) >= 2
+    tracebacks = (tmp_path / "run" / "failures.jsonl").read_text().splitlines()
+    counted = sum(line["env/failed"] + line.get("held_out/failed", 0) for line in lines)
+    assert len(tracebacks) >= counted and {json.loads(line)["set"] for line in tracebacks} <= {"env", "held_out"}
+
+
+@pytest.mark.parametrize("name", ["grpo", "agent_env", "ppo"])
+def test_with_the_same_failures_runs_resume_to_the_bit(tmp_path, name):
+    whole = resumed(name, tmp_path, **{"environment.options": "{broken = [0, 3, 6, 9, 12, 15, 18]}", "limits.failures": 0.5})
+    assert sum(line["env/failed"] for line in whole) > 0
+
+
+@EVERY
+def test_an_environment_that_always_fails_ends_the_run_with_one_line(tmp_path, name, capsys):
+    options = "{broken = [%s]}" % ", ".join(map(str, range(40)))
+    assert RECIPES[name][0].cli(argv(name, tmp_path / "run", **{"environment.options": options, "eval_tasks": 0})) == 1
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last.startswith(f"trainyard.recipes.{name}: ") and "limits.failures = 0.1 allows 20 of 200" in last
+    assert "RuntimeError: no database for" in last and str(tmp_path / "run" / "failures.jsonl") in last
+    assert not (tmp_path / "run" / "final.json").exists()
+
+
+def test_limits_may_change_when_a_run_is_resumed(tmp_path):
+    finished("grpo", tmp_path / "run", steps=1)
+    finished("grpo", tmp_path / "run", **{"limits.failures": 0.5, "limits.seconds": 9, "limits.failed": "score", "limits.retries": 0})
+    assert grpo.cli(argv("grpo", tmp_path / "run", **{"limits.max_tokens": 9})) == 2

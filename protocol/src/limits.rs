@@ -14,6 +14,10 @@ pub const MAX_METADATA_ENTRIES: usize = 256;
 pub const MAX_METADATA_KEY_BYTES: usize = 256;
 /// Bytes of a value of a `user_metadata`, as JSON.
 pub const MAX_METADATA_VALUE_BYTES: usize = 16_384;
+/// Bytes of a `user_metadata` in all: of its keys, and of its values as JSON.
+pub const MAX_METADATA_BYTES: usize = 65_536;
+/// Bytes of a session's tags in all.
+pub const MAX_TAG_BYTES: usize = 65_536;
 /// Tags of a session.
 pub const MAX_TAGS: usize = 256;
 /// Bytes of a tag, and of other short texts of a session: names, versions, reasons.
@@ -23,7 +27,7 @@ pub const MAX_NUM_SAMPLES: u32 = 1_024;
 /// Candidates per position that one request may ask for.
 pub const MAX_TOPK_LOGPROBS: u32 = 1_024;
 /// Candidates that one request may come to hold, for its sampled tokens and for its prompt; see [`check_candidates`].
-pub const MAX_CANDIDATES: u64 = 1 << 26;
+pub const MAX_CANDIDATES: u64 = 1 << 22;
 /// Largest LoRA rank.
 pub const MAX_LORA_RANK: u32 = 4_096;
 /// LoRA scale is `LORA_ALPHA / rank`.
@@ -97,6 +101,11 @@ pub fn check_candidates(
         )));
     }
     Ok(())
+}
+
+/// What so many tokens cost under a custom loss, of which each has so many targets: a target as much as a token.
+pub fn custom_loss_tokens(tokens: u64, targets: u64) -> u64 {
+    tokens.saturating_mul(targets.max(1))
 }
 
 /// What so many tokens cost of which each has so many targets: the targets count from the [`TARGETS_PER_TOKEN`]th on.

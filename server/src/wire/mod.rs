@@ -15,6 +15,7 @@ pub mod futures;
 pub(crate) mod fuzz;
 pub mod json;
 pub mod limits;
+pub(crate) mod lists;
 pub mod model_input;
 pub mod models;
 mod numbers;

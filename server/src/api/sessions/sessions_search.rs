@@ -14,6 +14,7 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
 use crate::wire::json;
+use crate::wire::lists::MAX_OWNERS;
 use crate::wire::session_search::{
     SearchCursor, SearchOwner, SessionSearchRequest, SessionSearchResponse, SessionSummary, StatusQuery, StatusSummary,
 };
@@ -22,8 +23,6 @@ use crate::wire::timestamp::rfc3339;
 
 /// Most sessions of one page.
 const MAX_PAGE: u32 = 200;
-/// Most owners of one search.
-const MAX_OWNERS: usize = 10;
 
 /// Searches the caller's sessions, newest first.
 #[utoipa::path(

@@ -10,11 +10,8 @@ use crate::wire::anthropic::{
     AnthropicContent, AnthropicMessage, AnthropicTool, Block, CountTokensRequest, MessagesRequest, OutputConfig,
     Thinking, ToolChoice,
 };
+use crate::wire::lists::{MAX_MESSAGES, MAX_TOOLS};
 
-/// Messages of one conversation.
-const MAX_MESSAGES: usize = 16_384;
-/// Tools of one request.
-const MAX_TOOLS: usize = 1_024;
 /// The least budget for thoughts that the API has.
 const MIN_BUDGET: u32 = 1_024;
 

@@ -19,11 +19,12 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post, put};
 
 use self::pages::{console, docs, health, index};
+pub(crate) use self::request::answers::Answers;
 pub(crate) use self::request::body::DecodingBudget;
 pub(crate) use self::request::receive::BodyBudget;
 pub use self::request::receive::BodyLimits;
 pub(crate) use self::request::refusals::{Binary, Refusals};
-use self::request::{extract, fallback};
+use self::request::{answers, extract, fallback};
 use crate::auth::require_key;
 use crate::inference::error_form::in_own_form;
 use crate::metrics::count;
@@ -156,6 +157,7 @@ pub fn router(state: AppState) -> Router {
         )
         .merge(if state.console { console::keyed() } else { Router::new() })
         .route_layer(key_check)
+        .route_layer(from_fn_with_state(state.clone(), answers::count))
         .merge(open())
         .merge(if state.console { console::open() } else { Router::new() })
         .route("/", get(index::index))

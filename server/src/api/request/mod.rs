@@ -1,5 +1,6 @@
-//! What handlers share: bodies and their memory, extractors, refusals, submission, answers.
+//! What handlers share: bodies and answers with their memory, extractors, refusals, submission.
 
+pub(crate) mod answers;
 pub(crate) mod base_name;
 pub(crate) mod body;
 mod body_memory;

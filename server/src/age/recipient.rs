@@ -12,6 +12,9 @@ use trainyard_protocol::OpError;
 /// Most recipients of an export.
 const MAX_RECIPIENTS: usize = 10;
 
+/// Bytes of the longest text that an error repeats.
+const MAX_SHOWN: usize = 256;
+
 /// Who can decrypt a file: the holder of an X25519 identity. Something can be encrypted to the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipient(x25519::Recipient);
@@ -27,11 +30,26 @@ impl FromStr for Recipient {
         // Only what the key is written as: not in upper case, nor with padding that is not zero.
         let key: Option<x25519::Recipient> =
             text.parse().ok().filter(|key: &x25519::Recipient| key.to_string() == text);
-        let key = key.ok_or_else(|| format!("{text:?} is not an age recipient, age1…"))?;
+        let key = key.ok_or_else(|| format!("{} is not an age recipient, age1…", shown(text)))?;
         if !agrees(text) {
-            return Err(format!("nothing can be encrypted to the key of {text:?}"));
+            return Err(format!("nothing can be encrypted to the key of {}", shown(text)));
         }
         Ok(Self(key))
+    }
+}
+
+/// A text that is refused, for an error that is stored and logged. It may be a secret, put here by mistake: one that does not
+/// start as recipients do is only described.
+fn shown(text: &str) -> String {
+    let bytes = text.len();
+    if text.to_ascii_uppercase().contains("AGE-SECRET-KEY-") {
+        return "a secret key of age (AGE-SECRET-KEY-…; give its public recipient, and make another key if this one was \
+                sent to anybody)"
+            .to_owned();
+    }
+    match text.get(.."age1".len()) {
+        Some("age1") if bytes <= MAX_SHOWN => format!("{text:?}"),
+        _ => format!("a text of {bytes} bytes"),
     }
 }
 
@@ -94,6 +112,19 @@ mod tests {
         for text in ["", "age1", "age1x", "AGE-SECRET-KEY-1", &RECIPIENT[1..], &format!("{RECIPIENT} ")] {
             assert!(refusal(&[text]).starts_with("age_encryption_recipients[0]: "), "{text}");
         }
+    }
+
+    #[test]
+    fn a_secret_is_never_repeated() {
+        let secret = "AGE-SECRET-KEY-1QYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQS3QGPQ2";
+        let others =
+            [secret.to_lowercase(), format!(" {secret}"), format!("age1{secret}"), "hunter2hunter2".to_owned()];
+        for text in others.iter().map(String::as_str).chain([secret]) {
+            let refusal = refusal(&[text]);
+            let quoted = text.trim().trim_start_matches("age1");
+            assert!(!refusal.to_lowercase().contains(&quoted.to_lowercase()[quoted.len() - 10..]), "{refusal}");
+        }
+        assert!(refusal(&[secret]).contains("give its public recipient"));
     }
 
     #[test]

@@ -228,6 +228,8 @@ impl KeyRing {
         role: FileRole,
     ) -> Result<(), TenantsError> {
         let KeyLocation { list, name } = location;
+        // A name is shown, logged and kept in the audit log. Whoever names a key after itself gets another name.
+        let name = if name.contains(KEY_PREFIX) { format!("key of {tenant}") } else { name };
         let digest = match (key, sha256) {
             (Some(text), None) if text.len() > KEY_PREFIX.len() && text.starts_with(KEY_PREFIX) => Keys::digest(text),
             (Some(_), None) => return Err(TenantsError::KeyText { list, name }),

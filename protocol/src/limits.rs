@@ -14,7 +14,11 @@ pub const MAX_METADATA_ENTRIES: usize = 256;
 pub const MAX_METADATA_KEY_BYTES: usize = 256;
 /// Most bytes of a value of a `user_metadata`, as JSON.
 pub const MAX_METADATA_VALUE_BYTES: usize = 16_384;
-/// Most tags of a session.
+/// Bytes of a `user_metadata` in all: of its keys, and of its values as JSON.
+pub const MAX_METADATA_BYTES: usize = 65_536;
+/// Bytes of a session's tags in all.
+pub const MAX_TAG_BYTES: usize = 65_536;
+/// Tags of a session.
 pub const MAX_TAGS: usize = 256;
 /// Most bytes of a tag, and of other short texts of a session: names, versions, reasons.
 pub const MAX_TEXT_BYTES: usize = 4_096;
@@ -22,10 +26,9 @@ pub const MAX_TEXT_BYTES: usize = 4_096;
 pub const MAX_NUM_SAMPLES: u32 = 1_024;
 /// Most candidates per position that one request may ask for.
 pub const MAX_TOPK_LOGPROBS: u32 = 1_024;
-/// Most candidates that the result of one request may contain, for sampled tokens and for the prompt; see
-/// [`check_candidates`].
-pub const MAX_CANDIDATES: u64 = 1 << 26;
-/// Largest rank of a LoRA adapter.
+/// Candidates that one request may come to hold, for its sampled tokens and for its prompt; see [`check_candidates`].
+pub const MAX_CANDIDATES: u64 = 1 << 22;
+/// Largest LoRA rank.
 pub const MAX_LORA_RANK: u32 = 4_096;
 /// Numerator of the LoRA scale, which is `LORA_ALPHA / rank`.
 pub const LORA_ALPHA: f32 = 32.0;
@@ -101,8 +104,12 @@ pub fn check_candidates(
     Ok(())
 }
 
-/// Returns the cost in tokens of so many tokens with so many targets each: targets raise it only beyond
-/// [`TARGETS_PER_TOKEN`] per token.
+/// What so many tokens cost under a custom loss, of which each has so many targets: a target as much as a token.
+pub fn custom_loss_tokens(tokens: u64, targets: u64) -> u64 {
+    tokens.saturating_mul(targets.max(1))
+}
+
+/// What so many tokens cost of which each has so many targets: the targets count from the [`TARGETS_PER_TOKEN`]th on.
 pub fn scored_tokens(tokens: u64, targets: u64) -> u64 {
     tokens.max(tokens.saturating_mul(targets).div_ceil(TARGETS_PER_TOKEN))
 }

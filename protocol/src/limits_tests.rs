@@ -7,16 +7,22 @@ fn targets_cost_beyond_a_tokens_worth() {
 }
 
 #[test]
+fn a_target_of_a_custom_loss_costs_a_token() {
+    assert_eq!([0, 1, 64, 1_024].map(|targets| custom_loss_tokens(2, targets)), [2, 2, 128, 2_048]);
+    assert_eq!(custom_loss_tokens(u64::MAX, 2), u64::MAX);
+}
+
+#[test]
 fn candidates_have_limits() {
     let refusal = |samples, tokens, topk, prompt, of_prompt| {
         check_candidates(samples, tokens, topk, prompt, of_prompt).err().map(|error| error.message)
     };
-    assert_eq!(refusal(1_024, 64, 1_024, 65_536, 1_024), None);
-    let text = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
-    assert_eq!(refusal(1_024, 65, 1_024, 0, 0).as_deref(), Some(text));
+    assert_eq!(refusal(1_024, 4, 1_024, 4_096, 1_024), None);
+    let text = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 5 * 1024 is more than 4194304";
+    assert_eq!(refusal(1_024, 5, 1_024, 0, 0).as_deref(), Some(text));
     assert!(refusal(u32::MAX, usize::MAX, 2, 0, 0).is_some());
-    let text = "prompt tokens * topk_prompt_logprobs: 65537 * 1024 is more than 67108864";
-    assert_eq!(refusal(1, 1, 0, 65_537, 1_024).as_deref(), Some(text));
+    let text = "prompt tokens * topk_prompt_logprobs: 4097 * 1024 is more than 4194304";
+    assert_eq!(refusal(1, 1, 0, 4_097, 1_024).as_deref(), Some(text));
 }
 
 #[test]

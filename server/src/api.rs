@@ -21,8 +21,8 @@ use axum::routing::{any, delete, get, post, put};
 use self::pages::{console, docs, health, index};
 pub(crate) use self::request::refusals::{Binary, Refusals};
 use self::request::{extract, fallback};
-pub use super::bodies::BodyLimits;
 use crate::auth::require_key;
+use crate::bodies::answers;
 use crate::inference::error_form::in_own_form;
 use crate::metrics::count;
 use crate::state::AppState;
@@ -154,6 +154,7 @@ pub fn router(state: AppState) -> Router {
         )
         .merge(if state.console { console::keyed() } else { Router::new() })
         .route_layer(key_check)
+        .route_layer(from_fn_with_state(state.answers.clone(), answers::count))
         .merge(open())
         .merge(if state.console { console::open() } else { Router::new() })
         .route("/", get(index::index))

@@ -10,9 +10,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use trainyard_scheduler::{Origin, TraceContext};
+use trainyard_wire::auth::KEY_PREFIX;
 
 use crate::random::Random;
-use trainyard_wire::auth::KEY_PREFIX;
 
 /// Names a call, in both directions.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

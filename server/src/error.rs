@@ -5,9 +5,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use trainyard_protocol::{OpError, redacted};
 use trainyard_scheduler::{self as scheduler, Origin, Refusal};
+use trainyard_wire::auth::KEY_PREFIX;
 
 use crate::jwt::TokenError;
-use trainyard_wire::auth::KEY_PREFIX;
 
 /// When a client may repeat what a full disk refused. Clients repeat a request ten times: that is some minutes.
 const NO_SPACE_RETRY_SECONDS: u64 = 20;

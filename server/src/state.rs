@@ -11,7 +11,7 @@ use trainyard_protocol::{BaseModel, Prepare};
 use trainyard_scheduler::{Clock, Scheduler, Storage};
 
 use crate::auth::Authenticator;
-use crate::bodies::{BodyBudget, BodyLimits, DecodingBudget};
+use crate::bodies::{Answers, BodyBudget, BodyLimits, DecodingBudget};
 use crate::disk::Disks;
 use crate::error::ApiError;
 use crate::inference::Inference;
@@ -28,6 +28,8 @@ pub struct Limits {
     pub max_body_bytes: usize,
     /// Memory and rate of bodies that are received.
     pub bodies: BodyLimits,
+    /// Bytes that answers take together, until clients have read them.
+    pub answer_memory: usize,
     /// How long a poll is held open. Clients give up after 45 s.
     pub long_poll: Duration,
     /// Samples that may be pending before further ones are rejected with 429.
@@ -43,6 +45,7 @@ impl Default for Limits {
         Self {
             max_body_bytes: 256 << 20,
             bodies: BodyLimits::default(),
+            answer_memory: 512 << 20,
             long_poll: Duration::from_secs(30),
             max_queued: 16_384,
             download_url_lifetime: Duration::from_secs(3_600),
@@ -153,6 +156,8 @@ pub struct AppState {
     pub(crate) openapi: Bytes,
     /// Memory budget of bodies that are being received.
     pub(crate) receiving: BodyBudget,
+    /// Answers that are being written or read.
+    pub(crate) answers: Answers,
     /// Memory budget of bodies that are being decoded.
     pub(crate) decoding: DecodingBudget,
     ready: Arc<AtomicBool>,
@@ -170,6 +175,7 @@ impl AppState {
             models: setup.models,
             preparer: setup.preparer,
             receiving: BodyBudget::new(setup.limits.bodies.clone(), setup.keyed),
+            answers: Answers::new((setup.limits.answer_memory, setup.limits.bodies.wait), setup.keyed),
             auth: Arc::new(setup.auth),
             keyed: setup.keyed,
             limits: Arc::new(setup.limits),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::json;
+use super::{json, lists};
 
 /// Which organisation; the caller's own when absent. Others are there for the admins of operators alone.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -199,7 +199,8 @@ pub struct CreateKeyRequest {
     #[serde(default)]
     pub role: Option<String>,
     /// Cuts it to some of `train`, `sample`, `checkpoints` and `admin`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::scopes")]
+    #[schema(max_items = 16)]
     pub scopes: Option<Vec<String>>,
     /// Seconds from now after which it expires; absent for never.
     #[serde(default)]

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize};
 use trainyard_protocol::limits::{
-    MAX_METADATA_ENTRIES, MAX_METADATA_KEY_BYTES, MAX_METADATA_VALUE_BYTES, MAX_TAGS, MAX_TEXT_BYTES,
+    MAX_METADATA_BYTES, MAX_METADATA_ENTRIES, MAX_METADATA_KEY_BYTES, MAX_METADATA_VALUE_BYTES, MAX_TAG_BYTES,
+    MAX_TAGS, MAX_TEXT_BYTES,
 };
 
 /// Reads metadata, or null as none; use with `#[serde(default)]`. A value counts as its JSON.
@@ -16,11 +17,14 @@ where
 {
     let found: BTreeMap<String, T> = Option::deserialize(deserializer)?.unwrap_or_default();
     check("entries", found.len(), MAX_METADATA_ENTRIES)?;
+    let mut all = 0;
     for (key, value) in &found {
         check("bytes in a key", key.len(), MAX_METADATA_KEY_BYTES)?;
         let bytes = serde_json::to_vec(value).map_err(D::Error::custom)?.len();
         check(&format!("bytes under {key:?}"), bytes, MAX_METADATA_VALUE_BYTES)?;
+        all += key.len() + bytes;
     }
+    check("bytes in all", all, MAX_METADATA_BYTES)?;
     Ok(found)
 }
 
@@ -29,6 +33,7 @@ pub(crate) fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Str
     let found: Vec<String> = Option::deserialize(deserializer)?.unwrap_or_default();
     check("tags", found.len(), MAX_TAGS)?;
     found.iter().try_for_each(|tag| check("bytes in a tag", tag.len(), MAX_TEXT_BYTES))?;
+    check("bytes in all tags", found.iter().map(String::len).sum(), MAX_TAG_BYTES)?;
     Ok(found)
 }
 

@@ -9,14 +9,15 @@ use utoipa::ToSchema;
 
 use super::catalogue::Checkpoint;
 use super::session_search::SearchOwner;
-use super::{bounds, json};
+use super::{bounds, json, lists};
 
 /// Body of `checkpoints/search`: everything that is given must hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointSearchRequest {
     /// In one of these projects of the caller's.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::project_ids")]
+    #[schema(max_items = 100)]
     pub project_ids: Option<Vec<String>>,
     /// With these entries.
     #[serde(default, deserialize_with = "bounds::metadata")]
@@ -29,7 +30,8 @@ pub struct CheckpointSearchRequest {
     #[serde(default, deserialize_with = "json::or_default")]
     pub owner: SearchOwner,
     /// Of one of these base models; none match an empty list.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::base_models")]
+    #[schema(max_items = 100)]
     pub base_models: Option<Vec<String>>,
     /// Most checkpoints to return.
     #[serde(default = "default_limit")]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::json;
+use super::{json, lists};
 
 /// Body of `client/config` and `client/dynamic_config`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -101,7 +101,8 @@ pub struct SupportedModel {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TelemetryRequest {
     /// What happened; not stored.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::events")]
+    #[schema(max_items = 16384)]
     pub events: Vec<serde_json::Value>,
     /// The client's platform.
     #[serde(default, deserialize_with = "json::or_default")]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use trainyard_protocol::{Category, OpError};
 use utoipa::ToSchema;
 
-use super::json;
+use super::{json, lists};
 
 /// Answer of every submit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -92,8 +92,9 @@ pub struct RetrieveFuturesRequest {
     #[schema(minimum = 0)]
     #[serde(default)]
     pub timeout: Option<f64>,
-    /// Results that the server may drop.
-    #[serde(default, deserialize_with = "json::or_default")]
+    /// Results that the server may drop: at most 16,384 ids of 64 bytes. A key that may only read drops none.
+    #[serde(default, deserialize_with = "lists::retrieved_request_ids")]
+    #[schema(max_items = 16384)]
     pub retrieved_request_ids: Vec<String>,
 }
 

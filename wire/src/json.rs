@@ -161,15 +161,69 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Bounds<T> {
             }
             read.push(element);
         }
-        let mut found = read.len();
-        while found >= most && list.next_element::<IgnoredAny>()?.is_some() {
-            found += 1;
-        }
-        if found > most {
-            return Err(A::Error::custom(format!("{found} {noun}, at most {most} are allowed")));
-        }
+        at_most(list, read.len(), most, noun)?;
         Ok(read)
     }
+}
+
+/// Refuses a list of which `read` elements were read, when it has more than `most`.
+pub(crate) fn at_most<'de, A: SeqAccess<'de>>(
+    mut list: A,
+    read: usize,
+    most: usize,
+    noun: &str,
+) -> Result<(), A::Error> {
+    let mut found = read;
+    while found >= most && list.next_element::<IgnoredAny>()?.is_some() {
+        found += 1;
+    }
+    if found > most { Err(A::Error::custom(format!("{found} {noun}, at most {most} are allowed"))) } else { Ok(()) }
+}
+
+/// Reads an object of at most so many entries, or null as an empty one; use with `#[serde(default)]`.
+pub(crate) fn bounded_map<'de, D, T>(deserializer: D, most: usize, noun: &str) -> Result<BTreeMap<String, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct Entries<'a, T> {
+        most: usize,
+        noun: &'a str,
+        values: PhantomData<T>,
+    }
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<'_, T> {
+        type Value = BTreeMap<String, T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a map")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(BTreeMap::new())
+        }
+
+        fn visit_none<E>(self) -> Result<Self::Value, E> {
+            Ok(BTreeMap::new())
+        }
+
+        fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+            deserializer.deserialize_map(self)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut read = BTreeMap::new();
+            while let Some((name, value)) = map.next_entry()? {
+                read.insert(name, value);
+                if read.len() > self.most {
+                    return Err(A::Error::custom(format!("more than {} {}", self.most, self.noun)));
+                }
+            }
+            Ok(read)
+        }
+    }
+
+    deserializer.deserialize_option(Entries { most, noun, values: PhantomData })
 }
 
 /// Reads a seed: any integer that JSON libraries keep exact.

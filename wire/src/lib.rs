@@ -13,6 +13,7 @@ pub mod custom_loss;
 pub mod futures;
 pub mod json;
 pub mod limits;
+pub mod lists;
 pub mod model_input;
 pub mod models;
 mod numbers;

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use time::serde::rfc3339;
 use utoipa::ToSchema;
 
-use super::{bounds, json};
+use super::{bounds, json, lists};
 
 /// Body of `sessions/search`: everything that is given must hold. With both `session_id` and `display_name`, a session that
 /// matches either one matches.
@@ -17,7 +17,8 @@ pub struct SessionSearchRequest {
     #[serde(default, deserialize_with = "bounds::text")]
     pub session_id: Option<String>,
     /// In one of these projects.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::project_ids")]
+    #[schema(max_items = 100)]
     pub project_ids: Option<Vec<String>>,
     /// With these entries.
     #[serde(default, deserialize_with = "bounds::metadata")]
@@ -30,8 +31,8 @@ pub struct SessionSearchRequest {
     #[serde(default, deserialize_with = "json::or_default")]
     pub owner: SearchOwner,
     /// With one of these statuses.
-    #[serde(default)]
-    #[schema(min_items = 1)]
+    #[serde(default, deserialize_with = "lists::statuses")]
+    #[schema(min_items = 1, max_items = 16)]
     pub statuses: Option<Vec<StatusQuery>>,
     /// Most sessions to return.
     #[serde(default = "default_limit")]
@@ -58,6 +59,8 @@ pub enum SearchOwner {
     /// Those of these owners, as far as the caller may see them.
     User {
         /// One to ten owners, as `owner` names them in results.
+        #[serde(deserialize_with = "lists::owner_urns")]
+        #[schema(min_items = 1, max_items = 10)]
         owner_urns: Vec<String>,
     },
 }
@@ -75,7 +78,8 @@ pub enum StatusQuery {
     /// Its client ended it.
     ClientFinished {
         /// For one of these reasons; for any when absent.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "lists::reasons")]
+        #[schema(max_items = 16)]
         reasons: Option<Vec<super::sessions::FinishKind>>,
     },
 }

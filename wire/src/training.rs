@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Deserializer};
-use trainyard_protocol::limits::{MAX_DATUMS, MAX_PARTS, MAX_TARGETS, check_targets};
+use trainyard_protocol::limits::{MAX_DATUMS, MAX_LOSS_SETTINGS, MAX_PARTS, MAX_TARGETS, check_targets};
 use trainyard_protocol::{
     Datum, DatumOutput, ForwardBackwardResult, LossConfig, LossConfigValue, OpError, RawBatch, RunId,
 };
 use utoipa::ToSchema;
 
 use super::custom_loss;
-use super::json;
 use super::model_input::ModelInput;
 use super::parts;
 use super::proto::{self, DType};
 use super::tensor::{self, ExpansionBudget, TensorData};
+use super::{json, lists};
 
 /// Reads a protobuf body. Only its framing and the number of its parts are checked; [`batch`] checks the content.
 pub fn decode(body: Bytes) -> Result<proto::ForwardBackwardRequest, OpError> {
@@ -179,8 +179,12 @@ pub struct ForwardBackwardInput {
     /// Name of the loss function.
     pub loss_fn: String,
     /// Settings of the loss function: numbers and texts.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "loss_fn_config")]
     pub loss_fn_config: BTreeMap<String, ConfigValue>,
+}
+
+fn loss_fn_config<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, ConfigValue>, D::Error> {
+    json::bounded_map(deserializer, MAX_LOSS_SETTINGS, "settings")
 }
 
 fn datums<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DatumBody>, D::Error> {
@@ -201,7 +205,7 @@ pub struct DatumBody {
     #[serde(deserialize_with = "json::object")]
     pub model_input: ModelInput,
     /// Inputs of the loss function by name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::loss_fn_inputs")]
     pub loss_fn_inputs: BTreeMap<String, TensorData>,
 }
 

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::bounds;
 use super::json::{self, Metadata};
+use super::lists;
 use super::models::OptimizerConfig;
 use crate::payload::{EphemeralKind, NamedSave, Payload};
 
@@ -126,7 +127,8 @@ pub struct SaveWeightsExternalRequest {
     #[schema(minimum = 3600, maximum = 315_360_000)]
     pub ttl_seconds: Option<i64>,
     /// Recipients in the age format (`age1…`, at most 10), to whom each file is encrypted: it gets the suffix `.age`.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "lists::age_encryption_recipients")]
+    #[schema(max_items = 10)]
     pub age_encryption_recipients: Vec<String>,
 }
 

@@ -18,6 +18,16 @@ mod stable_reinforce;
 mod term;
 mod value;
 
+pub(crate) use custom::MAX_PASS_ELEMENTS;
+
+/// Elements that the loss of a datum may cost beside its targets: those of a custom loss.
+pub(crate) fn most_elements(loss: &LossFn, datum: &PreparedDatum) -> usize {
+    match loss {
+        LossFn::Custom(_) => custom::most_elements(datum.targets.len()),
+        _ => 0,
+    }
+}
+
 pub use batch::{Preparer, prepare_batch};
 pub use evaluate::{LossValue, evaluate};
 pub use inputs::prepare;

@@ -240,32 +240,35 @@ fn losses<B: Backend>(groups: &[TrainGroup<'_, B>], logprobs: &[f32]) -> (GroupO
         .iter()
         .map(|group| {
             let start = at;
-            let mut outputs = Vec::with_capacity(group.data.len());
-            let mut failure = None;
-            for (index, datum) in group.data.iter().enumerate() {
-                let range = at..at + datum.targets.len();
-                at = range.end;
-                match evaluate(&group.loss, datum, &logprobs[range.clone()]) {
-                    Ok(value) => {
-                        if group.grads.is_some() {
-                            d_logprobs[range.clone()].copy_from_slice(&value.dlogprobs);
-                        }
-                        let logprobs = logprobs[range].to_vec();
-                        outputs.push(TrainOutput { logprobs, value, expert_tokens: Vec::new() });
-                    }
-                    Err(error) => failure = failure.or(Some(FailedDatum { at: index, error })),
-                }
+            at += group.data.iter().map(|datum| datum.targets.len()).sum::<usize>();
+            let evaluate = |datum: &PreparedDatum, logprobs: &[f32]| evaluate(&group.loss, datum, logprobs);
+            let outputs = group_losses(&group.data, &logprobs[start..at], evaluate)?;
+            if group.grads.is_some() {
+                let gradients = outputs.iter().flat_map(|output| &output.value.dlogprobs);
+                d_logprobs[start..at].iter_mut().zip(gradients).for_each(|(d, gradient)| *d = *gradient);
             }
-            match failure {
-                Some(failed) => {
-                    d_logprobs[start..at].fill(0.0);
-                    Err(failed)
-                }
-                None => Ok(outputs),
-            }
+            Ok(outputs)
         })
         .collect();
     (outputs, d_logprobs)
+}
+
+/// The losses of a group's datums. Those behind the first one that fails are not evaluated.
+fn group_losses(
+    data: &[&PreparedDatum],
+    logprobs: &[f32],
+    mut evaluate: impl FnMut(&PreparedDatum, &[f32]) -> Result<LossValue, OpError>,
+) -> Result<Vec<TrainOutput>, FailedDatum> {
+    let mut rest = logprobs;
+    data.iter()
+        .enumerate()
+        .map(|(at, datum)| {
+            let (own, behind) = rest.split_at(datum.targets.len());
+            rest = behind;
+            let value = evaluate(datum, own).map_err(|error| FailedDatum { at, error })?;
+            Ok(TrainOutput { logprobs: own.to_vec(), value, expert_tokens: Vec::new() })
+        })
+        .collect()
 }
 
 impl<B: Backend> ActiveRows<B> {
@@ -287,5 +290,35 @@ impl<B: Backend> ActiveRows<B> {
         let before = |row: usize| rows.partition_point(|active| *active < row);
         let sequences = sequences.iter().map(|(rows, _)| before(rows.start)..before(rows.end)).collect();
         Self { rows, sequences, targets: own, d_logprobs: gradients, groups: active }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_loss_behind_the_first_one_that_fails_is_evaluated() {
+        let datum = |index| PreparedDatum {
+            index,
+            tokens: vec![1, 2],
+            targets: vec![1, 2],
+            k: 1,
+            shape: vec![2],
+            weights: None,
+            policy: None,
+            values: None,
+            custom: Vec::new(),
+        };
+        let data: Vec<PreparedDatum> = (0..5).map(datum).collect();
+        let data: Vec<&PreparedDatum> = data.iter().collect();
+        let logprobs: Vec<f32> = (0..10).map(|at| -(at as f32)).collect();
+        let mut seen = Vec::new();
+        let outcome = group_losses(&data, &logprobs, |datum, logprobs| {
+            seen.push((datum.index, logprobs.to_vec()));
+            if datum.index == 2 { Err(OpError::user("no")) } else { Ok(LossValue::default()) }
+        });
+        assert!(matches!(outcome, Err(FailedDatum { at: 2, .. })));
+        assert_eq!(seen, [(0, vec![-0.0, -1.0]), (1, vec![-2.0, -3.0]), (2, vec![-4.0, -5.0])]);
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 use trainyard_protocol::limits::{MAX_TTL_SECONDS, MIN_TTL_SECONDS};
-use trainyard_protocol::{RequestId, RunId, SessionId, TenantId, TinkerPath};
+use trainyard_protocol::{CheckpointKind, RequestId, RunId, SessionId, TenantId, TinkerPath};
 
 use crate::context::core::Core;
 use crate::store::checkpoints::{self, Listed};
@@ -81,7 +81,18 @@ impl Scheduler {
             .await
     }
 
-    /// Returns a checkpoint that the tenant may read: its own or a public one.
+    /// The newest checkpoint of a kind that a run has and that the tenant may read.
+    pub async fn newest_checkpoint(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        kind: CheckpointKind,
+    ) -> Result<Option<Checkpoint>, Error> {
+        let (conn, now) = (&mut self.core.reader_of(tenant).await?, self.core.now());
+        checkpoints::newest_checkpoint(conn, tenant, (run, kind), now).await
+    }
+
+    /// A checkpoint that the tenant may read: its own or a public one.
     pub async fn checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
         let now = self.core.now();
         checkpoints::readable_checkpoint(&mut self.core.reader_of(tenant).await?, tenant, path, now).await

@@ -3,12 +3,15 @@
 use trainyard_protocol::TenantId;
 
 use crate::store::checkpoint_search::{Candidate, checkpoints_behind};
+use crate::store::db::PAGE_BYTES;
 use crate::{CheckpointPosition, CheckpointSearch, Error, FoundCheckpoints, Scheduler};
 
 /// Number of checkpoints that are read at once.
 const BATCH: u32 = 500;
-/// Most checkpoints that one search examines: then it returns those found, and the position to continue from.
-const MOST: u32 = 20_000;
+/// Most checkpoints that one search looks at: then it returns what it has, and where to go on.
+const MOST: usize = 20_000;
+/// Bytes of metadata after which a search does the same.
+const MOST_BYTES: usize = 64 << 20;
 
 impl Scheduler {
     /// Searches the checkpoints that the tenant may list, newest first. A page may be shorter than requested although
@@ -20,31 +23,44 @@ impl Scheduler {
     ) -> Result<FoundCheckpoints, Error> {
         let (conn, now) = (&mut self.core.reader_of(tenant).await?, self.core.now());
         let limit = search.limit.max(1) as usize;
-        let (mut checkpoints, mut after, mut seen) = (Vec::new(), search.after.clone(), 0);
+        let (mut found, mut found_bytes, mut after) = (Vec::new(), 0, search.after.clone());
+        let (mut seen, mut seen_bytes) = (0, 0);
         loop {
-            let batch = checkpoints_behind(conn, tenant, search.scope, after.as_ref(), BATCH, now).await?;
-            let is_last = batch.len() < BATCH as usize;
-            seen += BATCH;
-            for candidate in batch {
+            // One more than the page, to know whether it is the last.
+            let batch = if search.has_conditions() { BATCH } else { BATCH.min(search.limit.max(1) + 1) };
+            let batch = checkpoints_behind(conn, tenant, search.scope, after.as_ref(), batch, now).await?;
+            for candidate in batch.checkpoints {
+                (seen, seen_bytes) = (seen + 1, seen_bytes + candidate.bytes);
                 let checkpoint = &candidate.checkpoint;
                 let place = CheckpointPosition { created_at: checkpoint.created_at, path: checkpoint.path.clone() };
                 if search.matches(&candidate) {
-                    if checkpoints.len() == limit {
-                        return Ok(FoundCheckpoints { checkpoints, next: after });
+                    found_bytes += candidate.bytes;
+                    if found.len() == limit || (found_bytes > PAGE_BYTES && !found.is_empty()) {
+                        return Ok(FoundCheckpoints { checkpoints: found, next: after });
                     }
-                    checkpoints.push(candidate.checkpoint);
+                    found.push(candidate.checkpoint);
                 }
                 after = Some(place);
             }
-            if is_last || seen >= MOST {
-                return Ok(FoundCheckpoints { checkpoints, next: after.filter(|_| !is_last) });
+            if batch.is_last || seen >= MOST || seen_bytes >= MOST_BYTES {
+                return Ok(FoundCheckpoints { checkpoints: found, next: after.filter(|_| !batch.is_last) });
             }
         }
     }
 }
 
 impl CheckpointSearch {
-    fn matches(&self, Candidate { checkpoint, owner, project_id }: &Candidate) -> bool {
+    /// Whether some checkpoints in its scope may not match.
+    fn has_conditions(&self) -> bool {
+        let Self { scope: _, owners, project_ids, user_metadata, kind, base_models, limit: _, after: _ } = self;
+        owners.is_some()
+            || project_ids.is_some()
+            || kind.is_some()
+            || base_models.is_some()
+            || !user_metadata.is_empty()
+    }
+
+    fn matches(&self, Candidate { checkpoint, owner, project_id, bytes: _ }: &Candidate) -> bool {
         let base_model = &checkpoint.spec.base_model;
         self.owners.as_ref().is_none_or(|owners| owners.contains(owner))
             && self.kind.is_none_or(|kind| kind == checkpoint.path.kind)

@@ -16,6 +16,9 @@ use crate::store::{quotas, requests, results, sampling};
 use crate::writer::write::Write;
 use crate::{Completions, Error, Pause, Poll, Quota, RequestKind, Scheduler};
 
+/// Results that are acknowledged in one transaction.
+const ACKNOWLEDGED_TOGETHER: usize = 256;
+
 impl Scheduler {
     /// Returns the result of a request. Waits up to `wait` for it to finish. Can be repeated.
     ///
@@ -111,10 +114,11 @@ impl Scheduler {
     /// Records that the client has received these results, which are dropped some minutes later. Unknown ids are
     /// ignored.
     pub async fn acknowledge(&self, tenant: &TenantId, requests: &[RequestId]) -> Result<(), Error> {
-        if requests.is_empty() {
-            return Ok(());
+        // Other commits come between.
+        for some in requests.chunks(ACKNOWLEDGED_TOGETHER) {
+            self.write(Acknowledge { tenant: tenant.clone(), requests: some.to_vec() }).await?;
         }
-        self.write(Acknowledge { tenant: tenant.clone(), requests: requests.to_vec() }).await
+        Ok(())
     }
 
     /// Cancels a sample. Repetitions are accepted, and a finished sample stays as it is.

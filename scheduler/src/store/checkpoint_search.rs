@@ -3,20 +3,29 @@
 use trainyard_protocol::TenantId;
 
 use super::checkpoints::to_checkpoint;
-use super::db::{Conn, column, sql};
+use super::db::{Conn, PAGE_BYTES, column, sql, text_bytes};
 use super::failed;
 use crate::{AccessScope, Checkpoint, CheckpointPosition, Error, Timestamp};
 
 /// A checkpoint that a search examines.
 pub(crate) struct Candidate {
     pub(crate) checkpoint: Checkpoint,
-    /// Owner of the checkpoint.
+    /// Of its metadata.
+    pub(crate) bytes: usize,
+    /// Whose it is.
     pub(crate) owner: TenantId,
     /// Project of the checkpoint, shown only to its owner.
     pub(crate) project_id: Option<String>,
 }
 
-/// Returns the next unexpired checkpoints behind a position, newest first.
+/// Checkpoints that a search looks at.
+pub(crate) struct CheckpointBatch {
+    pub(crate) checkpoints: Vec<Candidate>,
+    /// Whether nothing follows them.
+    pub(crate) is_last: bool,
+}
+
+/// The next checkpoints behind a place that have not expired, newest first, as many as their metadata allows.
 pub(crate) async fn checkpoints_behind(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -24,7 +33,7 @@ pub(crate) async fn checkpoints_behind(
     after: Option<&CheckpointPosition>,
     limit: u32,
     now: Timestamp,
-) -> Result<Vec<Candidate>, Error> {
+) -> Result<CheckpointBatch, Error> {
     const OWN: &str = "-- checkpoints_behind
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at,
             (SELECT sessions.project_id FROM runs JOIN sessions ON sessions.id = runs.session_id
@@ -45,6 +54,9 @@ pub(crate) async fn checkpoints_behind(
         AccessScope::Accessible => &[OWN, OTHERS],
     };
     let mut found = Vec::new();
+    let mut is_last = true;
+    // Behind these the statements have more.
+    let mut ends: Vec<CheckpointPosition> = Vec::new();
     for statement in statements {
         let (at, run, kind, name) = match after {
             None => (i64::MAX, "", "", ""),
@@ -53,20 +65,34 @@ pub(crate) async fn checkpoints_behind(
             }
         };
         let query = sql(statement).bind(tenant.as_str()).bind(now.0).bind(at).bind(run).bind(kind).bind(name);
-        let rows = query.bind(i64::from(limit)).fetch_all(&mut *conn).await;
-        for row in &rows.map_err(failed("search checkpoints"))? {
+        let read = query.bind(i64::from(limit)).fetch_within(&mut *conn, ("user_metadata", PAGE_BYTES)).await;
+        let read = read.map_err(failed("search checkpoints"))?;
+        for row in &read.rows {
             found.push(Candidate {
                 checkpoint: to_checkpoint(row)?,
+                bytes: text_bytes(row, "user_metadata")?,
                 owner: TenantId::new(column::<String>(row, "tenant")?),
                 project_id: column(row, "project_id")?,
             });
         }
+        if read.is_cut || read.rows.len() >= limit as usize {
+            is_last = false;
+            let last = found.last().map(|Candidate { checkpoint, .. }| checkpoint);
+            ends.extend(last.map(|last| CheckpointPosition { created_at: last.created_at, path: last.path.clone() }));
+        }
     }
     if statements.len() > 1 {
         found.sort_by(|a, b| place(&b.checkpoint).cmp(&place(&a.checkpoint)));
+        found.retain(|candidate| ends.iter().all(|end| place(&candidate.checkpoint) >= place_of(end)));
         found.truncate(limit as usize);
     }
-    Ok(found)
+    Ok(CheckpointBatch { checkpoints: found, is_last })
+}
+
+/// Where a search was cut.
+fn place_of(position: &CheckpointPosition) -> (Timestamp, &str, &str, &str) {
+    let path = &position.path;
+    (position.created_at, path.run.as_str(), path.kind.segment(), path.name.as_str())
 }
 
 /// Returns the position by which checkpoints are ordered.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use trainyard_protocol::{CheckpointKind, RunId, TenantId, TinkerPath};
 
-use super::db::{Conn, Row, RowScope, column, sql, sql_by};
+use super::db::{Conn, PAGE_BYTES, Row, RowScope, column, page_of, sql, sql_by};
 use super::folders::text;
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json, usage};
 use crate::{AccessScope, Checkpoint, Error, NewCheckpoint, Page, Timestamp};
@@ -184,17 +184,36 @@ pub(crate) async fn list_checkpoints(
         Listed::OfRun(run) => (list, count) = (list.bind(run.as_str()), count.bind(run.as_str())),
         Listed::OfProject(project) => (list, count) = (list.bind(project), count.bind(project)),
     }
-    let rows = list.fetch_all(&mut *conn).await.map_err(failed("list checkpoints"))?;
+    let rows = page_of(list, conn, "list checkpoints").await?;
     let total: Option<i64> = count.scalar(conn).await.map_err(failed("count checkpoints"))?;
     Ok((rows.iter().map(to_checkpoint).collect::<Result<_, _>>()?, as_u64(total.unwrap_or(0))))
 }
 
-/// Returns expired checkpoints of all tenants.
+/// The newest checkpoint of a kind that a run has, that the tenant may read and that has not expired.
+pub(crate) async fn newest_checkpoint(
+    conn: &mut Conn,
+    tenant: &TenantId,
+    (run, kind): (&RunId, CheckpointKind),
+    now: Timestamp,
+) -> Result<Option<Checkpoint>, Error> {
+    const SQL: &str = "-- newest_checkpoint
+        SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
+        FROM checkpoints
+        WHERE run_id = $1 AND kind = $2 AND (tenant = $3 OR public) IS TRUE AND (expires_at IS NULL OR expires_at > $4)
+        ORDER BY created_at DESC, name DESC LIMIT 1";
+    let query = sql(SQL).bind(run.as_str()).bind(kind.segment()).bind(tenant.as_str()).bind(now.0);
+    let row = query.fetch_optional(conn).await.map_err(failed("find a checkpoint"))?;
+    row.as_ref().map(to_checkpoint).transpose()
+}
+
+/// Expired checkpoints of all tenants.
 pub(crate) async fn expired_checkpoints(conn: &mut Conn, now: Timestamp) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
     const SQL: &str = "-- expired_checkpoints
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
         FROM checkpoints WHERE expires_at <= $1 ORDER BY expires_at LIMIT 1000";
-    let rows = sql(SQL).bind(now.0).fetch_all(conn).await.map_err(failed("list checkpoints"))?;
+    // Those that are left out come next.
+    let read = sql(SQL).bind(now.0).fetch_within(conn, ("user_metadata", PAGE_BYTES)).await;
+    let rows = read.map_err(failed("list checkpoints"))?.rows;
     rows.iter().map(|row| Ok((TenantId::new(column::<String>(row, "tenant")?), to_checkpoint(row)?))).collect()
 }
 

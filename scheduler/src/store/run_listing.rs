@@ -2,7 +2,7 @@
 
 use trainyard_protocol::TenantId;
 
-use super::db::{Conn, sql};
+use super::db::{Conn, page_of, sql};
 use super::runs::to_run;
 use super::{as_i64, as_u64, failed};
 use crate::{AccessScope, Error, Page, Run, RunFilter, Timestamp};
@@ -65,7 +65,7 @@ pub(crate) async fn list_runs(
             others = Some(sql(COUNT_OF_OTHERS).bind(tenant.as_str()).bind(now.0));
         }
     }
-    let rows = list.fetch_all(&mut *conn).await.map_err(failed("list runs"))?;
+    let rows = page_of(list, conn, "list runs").await?;
     let mut total: i64 = count.scalar(&mut *conn).await.map_err(failed("count runs"))?.unwrap_or(0);
     if let Some(others) = others {
         let more: Option<i64> = others.scalar(conn).await.map_err(failed("count runs"))?;

@@ -4,27 +4,38 @@ use std::collections::BTreeMap;
 
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
-use super::db::{Conn, Row, column, sql, sql_by};
+use super::db::{Conn, PAGE_BYTES, Row, column, sql, sql_by, text_bytes};
 use super::sessions::status;
 use super::{as_u64, failed, from_json, parsed};
 use crate::{
     Error, FoundSession, RequestKind, RequestState, SearchPosition, SessionTimeline, TimelineRequest, Timestamp,
 };
 
-/// Returns the next sessions behind a position, newest first. Their checkpoints are not counted.
+/// Sessions that a search looks at.
+pub(crate) struct SessionBatch {
+    /// With the bytes of their metadata.
+    pub(crate) sessions: Vec<(FoundSession, usize)>,
+    /// Whether nothing follows them.
+    pub(crate) is_last: bool,
+}
+
+/// The next sessions behind a place, newest first, as many as their metadata allows. Their checkpoints are not counted.
 pub(crate) async fn sessions_behind(
     conn: &mut Conn,
     tenant: &TenantId,
     after: Option<&SearchPosition>,
     limit: u32,
-) -> Result<Vec<FoundSession>, Error> {
+) -> Result<SessionBatch, Error> {
     const SQL: &str = "-- sessions_behind
         SELECT id, created_at, project_id, display_name, user_metadata, status, finish_reason, finish_detail
         FROM sessions WHERE tenant = $1 AND (created_at, id) < ($2, $3)
         ORDER BY created_at DESC, id DESC LIMIT $4";
     let (at, id) = after.map_or((i64::MAX, ""), |after| (after.created_at.0, after.session.as_str()));
-    let found = sql(SQL).bind(tenant.as_str()).bind(at).bind(id).bind(i64::from(limit)).fetch_all(conn).await;
-    found.map_err(failed("search sessions"))?.iter().map(to_found).collect()
+    let query = sql(SQL).bind(tenant.as_str()).bind(at).bind(id).bind(i64::from(limit));
+    let found = query.fetch_within(conn, ("user_metadata", PAGE_BYTES)).await.map_err(failed("search sessions"))?;
+    let is_last = !found.is_cut && found.rows.len() < limit as usize;
+    let sized = |row| Ok((to_found(row)?, text_bytes(row, "user_metadata")?));
+    Ok(SessionBatch { sessions: found.rows.iter().map(sized).collect::<Result<_, Error>>()?, is_last })
 }
 
 /// Returns one session of the tenant, in the form of search results.

@@ -1,9 +1,9 @@
 use std::path::PathBuf;
 
-use trainyard_protocol::TinkerPath;
+use trainyard_protocol::{CheckpointKind, TinkerPath};
 
 use super::*;
-use crate::{FinishReason, NewCheckpoint, Page, RunFilter, AccessScope};
+use crate::{CheckpointSearch, FinishReason, NewCheckpoint, Page, RunFilter, AccessScope};
 
 const PAGE: Page = Page { limit: 10, offset: 0 };
 
@@ -51,7 +51,53 @@ async fn a_checkpoint_is_there_once_its_save_succeeded() {
     assert_eq!(s.checkpoints(&bench.me, AccessScope::Owned, PAGE).await.unwrap().1, 1);
 }
 
-/// Registers a checkpoint with an existing folder.
+/// A page is refused when its metadata is more than 16 MiB, and a search returns less of it.
+#[tokio::test]
+async fn pages_of_large_metadata_are_refused_and_searches_go_on() {
+    let bench = bench().await;
+    let run = bench.ready_run(0).await;
+    for number in 0..20 {
+        bench.pass(Duration::from_secs(1));
+        let request = bench.submit(&run, number + 1, RequestKind::SaveWeightsForSampler).await;
+        let user_metadata = BTreeMap::from([("text".to_owned(), "x".repeat(1 << 20))]);
+        let new = NewCheckpoint { user_metadata, ..checkpoint(&run, &format!("n{number}"), None) };
+        bench.succeed_with(&bench.start().await, vec![Effect::Checkpoint(new)]);
+        assert!(matches!(bench.poll(&request).await, Poll::Succeeded { .. }));
+    }
+    let s = &bench.scheduler;
+    let page = |limit| s.checkpoints(&bench.me, AccessScope::Owned, Page { limit, offset: 0 });
+    let Err(Error::Invalid(text)) = page(1_000).await else { panic!("a page of 20 MiB was returned") };
+    assert!(text.starts_with("limit: the page has more than 16 MiB of user_metadata, which its first 15 entries"), "{text}");
+    assert_eq!(page(15).await.unwrap().0.len(), 15);
+    let newest = s.newest_checkpoint(&bench.me, &run, CheckpointKind::Sampler).await.unwrap();
+    assert_eq!(newest.unwrap().path.name.as_str(), "n19");
+    assert_eq!(s.newest_checkpoint(&bench.me, &run, CheckpointKind::Training).await.unwrap(), None);
+    for scope in [AccessScope::Owned, AccessScope::Accessible] {
+        let (mut seen, mut after) = (Vec::new(), None);
+        loop {
+            let search = CheckpointSearch {
+                scope,
+                owners: None,
+                project_ids: None,
+                user_metadata: BTreeMap::new(),
+                kind: None,
+                base_models: None,
+                limit: 200,
+                after,
+            };
+            let found = s.search_checkpoints(&bench.me, &search).await.unwrap();
+            assert!(found.checkpoints.len() <= 15);
+            seen.extend(found.checkpoints.into_iter().map(|checkpoint| checkpoint.path.name.to_string()));
+            after = found.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, (0..20).rev().map(|number| format!("n{number}")).collect::<Vec<_>>());
+    }
+}
+
+/// A checkpoint with a folder that is there.
 async fn save_folder(bench: &Bench, run: &RunId, seq_id: i64, dir: &str, overwrite: bool) -> (Poll, PathBuf) {
     let new = NewCheckpoint { dir: PathBuf::from(dir), overwrite, ..checkpoint(run, "a", None) };
     let folder = bench.dir.path().join(dir);

@@ -111,6 +111,23 @@ async fn a_sample_can_be_cancelled_while_it_waits_or_runs() {
     assert!(is_not_found(bench.scheduler.cancel(&bench.me, &RequestId::new("x")).await));
 }
 
+/// More results than one transaction acknowledges.
+#[tokio::test]
+async fn many_results_are_acknowledged_at_once() {
+    let bench = bench().await;
+    let sampler = bench.sampling_session(0).await;
+    let request = bench.submit_sample(&sampler, 0).await.request_id;
+    bench.succeed(&bench.start().await);
+    bench.poll(&request).await;
+    let unknown = (0..1_000).map(|number| RequestId::new(format!("unknown{number}")));
+    let all: Vec<RequestId> = unknown.chain([request.clone()]).collect();
+    bench.scheduler.acknowledge(&bench.me, &all).await.unwrap();
+    bench.pass(Duration::from_secs(601));
+    bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
+    assert!(matches!(bench.scheduler.poll(&bench.me, &request, NO_WAIT).await, Err(Error::Gone { .. })));
+}
+
 #[tokio::test]
 async fn acknowledged_results_are_dropped_a_while_later() {
     let bench = bench().await;

@@ -72,6 +72,41 @@ async fn pages_follow_each_other() {
     assert_eq!((rest.sessions.len(), &rest.sessions[0].id, rest.next), (1, &bench.session, None));
 }
 
+/// Bytes of metadata bound what a search reads, whatever its limit; what it leaves out is on the next pages.
+#[tokio::test]
+async fn pages_of_large_metadata_are_shorter_and_lose_nothing() {
+    let bench = bench().await;
+    let mut made = vec![bench.session.to_string()];
+    for number in 0..20 {
+        bench.pass(Duration::from_secs(1));
+        let user_metadata = serde_json::json!({"text": "x".repeat(1 << 20), "even": number % 2 == 0});
+        let new = NewSession { user_metadata, ..new_session(None) };
+        made.push(bench.scheduler.create_session(&bench.me, new).await.unwrap().to_string());
+    }
+    made.reverse();
+    for (entries, expected, longest) in [
+        (BTreeMap::new(), made.clone(), 15),
+        (
+            BTreeMap::from([("even".to_owned(), "true".to_owned())]),
+            made.iter().skip(1).step_by(2).take(10).cloned().collect::<Vec<_>>(),
+            10,
+        ),
+    ] {
+        let (mut seen, mut after, mut lengths) = (Vec::new(), None, Vec::new());
+        loop {
+            let search = SessionSearch { limit: 200, after, user_metadata: entries.clone(), ..search() };
+            let page = bench.scheduler.search_sessions(&bench.me, &search).await.unwrap();
+            lengths.push(page.sessions.len());
+            seen.extend(page.sessions.into_iter().map(|session| session.id.to_string()));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!((seen, lengths[0]), (expected, longest));
+    }
+}
+
 #[tokio::test]
 async fn a_session_moves_between_projects() {
     let bench = bench().await;

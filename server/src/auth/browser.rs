@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use axum::http::header::{COOKIE, HOST};
+use axum::http::header::{COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, Method};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -62,9 +62,18 @@ pub(crate) fn cookie(token: &str, seconds: u64, https: bool) -> String {
 }
 
 /// Whether a browser addresses this machine by a name that is always its own: another name could be one that its owner
-/// made lead here.
+/// made lead here. A page that asks says where it is from, which has to be this machine too.
 pub(crate) fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    is_this_machine(host)
+        && headers.get(ORIGIN).is_none_or(|origin| {
+            let origin = origin.to_str().unwrap_or_default();
+            origin.split_once("://").is_some_and(|(_, host)| is_this_machine(host))
+        })
+}
+
+/// Whether a name, which a port may follow, is always that of this machine.
+fn is_this_machine(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
@@ -114,6 +123,15 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(names_this_machine(&headers(&[(HOST, host)])), is_own, "{host}");
+        }
+        for (origin, is_own) in [
+            ("http://localhost:3000", true),
+            ("http://[::1]:8000", true),
+            ("http://evil.example:8000", false),
+            ("null", false),
+        ] {
+            let sent = headers(&[(HOST, "127.0.0.1:8000"), (ORIGIN, origin)]);
+            assert_eq!(names_this_machine(&sent), is_own, "{origin}");
         }
     }
 }

@@ -5,10 +5,10 @@ use std::io;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use trainyard_scheduler::{NewApiKey, Role, Scope, Timestamp};
+use trainyard_wire::auth::KEY_PREFIX;
 
 use super::Keys;
 use crate::random::secret_bytes;
-use trainyard_wire::auth::KEY_PREFIX;
 
 /// Characters behind the prefix that are stored, to tell keys apart.
 const HINT: usize = 4;

@@ -141,6 +141,11 @@ impl Principal {
         }
     }
 
+    /// Whether it may end requests and drop their results, as it may cancel them.
+    pub(crate) fn may_end_requests(&self) -> bool {
+        self.scopes.iter().any(|scope| *scope != Scope::Admin)
+    }
+
     /// Its name for other systems.
     pub fn subject(&self) -> String {
         match (&self.user, &self.key, &self.credential) {

@@ -3,9 +3,9 @@
 use sha2::{Digest, Sha256};
 use trainyard_protocol::TenantId;
 use trainyard_scheduler::Role;
+use trainyard_wire::auth::KEY_PREFIX;
 
 use super::LOCAL_TENANT;
-use trainyard_wire::auth::KEY_PREFIX;
 
 /// A key of the configuration file.
 #[derive(Clone, Debug)]

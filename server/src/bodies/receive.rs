@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, HttpBody};
 use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use trainyard_protocol::TenantId;
 
-use super::memory::{Parts, SMALL};
+use super::memory::{Parts, SMALL, UNIT};
 use crate::error::ApiError;
 
 /// Bodies up to so many bytes need no memory budget: the connection's buffer holds as much.
@@ -75,6 +75,16 @@ pub(crate) struct Memory {
     of_tenant: Option<OwnedSemaphorePermit>,
     tenant: Option<Arc<Parts>>,
     bytes: usize,
+}
+
+impl Memory {
+    /// Gives back what so many bytes do not need.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        let needed = bytes.div_ceil(UNIT);
+        for permit in [&mut self.permit, &mut self.of_tenant].into_iter().flatten() {
+            drop(permit.split(permit.num_permits().saturating_sub(needed)));
+        }
+    }
 }
 
 impl BodyBudget {
@@ -181,6 +191,11 @@ impl BodyBudget {
         Ok(())
     }
 
+    /// As [`Self::reserve`], without waiting.
+    pub(crate) fn try_reserve(&self, memory: &mut Memory, bytes: usize) -> Result<(), ApiError> {
+        self.reserve(memory, bytes).now_or_never().unwrap_or_else(|| Err(self.full()))
+    }
+
     fn full(&self) -> ApiError {
         let (mib, seconds) = (self.limits.memory >> 20, self.limits.wait.as_secs());
         ApiError::Busy {
@@ -254,7 +269,7 @@ mod tests {
 
     use futures::stream;
 
-    use super::super::memory::{Part, UNIT};
+    use super::super::memory::Part;
     use super::*;
 
     fn budget(memory: usize) -> BodyBudget {

@@ -191,10 +191,12 @@ fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate, memo
     }
     state.set_ready();
     let (models, scheduler, keyed) = (state.models.clone(), state.scheduler.clone(), state.keyed);
+    let own_host = from_fn_with_state(Arc::clone(&state.auth), auth::require_own_host);
     let router = Router::new()
         .nest("/hf", hub_router(config, &state))
         .merge(metrics::router(Arc::clone(&state.metrics), scheduler, config.metrics_access.clone()))
-        .fallback_service(api::router(state));
+        .fallback_service(api::router(state))
+        .layer(own_host);
     gate.open(router);
     let models = models.list();
     tracing::info!(%address, models = models.len(), "ready");

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use trainyard_protocol::TenantId;
 use trainyard_scheduler::{Limit, Policies, Role, TenantLimits, TenantPolicy, TrainingLimits};
+use trainyard_wire::auth::KEY_PREFIX;
 
 use crate::auth::{Keys, SeedKey};
-use trainyard_wire::auth::KEY_PREFIX;
 
 /// `[[tenants]]`: one tenant with all that belongs to it.
 #[derive(Clone, Deserialize)]
@@ -229,6 +229,8 @@ impl KeyRing {
         role: FileRole,
     ) -> Result<(), TenantsError> {
         let KeyLocation { list, name } = location;
+        // A name is shown, logged and kept in the audit log. Whoever names a key after itself gets another name.
+        let name = if name.contains(KEY_PREFIX) { format!("key of {tenant}") } else { name };
         let digest = match (key, sha256) {
             (Some(text), None) if text.len() > KEY_PREFIX.len() && text.starts_with(KEY_PREFIX) => Keys::digest(text),
             (Some(_), None) => return Err(TenantsError::KeyText { list, name }),

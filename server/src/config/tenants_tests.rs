@@ -112,6 +112,14 @@ fn what_is_wrong_with_a_tenant_is_named() {
 }
 
 #[test]
+fn a_key_is_not_its_own_name() {
+    let text = "[[keys]]\ntenant = \"a\"\nkey = \"tml-secret\"\nname = \"tml-secret\"\n";
+    let (keys, _) = read(text).unwrap();
+    let shown = format!("{keys:?}");
+    assert!(shown.contains("key of a") && !shown.contains("tml-secret"), "{shown}");
+}
+
+#[test]
 fn what_is_wrong_with_a_key_is_named_and_never_printed() {
     let keys = |keys: &str| format!("[[tenants]]\nname = \"t\"\nkeys = [{keys}]\n");
     let list = "tenants: keys of \"t\"";

@@ -4,6 +4,7 @@ use axum::http::HeaderMap;
 use sha2::{Digest, Sha256};
 
 use super::PATH;
+use crate::auth::browser::names_this_machine;
 use crate::auth::{bearer, equal};
 use crate::error::ApiError;
 use crate::peer::is_forwarded;
@@ -11,6 +12,10 @@ use crate::peer::is_forwarded;
 /// Why metrics that are open on loopback are refused.
 const FORWARDED: &str =
     "a proxy passed this request on, and the metrics are open to this machine alone: set --metrics-token";
+
+/// Why they are refused to requests that name another host.
+const OTHER_HOST: &str = "the request's Host (or Origin) is not localhost, 127.0.0.1 or [::1], and the metrics are open only to \
+    this machine: use such an address, or set --metrics-token";
 
 /// Who may read the metrics. They contain no secrets, but show how busy the service is, and with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +43,10 @@ impl Access {
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let expected = match self {
             // On loopback a proxy would make them everybody's.
-            Self::Open if !is_forwarded(headers) => return Ok(()),
-            Self::Open => return Err(ApiError::Forbidden(FORWARDED)),
+            Self::Open if is_forwarded(headers) => return Err(ApiError::Forbidden(FORWARDED)),
+            // A page whose host leads here would read them.
+            Self::Open if !names_this_machine(headers) => return Err(ApiError::Forbidden(OTHER_HOST)),
+            Self::Open => return Ok(()),
             Self::Off => return Err(ApiError::Unsupported(PATH.to_owned())),
             Self::Token(expected) => expected,
         };

@@ -13,7 +13,7 @@ const DOCUMENTED: &str = include_str!("../../../docs/operators/metrics.md");
 
 async fn get(server: &Server, access: Access, header: Option<&str>) -> (StatusCode, String) {
     let router = router(Arc::clone(&server.state.metrics), server.state.scheduler.clone(), access);
-    let mut request = Request::get(PATH);
+    let mut request = Request::get(PATH).header(header::HOST, "localhost:8000");
     if let Some(value) = header {
         request = request.header(header::AUTHORIZATION, value);
     }

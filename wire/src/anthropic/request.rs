@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::super::json;
+use super::super::{json, lists};
 
 /// Body of `messages`. Unknown fields are refused.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -14,6 +14,8 @@ pub struct MessagesRequest {
     /// A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
     pub model: String,
     /// The conversation so far; one that ends with the assistant's message is continued.
+    #[serde(deserialize_with = "lists::messages")]
+    #[schema(min_items = 1, max_items = 16384)]
     pub messages: Vec<AnthropicMessage>,
     /// Most tokens to sample.
     #[schema(minimum = 1)]
@@ -33,13 +35,15 @@ pub struct MessagesRequest {
     #[serde(default)]
     pub top_k: Option<i64>,
     /// Each ends the reply; not part of its text.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::stop_sequences")]
+    #[schema(max_items = 64)]
     pub stop_sequences: Option<Vec<String>>,
     /// Answer in server-sent events.
     #[serde(default, deserialize_with = "json::or_default")]
     pub stream: bool,
     /// Tools that the model may call.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::tools")]
+    #[schema(max_items = 1024)]
     pub tools: Option<Vec<AnthropicTool>>,
     /// `auto` or `none`.
     #[serde(default)]
@@ -62,7 +66,7 @@ pub struct MessagesRequest {
     #[schema(value_type = Option<Value>)]
     pub container: Option<Value>,
     /// Refused unless it is empty.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::mcp_servers")]
     #[schema(value_type = Option<Vec<Value>>)]
     pub mcp_servers: Option<Vec<Value>>,
     /// Refused: contexts are not edited.
@@ -82,12 +86,15 @@ pub struct CountTokensRequest {
     /// As in `messages`.
     pub model: String,
     /// As in `messages`.
+    #[serde(deserialize_with = "lists::messages")]
+    #[schema(min_items = 1, max_items = 16384)]
     pub messages: Vec<AnthropicMessage>,
     /// As in `messages`.
     #[serde(default)]
     pub system: Option<AnthropicContent>,
     /// As in `messages`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::tools")]
+    #[schema(max_items = 1024)]
     pub tools: Option<Vec<AnthropicTool>>,
     /// As in `messages`.
     #[serde(default)]

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::super::json;
 use super::super::sampling::LogitBias;
+use super::super::{json, lists};
 use super::shared::{StopStrings, StreamOptions};
 
 /// Body of `chat/completions`. Unknown fields are refused; what is known and not supported is refused unless it has no
@@ -19,6 +19,8 @@ pub struct ChatRequest {
     /// A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
     pub model: String,
     /// The conversation so far.
+    #[serde(deserialize_with = "lists::messages")]
+    #[schema(min_items = 1, max_items = 16384)]
     pub messages: Vec<ChatMessage>,
     /// Most tokens to sample; up to the context limit when null.
     #[serde(default)]
@@ -64,8 +66,8 @@ pub struct ChatRequest {
     #[serde(default)]
     pub stream_options: Option<StreamOptions>,
     /// Functions that the model may call: `{"type": "function", "function": {"name": …, "parameters": …}}`.
-    #[serde(default)]
-    #[schema(value_type = Option<Vec<BTreeMap<String, Value>>>)]
+    #[serde(default, deserialize_with = "lists::tools")]
+    #[schema(value_type = Option<Vec<BTreeMap<String, Value>>>, max_items = 1024)]
     pub tools: Option<Vec<Ordered>>,
     /// `auto` or `none`.
     #[serde(default)]
@@ -106,7 +108,8 @@ pub struct ChatRequest {
     #[schema(value_type = Option<BTreeMap<String, f64>>)]
     pub logit_bias: Option<LogitBias>,
     /// Refused unless it is `["text"]`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::modalities")]
+    #[schema(max_items = 16)]
     pub modalities: Option<Vec<String>>,
     /// Refused: there is no audio.
     #[serde(default)]
@@ -171,7 +174,8 @@ pub struct ChatMessage {
     #[serde(default)]
     pub reasoning_content: Option<String>,
     /// Tools that the assistant called.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::tool_calls")]
+    #[schema(max_items = 1024)]
     pub tool_calls: Option<Vec<ToolCall>>,
     /// The call that a message of a tool answers.
     #[serde(default)]
@@ -188,7 +192,7 @@ pub struct ChatMessage {
     #[schema(value_type = Option<Value>)]
     pub function_call: Option<Value>,
     /// Accepted and ignored.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lists::annotations")]
     #[schema(value_type = Option<Vec<Value>>)]
     pub annotations: Option<Vec<Value>>,
 }

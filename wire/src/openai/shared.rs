@@ -1,16 +1,30 @@
 //! What completions and chat completions share.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use trainyard_protocol::limits::MAX_STOP_STRINGS;
 use utoipa::ToSchema;
 
+use super::super::lists::{StopList, StopVisitor};
+
 /// One stop string, or several.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(untagged, expecting = "expected a string or a list of strings")]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
 pub enum StopStrings {
     /// One.
     One(String),
     /// Any of them.
     Many(Vec<String>),
+}
+
+impl<'de> Deserialize<'de> for StopStrings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bounds = StopVisitor { most_texts: MAX_STOP_STRINGS, most_tokens: None };
+        Ok(match deserializer.deserialize_any(bounds)? {
+            StopList::Text(text) => Self::One(text),
+            StopList::Texts(texts) => Self::Many(texts),
+            StopList::Tokens(_) => Self::Many(Vec::new()),
+        })
+    }
 }
 
 impl StopStrings {

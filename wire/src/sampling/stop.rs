@@ -1,12 +1,13 @@
 //! When a sample ends early, as clients write it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_STOP_TOKENS};
 use trainyard_protocol::{OpError, Stop};
 
+use crate::lists::{StopList, StopVisitor};
+
 /// `stop` as clients write it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "expected a string, a list of strings or a list of token ids")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopBody {
     /// One string.
     Text(String),
@@ -14,6 +15,17 @@ pub enum StopBody {
     Tokens(Vec<i64>),
     /// Several strings.
     Texts(Vec<String>),
+}
+
+impl<'de> Deserialize<'de> for StopBody {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bounds = StopVisitor { most_texts: MAX_STOP_STRINGS, most_tokens: Some(MAX_STOP_TOKENS) };
+        Ok(match deserializer.deserialize_any(bounds)? {
+            StopList::Text(text) => Self::Text(text),
+            StopList::Texts(texts) => Self::Texts(texts),
+            StopList::Tokens(tokens) => Self::Tokens(tokens),
+        })
+    }
 }
 
 /// The stop that was asked for.

@@ -343,9 +343,9 @@ fn candidates_have_a_limit() {
         let started = driver.sampler.start(id(0), TenantShare::new("t"), weights.clone(), (operation, None));
         started.map_err(|error| error.message)
     };
-    let message = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
-    assert_eq!(refused(65), Err(message.to_owned()));
-    assert_eq!(refused(64), Ok(()));
+    let message = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 5 * 1024 is more than 4194304";
+    assert_eq!(refused(5), Err(message.to_owned()));
+    assert_eq!(refused(4), Ok(()));
 }
 
 #[test]

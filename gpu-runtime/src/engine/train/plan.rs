@@ -8,6 +8,7 @@ use trainyard_protocol::RunId;
 use super::{TrainTask, Trainer};
 use crate::backend::{Backend, MicrobatchRows};
 use crate::engine::run::TrainingRun;
+use crate::loss::MAX_PASS_ELEMENTS;
 use crate::model::{PassMemory, ROUND_ROWS};
 
 /// A task's part of a training pass.
@@ -39,7 +40,11 @@ struct MicrobatchBuilder {
     memory: PassMemory,
     /// Number of rows of each replica.
     rows: Vec<usize>,
-    /// Limit of a replica's rows.
+    /// Of custom losses, by replica.
+    elements: Vec<usize>,
+    /// Of a replica.
+    max_elements: usize,
+    /// Of a replica.
     max_rows: usize,
     /// Tokens that a replica might have had.
     capacity: usize,
@@ -69,8 +74,8 @@ impl<B: Backend> Trainer<B> {
         });
         // Whatever the leader's credit, a round is complete: bits depend on it.
         if let (Some(batch), Some(share)) = (&mut batch, round) {
-            while let Some(rows) = batch.add(tasks, &share.name) {
-                fair_share.charge(&share.name, rows);
+            while let Some(charge) = batch.add(tasks, &share.name) {
+                fair_share.charge(&share.name, charge);
             }
         }
         batch.map_or_else(MicrobatchPlan::default, |batch| MicrobatchPlan {
@@ -120,6 +125,9 @@ impl MicrobatchBuilder {
             plan: MicrobatchPlan::default(),
             memory,
             rows: vec![0; replicas],
+            elements: vec![0; replicas],
+            // Bits of a round depend on what is in it.
+            max_elements: if leader.trains && lead_run.is_divided() { usize::MAX } else { MAX_PASS_ELEMENTS },
             max_rows,
             capacity,
             own_bytes,
@@ -127,15 +135,15 @@ impl MicrobatchBuilder {
         })
     }
 
-    /// Adds the next datum of the oldest request of a tenant that has one that fits, and returns its rows. The first datum of
-    /// a replica is added whatever its size, and the first one of all whatever the size of its adapter and gradient; others
-    /// only within the budget.
+    /// Adds the next datum of the oldest request of a tenant that has one that fits, and returns the tokens to charge for it. The
+    /// first datum of a replica is added whatever its size, and the first one of all whatever the size of its adapter and
+    /// gradient; others only within the budget of rows, bytes and elements.
     fn add<B: Backend>(&mut self, tasks: &[TrainTask<B>], tenant: &str) -> Option<usize> {
         let is_empty = self.rows.iter().all(|rows| *rows == 0);
         // Those with the fewest rows first.
         let mut replicas: Vec<usize> = (0..self.rows.len()).collect();
         replicas.sort_by_key(|replica| self.rows[*replica]);
-        let (i, replica, rows) = tasks.iter().enumerate().find_map(|(i, task)| {
+        let (i, replica, cost) = tasks.iter().enumerate().find_map(|(i, task)| {
             if !self.eligible[i] || *task.share.name != *tenant {
                 return None;
             }
@@ -145,9 +153,10 @@ impl MicrobatchBuilder {
             }
             replicas.iter().find_map(|&replica| {
                 let taken = part.map_or(0, |part| part.counts[replica]);
-                let rows = task.rows_ahead(replica, taken)?;
-                let held = self.rows[replica];
-                (held == 0 || held + rows <= self.max_rows).then_some((i, replica, rows))
+                let cost = task.cost_ahead(replica, taken)?;
+                let (held, elements) = (self.rows[replica], self.elements[replica].saturating_add(cost.elements));
+                let fits = held + cost.rows <= self.max_rows && elements <= self.max_elements;
+                (held == 0 || fits).then_some((i, replica, cost))
             })
         })?;
         match self.plan.parts.iter_mut().find(|part| part.task == i) {
@@ -159,8 +168,9 @@ impl MicrobatchBuilder {
                 self.remaining_bytes = self.remaining_bytes.saturating_sub(self.own_bytes[i]);
             }
         }
-        self.rows[replica] += rows;
-        Some(rows)
+        self.rows[replica] += cost.rows;
+        self.elements[replica] = self.elements[replica].saturating_add(cost.elements);
+        Some(cost.charge)
     }
 }
 

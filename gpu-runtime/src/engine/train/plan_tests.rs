@@ -1,8 +1,16 @@
-use trainyard_protocol::Operation;
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+
+use trainyard_protocol::custom_loss::CustomLoss;
+use trainyard_protocol::{
+    Datum, Engine as _, ForwardBackward, ModelExtents, Operation, RawBatch, Tensor, TensorValues,
+};
 
 use super::*;
 use crate::engine::CpuEngine;
-use crate::engine::fault_tests::{create, engine, pass, start};
+use crate::engine::fault_tests::{create, drain, engine, pass, start};
+use crate::loss::prepare_batch;
 
 /// Requests of one example of `runs` runs, and the bytes that each holds in a pass.
 fn waiting(runs: u64) -> (CpuEngine, usize) {
@@ -55,4 +63,82 @@ fn forward_passes_and_those_that_train_have_their_own_rows() {
         (plan.rows, plan.capacity)
     };
     assert_eq!((planned(true), planned(false)), ((40, 40), (80, 80)));
+}
+
+/// Requests of a custom loss whose datums have two tokens with so many targets each.
+fn custom(run: &str, datums: usize, targets: usize) -> Operation {
+    let definition = serde_json::json!({
+        "name": "f",
+        "inputs": [{"name": "logprobs", "rank": 2}],
+        "graph": {"format": 1, "nodes": [
+            {"op": "placeholder", "name": "logprobs", "target": "logprobs"},
+            {"op": "call_method", "name": "total", "target": "sum", "args": [{"ref": "logprobs"}]},
+            {"op": "output", "name": "output", "target": "output", "args": [[{"ref": "total"}, {"dict": {}}]]},
+        ]},
+    });
+    let targets = Tensor {
+        shape: vec![2, targets],
+        values: TensorValues::I64((0..2 * targets as i64).map(|id| id % 512).collect()),
+    };
+    let datum = Datum { tokens: vec![1, 2], loss_fn_inputs: BTreeMap::from([("target_tokens".to_owned(), targets)]) };
+    let batch = RawBatch {
+        data: vec![datum; datums],
+        loss_fn: "custom".into(),
+        loss_fn_config: BTreeMap::new(),
+        custom_loss: Some(Ok(Arc::new(CustomLoss::read(&definition).unwrap()))),
+    };
+    let batch = prepare_batch(&batch, ModelExtents { vocab_size: 512, context: 512 }).unwrap();
+    Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only: false })
+}
+
+/// Datums of the tasks in the next pass.
+fn datums(engine: &mut CpuEngine) -> usize {
+    let CpuEngine { runs, trainer, .. } = engine;
+    trainer.plan(runs).parts.iter().flat_map(|part| &part.counts).sum()
+}
+
+#[test]
+fn a_pass_has_no_more_elements_of_custom_losses_than_its_budget() {
+    for (targets, expected) in [(4, 16), (128, 6), (512, 1)] {
+        let mut engine = engine();
+        create(&mut engine, "r", 1);
+        engine.trainer.microbatch = MicrobatchRows { training: 256, forward: 256 };
+        engine.trainer.activation_bytes = usize::MAX;
+        start(&mut engine, "r", custom("r", 16, targets));
+        assert_eq!(datums(&mut engine), expected, "{targets}");
+    }
+}
+
+/// Others have their turn after each expensive datum, and what the share was charged is not its rows alone.
+#[test]
+fn a_tenant_with_custom_losses_is_charged_for_their_targets() {
+    let mut engine = engine();
+    create(&mut engine, "a", 1);
+    create(&mut engine, "b", 2);
+    engine.trainer.microbatch = MicrobatchRows { training: 20, forward: 20 };
+    start(&mut engine, "a", custom("a", 8, 512));
+    start(&mut engine, "b", pass("b", 8));
+    let is_waiting = |engine: &CpuEngine, run: &str| engine.trainer.tasks.iter().any(|task| task.run.as_str() == run);
+    while is_waiting(&engine, "b") {
+        engine.step();
+    }
+    let of_a = engine.trainer.tasks.iter().find(|task| task.run.as_str() == "a").map(|task| task.progress());
+    assert!(of_a.is_some_and(|datums| datums <= 2), "{of_a:?} datums of a before the 8 of b");
+    assert!(drain(&mut engine).values().all(|completion| completion.result.is_ok()));
+}
+
+/// Bits do not depend on how many datums share a pass.
+#[test]
+fn custom_losses_have_the_same_bits_in_passes_of_any_size() {
+    let mut results = Vec::new();
+    for rows in [2, 8, 256] {
+        let mut engine = engine();
+        create(&mut engine, "r", 1);
+        engine.trainer.microbatch = MicrobatchRows { training: rows, forward: rows };
+        start(&mut engine, "r", custom("r", 8, 512));
+        let mut done = drain(&mut engine);
+        results.push(format!("{:?}", done.remove("r").unwrap().result));
+    }
+    assert!(results[0].contains("loss:sum"), "{}", results[0]);
+    assert!(results.iter().all(|result| *result == results[0]));
 }

@@ -3,11 +3,21 @@
 use trainyard_protocol::{OpError, RequestId, RunId, TenantShare};
 
 use crate::backend::Backend;
-use crate::loss::{LossFn, PreparedDatum};
+use crate::loss::{LossFn, PreparedDatum, most_elements};
 use crate::model::zero::replicas::divide;
 use crate::model::{FailedDatum, GradientSum, TrainOutput};
 
-/// A training request in progress. It changes its run only when it completes.
+/// What a datum costs in a pass.
+#[derive(Clone, Copy)]
+pub(super) struct DatumCost {
+    pub(super) rows: usize,
+    /// Of a custom loss, at most.
+    pub(super) elements: usize,
+    /// Tokens that the tenant's share is charged.
+    pub(super) charge: usize,
+}
+
+/// It changes its run only when it completes.
 pub(super) struct TrainTask<B: Backend> {
     pub(super) id: RequestId,
     pub(super) share: TenantShare,
@@ -79,10 +89,14 @@ impl<B: Backend> TrainTask<B> {
         self.quarantined_until = quarantined_until;
     }
 
-    /// Rows of the datum that is `ahead` datums after a replica's next one.
-    pub(super) fn rows_ahead(&self, replica: usize, ahead: usize) -> Option<usize> {
+    /// What the datum costs that is `ahead` datums after a replica's next one.
+    pub(super) fn cost_ahead(&self, replica: usize, ahead: usize) -> Option<DatumCost> {
         let index = self.queues[replica].get(self.computed[replica] + ahead)?;
-        Some(self.data[*index].tokens.len())
+        let datum = &self.data[*index];
+        let (rows, elements) = (datum.tokens.len(), most_elements(&self.loss, datum));
+        // A target of a custom loss takes about as long as a token.
+        let charge = if elements > 0 { rows.max(datum.targets.len()) } else { rows };
+        Some(DatumCost { rows, elements, charge })
     }
 
     /// A replica's next datums.

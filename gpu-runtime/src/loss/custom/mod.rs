@@ -37,6 +37,11 @@ use super::LossValue;
 use crate::fault::guarded;
 
 pub(super) use inputs::inputs;
+pub(super) use tape::most_elements;
+
+/// Elements that the custom losses of one training pass may cost together, unless one datum costs more: as many as the
+/// largest datum.
+pub(crate) const MAX_PASS_ELEMENTS: usize = tape::MAX_COST;
 
 /// Evaluates a custom loss on a datum whose targets have these log-probabilities, in the layout of the targets.
 ///

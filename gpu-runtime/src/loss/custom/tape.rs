@@ -26,7 +26,12 @@ const BASE_COST: usize = 1 << 20;
 /// Elements that a datum may cost for each of its targets.
 const COST_PER_TARGET: usize = 1 << 14;
 /// Elements that a datum may cost at most.
-const MAX_COST: usize = 1 << 25;
+pub(super) const MAX_COST: usize = 1 << 25;
+
+/// Elements that a datum of so many targets may cost.
+pub(in crate::loss) fn most_elements(targets: usize) -> usize {
+    targets.saturating_mul(COST_PER_TARGET).saturating_add(BASE_COST).min(MAX_COST)
+}
 
 /// The steps of one datum, and what they may still cost.
 pub(super) struct Tape {
@@ -40,8 +45,7 @@ pub(super) struct Tape {
 impl Tape {
     /// A tape for a datum with this number of targets.
     pub(super) fn new(targets: usize) -> Self {
-        let budget = targets.saturating_mul(COST_PER_TARGET).saturating_add(BASE_COST).min(MAX_COST);
-        Self { steps: Vec::new(), tensors: 0, budget, spent: 0, targets }
+        Self { steps: Vec::new(), tensors: 0, budget: most_elements(targets), spent: 0, targets }
     }
 
     /// Charges the work on this number of elements.

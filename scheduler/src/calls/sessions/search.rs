@@ -3,7 +3,7 @@
 use trainyard_protocol::{SessionId, TenantId};
 
 use crate::context::core::Core;
-use crate::store::db::{Conn, RowScope};
+use crate::store::db::{Conn, PAGE_BYTES, RowScope};
 use crate::store::session_search;
 use crate::writer::write::Write;
 use crate::{
@@ -13,8 +13,10 @@ use crate::{
 
 /// Number of sessions that are read at once.
 const BATCH: u32 = 500;
-/// Most sessions that one search examines: then it returns those found, and the position to continue from.
-const MOST: u32 = 20_000;
+/// Most sessions that one search looks at: then it returns what it has, and where to go on.
+const MOST: usize = 20_000;
+/// Bytes of metadata after which a search does the same.
+const MOST_BYTES: usize = 64 << 20;
 /// Most requests of a timeline.
 const TIMELINE: i64 = 100_000;
 
@@ -74,28 +76,41 @@ async fn one(
 /// Examines the sessions in their order.
 async fn scan(conn: &mut Conn, tenant: &TenantId, search: &SessionSearch) -> Result<FoundSessions, Error> {
     let limit = search.limit.max(1) as usize;
-    let (mut found, mut after, mut seen) = (Vec::new(), search.after.clone(), 0);
+    let (mut found, mut found_bytes, mut after) = (Vec::new(), 0, search.after.clone());
+    let (mut seen, mut seen_bytes) = (0, 0);
     loop {
-        let batch = session_search::sessions_behind(conn, tenant, after.as_ref(), BATCH).await?;
-        let is_last = batch.len() < BATCH as usize;
-        seen += BATCH;
-        for session in batch {
+        // One more than the page, to know whether it is the last.
+        let batch = if search.has_conditions() { BATCH } else { BATCH.min(search.limit.max(1) + 1) };
+        let batch = session_search::sessions_behind(conn, tenant, after.as_ref(), batch).await?;
+        for (session, bytes) in batch.sessions {
+            (seen, seen_bytes) = (seen + 1, seen_bytes + bytes);
             let place = SearchPosition { created_at: session.created_at, session: session.id.clone() };
             if search.matches(&session) {
-                if found.len() == limit {
+                found_bytes += bytes;
+                if found.len() == limit || (found_bytes > PAGE_BYTES && !found.is_empty()) {
                     return Ok(FoundSessions { sessions: found, next: after });
                 }
                 found.push(session);
             }
             after = Some(place);
         }
-        if is_last || seen >= MOST {
-            return Ok(FoundSessions { sessions: found, next: after.filter(|_| !is_last) });
+        if batch.is_last || seen >= MOST || seen_bytes >= MOST_BYTES {
+            return Ok(FoundSessions { sessions: found, next: after.filter(|_| !batch.is_last) });
         }
     }
 }
 
 impl SessionSearch {
+    /// Whether some sessions of the tenant may not match.
+    fn has_conditions(&self) -> bool {
+        let Self { session_id, display_name, project_ids, user_metadata, statuses, limit: _, after: _ } = self;
+        session_id.is_some()
+            || display_name.is_some()
+            || project_ids.is_some()
+            || statuses.is_some()
+            || !user_metadata.is_empty()
+    }
+
     fn matches(&self, session: &FoundSession) -> bool {
         self.matches_name(session)
             && self

@@ -1,7 +1,9 @@
 //! Statements with parameters, and rows of results.
 
+use std::pin::pin;
 use std::time::Duration;
 
+use futures::{Stream, TryStreamExt};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
@@ -13,7 +15,10 @@ use super::{Conn, Raw};
 use crate::Error;
 use crate::store::failed;
 
-/// A statement and its parameters.
+/// Bytes of metadata that one page of a listing or a search reads, at most; one entry may have more.
+pub(crate) const PAGE_BYTES: usize = 16 << 20;
+
+/// A statement with its parameters.
 pub(crate) struct Sql<'q> {
     pub(super) sqlite: &'static str,
     pub(super) postgres: &'static str,
@@ -74,6 +79,24 @@ impl<'q> Sql<'q> {
         })
     }
 
+    /// The first rows, while a column of texts has no more than so many bytes in them together; the first row in any case.
+    /// Rows that follow are not kept.
+    pub(crate) async fn fetch_within(
+        self,
+        conn: &mut Conn,
+        (texts, most): (&'static str, usize),
+    ) -> Result<BoundedRows, sqlx::Error> {
+        #[cfg(test)]
+        self.record();
+        match conn.raw() {
+            Raw::Sqlite(conn) => bounded(for_sqlite(self).fetch(conn).map_ok(Row::Sqlite), texts, most).await,
+            Raw::Postgres(conn) => {
+                let read = |conn| bounded(for_postgres(self).fetch(conn).map_ok(Row::Postgres), texts, most);
+                conn.run(STATEMENT, read).await
+            }
+        }
+    }
+
     pub(crate) async fn fetch_optional(self, conn: &mut Conn) -> Result<Option<Row>, sqlx::Error> {
         #[cfg(test)]
         self.record();
@@ -94,6 +117,44 @@ impl<'q> Sql<'q> {
     pub(crate) async fn scalar<T: Column>(self, conn: &mut Conn) -> Result<Option<T>, sqlx::Error> {
         self.fetch_optional(conn).await?.map(|row| row.get(0)).transpose()
     }
+}
+
+/// Rows of which no more were read than their texts allow.
+pub(crate) struct BoundedRows {
+    pub(crate) rows: Vec<Row>,
+    /// Whether there are more.
+    pub(crate) is_cut: bool,
+}
+
+/// The rows of one page of a listing. A page that its metadata does not allow is refused: one that is cut would look like
+/// the last.
+pub(crate) async fn page_of(list: Sql<'_>, conn: &mut Conn, doing: &'static str) -> Result<Vec<Row>, Error> {
+    let read = list.fetch_within(conn, ("user_metadata", PAGE_BYTES)).await.map_err(failed(doing))?;
+    if read.is_cut {
+        let (mib, fit) = (PAGE_BYTES >> 20, read.rows.len());
+        return Err(Error::Invalid(format!(
+            "limit: the page has more than {mib} MiB of user_metadata, which its first {fit} entries fill; ask for fewer \
+             entries at once"
+        )));
+    }
+    Ok(read.rows)
+}
+
+async fn bounded(
+    rows: impl Stream<Item = Result<Row, sqlx::Error>>,
+    texts: &'static str,
+    most: usize,
+) -> Result<BoundedRows, sqlx::Error> {
+    let mut stream = pin!(rows);
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = stream.try_next().await? {
+        bytes += row.text_bytes(texts)?;
+        if bytes > most && !rows.is_empty() {
+            return Ok(BoundedRows { rows, is_cut: true });
+        }
+        rows.push(row);
+    }
+    Ok(BoundedRows { rows, is_cut: false })
 }
 
 fn for_sqlite(statement: Sql<'_>) -> Query<'_, Sqlite, SqliteArguments> {
@@ -155,6 +216,14 @@ pub(crate) trait Column:
 impl<T> Column for T where T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres> {}
 
 impl Row {
+    /// Bytes of a text.
+    fn text_bytes(&self, column: &'static str) -> Result<usize, sqlx::Error> {
+        match self {
+            Self::Sqlite(row) => row.try_get::<&str, _>(column).map(str::len),
+            Self::Postgres(row) => row.try_get::<&str, _>(column).map(str::len),
+        }
+    }
+
     pub(super) fn get<T: Column>(&self, index: usize) -> Result<T, sqlx::Error> {
         match self {
             Self::Sqlite(row) => row.try_get(index),
@@ -163,7 +232,12 @@ impl Row {
     }
 }
 
-/// Returns the value of a column.
+/// Bytes of a column that holds a text.
+pub(crate) fn text_bytes(row: &Row, name: &'static str) -> Result<usize, Error> {
+    row.text_bytes(name).map_err(failed("read a row"))
+}
+
+/// A column's value.
 pub(crate) fn column<T: Column>(row: &Row, name: &'static str) -> Result<T, Error> {
     let value = match row {
         Row::Sqlite(row) => row.try_get(name),

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath, UploadId};
+use trainyard_protocol::{
+    CheckpointKind, OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath, UploadId,
+};
 
 use super::super::fleet::compute;
 use super::super::{new_custom_loss, new_run, new_sampling, new_session, spec};
@@ -293,6 +295,7 @@ async fn starts_and_ends(plans: &mut Plans) {
     });
     let ended: Vec<_> = ended.collect();
     plans.step(async |conn| results::end_samples(conn, &ended, T).await).await;
+    plans.step(async |conn| cancellations::sessions_with_samples_to_cancel(conn).await).await;
     plans.step(async |conn| cancellations::cancel_samples_of_session(conn, &SessionId::new("a999"), T).await).await;
 }
 
@@ -420,6 +423,8 @@ async fn catalogue(plans: &mut Plans) {
     ] {
         plans.step(async |conn| checkpoints::list_checkpoints(conn, &me(), listed, PAGE, T).await).await;
     }
+    let newest = (&train("e9"), CheckpointKind::Training);
+    plans.step(async |conn| checkpoints::newest_checkpoint(conn, &me(), newest, T).await).await;
     for project in [None, Some("p")] {
         plans.step(async |conn| sessions::list_sessions(conn, &me(), project, PAGE).await).await;
     }

@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use trainyard_protocol::{CheckpointKind, OpError, TenantId};
 use trainyard_scheduler::{AccessScope, CheckpointPosition, CheckpointSearch, Timestamp};
 use trainyard_wire::checkpoint_search::{CheckpointCursor, CheckpointSearchRequest, CheckpointSearchResponse};
+use trainyard_wire::lists::MAX_OWNERS;
 use trainyard_wire::session_search::SearchOwner;
 
 use crate::api::request::body::JsonBody;
@@ -17,10 +18,6 @@ use crate::state::AppState;
 
 /// Most checkpoints of one page.
 const MAX_PAGE: u32 = 200;
-/// Most owners, projects or base models of one search.
-const MAX_NAMES: usize = 100;
-/// Most owners of one search.
-const MAX_OWNERS: usize = 10;
 
 /// Searches the checkpoints that the caller may list, newest first: its own, or with another `owner` also public ones.
 #[utoipa::path(
@@ -41,14 +38,6 @@ pub(in crate::api) async fn checkpoints_search(
 fn search(request: CheckpointSearchRequest) -> Result<CheckpointSearch, ApiError> {
     if !(1..=MAX_PAGE).contains(&request.limit) {
         return Err(ApiError::invalid(format!("limit: {} is not between 1 and {MAX_PAGE}", request.limit)));
-    }
-    for (field, names) in [("project_ids", &request.project_ids), ("base_models", &request.base_models)] {
-        if let Some(names) = names.as_ref().filter(|names| names.len() > MAX_NAMES) {
-            return Err(ApiError::invalid(format!(
-                "{field}: {} entries, at most {MAX_NAMES} are allowed",
-                names.len()
-            )));
-        }
     }
     let (scope, owners) = match request.owner {
         SearchOwner::Own => (AccessScope::Owned, None),

@@ -5,7 +5,7 @@ use trainyard_scheduler::RunFilter;
 use trainyard_wire::catalogue::{PageQuery, TrainingRunsResponse};
 
 use crate::api::request::extract::ApiQuery;
-use crate::api::request::listing::{cursor, page, scope, training_run};
+use crate::api::request::listing::{cursor, page, page_of_runs, scope};
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
@@ -25,10 +25,7 @@ pub(in crate::api) async fn training_runs(
     let page = page(&query)?;
     let filter = RunFilter { scope: scope(query.access_scope.as_deref())?, project_id: query.project_id };
     let (runs, total) = state.scheduler.runs(&tenant, &filter, page).await?;
-    let mut training_runs = Vec::with_capacity(runs.len());
-    for run in runs {
-        training_runs.push(training_run(&state, &tenant, run).await?);
-    }
+    let training_runs = page_of_runs(&state, &tenant, runs).await?;
     Ok(Answer(TrainingRunsResponse { training_runs, cursor: cursor(page, total) }))
 }
 

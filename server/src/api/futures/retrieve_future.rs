@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::header::ACCEPT;
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use trainyard_protocol::{CustomLossId, OpError, RequestId, TenantId};
 use trainyard_scheduler::{Encoding, Error, MemoryWait, Pause, Poll, WorkerWait};
 use trainyard_wire::custom_loss::CreateCustomLossResponse;
@@ -16,7 +17,8 @@ use crate::api::request::body::{JsonBody, beside};
 use crate::api::request::refusals::{Binary, Refusals};
 use crate::api::request::respond::Answer;
 use crate::auth::Tenant;
-use crate::error::{ApiError, full_response};
+use crate::bodies::answers::Shared;
+use crate::error::ApiError;
 use crate::state::AppState;
 
 /// The state of a queue whose owner has used up a quota.
@@ -25,6 +27,9 @@ const PAUSED_CAPACITY: &str = "paused_capacity";
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/x-protobuf";
+
+/// Bytes that writing a result as JSON takes for each of its bytes in protobuf: numbers as text, and what they are read into.
+const WRITTEN_BYTES: usize = 5;
 
 const REQUEST_TYPE: HeaderName = HeaderName::from_static("x-tinker-request-type");
 
@@ -54,18 +59,53 @@ pub(in crate::api) async fn retrieve_future(
         return Ok(Answer(CreateCustomLossResponse::new(loss.as_str())).into_response());
     }
     match wait(&state, &tenant, &id).await {
+        Ok(Poll::Succeeded { encoding, payload }) => {
+            succeeded(&state, &tenant, id, (encoding, payload), &headers).await
+        }
         Ok(Poll::Pending) => Ok(Answer(pending(&state, &tenant, &id).await).into_response()),
-        Ok(Poll::Succeeded { encoding: Encoding::Json, payload }) => Ok(full_response(StatusCode::OK, JSON, payload)),
-        Ok(Poll::Succeeded { encoding: Encoding::Protobuf, payload }) if prefers_protobuf(&headers) => {
-            Ok(full_response(StatusCode::OK, PROTOBUF, payload))
-        }
-        Ok(Poll::Succeeded { encoding: Encoding::Protobuf, payload }) => {
-            Ok(full_response(StatusCode::OK, JSON, beside(payload.len(), move || results::to_json(&payload)).await??))
-        }
         Ok(Poll::Failed(error)) => Ok(Answer(FailedResponse::from(error)).into_response()),
         Ok(Poll::Cancelled) => Ok(Answer(FailedResponse::from(OpError::user("cancelled"))).into_response()),
         Err(error) => Err(refusal(error, is_sample(&headers))),
     }
+}
+
+/// A result in the form that the client asked for. One that another client is reading is not written again.
+async fn succeeded(
+    state: &AppState,
+    tenant: &TenantId,
+    id: RequestId,
+    (encoding, mut payload): (Encoding, Bytes),
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let content_type = if encoding == Encoding::Protobuf && prefers_protobuf(headers) { PROTOBUF } else { JSON };
+    let shared = Shared { tenant: tenant.clone(), request: id, content_type };
+    let is_written = encoding == Encoding::Protobuf && content_type == JSON;
+    let needed = payload.len().saturating_mul(if is_written { WRITTEN_BYTES } else { 1 });
+    if let Some(answer) = state.answers.find(&shared) {
+        return Ok(answer.response(content_type));
+    }
+    let memory = match state.answers.try_reserve(tenant, needed) {
+        Ok(memory) => memory,
+        Err(_) => {
+            // The result is not held by those who wait.
+            drop(std::mem::take(&mut payload));
+            let memory = state.answers.reserve(tenant, needed).await?;
+            if let Some(answer) = state.answers.find(&shared) {
+                return Ok(answer.response(content_type));
+            }
+            match state.scheduler.poll(tenant, &shared.request, Duration::ZERO).await {
+                Ok(Poll::Succeeded { payload: again, .. }) => payload = again,
+                Ok(_) => return Ok(Answer(TryAgainResponse::active(shared.request.as_str())).into_response()),
+                Err(error) => return Err(refusal(error, is_sample(headers))),
+            }
+            memory
+        }
+    };
+    let bytes = match is_written {
+        true => beside(payload.len(), move || results::to_json(&payload)).await??,
+        false => payload,
+    };
+    Ok(state.answers.share(shared, bytes, memory).response(content_type))
 }
 
 async fn wait(state: &AppState, tenant: &TenantId, id: &RequestId) -> Result<Poll, Error> {
@@ -163,204 +203,5 @@ fn refusal(error: Error, sample: bool) -> ApiError {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-    use std::num::NonZeroU64;
-    use std::sync::Arc;
-    use std::time::Instant;
-
-    use axum::http::Method;
-    use serde_json::json;
-    use trainyard_protocol::{MemoryPlan, PlanMemory, RunMemory, RunSpec};
-    use trainyard_scheduler::{Outcome, TenantPolicy};
-
-    use super::*;
-    use crate::api::tests::testing::*;
-    use crate::auth::Keys;
-    use crate::state::Limits;
-
-    async fn poll_as(server: &Server, kind: &str, id: &str) -> Got {
-        let headers = [("x-tinker-request-type", kind), ("accept", "application/x-protobuf")];
-        let body = json!({"request_id": id, "allow_metadata_only": true}).to_string();
-        server.call(Method::POST, "/api/v1/retrieve_future", &headers, body).await
-    }
-
-    #[tokio::test]
-    async fn a_pending_poll_is_held_open_and_says_try_again() {
-        let server = Server::start().await;
-        let sampler = server.sampler().await;
-        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
-        let start = Instant::now();
-        let pending = poll_as(&server, "Sample", &id).await.json();
-        assert!(start.elapsed() >= server.state.limits.long_poll);
-        assert_eq!(pending, json!({"type": "try_again", "request_id": id, "queue_state": "active"}));
-    }
-
-    #[tokio::test]
-    async fn a_poll_of_a_tenant_that_used_up_its_pace_says_why_and_how_long() {
-        let policy = TenantPolicy { tokens_per_minute: NonZeroU64::new(60), ..TenantPolicy::default() };
-        let server = Server::granted(policy).await;
-        let sampler = server.sampler().await;
-        for seq_id in 0..6 {
-            server.post("asample", sample(&sampler, seq_id)).await.json();
-            server.next_work().await;
-        }
-        // Each takes 2 + 2 * 4 of the 60 tokens.
-        let id = server.post("asample", sample(&sampler, 6)).await.text("request_id");
-        assert_eq!(server.state.scheduler.take_work(), vec![]);
-        let pending = poll_as(&server, "Sample", &id).await.json();
-        assert_eq!(pending["queue_state"], "paused_rate_limit");
-        let reason = pending["queue_state_reason"].as_str().unwrap().to_owned();
-        assert!(reason.contains("60 tokens per minute are used up") && reason.contains("about 10 s"), "{reason}");
-        server.clock.advance(10);
-        assert_eq!(server.next_work().await.request.as_str(), id);
-        let pending = poll_as(&server, "Sample", &id).await.json();
-        assert_eq!(pending, json!({"type": "try_again", "request_id": id, "queue_state": "active"}));
-    }
-
-    /// Two runs of any kind fill the memory.
-    struct RoomForTwo;
-
-    impl PlanMemory for RoomForTwo {
-        fn plan(&self) -> MemoryPlan {
-            MemoryPlan { budget: Some(250 << 20), ..MemoryPlan::default() }
-        }
-
-        fn run(&self, spec: &RunSpec) -> Option<RunMemory> {
-            let large = spec.lora.as_ref().is_some_and(|lora| lora.rank == 512);
-            Some(RunMemory { bytes: if large { 300 << 20 } else { 100 << 20 }, snapshot_bytes: 0 })
-        }
-    }
-
-    #[tokio::test]
-    async fn a_poll_of_a_run_that_does_not_fit_into_memory_says_how_much_it_needs() {
-        let server = Server::start().await;
-        server.state.scheduler.plan_memory_with(Arc::new(RoomForTwo));
-        let session = server.session().await;
-        let create = async |number, rank| {
-            let lora = json!({"rank": rank, "seed": 1});
-            let body = json!({"session_id": session, "model_seq_id": number, "base_model": MODEL, "lora_config": lora});
-            server.post("create_model", body).await.text("request_id")
-        };
-        for number in 0..2 {
-            create(number, 8).await;
-            server.next_work().await;
-        }
-        let waiting = create(2, 8).await;
-        assert_eq!(server.state.scheduler.take_work(), vec![]);
-        let pending = poll_as(&server, "CreateModel", &waiting).await.json();
-        assert_eq!(pending["queue_state"], "paused_capacity");
-        let reason = pending["queue_state_reason"].as_str().unwrap();
-        assert!(reason.contains("needs 100 MiB") && reason.contains("hold 200 of 250 MiB"), "{reason}");
-        let never = create(3, 512).await;
-        assert_eq!(server.state.scheduler.take_work(), vec![]);
-        let failed = poll_as(&server, "CreateModel", &never).await.json();
-        assert_eq!(failed["category"], "user");
-        let error = failed["error"].as_str().unwrap();
-        assert!(error.contains("needs 300 MiB of memory; at most 250 MiB"), "{error}");
-    }
-
-    #[tokio::test]
-    async fn shutdown_ends_polls_at_once() {
-        let limits = Limits { long_poll: Duration::from_secs(600), ..Limits::default() };
-        let server = Server::with(limits, Keys::local()).await;
-        let sampler = server.sampler().await;
-        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
-        let (pending, ()) = tokio::join!(poll_as(&server, "Sample", &id), async {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            server.shutdown.send_replace(true);
-        });
-        assert_eq!(pending.text("type"), "try_again");
-    }
-
-    #[tokio::test]
-    async fn a_result_wakes_the_poll_and_can_be_read_again() {
-        let limits = Limits { long_poll: Duration::from_secs(600), ..Limits::default() };
-        let server = Server::with(limits, Keys::local()).await;
-        let sampler = server.sampler().await;
-        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
-        let work = server.next_work().await;
-        let (got, ()) = tokio::join!(poll_as(&server, "Sample", &id), async {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            server.succeed_with_bytes(&work, b"tokens");
-        });
-        for got in [got, poll_as(&server, "Sample", &id).await] {
-            assert_eq!((got.status, &got.body[..]), (StatusCode::OK, &b"tokens"[..]));
-            assert_eq!(got.headers["content-type"], "application/x-protobuf");
-            assert_eq!(got.headers["content-length"], "6");
-        }
-    }
-
-    /// The one completion of two tokens, in protobuf.
-    const SAMPLE: &[u8] = &[10, 22, 18, 8, 4, 0, 0, 0, 5, 0, 0, 0, 26, 8, 0, 0, 128, 190, 205, 204, 204, 189, 8, 1];
-
-    #[tokio::test]
-    async fn a_result_is_protobuf_only_for_those_who_ask_for_it() {
-        let server = Server::start().await;
-        let sampler = server.sampler().await;
-        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
-        let work = server.next_work().await;
-        server.succeed_with_bytes(&work, SAMPLE);
-        let body = json!({"request_id": id, "allow_metadata_only": true}).to_string();
-        let get = async |headers: &[(&str, &str)]| {
-            server.call(Method::POST, "/api/v1/retrieve_future", headers, body.clone()).await
-        };
-        let json = json!({
-            "type": "sample", "prompt_cache_hit_tokens": 0,
-            "sequences": [{"stop_reason": "length", "tokens": [4, 5], "logprobs": [-0.25, f64::from(-0.1_f32)]}],
-        });
-        assert_eq!(get(&[]).await.json(), json);
-        for accept in [
-            "application/json",
-            "*/*",
-            "",
-            "application/x-protobuf;q=0",
-            "text/html, application/json",
-            "application/json, application/x-protobuf;q=0.5",
-        ] {
-            assert_eq!(get(&[("accept", accept)]).await.json(), json, "{accept:?}");
-        }
-        for accept in ["application/x-protobuf", "Application/X-Protobuf; q=0.9, application/json;q=0.1"] {
-            let got = get(&[("accept", accept)]).await;
-            assert_eq!(
-                (&got.body[..], got.headers["content-type"].to_str().unwrap()),
-                (SAMPLE, PROTOBUF),
-                "{accept:?}"
-            );
-        }
-    }
-
-    #[tokio::test]
-    async fn failures_and_cancellations_are_json_whatever_is_accepted() {
-        let server = Server::start().await;
-        let sampler = server.sampler().await;
-        let failing = server.post("asample", sample(&sampler, 0)).await.text("request_id");
-        let work = server.next_work().await;
-        let outcome = Outcome::Failed(OpError::server("out of memory"));
-        server.state.scheduler.complete(work.request, outcome, vec![]);
-        let failed = poll_as(&server, "Sample", &failing).await.json();
-        assert_eq!(failed, json!({"error": "out of memory", "category": "server"}));
-
-        let cancelled = server.post("asample", sample(&sampler, 1)).await.text("request_id");
-        for _ in 0..2 {
-            server.post("cancel_future", json!({"request_id": cancelled})).await.json();
-        }
-        let failed = poll_as(&server, "Sample", &cancelled).await.json();
-        assert_eq!(failed, json!({"error": "cancelled", "category": "user"}));
-        server.post("cancel_future", json!({"request_id": "none"})).await.refused(404);
-    }
-
-    #[tokio::test]
-    async fn an_unknown_sample_is_gone_and_any_other_is_not_found() {
-        let server = Server::start().await;
-        poll_as(&server, "Sample", "none").await.refused(410);
-        poll_as(&server, "OptimStep", "none").await.refused(404);
-    }
-
-    /// Clients poll again after a 5xx without any pause.
-    #[test]
-    fn a_fault_of_the_store_is_no_5xx() {
-        let response = refusal(Error::Store("read a result"), true).into_response();
-        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
-    }
-}
+#[path = "retrieve_future_tests.rs"]
+mod tests;

@@ -10,23 +10,27 @@ use trainyard_wire::futures::{FutureCompletion, RetrieveFuturesRequest, Retrieve
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
-use crate::auth::Tenant;
+use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
 
 /// Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
+///
+/// Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only read.
 #[utoipa::path(
     post, path = "/api/v1/retrieve_futures", tag = "futures", request_body = RetrieveFuturesRequest,
     responses((status = 200, description = "done", body = RetrieveFuturesResponse), Refusals),
 )]
 pub(in crate::api) async fn retrieve_futures(
     State(state): State<AppState>,
-    Tenant(tenant): Tenant,
+    Caller(caller): Caller,
     JsonBody(request): JsonBody<RetrieveFuturesRequest>,
 ) -> Reply<RetrieveFuturesResponse> {
     let timeout = timeout(&state, &request)?;
-    let retrieved: Vec<RequestId> = request.retrieved_request_ids.iter().map(RequestId::new).collect();
-    if !retrieved.is_empty() {
+    let tenant = caller.tenant.clone();
+    // What is retrieved is dropped, which takes more than reading.
+    if caller.may_end_requests() {
+        let retrieved: Vec<RequestId> = request.retrieved_request_ids.iter().map(RequestId::new).collect();
         state.scheduler.acknowledge(&tenant, &retrieved).await?;
     }
     let done = wait(&state, &tenant, &request, timeout).await?;
@@ -83,11 +87,16 @@ fn completion(item: CompletionItem) -> FutureCompletion {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::time::Duration;
+
+    use axum::http::{Method, StatusCode};
     use serde_json::{Value, json};
-    use trainyard_protocol::OpError;
-    use trainyard_scheduler::Outcome;
+    use trainyard_protocol::{OpError, TenantId};
+    use trainyard_scheduler::{Outcome, Role};
 
     use crate::api::tests::testing::*;
+    use crate::auth::{Keys, SeedKey};
+    use crate::state::Limits;
 
     fn ask(sampler: &str, cursor: i64, timeout: Option<f64>) -> Value {
         let target = json!({"type": "sampling_session", "sampling_session_id": sampler, "cloned_sampler_id": 0});
@@ -120,6 +129,64 @@ mod tests {
         last["retrieved_request_ids"] = json!([work[0].request.as_str(), "unknown"]);
         let empty = server.post("retrieve_futures", last).await.json();
         assert_eq!(empty, json!({"completions": [], "cursor": cursor}));
+    }
+
+    #[tokio::test]
+    async fn a_key_that_may_only_read_drops_no_results() {
+        let roles = [("tml-test", Role::Member), ("tml-reader", Role::ReadOnly)];
+        let entries = roles.map(|(key, role)| SeedKey {
+            digest: Keys::digest(key),
+            tenant: TenantId::new("acme"),
+            name: key.to_owned(),
+            role,
+        });
+        let limits = Limits { long_poll: Duration::from_millis(50), ..Limits::default() };
+        let server = Server::with(limits, Keys::seed(entries.to_vec(), vec![], vec![])).await;
+        let sampler = server.sampler().await;
+        let session = sampler.split(':').next().unwrap();
+        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
+        let work = server.next_work().await;
+        server.succeed_with_bytes(&work, b"tokens");
+        assert_eq!(server.poll(&id).await.status, StatusCode::OK);
+        let mut body = ask(&sampler, 1, Some(0.0));
+        body["retrieved_request_ids"] = json!([id]);
+        for (key, left) in [("tml-reader", true), ("tml-test", false)] {
+            server.post_as(key, "retrieve_futures", body.clone()).await.json();
+            // Past the time that a result is kept after it was acknowledged.
+            server.clock.advance(601);
+            server.post("session_heartbeat", json!({"session_id": session})).await.json();
+            server.state.scheduler.maintain().await.unwrap();
+            assert_eq!(server.poll(&id).await.status == StatusCode::OK, left, "{key}");
+        }
+    }
+
+    #[tokio::test]
+    async fn too_many_or_too_long_ids_are_refused_by_field() {
+        let server = Server::start().await;
+        let sampler = server.sampler().await;
+        let with = |ids: Vec<String>| {
+            let mut body = ask(&sampler, 0, Some(0.0));
+            body["retrieved_request_ids"] = json!(ids);
+            body
+        };
+        let many = with(vec!["a".to_owned(); 16_385]);
+        let text = server.post("retrieve_futures", many).await.refused(400);
+        assert_eq!(text, "retrieved_request_ids: 16385 ids, at most 16384 are allowed");
+        let long = with(vec!["a".to_owned(), "b".repeat(65)]);
+        let text = server.post("retrieve_futures", long).await.refused(400);
+        assert_eq!(text, "retrieved_request_ids[1]: 65 bytes, at most 64 are allowed");
+        server.post("retrieve_futures", with(vec!["a".repeat(64); 16_384])).await.json();
+    }
+
+    #[tokio::test]
+    async fn a_body_that_brings_no_data_is_small() {
+        let server = Server::start().await;
+        let plain = format!(r#"{{"retrieved_request_ids":[{}"a"]}}"#, r#""a","#.repeat(4 << 20));
+        let body = zstd::encode_all(plain.as_bytes(), 3).unwrap();
+        assert!(body.len() < 64 << 10);
+        let headers = [("content-encoding", "zstd")];
+        let refused = server.call(Method::POST, "/api/v1/retrieve_futures", &headers, body).await;
+        assert_eq!(refused.refused(413), "the body is larger than 4194304 bytes");
     }
 
     #[tokio::test]

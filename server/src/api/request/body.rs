@@ -13,19 +13,42 @@ use crate::bodies::{INLINE_DECODING, Memory, Reservation};
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Endpoints that store their bodies; those that create or save something are refused whatever their size while the
-/// disk is almost full.
-const STORED: [&str; 6] = [
-    "/api/v1/asample",
-    "/api/v1/forward",
-    "/api/v1/forward_backward",
+/// Endpoints that store their bodies, with the bytes up to which a body is accepted while the disk is almost full. Those that
+/// create runs or save are refused then whatever their size.
+const STORED: [(&str, usize); 10] = [
+    ("/api/v1/asample", SMALL_WORK),
+    ("/api/v1/forward", SMALL_WORK),
+    ("/api/v1/forward_backward", SMALL_WORK),
+    ("/oai/api/v1/completions", SMALL_WORK),
+    ("/oai/api/v1/chat/completions", SMALL_WORK),
+    ("/anthropic/api/v1/messages", SMALL_WORK),
+    ("/api/v1/create_session", SMALL_SESSION),
+    ("/api/v1/create_sampling_session", SMALL_SESSION),
+    ("/api/v1/create_custom_loss", SMALL_SESSION),
+    ("/api/v1/copy_weights", SMALL_SESSION),
+];
+
+/// A small body of work.
+const SMALL_WORK: usize = 64 << 10;
+/// A small body of a session and what belongs to it, which stay for long.
+const SMALL_SESSION: usize = 4 << 10;
+
+/// Endpoints whose bodies may have as many bytes as the server takes: they bring tokens and tensors.
+const BULK: [&str; 3] = ["/api/v1/asample", "/api/v1/forward", "/api/v1/forward_backward"];
+
+/// Endpoints whose bodies are texts.
+const TEXTS: [&str; 4] = [
     "/oai/api/v1/completions",
     "/oai/api/v1/chat/completions",
     "/anthropic/api/v1/messages",
+    "/anthropic/api/v1/messages/count_tokens",
 ];
 
-/// A stored body up to so many bytes is accepted even then.
-const SMALL_STORED: usize = 64 << 10;
+/// Bytes of a body of texts, at most: JSON takes many times as much in memory.
+const MAX_TEXT_BODY: usize = 16 << 20;
+
+/// Bytes of any other body, at most.
+const MAX_SMALL_BODY: usize = 4 << 20;
 
 /// The content types that endpoints distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,10 +108,10 @@ impl FromRequest<AppState> for RawBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
-        let limit = state.limits.max_body_bytes;
         let (parts, body) = request.into_parts();
-        let stored = STORED.contains(&parts.uri.path());
-        let admit = |size| if stored && size > SMALL_STORED { state.disks.admit() } else { Ok(()) };
+        let limit = state.limits.max_body_bytes.min(most_bytes(parts.uri.path()));
+        let small = STORED.iter().find(|(path, _)| *path == parts.uri.path()).map_or(usize::MAX, |(_, small)| *small);
+        let admit = |size| if size > small { state.disks.admit() } else { Ok(()) };
         let (bytes, memory) = state.receiving.receive(body, limit, parts.extensions.get(), admit).await?;
         // Not before the body is read: a client's next request would meet the end of the connection.
         let encoding = encoding(&parts.headers)?;
@@ -113,6 +136,17 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<AppState> for JsonBody<T>
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let mut body = RawBody::from_request(request, state).await?;
         Ok(Self(body.decode(|bytes| json::parse(bytes)).await??))
+    }
+}
+
+/// Bytes of a body that this path takes, before and after decompression.
+fn most_bytes(path: &str) -> usize {
+    if BULK.contains(&path) {
+        usize::MAX
+    } else if TEXTS.contains(&path) {
+        MAX_TEXT_BODY
+    } else {
+        MAX_SMALL_BODY
     }
 }
 
@@ -203,6 +237,20 @@ mod tests {
         let stream = zstd::encode_all(&[0; 5_000][..], 3).unwrap();
         assert_eq!(decompressed_limit(&stream, 1 << 20), 1 << 20);
         assert_eq!(decompressed_limit(b"none", 1 << 20), 1 << 20);
+    }
+
+    #[test]
+    fn only_bodies_of_data_are_large() {
+        for (path, most) in [
+            ("/api/v1/forward_backward", usize::MAX),
+            ("/api/v1/asample", usize::MAX),
+            ("/oai/api/v1/chat/completions", 16 << 20),
+            ("/anthropic/api/v1/messages/count_tokens", 16 << 20),
+            ("/api/v1/retrieve_futures", 4 << 20),
+            ("/api/v1/unheard_of", 4 << 20),
+        ] {
+            assert_eq!(most_bytes(path), most, "{path}");
+        }
     }
 
     #[tokio::test]

@@ -10,8 +10,8 @@ use crate::state::AppState;
 
 /// Most entries of one page.
 const MAX_PAGE: u32 = 1_000;
-/// Checkpoints looked at together when the newest of a kind is searched.
-const SEARCH_PAGE: u32 = 200;
+/// Bytes of metadata of one page.
+const MAX_PAGE_BYTES: usize = 16 << 20;
 
 /// Checks a page. A limit that is too large is refused: a shorter page would look like the last one.
 pub(crate) fn page(query: &PageQuery) -> Result<Page, ApiError> {
@@ -61,7 +61,8 @@ pub(crate) async fn training_run(
     tenant: &TenantId,
     run: Run,
 ) -> Result<catalogue::TrainingRun, ApiError> {
-    let (training, sampler) = newest(state, tenant, &run).await?;
+    let training = state.scheduler.newest_checkpoint(tenant, &run.id, CheckpointKind::Training).await?;
+    let sampler = state.scheduler.newest_checkpoint(tenant, &run.id, CheckpointKind::Sampler).await?;
     Ok(catalogue::TrainingRun {
         training_run_id: run.id.to_string(),
         base_model: run.spec.base_model,
@@ -83,27 +84,32 @@ pub(crate) fn numerics_change(change: NumericsChange) -> catalogue::NumericsChan
     catalogue::NumericsChange { time: rfc3339(at), from, to }
 }
 
-/// The newest training and the newest sampler checkpoint of a run.
-async fn newest(
+/// Runs as [`training_run`] writes them. A page with too much metadata is refused: one that is cut would look like the last.
+pub(crate) async fn page_of_runs(
     state: &AppState,
     tenant: &TenantId,
-    run: &Run,
-) -> Result<(Option<Checkpoint>, Option<Checkpoint>), ApiError> {
-    let (mut training, mut sampler) = (None, None);
-    let mut page = Page { limit: SEARCH_PAGE, offset: 0 };
-    loop {
-        let (found, total) = state.scheduler.run_checkpoints(tenant, &run.id, page).await?;
-        let last = found.is_empty() || page.offset + u64::from(page.limit) >= total;
-        for checkpoint in found {
-            match checkpoint.path.kind {
-                CheckpointKind::Training if training.is_none() => training = Some(checkpoint),
-                CheckpointKind::Sampler if sampler.is_none() => sampler = Some(checkpoint),
-                CheckpointKind::Training | CheckpointKind::Sampler | CheckpointKind::External => {}
-            }
+    runs: Vec<Run>,
+) -> Result<Vec<catalogue::TrainingRun>, ApiError> {
+    let mut page = Vec::with_capacity(runs.len());
+    let mut bytes = 0;
+    for run in runs {
+        let run = training_run(state, tenant, run).await?;
+        bytes += metadata_bytes(&run);
+        if bytes > MAX_PAGE_BYTES && !page.is_empty() {
+            let (mib, fit) = (MAX_PAGE_BYTES >> 20, page.len());
+            return Err(ApiError::invalid(format!(
+                "limit: the page has more than {mib} MiB of user_metadata, which its first {fit} entries fill; ask for \
+                 fewer entries at once"
+            )));
         }
-        if last || (training.is_some() && sampler.is_some()) {
-            return Ok((training, sampler));
-        }
-        page.offset += u64::from(page.limit);
+        page.push(run);
     }
+    Ok(page)
+}
+
+/// Bytes of the metadata of a run and of the checkpoints beside it.
+fn metadata_bytes(run: &catalogue::TrainingRun) -> usize {
+    let checkpoints = [&run.last_checkpoint, &run.last_sampler_checkpoint].into_iter().flatten();
+    let all = checkpoints.map(|checkpoint| &checkpoint.user_metadata).chain([&run.user_metadata]);
+    all.flatten().map(|(key, value)| key.len() + value.len()).sum()
 }

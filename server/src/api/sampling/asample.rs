@@ -145,14 +145,14 @@ mod tests {
             };
             check(&change, context).map_err(|error| error.to_string())
         };
-        refused(Some(64), 1_000).unwrap();
-        let message = refused(Some(65), 1_000).unwrap_err();
-        let expected = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
+        refused(Some(4), 1_000).unwrap();
+        let message = refused(Some(5), 1_000).unwrap_err();
+        let expected = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 5 * 1024 is more than 4194304";
         assert!(message.contains(expected), "{message}");
         // Without max_tokens it is what the context leaves, of which the prompt has two.
-        refused(None, 66).unwrap();
-        refused(None, 67).unwrap_err();
-        check(&|request| request.num_samples = 1, 65_536).unwrap();
+        refused(None, 6).unwrap();
+        refused(None, 7).unwrap_err();
+        check(&|request| request.num_samples = 1, 4_096).unwrap();
     }
 
     #[tokio::test]

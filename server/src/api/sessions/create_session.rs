@@ -127,4 +127,36 @@ mod tests {
         let refused = server.post("create_session", json!({"tags": [1]})).await.refused(400);
         assert!(refused.starts_with("tags[0]: "), "{refused}");
     }
+
+    #[tokio::test]
+    async fn a_session_with_much_metadata_waits_while_the_disk_is_almost_full() {
+        let server = Server::start().await;
+        let with = |bytes: usize| json!({"user_metadata": {"a": "x".repeat(bytes), "b": "x".repeat(bytes)}});
+        server.set_free(0);
+        server.post("create_session", with(1_000)).await.json();
+        let text = server.post("create_session", with(8_000)).await.refused(503);
+        assert!(text.contains("the server's disk is almost full"), "{text}");
+        // However small the body is that arrives.
+        let body = zstd::encode_all(with(8_000).to_string().as_bytes(), 3).unwrap();
+        let headers = [("content-encoding", "zstd")];
+        server.call(Method::POST, "/api/v1/create_session", &headers, body).await.refused(503);
+        server.set_free(1 << 40);
+        server.post("create_session", with(8_000)).await.json();
+    }
+
+    #[tokio::test]
+    async fn metadata_and_tags_have_bounds_in_all() {
+        let server = Server::start().await;
+        let metadata = |entries: usize| {
+            let entries = (0..entries).map(|number| (format!("k{number:03}"), json!("x".repeat(4_090))));
+            json!({"user_metadata": entries.collect::<serde_json::Map<_, _>>()})
+        };
+        server.post("create_session", metadata(16)).await.json();
+        let text = server.post("create_session", metadata(17)).await.refused(400);
+        assert_eq!(text, "user_metadata: 69632 bytes in all, at most 65536 are allowed");
+        let tags = |count: usize| json!({"tags": vec!["x".repeat(4_096); count]});
+        server.post("create_session", tags(16)).await.json();
+        let text = server.post("create_session", tags(17)).await.refused(400);
+        assert_eq!(text, "tags: 69632 bytes in all tags, at most 65536 are allowed");
+    }
 }

@@ -7,6 +7,7 @@ use trainyard_scheduler::{
     FinishReason, FoundSession, SearchPosition, SessionSearch, SessionStatus, StatusFilter, Timestamp,
 };
 use trainyard_wire::json;
+use trainyard_wire::lists::MAX_OWNERS;
 use trainyard_wire::session_search::{
     SearchCursor, SearchOwner, SessionSearchRequest, SessionSearchResponse, SessionSummary, StatusQuery, StatusSummary,
 };
@@ -22,8 +23,6 @@ use crate::state::AppState;
 
 /// Most sessions of one page.
 const MAX_PAGE: u32 = 200;
-/// Most owners of one search.
-const MAX_OWNERS: usize = 10;
 
 /// Searches the caller's sessions, newest first.
 #[utoipa::path(

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use bytes::Bytes;
-use trainyard_protocol::limits::scored_tokens;
+use trainyard_protocol::limits::{custom_loss_tokens, scored_tokens};
 use trainyard_protocol::{CustomLossId, Datum, OpError, PreparedContent, RawBatch, RunId, TenantId};
 use trainyard_scheduler::{Decoded, Error, RequestKind, Run};
 use trainyard_wire::custom_loss;
@@ -163,7 +163,11 @@ async fn decoded(
 fn tokens(batch: &RawBatch) -> u64 {
     let cost = |datum: &Datum| {
         let targets = datum.loss_fn_inputs.get("target_tokens").and_then(|tensor| tensor.shape.get(1));
-        scored_tokens(datum.tokens.len() as u64, targets.map_or(1, |&k| k as u64))
+        let (tokens, targets) = (datum.tokens.len() as u64, targets.map_or(1, |&k| k as u64));
+        match batch.custom_loss {
+            Some(_) => custom_loss_tokens(tokens, targets),
+            None => scored_tokens(tokens, targets),
+        }
     };
     batch.data.iter().map(cost).fold(0, u64::saturating_add)
 }

@@ -5,16 +5,13 @@ use trainyard_wire::anthropic::{
     AnthropicContent, AnthropicMessage, AnthropicTool, Block, CountTokensRequest, MessagesRequest, OutputConfig,
     Thinking, ToolChoice,
 };
+use trainyard_wire::lists::{MAX_MESSAGES, MAX_TOOLS};
 
 use super::super::conversation::{map, set_effort, set_thinking};
 use super::super::settings::unsupported;
 use super::super::template::{ChatTemplate, Conversation};
 use crate::error::ApiError;
 
-/// Messages of one conversation.
-const MAX_MESSAGES: usize = 16_384;
-/// Tools of one request.
-const MAX_TOOLS: usize = 1_024;
 /// The least budget for thoughts that the API has.
 const MIN_BUDGET: u32 = 1_024;
 

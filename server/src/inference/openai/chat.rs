@@ -3,6 +3,7 @@
 use minijinja::Value as Ordered;
 use serde_json::Value;
 use trainyard_protocol::TenantId;
+use trainyard_wire::lists::{MAX_MESSAGES, MAX_TOOLS};
 use trainyard_wire::openai::{ChatContent, ChatMessage, ChatRequest, ChatResponse, StopStrings, ToolCall};
 
 use super::super::completion::{Completion, Prompt};
@@ -20,11 +21,6 @@ use super::controls::{Given, controls};
 use super::{Answered, Head};
 use crate::error::ApiError;
 use crate::state::AppState;
-
-/// Messages of one conversation.
-const MAX_MESSAGES: usize = 16_384;
-/// Tools of one request.
-const MAX_TOOLS: usize = 1_024;
 
 /// Answers a conversation.
 ///
@@ -281,7 +277,7 @@ mod tests {
             (json!({"temperature": 2.5}), "temperature: 2.5"),
             (json!({"top_logprobs": 2}), "top_logprobs: needs logprobs"),
             (json!({"stop": [""]}), "stop: an empty string"),
-            (json!({"stop": 7}), "stop: expected a string or a list of strings"),
+            (json!({"stop": 7}), "stop: invalid type: integer `7`, expected a string or a list of strings"),
             (json!({"logit_bias": {"5": 101}}), "logit_bias: 101 for token 5 is outside"),
             (json!({"logit_bias": {"a": 1}}), "logit_bias: \"a\" is not a token id"),
             (json!({"min_p": -1}), "min_p: -1 is outside [0, 1]"),

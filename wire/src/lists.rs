@@ -1,0 +1,287 @@
+//! Bounds of the lists in request bodies, in one table. A list is checked while it is read: an element takes a few bytes of a
+//! body and many times that in memory.
+//!
+//! Lists with bounds of their own are elsewhere: datums, chunks, loss inputs, tags, stop tokens and numbers of a tensor.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error as _, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+use trainyard_protocol::limits::{MAX_LOSS_INPUTS, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_TEXT_BYTES};
+
+use super::json;
+
+/// Bytes of an id.
+const MAX_ID_BYTES: usize = 64;
+/// Bytes of the name of a project or an owner.
+const MAX_NAME_BYTES: usize = 256;
+/// A bound on the kinds of something that has a few.
+const MAX_KINDS: usize = 16;
+/// Messages of a conversation.
+pub const MAX_MESSAGES: usize = 16_384;
+/// Tools that a model may be told of.
+pub const MAX_TOOLS: usize = 1_024;
+/// Owners of one search.
+pub const MAX_OWNERS: usize = 10;
+/// Results that a client says at once to have. The official client sends all those that it got during one poll.
+pub(crate) const MAX_RETRIEVED: usize = 16_384;
+/// Recipients of one export.
+const MAX_RECIPIENTS: usize = 10;
+
+/// Makes a reader for each list: of texts with so many bytes at most, or of anything.
+macro_rules! lists {
+    (
+        texts { $($text:ident: $texts:expr, $text_noun:literal, $bytes:expr;)* }
+        others { $($other:ident: $others:expr, $other_noun:literal;)* }
+    ) => {
+        $(pub(crate) fn $text<'de, D: Deserializer<'de>, L: ListField<String>>(deserializer: D) -> Result<L, D::Error> {
+            deserializer.deserialize_option(Texts { most: $texts, noun: $text_noun, bytes: $bytes }).map(L::from_list)
+        })*
+        $(pub(crate) fn $other<'de, D, T, L>(deserializer: D) -> Result<L, D::Error>
+        where
+            D: Deserializer<'de>,
+            T: Deserialize<'de>,
+            L: ListField<T>,
+        {
+            let bounds = json::Bounds { most: $others, noun: $other_noun, most_parts: 0, parts: |_| 0, parts_noun: "" };
+            deserializer.deserialize_option(OrNull(bounds)).map(L::from_list)
+        })*
+
+        /// Every list of texts: its field, the most elements, the most bytes of one.
+        #[cfg(test)]
+        const TEXTS: &[(&str, usize, usize)] = &[$((stringify!($text), $texts, $bytes)),*];
+        /// Every other list: its field and the most elements.
+        #[cfg(test)]
+        const OTHERS: &[(&str, usize)] = &[$((stringify!($other), $others)),*];
+    };
+}
+
+lists! {
+    texts {
+        retrieved_request_ids: MAX_RETRIEVED, "ids", MAX_ID_BYTES;
+        project_ids: 100, "entries", MAX_NAME_BYTES;
+        base_models: 100, "entries", MAX_TEXT_BYTES;
+        owner_urns: MAX_OWNERS, "entries in owner_urns", MAX_NAME_BYTES;
+        age_encryption_recipients: MAX_RECIPIENTS, "recipients", MAX_NAME_BYTES;
+        scopes: MAX_KINDS, "scopes", MAX_NAME_BYTES;
+        modalities: MAX_KINDS, "modalities", MAX_NAME_BYTES;
+        stop_sequences: MAX_STOP_STRINGS, "strings", MAX_STOP_STRING_BYTES;
+    }
+    others {
+        statuses: MAX_KINDS, "statuses";
+        reasons: MAX_KINDS, "reasons";
+        events: 16_384, "events";
+        messages: MAX_MESSAGES, "messages";
+        tools: MAX_TOOLS, "tools";
+        tool_calls: MAX_TOOLS, "calls";
+        annotations: MAX_TOOLS, "annotations";
+        mcp_servers: MAX_KINDS, "servers";
+    }
+}
+
+/// Reads the inputs of a loss function, or of whatever else has names, while there are at most so many.
+pub(crate) fn loss_fn_inputs<'de, D, T>(deserializer: D) -> Result<std::collections::BTreeMap<String, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    json::bounded_map(deserializer, MAX_LOSS_INPUTS, "inputs")
+}
+
+/// A field that holds a list: null is none, or an empty one.
+pub(crate) trait ListField<T> {
+    fn from_list(list: Option<Vec<T>>) -> Self;
+}
+
+impl<T> ListField<T> for Vec<T> {
+    fn from_list(list: Option<Self>) -> Self {
+        list.unwrap_or_default()
+    }
+}
+
+impl<T> ListField<T> for Option<Vec<T>> {
+    fn from_list(list: Self) -> Self {
+        list
+    }
+}
+
+/// A list of texts, or null.
+struct Texts {
+    most: usize,
+    noun: &'static str,
+    bytes: usize,
+}
+
+impl<'de> Visitor<'de> for Texts {
+    type Value = Option<Vec<String>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut read = Vec::new();
+        while read.len() < self.most
+            && let Some(text) = list.next_element_seed(Text { bytes: self.bytes })?
+        {
+            read.push(text);
+        }
+        json::at_most(list, read.len(), self.most, self.noun)?;
+        Ok(Some(read))
+    }
+}
+
+/// A text of so many bytes at most.
+struct Text {
+    bytes: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Text {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Text {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
+        if text.len() <= self.bytes {
+            return Ok(text.to_owned());
+        }
+        Err(E::custom(format!("{} bytes, at most {} are allowed", text.len(), self.bytes)))
+    }
+}
+
+/// A list, or null.
+struct OrNull<T>(json::Bounds<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OrNull<T> {
+    type Value = Option<Vec<T>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        self.0.read(deserializer).map(Some)
+    }
+}
+
+/// A stop: one text, several, or token ids.
+pub(crate) enum StopList {
+    Text(String),
+    Texts(Vec<String>),
+    Tokens(Vec<i64>),
+}
+
+/// Reads a stop without keeping more elements than are allowed.
+pub(crate) struct StopVisitor {
+    pub(crate) most_texts: usize,
+    /// None where token ids are not read.
+    pub(crate) most_tokens: Option<usize>,
+}
+
+impl<'de> Visitor<'de> for StopVisitor {
+    type Value = StopList;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.most_tokens {
+            Some(_) => "a string, a list of strings or a list of token ids",
+            None => "a string or a list of strings",
+        })
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<StopList, E> {
+        Ok(StopList::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<StopList, A::Error> {
+        let (mut texts, mut tokens) = (Vec::new(), Vec::new());
+        let most_tokens = self.most_tokens.unwrap_or_default();
+        while texts.len() < self.most_texts && (self.most_tokens.is_none() || tokens.len() < most_tokens) {
+            match list.next_element()? {
+                None => break,
+                Some(StopElement::Token(token)) if texts.is_empty() && self.most_tokens.is_some() => tokens.push(token),
+                Some(StopElement::Token(token)) => {
+                    return Err(A::Error::invalid_type(Unexpected::Signed(token), &"a string"));
+                }
+                Some(StopElement::Text(text)) if tokens.is_empty() => texts.push(text),
+                Some(StopElement::Text(text)) => {
+                    return Err(A::Error::invalid_type(Unexpected::Str(&text), &"a token id"));
+                }
+            }
+        }
+        if !texts.is_empty() {
+            json::at_most(list, texts.len(), self.most_texts, "strings")?;
+            return Ok(StopList::Texts(texts));
+        }
+        json::at_most(list, tokens.len(), most_tokens, "token ids")?;
+        Ok(if self.most_tokens.is_some() { StopList::Tokens(tokens) } else { StopList::Texts(texts) })
+    }
+}
+
+/// An element of a stop.
+enum StopElement {
+    Token(i64),
+    Text(String),
+}
+
+impl<'de> Deserialize<'de> for StopElement {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl Visitor<'_> for Either {
+            type Value = StopElement;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a token id")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<StopElement, E> {
+                Ok(StopElement::Text(text.to_owned()))
+            }
+
+            fn visit_i64<E>(self, token: i64) -> Result<StopElement, E> {
+                Ok(StopElement::Token(token))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, token: u64) -> Result<StopElement, E> {
+                let token = i64::try_from(token).map_err(|_| E::custom(format!("{token} is not a token id")))?;
+                Ok(StopElement::Token(token))
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
+#[cfg(test)]
+#[path = "lists_tests.rs"]
+mod tests;

@@ -28,7 +28,7 @@ def test_nothing_tells_users_to_install_the_package_of_somebody_else():
     for good in (f"pip install {NAME}", f"pip install '{NAME}[recipes]'", "pip install ./client-sdk/python", "pip install wandb"):
         assert not STRANGER.search(good), good
     kinds = {".py", ".rs", ".md", ".toml", ".txt", ".sh", ".yaml", ".yml"}
-    folders = ("client-sdk", "tests", "xtask", "deploy", "bench")
+    folders = ("client-sdk", "tests", "xtask", "deploy", "bench", "docs")
     files = [file for name in folders for file in (REPOSITORY / name).rglob("*") if file.suffix in kinds and file.is_file()]
     mine = {file for file in files if file.name != "test_distribution.py" and "/target/" not in file.as_posix()}
     assert CLIENT / "README.md" in mine

@@ -1,4 +1,4 @@
-"""Attempts of the recipe `eval` that fail or hang: they have not passed, and too many end the evaluation."""
+"""Attempts of the recipe `eval` that fail or hang: they do not pass, and too many end the evaluation."""
 
 import json
 import threading
@@ -40,6 +40,8 @@ class Api(BaseHTTPRequestHandler):
 def api(monkeypatch):
     monkeypatch.delenv("TINKER_API_KEY", raising=False)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    # An evaluation that ends early breaks its connections.
+    server.handle_error = lambda *_: None
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()

@@ -58,7 +58,7 @@ def test_data_is_read_and_its_errors_have_a_place(tmp_path):
     lines.write_text('{"a": 1}\n{"a"\n')
     with pytest.raises(ConfigError, match=r"a\.jsonl:2"):
         data.read(str(lines))
-    with pytest.raises(ConfigError, match="there is no such file"):
+    with pytest.raises(ConfigError, match="file not found"):
         data.read(str(tmp_path / "b.jsonl"))
 
 
@@ -335,7 +335,7 @@ def test_black_boxes_are_recorded(chat):
 
 
 def test_advantages_follow_from_rewards_and_values():
-    """Over the sampled tokens alone, of two turns, against the sums of the definition."""
+    """Only over the sampled tokens, of two turns, against the sums of the definition."""
     mask = [False, True, True, False, True]
     trajectory = Trajectory([7] * 5, mask, [0.0, -1.0, -1.0, 0.0, -1.0], [0] * 5, reward=2.0)
     rewards = ppo.token_rewards(trajectory, {1: 0.5, 2: -0.5, 4: 1.0}, 0.1)

@@ -44,7 +44,7 @@ class Config(grpo.Config):
     staleness: int = opt(1, "steps by which a token's weights may be older than those that learn from it")
     segment_tokens: int = opt(0, "tokens that are asked for at once, so that versions are known that finely; 0: all")
     correction: Literal["decoupled", "aipo", "none"] = opt(
-        "decoupled", "how older samples are weighted: decoupled PPO (AReaL), AIPO (LlamaRL), or the objective alone"
+        "decoupled", "how older samples are weighted: decoupled PPO (AReaL), AIPO (LlamaRL), or the objective unchanged"
     )
     weight_cap: float = opt(2.0, "the largest weight of an older sample, for decoupled and aipo")
     agent: str = opt("", "MODULE:FUNCTION of an agent that talks to an OpenAI base URL, in place of the turns here")

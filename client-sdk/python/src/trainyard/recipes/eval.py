@@ -126,7 +126,7 @@ def attempt(http: httpx.Client, config: Config, suite: Suite, task: int, seed: i
 
 
 class Attempts:
-    """Makes attempts within the limit of time. An attempt that fails has not passed."""
+    """Makes attempts within the limit of time. A failed attempt does not pass."""
 
     def __init__(self, http: httpx.Client, config: Config, suite: Suite, threads: Threads, total: int) -> None:
         self.http, self.config, self.suite, self.threads, self.total = http, config, suite, threads, total

@@ -33,7 +33,7 @@ class CriticConfig:
     rank: int = opt(32, "rank of its LoRA adapter; 0 trains all parameters where the server can")
     adam: Adam = opt(Adam(), "")
     value_clip: float = opt(0.2, "the most that a value moves in a step before its gradient stops; 0 does not clip")
-    warmup_steps: int = opt(0, "first steps, in which the critic alone learns")
+    warmup_steps: int = opt(0, "first steps, in which only the critic learns")
 
     def __post_init__(self) -> None:
         check(self.rank >= 0, "critic.rank", "at least 0 is needed")

@@ -194,7 +194,7 @@ def handler(sessions: dict[str, Session]) -> type[BaseHTTPRequestHandler]:
             try:
                 body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
             except ValueError:
-                return self._fail(400, "the body is no JSON")
+                return self._fail(400, "the body is not JSON")
             parts = self.path.strip("/").split("/")
             session = sessions.get(parts[0])
             if session is None or parts[1:] != ["v1", "chat", "completions"]:

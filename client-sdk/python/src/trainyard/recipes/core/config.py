@@ -18,7 +18,7 @@ ENVIRONMENT_PREFIX = "RECIPE_"
 
 
 class ConfigError(ValueError):
-    """A setting that can't be used; the text names it, says where it comes from and what is allowed."""
+    """A setting that can't be used; the text names the setting, its source and what is allowed."""
 
 
 class RecipeError(RuntimeError):

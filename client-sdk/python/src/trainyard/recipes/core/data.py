@@ -25,7 +25,7 @@ def read(source: str, key: str = "data") -> list[Record]:
     if path.suffix not in readers:
         raise ConfigError(f"{key}: {source}: a file .jsonl or .parquet, or hf:NAME@SPLIT, is expected")
     if not path.is_file():
-        raise ConfigError(f"{key}: {source}: there is no such file")
+        raise ConfigError(f"{key}: {source}: file not found")
     records = readers[path.suffix](path, key)
     if not records:
         raise ConfigError(f"{key}: {source}: no records")

@@ -75,7 +75,7 @@ class Common:
     steps: int = opt(100, "optimizer steps in all")
     save_every: int = opt(20, "steps between checkpoints; the last step always saves")
     keep: int = opt(2, "checkpoints that are kept; older ones are deleted")
-    eval_every: int = opt(10, "steps between evaluations; 0 evaluates at the end alone")
+    eval_every: int = opt(10, "steps between evaluations; 0 evaluates only at the end")
     resume: bool = opt(True, "whether a run in the folder is continued; false refuses a folder that has one")
     sinks: list[str] = opt([], "further sinks of metrics: wandb, tensorboard, mlflow")
     project: str = opt("trainyard", "project of these sinks")
@@ -248,6 +248,6 @@ def first_model(service: tinker.ServiceClient) -> str:
 
 
 def seed_of(*parts: object) -> int:
-    """A seed that depends on its parts alone."""
+    """A seed that depends only on its parts."""
     digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:4]) >> 1

@@ -81,7 +81,7 @@ class TensorBoard:
 
     def __init__(self, folder: Path, first_step: int) -> None:
         module = _tensorboard()
-        # Names of files have the second alone: without a suffix a quick restart would replace the file.
+        # Names of files contain only the second: without a suffix a quick restart would replace the file.
         self._writer = module.SummaryWriter(
             str(folder / "tensorboard"), purge_step=first_step or None, filename_suffix=f".{secrets.token_hex(4)}"
         )

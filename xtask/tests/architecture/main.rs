@@ -13,14 +13,15 @@ mod references;
 mod rules;
 mod sizes;
 mod sources;
+mod wording;
 
 use std::collections::BTreeSet;
 
 use crate::dependencies::Graph;
 use crate::imports::Violation;
 use crate::rules::{
-    CRATES, CYCLES, DEVICE_INDEPENDENT, DEVICE_SEAM, IMPORTS, KNOWN_IMPORTS, KNOWN_PATHS, KNOWN_SIZES, MEDIAN_LINES,
-    MOST_LINES, MOVING, PAGES, TARGETS, UNSAFE,
+    CRATES, CYCLES, DEVICE_INDEPENDENT, DEVICE_SEAM, IMPORTS, KNOWN_IMPORTS, KNOWN_PATHS, KNOWN_SIZES, KNOWN_WORDING,
+    MEDIAN_LINES, MOST_LINES, MOVING, PAGES, TARGETS, UNSAFE,
 };
 use crate::sources::{ProductionFile, production_files, root};
 
@@ -138,5 +139,20 @@ fn import_cycles_do_not_grow() {
         let most = CYCLES.iter().find(|(crate_folder, _)| *crate_folder == folder).map_or(0, |(_, most)| *most);
         let cycle = cycles::largest_cycle(&files);
         assert!(cycle.len() <= most, "{folder}: files that import each other, at most {most}:\n{}", cycle.join("\n"));
+    }
+}
+
+#[test]
+fn comments_and_messages_are_english() {
+    for (folder, files) in crates() {
+        let written = files.iter().filter(|file| !file.path.contains("/generated/"));
+        let found: Vec<String> = written
+            .flat_map(|file| {
+                wording::violations(file).into_iter().map(|(line, text)| format!("{}:{line}: {text}", file.path))
+            })
+            .collect();
+        let known = KNOWN_WORDING.iter().find(|(known, _)| *known == folder).map_or(0, |(_, count)| *count);
+        assert!(found.len() <= known, "{folder}: {} places, at most {known}:\n{}", found.len(), found.join("\n"));
+        assert_eq!(found.len(), known, "{folder} has fewer places than KNOWN_WORDING; lower its number");
     }
 }

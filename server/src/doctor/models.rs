@@ -67,7 +67,9 @@ fn advice(error: &LoadError) -> &'static str {
         LoadError::Io { .. } => {
             "give --model NAME=PATH with a Hugging Face folder or a .gguf file that this user can read"
         }
-        LoadError::Unsupported(_) => "this family or format is not served: docs/users/compatibility.md lists those that are",
+        LoadError::Unsupported(_) => {
+            "this family or format is not served: docs/users/compatibility.md lists those that are"
+        }
         LoadError::Memory { .. } => "give --memory-mib more",
         LoadError::Device => "give --device another one, or cpu",
         LoadError::DeviceMemory => "give fewer models, or --device another one, or cpu",
@@ -86,8 +88,8 @@ fn tokenizer(name: &str, tried: Option<Result<RoundTrip, LoadError>>, source: &M
     match tried {
         None => Check::warning(TOKENIZERS, name, "there is none", NO_TOKENIZER),
         Some(Err(error)) => {
-            let advice = "the server would not start: replace tokenizer.json by that of the model";
-            Check::failure(TOKENIZERS, name, error.to_string(), advice)
+            let advice = "the model would be served without text: replace tokenizer.json by that of the model";
+            Check::warning(TOKENIZERS, name, error.to_string(), advice)
         }
         Some(Ok(trip)) => judge(name, &trip, source.config.vocab_size),
     }

@@ -228,6 +228,12 @@ pub trait TensorSource: Send {
 
     /// Names of all tensors, sorted.
     fn names(&self) -> Vec<String>;
+
+    /// Why the tensor of this name can't be read, where its type says so already. A tensor that the model does not use may
+    /// have any type.
+    fn refusal(&self, _name: &str) -> Option<LoadError> {
+        None
+    }
 }
 
 /// A tensor that does not have some elements.
@@ -237,7 +243,9 @@ pub(crate) fn absent_part(name: &str, elements: &Range<usize>) -> LoadError {
 
 /// A model found on disk and checked: every tensor that its family needs is there with the right shape.
 pub struct ModelSource {
-    /// Configuration of the model.
+    /// The folder or file that it was found in.
+    pub path: PathBuf,
+    /// What it is made of.
     pub config: ModelConfig,
     /// Tokenizer and configuration files.
     pub files: ModelFiles,

@@ -65,6 +65,7 @@ fn only_what_follows_the_schema_is_allowed() {
         r#"{"name":"Ada","age":36}"#,
         "{\n  \"name\": \"Ada\",\n  \"age\": 36,\n  \"tags\": [\"a\", \"b\"]\n}",
         r#"{"name":"é\n\"","age":0,"tags":[]}"#,
+        "{\n                \"name\": \"Ada\",\n\t\t\"age\": 36\n}",
     ] {
         assert!(accepts(&grammar, text), "{text}");
     }
@@ -75,7 +76,10 @@ fn only_what_follows_the_schema_is_allowed() {
         r#"{"name":"much too long","age":1}"#,
         r#"{"name":"Ada","age":1,"x":1}"#,
         r#"{"name":"Ada","age":1,"tags":["a","b","a"]}"#,
-        "{\"name\":         \n\n\n\n\n \"Ada\",\"age\":1}",
+        "{\"name\":\n\n\"Ada\",\"age\":1}",
+        "{\"name\": \n\"Ada\",\"age\":1}",
+        "{\"name\":                 \"Ada\",\"age\":1}",
+        "\n\n{\"name\":\"Ada\",\"age\":1}",
         "[]",
         "",
     ] {

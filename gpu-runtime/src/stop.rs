@@ -118,7 +118,7 @@ impl TextMatcher {
         }
         let Some(longest) = strings.iter().map(|string| string.chars().count()).max() else { return Ok(None) };
         let detokenizer = detokenizer.ok_or_else(|| {
-            refused("this model has no tokenizer.json, so that strings cannot be matched; use token ids")
+            refused("this model has no tokenizer.json that can be read, so strings cannot be matched; use token ids")
         })?;
         Ok(Some(Self { detokenizer, strings: strings.into(), reach: longest + SLACK, window: Vec::new() }))
     }

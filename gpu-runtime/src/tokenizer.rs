@@ -74,6 +74,11 @@ impl TextTokenizer {
         })
     }
 
+    /// The id of a token by its text.
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.tokenizer.token_to_id(token)
+    }
+
     /// The text of a special token.
     pub fn special(&self, token: u32) -> Option<&str> {
         self.special.get(&token).map(String::as_str)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::scored_tokens;
-use crate::{SamplingControls, SessionId, Tensor, TensorValues};
+use crate::{OpError, SamplingControls, SessionId, Tensor, TensorValues};
 
 /// Weights from which a sample is drawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,8 +88,34 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns the highest cost in tokens: the prompt with the targets scored in it, and all tokens that may be sampled
-    /// on a model of this context length.
+    /// Most tokens that each completion may get on a model of this context length. A prompt that fills the context is scored all
+    /// the same: the one token that is sampled then is never read.
+    ///
+    /// # Errors
+    /// The user's, when the context has no room.
+    pub fn max_new_tokens(&self, context: usize) -> Result<usize, OpError> {
+        let prompt = self.prompt.len();
+        let wanted = self.params.max_tokens.map(|count| count as usize);
+        // Without `max_tokens`, one token must still fit.
+        let least = wanted.unwrap_or(1);
+        if prompt.saturating_add(least) <= context || (prompt == context && wanted == Some(1) && self.scores_prompt()) {
+            return Ok(wanted.unwrap_or(context.saturating_sub(prompt)));
+        }
+        Err(OpError::user(format!(
+            "Prompt length plus max_tokens exceeds the model's context window: {prompt} + {least} > {context}"
+        )))
+    }
+
+    /// Whether anything about the prompt's own tokens is asked for.
+    fn scores_prompt(&self) -> bool {
+        self.prompt_logprobs
+            || self.topk_prompt_logprobs > 0
+            || self.prompt_alt_tokens_k > 0
+            || self.target_prompt_logprobs.is_some()
+    }
+
+    /// What it costs at most: its prompt with the targets scored in it, and all that it may sample on a model of this
+    /// context length.
     pub fn tokens(&self, max_context_length: usize) -> u64 {
         let prompt = self.prompt.len() as u64;
         let left = (max_context_length as u64).saturating_sub(prompt);
@@ -216,5 +242,35 @@ mod tests {
         };
         let text = serde_json::to_string(&controlled).unwrap();
         assert_eq!(serde_json::from_str::<Sample>(&text).unwrap(), controlled);
+    }
+
+    #[test]
+    fn a_prompt_may_fill_the_context_where_it_is_scored() {
+        let stored = serde_json::json!({
+            "prompt": [1, 2, 3, 4], "num_samples": 1, "max_tokens": 1, "seed": 0, "stop": "Default", "temperature": 1.0,
+            "top_k": null, "top_p": 1.0, "prompt_logprobs": true, "prompt_logprobs_last_n": null,
+            "topk_prompt_logprobs": 0, "topk_sample_logprobs": 0, "target_prompt_logprobs": null, "prompt_alt_tokens_k": 0,
+        });
+        let sample = |scored: bool, max_tokens: Option<u32>| {
+            let mut sample: Sample = serde_json::from_value(stored.clone()).unwrap();
+            (sample.prompt_logprobs, sample.params.max_tokens) = (scored, max_tokens);
+            sample
+        };
+        assert_eq!(sample(true, Some(1)).max_new_tokens(4).unwrap(), 1);
+        assert_eq!(Sample { topk_prompt_logprobs: 2, ..sample(false, Some(1)) }.max_new_tokens(4).unwrap(), 1);
+        assert_eq!(
+            (sample(false, None).max_new_tokens(6).unwrap(), sample(true, Some(2)).max_new_tokens(6).unwrap()),
+            (2, 2)
+        );
+        for (sample, context, text) in [
+            (sample(true, Some(1)), 3, "4 + 1 > 3"),
+            (sample(true, Some(2)), 4, "4 + 2 > 4"),
+            (sample(true, None), 4, "4 + 1 > 4"),
+            (sample(false, Some(1)), 4, "4 + 1 > 4"),
+            (sample(true, Some(u32::MAX)), 4, "4 + 4294967295 > 4"),
+        ] {
+            let error = sample.max_new_tokens(context).unwrap_err();
+            assert!(error.message.ends_with(&format!("context window: {text}")), "{error}");
+        }
     }
 }

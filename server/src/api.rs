@@ -152,6 +152,8 @@ pub fn router(state: AppState) -> Router {
             "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}",
             put(extract::incomplete_checkpoint_id).post(extract::incomplete_checkpoint_id),
         )
+        // The same by an id, which may have slashes.
+        .route("/oai/api/v1/models/{*model}", get(inference::oai_model::oai_model))
         .merge(if state.console { console::keyed() } else { Router::new() })
         .route_layer(key_check)
         .route_layer(from_fn_with_state(state.answers.clone(), answers::count))
@@ -162,6 +164,8 @@ pub fn router(state: AppState) -> Router {
         .route("/docs/", get(docs::page))
         .route("/docs/{file}", get(docs::asset))
         .route("/healthz", get(client::healthz::healthz))
+        // As other servers of the OpenAI API call it.
+        .route("/health", get(client::healthz::healthz))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .method_not_allowed_fallback(fallback::method_not_allowed)

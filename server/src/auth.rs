@@ -4,6 +4,7 @@ pub(crate) mod browser;
 mod browser_sessions;
 mod in_flight;
 mod issuer;
+mod keyless;
 mod needs;
 mod new_key;
 mod own_host;
@@ -115,6 +116,21 @@ impl Authenticator {
             return self.enabled(Principal::local(!self.keys.trusts_forwarded()));
         }
         self.holder(given).await
+    }
+
+    /// The local tenant, where a program of this machine calls a compatible API of a server without keys; else the refusal
+    /// of its key.
+    async fn without_key(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        refusal: ApiError,
+    ) -> Result<(String, Principal), ApiError> {
+        let is_accepted = matches!(refusal, ApiError::Unauthorized(_)) && keyless::is_accepted(path, headers);
+        if !is_accepted || self.needs_keys().await? {
+            return Err(refusal);
+        }
+        self.enabled(Principal::local(!self.keys.trusts_forwarded())).map(|local| (String::new(), local))
     }
 
     /// Refuses who holds a key of a disabled organisation.
@@ -296,7 +312,11 @@ fn is_token(given: &str) -> bool {
 /// Refuses a request without a valid key, or with one that does not allow it, and notes the caller for [`Tenant`] and
 /// [`Caller`].
 pub async fn require_key(State(auth): State<Arc<Authenticator>>, mut request: Request, next: Next) -> Response {
-    let (given, principal) = match auth.authenticate(request.method(), request.headers()).await {
+    let found = match auth.authenticate(request.method(), request.headers()).await {
+        Err(refusal) => auth.without_key(request.uri().path(), request.headers(), refusal).await,
+        found => found,
+    };
+    let (given, principal) = match found {
         Ok(found) => found,
         Err(error) => return error.into_response(),
     };

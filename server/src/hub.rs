@@ -251,8 +251,9 @@ fn describe(repos: &Repos, path: &str) -> Result<Value, Missing> {
     };
     let (revision, folder) = rest.split_once('/').unwrap_or((rest, ""));
     let repo = repos.get(name)?.at(revision)?;
-    // Files lie flat: every folder is absent.
-    if folder.is_empty() { Ok(tree(repo)) } else { Err(Missing::Entry) }
+    let inside = |path: &str| folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let entries = tree(repo, inside);
+    if entries.is_empty() && !folder.is_empty() { Err(Missing::Entry) } else { Ok(entries.into()) }
 }
 
 fn info(name: &str, repo: &Repo) -> Value {
@@ -280,10 +281,11 @@ fn oid(file: &File) -> String {
     digest
 }
 
-fn tree(repo: &Repo) -> Value {
+/// The files whose paths are `inside` a folder, also in folders within.
+fn tree(repo: &Repo, inside: impl Fn(&str) -> bool) -> Vec<Value> {
     let entry =
         |(path, file): (&String, &File)| json!({"type": "file", "path": path, "size": file.size(), "oid": oid(file)});
-    repo.files.iter().map(entry).collect()
+    repo.files.iter().filter(|(path, _)| inside(path)).map(entry).collect()
 }
 
 /// `<repo>/resolve/<revision>/<file>`: the file, or the part of it that is asked for.

@@ -208,6 +208,15 @@ impl AppState {
         self.models.list().iter().find(|model| model.name == name).cloned()
     }
 
+    /// The name of the base model that a client names, perhaps with the context length of its training after it:
+    /// `Org/Model:peft:N`.
+    pub fn base_name(&self, name: String) -> String {
+        match without_context_length(&name) {
+            Some(base) if self.model(&name).is_none() => base.to_owned(),
+            _ => name,
+        }
+    }
+
     /// A served base model that a request names, or a refusal that lists what is served.
     pub fn require_model(&self, name: &str) -> Result<BaseModel, ApiError> {
         self.model(name).ok_or_else(|| {
@@ -216,6 +225,12 @@ impl AppState {
             ApiError::invalid(format!("base_model: {name:?} is not served here; served: {}", served.join(", ")))
         })
     }
+}
+
+/// A base model's name without the context length that follows it, if one does.
+fn without_context_length(name: &str) -> Option<&str> {
+    let (base, length) = name.rsplit_once(":peft:")?;
+    length.parse::<u64>().is_ok().then_some(base)
 }
 
 impl FromRef<AppState> for Arc<Metrics> {

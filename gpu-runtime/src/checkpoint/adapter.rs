@@ -7,6 +7,7 @@ use serde::Deserialize;
 use trainyard_protocol::limits::{LORA_ALPHA, MAX_LORA_RANK};
 use trainyard_protocol::{LoraSpec, OpError};
 
+use super::variants::variant;
 use super::{Elements, NamedTensor, TensorMap, io_error, malformed, read_tensors, write_json, write_tensors};
 use crate::config::LoadError;
 
@@ -141,38 +142,19 @@ struct PeftConfig {
     peft_type: String,
     r: usize,
     lora_alpha: f32,
-    #[serde(default)]
-    bias: Option<String>,
-    #[serde(default)]
-    fan_in_fan_out: bool,
-    #[serde(default)]
-    use_dora: bool,
-    #[serde(default)]
-    use_rslora: bool,
-    #[serde(default)]
-    modules_to_save: Option<Vec<String>>,
-    #[serde(default)]
-    rank_pattern: Option<BTreeMap<String, serde_json::Value>>,
-    #[serde(default)]
-    alpha_pattern: Option<BTreeMap<String, serde_json::Value>>,
+    #[serde(flatten)]
+    others: serde_json::Map<String, serde_json::Value>,
 }
 
 fn read_config(path: &Path) -> Result<PeftConfig, LoadError> {
     let bytes = std::fs::read(path).map_err(|error| io_error(path, error))?;
     let config: PeftConfig = serde_json::from_slice(&bytes).map_err(|error| malformed(path, error))?;
-    let is_filled = |pattern: &Option<BTreeMap<_, _>>| pattern.as_ref().is_some_and(|pattern| !pattern.is_empty());
-    let variants = [
-        ("peft_type", config.peft_type != "LORA"),
-        ("bias", config.bias.as_ref().is_some_and(|bias| bias != "none")),
-        ("fan_in_fan_out", config.fan_in_fan_out),
-        ("use_dora", config.use_dora),
-        ("use_rslora", config.use_rslora),
-        ("modules_to_save", config.modules_to_save.as_ref().is_some_and(|modules| !modules.is_empty())),
-        ("rank_pattern", is_filled(&config.rank_pattern)),
-        ("alpha_pattern", is_filled(&config.alpha_pattern)),
-    ];
-    if let Some((key, _)) = variants.iter().find(|(_, differs)| *differs) {
-        return Err(LoadError::Unsupported(format!("{CONFIG_FILE}: this value of {key}")));
+    if config.peft_type != "LORA" {
+        let reason = format!("peft_type: {:?} is not supported; expected \"LORA\"", config.peft_type);
+        return Err(LoadError::Unsupported(format!("{CONFIG_FILE}: {reason}")));
+    }
+    if let Some(variant) = variant(&config.others) {
+        return Err(LoadError::Unsupported(format!("{CONFIG_FILE}: {}", variant.reason())));
     }
     if config.r == 0 || config.r > MAX_LORA_RANK as usize {
         return Err(malformed(path, format_args!("r is {}, expected 1 to {MAX_LORA_RANK}", config.r)));
@@ -268,6 +250,9 @@ mod tests {
         };
         for (key, value) in [
             ("peft_type", "IA3".into()),
+            ("init_lora_weights", "pissa".into()),
+            ("init_lora_weights", "corda".into()),
+            ("kasa_config", serde_json::json!({"beta": 1e-4})),
             ("use_dora", true.into()),
             ("use_rslora", true.into()),
             ("bias", "all".into()),
@@ -275,7 +260,7 @@ mod tests {
             ("modules_to_save", serde_json::json!(["lm_head"])),
         ] {
             let message = refused(key, value);
-            assert!(message.contains(&format!("this value of {key}")), "{message}");
+            assert!(message.contains(&format!("adapter_config.json: {key}: ")), "{message}");
         }
         assert!(refused("r", 0.into()).contains("r is 0"));
         let message = refused("r", 3.into());

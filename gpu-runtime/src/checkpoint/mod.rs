@@ -13,6 +13,7 @@ mod snapshot;
 mod state;
 mod tensors;
 mod uploaded;
+mod variants;
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -111,7 +111,8 @@ pub(crate) fn read_optimizer(dir: &Path) -> Result<BTreeMap<String, Moments>, Lo
 
 /// Writes a base model's configuration and tokenizer files into the folder `dir`.
 pub(crate) fn write_model_files(dir: &Path, files: &ModelFiles) -> Result<(), OpError> {
-    for (name, content) in files {
+    // A checkpoint has no folders within.
+    for (name, content) in files.iter().filter(|(name, _)| !name.contains('/')) {
         let path = dir.join(name);
         let content = if name == "config.json" { unquantized(content) } else { Cow::Borrowed(&content[..]) };
         std::fs::write(&path, content).map_err(|error| unwritable(&path, &error))?;

@@ -76,7 +76,13 @@ impl<B: Backend> Base<B> {
                 (Arc::new(weights), fingerprint.text().into())
             }
         };
-        let detokenizer = source.files.get("tokenizer.json").map(|json| Detokenizer::from_json(json)).transpose()?;
+        let detokenizer = source.files.get("tokenizer.json").and_then(|json| {
+            let unreadable = |error: &LoadError| {
+                let path = source.path.display();
+                tracing::warn!(model = %name, %path, %error, "the model's tokenizer can't be read; it is served without text");
+            };
+            Detokenizer::from_json(json).inspect_err(unreadable).ok()
+        });
         Ok(Self {
             name,
             model: Arc::clone(&weights.model),
@@ -171,10 +177,9 @@ impl<B: Backend> Base<B> {
     /// The user's, when the schema is refused or the model has no tokenizer.
     pub(super) fn grammar(&self, schema: &str) -> Result<Grammar, OpError> {
         let compiler = self.grammars.get_or_init(|| {
-            let detokenizer = self
-                .detokenizer
-                .as_ref()
-                .ok_or_else(|| OpError::user("sampling_params.json_schema: this model has no tokenizer.json"))?;
+            let detokenizer = self.detokenizer.as_ref().ok_or_else(|| {
+                OpError::user("sampling_params.json_schema: this model has no tokenizer.json that can be read")
+            })?;
             GrammarCompiler::new(detokenizer, self.config().vocab_size, &self.config().eos_token_ids)
         });
         compiler.as_ref().map_err(Clone::clone)?.compile(schema)

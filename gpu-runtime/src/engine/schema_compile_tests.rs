@@ -20,6 +20,18 @@ fn base() -> Arc<Base<HostBackend>> {
     Arc::new(Base::new(&backend, ("m".to_owned(), source), &RankGroups::default(), &[]).unwrap())
 }
 
+#[test]
+fn a_model_with_an_unreadable_tokenizer_is_served_without_text() {
+    let mut source = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama")).unwrap();
+    let future = json!({"normalizer": {"type": "FutureNormalizer"}}).to_string().into_bytes();
+    source.files.insert("tokenizer.json".to_owned(), future);
+    let backend = HostBackend::new(1).with_dtype(Dtype::F32);
+    let base = Base::new(&backend, ("m".to_owned(), source), &RankGroups::default(), &[]).unwrap();
+    assert!(base.detokenizer.is_none());
+    let refused = base.grammar("{}").err().unwrap();
+    assert!(refused.message.contains("no tokenizer.json that can be read"), "{refused}");
+}
+
 fn sample(base: &Arc<Base<HostBackend>>, id: &str, tenant: &str, schema: &str) -> LoadedSample<HostBackend> {
     let controls = SamplingControls { json_schema: Some(schema.to_owned()), ..SamplingControls::default() };
     let params = SamplingParams {

@@ -1,9 +1,11 @@
 //! Checkpoints whose weights are 8-bit floats with a scale for each block of a matrix (DeepSeek-AI 2024, arXiv:2412.19437,
 //! section 3.3), dequantized as they are read: `X.weight` in E4M3, and `X.weight_scale_inv`, which multiplies it.
 
+use std::ops::Range;
+
 use super::keys::Keys;
 use super::safetensors::SafetensorsSource;
-use crate::config::{LoadError, TensorSource};
+use crate::config::{LoadError, TensorSource, absent_part};
 
 /// Suffix of the names of tensors of scales, after the names of the tensors that they scale.
 const SUFFIX: &str = "_scale_inv";
@@ -84,6 +86,17 @@ impl TensorSource for BlockScaled {
             values[usize::from(*byte)] * scales[row / self.block[0] * of_row + column / self.block[1]]
         };
         Ok(bytes.iter().enumerate().map(element).collect())
+    }
+
+    fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
+        if !self.inner.is_packed(name) {
+            return self.inner.read_part(name, elements);
+        }
+        self.read(name)?.get(elements.clone()).map(<[f32]>::to_vec).ok_or_else(|| absent_part(name, &elements))
+    }
+
+    fn refusal(&self, name: &str) -> Option<LoadError> {
+        if self.inner.is_packed(name) { None } else { self.inner.refusal(name) }
     }
 
     fn names(&self) -> Vec<String> {

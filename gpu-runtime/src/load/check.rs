@@ -1,9 +1,16 @@
 //! Whether a file has the tensors of a configuration's parameter table.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::config::{ExpertStorage, LoadError, ModelConfig, TensorSource};
 use crate::model::ParamTable;
+
+/// The output projection, and the table that stands for it where both are tied.
+const HEAD: &str = "lm_head.weight";
+const EMBEDDING: &str = "model.embed_tokens.weight";
+/// Elements of them that are compared at a time.
+const PIECE: usize = 1 << 20;
 
 /// Checks that every parameter of the model is there with the right extents.
 pub(super) fn check(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<(), LoadError> {
@@ -15,11 +22,14 @@ pub(super) fn check(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<
             Some(found) if found != param.shape => {
                 return Err(LoadError::WrongShape { name: param.name, found, expected: param.shape });
             }
-            Some(_) => unused.remove(&param.name),
+            Some(_) => match tensors.refusal(&param.name) {
+                Some(refusal) => return Err(refusal),
+                None => unused.remove(&param.name),
+            },
         };
     }
     if config.tie_word_embeddings {
-        unused.remove("lm_head.weight");
+        unused.remove(HEAD);
     }
     for (name, _) in config.corrections() {
         unused.remove(&name);
@@ -28,6 +38,37 @@ pub(super) fn check(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<
         tracing::warn!(tensor = first, count = unused.len(), "the model does not use some tensors of its file");
     }
     Ok(())
+}
+
+/// Unties the embeddings of a model whose file has an output projection of its own, whatever its configuration says. Returns
+/// whether they were tied.
+pub(super) fn untie(config: &mut ModelConfig, tensors: &dyn TensorSource) -> Result<bool, LoadError> {
+    let Some(found) = tensors.shape(HEAD).filter(|_| config.tie_word_embeddings) else { return Ok(false) };
+    let expected = vec![config.vocab_size, config.hidden_size];
+    if found != expected {
+        return Err(LoadError::WrongShape { name: HEAD.to_owned(), found, expected });
+    }
+    if tensors.shape(EMBEDDING) != Some(expected) || is_same(tensors, config.vocab_size * config.hidden_size)? {
+        return Ok(false);
+    }
+    tracing::warn!("{HEAD} differs from {EMBEDDING}: it is used, although tie_word_embeddings is true");
+    config.tie_word_embeddings = false;
+    Ok(true)
+}
+
+/// Whether both tables have the same bits.
+fn is_same(tensors: &dyn TensorSource, elements: usize) -> Result<bool, LoadError> {
+    let bits = |name: &str, part: Range<usize>| {
+        let values = tensors.read_part(name, part)?;
+        Ok::<_, LoadError>(values.into_iter().map(f32::to_bits).collect::<Vec<_>>())
+    };
+    for start in (0..elements).step_by(PIECE) {
+        let part = start..elements.min(start + PIECE);
+        if bits(HEAD, part.clone())? != bits(EMBEDDING, part)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Checks that there are as many experts as configured, before a table of them takes memory.

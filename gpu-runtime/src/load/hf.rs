@@ -1,6 +1,7 @@
 //! Models in Hugging Face folders.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
@@ -28,6 +29,9 @@ const FILES: [&str; 11] = [
     "vocab.json",
 ];
 
+/// The folder with chat templates beside the default one.
+const TEMPLATES: &str = "additional_chat_templates";
+
 const INDEX: &str = "model.safetensors.index.json";
 
 /// Bytes of a JSON file that is parsed: a parsed one takes up to fifty times as much. The index of a model with a
@@ -49,10 +53,21 @@ pub(super) fn load(folder: &Path) -> Result<ModelSource, LoadError> {
     config.eos_token_ids = end_tokens(keys, folder)?;
     let paths = weight_files(folder)?;
     let tensors = open(&paths, &config, keys)?;
+    let is_untied = check::untie(&mut config, &*tensors)?;
     check::check(&config, &*tensors)?;
     check::read_corrections(&mut config, &*tensors)?;
     let weight_files = WeightFiles::at(&paths)?;
-    Ok(ModelSource { config, files: files(folder)?, tensors, weight_files })
+    let mut files = files(folder)?;
+    if is_untied {
+        files.insert("config.json".to_owned(), untied(json));
+    }
+    Ok(ModelSource { path: folder.to_owned(), config, files, tensors, weight_files })
+}
+
+/// A `config.json` that says what is loaded, for whoever reads it with these weights.
+fn untied(mut json: Map<String, Value>) -> Vec<u8> {
+    json.insert("tie_word_embeddings".to_owned(), false.into());
+    format!("{:#}\n", Value::Object(json)).into_bytes()
 }
 
 /// The tensors by the names of the parameter table, in f32 where the files have them in fewer bits.
@@ -110,6 +125,17 @@ fn files(folder: &Path) -> Result<ModelFiles, LoadError> {
         let path = folder.join(name);
         if path.is_file() {
             files.insert(name.to_owned(), std::fs::read(&path).map_err(|e| io(&path, e))?);
+        }
+    }
+    let templates = folder.join(TEMPLATES);
+    if templates.is_dir() {
+        for entry in std::fs::read_dir(&templates).map_err(|e| io(&templates, e))? {
+            let path = entry.map_err(|e| io(&templates, e))?.path();
+            let name = path.file_name().and_then(OsStr::to_str).filter(|name| name.ends_with(".jinja"));
+            if let Some(name) = name.filter(|_| path.is_file()) {
+                let content = std::fs::read(&path).map_err(|e| io(&path, e))?;
+                files.insert(format!("{TEMPLATES}/{name}"), content);
+            }
         }
     }
     Ok(files)

@@ -5,10 +5,11 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::mxfp4::{self, BLOCK, BLOCK_BYTES};
 use super::safetensors::SafetensorsSource;
-use crate::config::{ExpertStorage, Experts, LoadError, ModelConfig, TensorSource};
+use crate::config::{ExpertStorage, Experts, LoadError, ModelConfig, TensorSource, absent_part};
 use crate::model::ParamSpec;
 
 /// Projections of an expert as single tensors are named.
@@ -178,7 +179,8 @@ fn check_stack(
     let check = |name: String, expected: Vec<usize>| match inner.shape(&name) {
         None => Err(LoadError::MissingTensor(name)),
         Some(found) if found != expected => Err(LoadError::WrongShape { name, found, expected }),
-        Some(_) => Ok(()),
+        Some(_) if inner.is_packed(&name) => Ok(()),
+        Some(_) => inner.refusal(&name).map_or(Ok(()), Err),
     };
     if tensor.is_bias || inner.shape(&format!("{name}_blocks")).is_none() {
         return check(name, tensor.stack_shape(c, experts));
@@ -205,6 +207,17 @@ impl TensorSource for StackedExperts {
             Some(tensor) => self.read_expert(&tensor),
             None => self.inner.read(name),
         }
+    }
+
+    fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
+        let Some(tensor) = self.expert_tensor(name) else { return self.inner.read_part(name, elements) };
+        let all = self.read_expert(&tensor)?;
+        all.get(elements.clone()).map(<[f32]>::to_vec).ok_or_else(|| absent_part(name, &elements))
+    }
+
+    fn refusal(&self, name: &str) -> Option<LoadError> {
+        // `new` has checked the stacks.
+        if self.expert_tensor(name).is_some() { None } else { self.inner.refusal(name) }
     }
 
     fn names(&self) -> Vec<String> {

@@ -88,8 +88,8 @@ fn tokenizer(name: &str, tried: Option<Result<RoundTrip, LoadError>>, source: &M
     match tried {
         None => Check::warning(TOKENIZERS, name, "there is none", NO_TOKENIZER),
         Some(Err(error)) => {
-            let advice = "the server would not start: replace tokenizer.json by that of the model";
-            Check::failure(TOKENIZERS, name, error.to_string(), advice)
+            let advice = "the model would be served without text: replace tokenizer.json by that of the model";
+            Check::warning(TOKENIZERS, name, error.to_string(), advice)
         }
         Some(Ok(trip)) => judge(name, &trip, source.config.vocab_size),
     }

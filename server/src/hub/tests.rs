@@ -60,6 +60,26 @@ async fn a_commit_is_a_revision_and_names_may_have_one_segment() {
 }
 
 #[tokio::test]
+async fn folders_are_listed_and_their_files_served() {
+    let file = |name: &str| (name.to_owned(), name.as_bytes().to_vec());
+    let files = ModelFiles::from([file("config.json"), file("additional_chat_templates/tool_use.jinja")]);
+    let hub = Hub::default();
+    hub.set(&[("org/model".to_owned(), files)].into());
+    let router = hub.router(None);
+    let ask = |path: &str| {
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        let answer = router.clone().oneshot(request);
+        async move { to_bytes(answer.await.unwrap().into_body(), usize::MAX).await.unwrap() }
+    };
+    let listed = ask("/api/models/org/model/tree/main/additional_chat_templates").await;
+    let listed: Value = serde_json::from_slice(&listed).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    assert_eq!(listed[0]["path"], "additional_chat_templates/tool_use.jinja");
+    let content = ask("/org/model/resolve/main/additional_chat_templates/tool_use.jinja").await;
+    assert_eq!(content, "additional_chat_templates/tool_use.jinja");
+}
+
+#[tokio::test]
 async fn missing_things_are_distinguished() {
     for (path, code) in [
         ("/hf/org/model/resolve/main/model.safetensors", "EntryNotFound"),

@@ -23,6 +23,8 @@ pub(crate) struct Prompt {
     pub(crate) settings: Settings,
     /// What to look for in the completions.
     pub(crate) format: OutputFormat,
+    /// Whether it is a conversation, which the tokenizer's end token ends as well as the model's.
+    pub(crate) is_chat: bool,
     /// Whether the prompt's log-probabilities are asked for too.
     pub(crate) score_prompt: bool,
 }
@@ -65,13 +67,14 @@ impl Completion {
         text: &Arc<ModelText>,
         prompt: Prompt,
     ) -> Result<Self, ApiError> {
-        let Prompt { tokens, settings, format, score_prompt } = prompt;
+        let Prompt { tokens, settings, format, is_chat, score_prompt } = prompt;
+        let end = text.end.clone().filter(|end| is_chat && (end.id as usize) < target.base.vocab_size);
         let server_seed = settings.seed.is_none();
         let candidates = settings.logprobs.unwrap_or(0);
         let sample = Sample {
             prompt: tokens.iter().map(|&token| token.into()).collect(),
             num_samples: settings.n,
-            params: settings.params(|| (state.random)()),
+            params: settings.params(end.as_ref(), || (state.random)()),
             prompt_logprobs: score_prompt,
             prompt_logprobs_last_n: None,
             topk_prompt_logprobs: if score_prompt { candidates } else { 0 },
@@ -80,8 +83,10 @@ impl Completion {
             prompt_alt_tokens_k: 0,
         };
         let generation = Generation::start(state, tenant, target, &sample, server_seed).await?;
-        let sequence =
-            || SequenceText::new(Arc::clone(text), settings.stop.clone(), format, settings.logprobs.is_some());
+        let sequence = || {
+            let stop = settings.stop.clone();
+            SequenceText::new(Arc::clone(text), stop, format, settings.logprobs.is_some()).ending_at(end.clone())
+        };
         Ok(Self {
             generation,
             sequences: (0..settings.n).map(|_| sequence()).collect(),

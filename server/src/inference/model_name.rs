@@ -9,8 +9,6 @@ use crate::state::AppState;
 
 /// What a tinker path begins with.
 const SCHEME: &str = "tinker://";
-/// Stands between a base model's name and a context length.
-const SUFFIX: &str = ":peft:";
 
 /// Weights to sample from.
 #[derive(Clone, Debug)]
@@ -40,21 +38,13 @@ fn parts(name: &str) -> Parts<'_> {
     }
 }
 
-/// A base model's name without the context length that may follow it.
-fn without_context_length(name: &str) -> &str {
-    match name.rsplit_once(SUFFIX) {
-        Some((base, length)) if length.parse::<u64>().is_ok() => base,
-        _ => name,
-    }
-}
-
 /// Finds what a name means for a tenant. What does not exist and what belongs to others are refused alike.
 ///
 /// # Errors
 /// [`ApiError::NotFound`] for an unknown model; when base model and checkpoint do not fit.
 pub(crate) async fn resolve(state: &AppState, tenant: &TenantId, name: &str) -> Result<Target, ApiError> {
     let unknown = || ApiError::NotFound { what: "model", id: name.to_owned() };
-    let base_model = |name: &str| state.model(name).or_else(|| state.model(without_context_length(name)));
+    let base_model = |name: &str| state.model(&state.base_name(name.to_owned()));
     let Parts { base, path } = parts(name);
     let named = base.map(|base| base_model(base).ok_or_else(unknown)).transpose()?;
     let Some(path) = path else {
@@ -99,7 +89,5 @@ mod tests {
         assert_eq!(parts("acme/tiny"), Parts { base: Some("acme/tiny"), path: None });
         assert_eq!(parts(path), Parts { base: None, path: Some(path) });
         assert_eq!(parts(&format!("acme/tiny;{path}")), Parts { base: Some("acme/tiny"), path: Some(path) });
-        assert_eq!(without_context_length("acme/tiny:peft:32768"), "acme/tiny");
-        assert_eq!(without_context_length("acme/tiny:peft:x"), "acme/tiny:peft:x");
     }
 }

@@ -1,7 +1,7 @@
 //! The parts of a completion: what the model thinks, what it says, and the tools that it calls.
 //!
-//! Tool calls are those of Hermes and Qwen: `<tool_call>{"name": …, "arguments": {…}}</tool_call>`. Thoughts are between
-//! `<think>` and `</think>`, or begin with the prompt's end.
+//! Tool calls are those of Hermes and Qwen: `<tool_call>{"name": …, "arguments": {…}}</tool_call>`. A block that is not a call is
+//! text like other text. Thoughts are between `<think>` and `</think>`, or begin with the prompt's end.
 
 use minijinja::Value;
 
@@ -64,6 +64,10 @@ pub(crate) struct OutputParser {
     state: State,
     /// Text that is not decided.
     held: String,
+    /// White space before a call, which is text if the block is not one.
+    before: String,
+    /// Bytes of a call that were looked at: where its end is not.
+    searched: usize,
 }
 
 impl OutputParser {
@@ -73,7 +77,7 @@ impl OutputParser {
             OutputFormat { reasoning: true, .. } => State::Start,
             _ => State::Text,
         };
-        Self { format, state, held: String::new() }
+        Self { format, state, held: String::new(), before: String::new(), searched: 0 }
     }
 
     /// Appends text; the parts that are decided now.
@@ -86,15 +90,36 @@ impl OutputParser {
 
     /// The end of the text.
     pub(crate) fn finish(&mut self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        // A string of a block that is not JSON has no end, and may hold what are calls.
+        while self.state == State::ToolCall && call(&self.held).is_none() && self.held.contains(CALL_END) {
+            let (block, rest) = self.held.split_once(CALL_END).unwrap_or_default();
+            let (block, rest) = (block.to_owned(), rest.to_owned());
+            self.give_back(&block, &mut parts);
+            self.held = rest;
+            while self.step(&mut parts) {}
+        }
         let rest = std::mem::take(&mut self.held);
         match self.state {
-            _ if rest.is_empty() => Vec::new(),
-            State::ReasoningStart | State::Reasoning => vec![Part::Reasoning(rest)],
             // The end of a call may have been the stop.
-            State::ToolCall => vec![call(&rest).unwrap_or_else(|| Part::Text(format!("{CALL}{rest}")))],
-            State::Gap => Vec::new(),
-            State::Start | State::Text => vec![Part::Text(rest)],
+            State::ToolCall => parts.push(call(&rest).unwrap_or_else(|| {
+                let before = std::mem::take(&mut self.before);
+                Part::Text(format!("{before}{CALL}{rest}"))
+            })),
+            _ if rest.is_empty() => {}
+            State::ReasoningStart | State::Reasoning => parts.push(Part::Reasoning(rest)),
+            State::Gap => {}
+            State::Start | State::Text => parts.push(Part::Text(rest)),
         }
+        parts
+    }
+
+    /// Makes text of a block that is not a call.
+    fn give_back(&mut self, block: &str, parts: &mut Vec<Part>) {
+        let before = std::mem::take(&mut self.before);
+        parts.push(Part::Text(format!("{before}{CALL}{block}{CALL_END}")));
+        self.state = State::Text;
+        self.searched = 0;
     }
 
     /// Decides the beginning of what is held; whether more may be decided.
@@ -121,7 +146,7 @@ impl OutputParser {
                 true
             }
             State::Reasoning => {
-                let (thought, ended) = self.take_until(THINK_END, false);
+                let (thought, ended) = self.take_until(THINK_END);
                 push_text(parts, thought, Part::Reasoning);
                 self.state = if ended { State::Gap } else { State::Reasoning };
                 ended
@@ -139,35 +164,77 @@ impl OutputParser {
                 false
             }
             State::Text => {
-                let (text, ended) = self.take_until(CALL, true);
+                let (mut text, ended) = self.take_until(CALL);
+                let end = text.trim_end().len();
+                self.before = text.split_off(end);
                 push_text(parts, text, Part::Text);
-                self.state = if ended { State::ToolCall } else { State::Text };
+                if ended {
+                    (self.state, self.searched) = (State::ToolCall, 0);
+                } else {
+                    // A call may follow.
+                    self.held.insert_str(0, &std::mem::take(&mut self.before));
+                }
                 ended
             }
-            State::ToolCall => {
-                let Some((block, rest)) = self.held.split_once(CALL_END) else { return false };
-                parts.push(call(block).unwrap_or_else(|| Part::Text(format!("{CALL}{block}{CALL_END}"))));
-                self.held = rest.to_owned();
-                self.state = State::Gap;
-                true
-            }
+            State::ToolCall => self.end_call(parts),
         }
     }
 
-    /// Takes the text before a marker, and the marker; without one, the text that can't be its beginning. With
-    /// `trimmed`, white space before the marker is left out.
-    fn take_until(&mut self, marker: &str, trimmed: bool) -> (String, bool) {
+    /// Takes a block with its end, which may also be in a string of its arguments.
+    fn end_call(&mut self, parts: &mut Vec<Part>) -> bool {
+        while let Some(at) = self.held.get(self.searched..).and_then(|rest| rest.find(CALL_END)) {
+            let end = self.searched + at;
+            let block = self.held.get(..end).unwrap_or_default().to_owned();
+            let found = call(&block);
+            if found.is_none() && ends_in_string(&block) {
+                self.searched = end + CALL_END.len();
+                continue;
+            }
+            self.held.drain(..end + CALL_END.len());
+            match found {
+                Some(call) => {
+                    parts.push(call);
+                    self.before.clear();
+                    (self.state, self.searched) = (State::Gap, 0);
+                }
+                None => self.give_back(&block, parts),
+            }
+            return true;
+        }
+        // The end of what is held may be the beginning of the marker.
+        let undecided = partial_suffix(&self.held, CALL_END);
+        self.searched = self.searched.max(self.held.len() - undecided);
+        false
+    }
+
+    /// Takes the text before a marker, and the marker; without one, the text that can't be its beginning.
+    fn take_until(&mut self, marker: &str) -> (String, bool) {
         if let Some((before, after)) = self.held.split_once(marker) {
-            let text = if trimmed { before.trim_end() } else { before }.to_owned();
+            let text = before.to_owned();
             self.held = after.to_owned();
             return (text, true);
         }
         let undecided = self.held.len() - partial_suffix(&self.held, marker);
-        let (decided, _) = self.held.split_at(undecided);
-        let end = if trimmed { decided.trim_end().len() } else { decided.len() };
-        let rest = self.held.split_off(end);
+        let rest = self.held.split_off(undecided);
         (std::mem::replace(&mut self.held, rest), false)
     }
+}
+
+/// Whether the beginning of a JSON object ends within a string.
+fn ends_in_string(block: &str) -> bool {
+    if !block.trim_start().starts_with('{') {
+        return false;
+    }
+    let (mut within, mut escaped) = (false, false);
+    for byte in block.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if within => escaped = true,
+            b'"' => within = !within,
+            _ => {}
+        }
+    }
+    within
 }
 
 fn push_text(parts: &mut Vec<Part>, text: String, part: fn(String) -> Part) {
@@ -251,10 +318,39 @@ mod tests {
 
     #[test]
     fn what_is_no_call_is_text() {
-        assert_eq!(parsed(ALL, &["a <tool_call>{oops}</tool_call> b"]), [text("a<tool_call>{oops}</tool_call>b")]);
+        for block in [
+            "a <tool_call>{oops}</tool_call> b",
+            "a\n\n<tool_call>\nfunction: f\n</tool_call>\n\nb",
+            "<tool_call></tool_call>",
+            " <tool_call>{\"text\": \"x</tool_call> b",
+            "a <tool_call>{\"name\": 3}</tool_call>",
+            "a <tool_call> ",
+            "a <tool_call>",
+        ] {
+            assert_eq!(parsed(ALL, &[block]), [text(block)]);
+            let letters: Vec<String> = block.chars().map(String::from).collect();
+            assert_eq!(parsed(ALL, &letters.iter().map(String::as_str).collect::<Vec<_>>()), [text(block)]);
+        }
+        let mixed = "a <tool_call>{oops}</tool_call>\n<tool_call>{\"name\": \"f\"}</tool_call>";
+        assert_eq!(parsed(ALL, &[mixed]), [text("a <tool_call>{oops}</tool_call>"), called("f", "{}")]);
+        let open = "<tool_call>{\"name: 1}</tool_call>\n<tool_call>{'name': \"f</tool_call> <tool_call>{}";
+        assert_eq!(parsed(ALL, &[open]), [text(open)]);
         assert_eq!(parsed(ALL, &["<tool_call>{\"name\": \"f\"}"]), [called("f", "{}")]);
         assert_eq!(parsed(ALL, &["<tool_call>{\"name\": "]), [text("<tool_call>{\"name\": ")]);
         assert_eq!(parsed(ALL, &["a <tool_c"]), [text("a <tool_c")]);
+    }
+
+    #[test]
+    fn the_end_of_a_call_may_be_in_its_strings() {
+        let said = r#"{"text": "say </tool_call> twice: \\</tool_call>", "n": 1}"#;
+        let whole = format!("Well.\n<tool_call>\n{{\"name\": \"f\", \"arguments\": {said}}}\n</tool_call> Done.");
+        let expected = [text("Well."), called("f", said), text("Done.")];
+        assert_eq!(parsed(ALL, &[&whole]), expected);
+        let letters: Vec<String> = whole.chars().map(String::from).collect();
+        assert_eq!(parsed(ALL, &letters.iter().map(String::as_str).collect::<Vec<_>>()), expected);
+        // The model may have been stopped at the marker.
+        let cut = format!("<tool_call>{{\"name\": \"f\", \"arguments\": {said}}}");
+        assert_eq!(parsed(ALL, &[&cut]), [called("f", said)]);
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use trainyard_protocol::{SampleProgress, StopReason, TopkLogprobs};
 use super::detokenizer::Detokenizer;
 use super::output::{OutputFormat, OutputParser, Part};
 use super::stop::{Filtered, StopFilter};
-use super::texts::ModelText;
+use super::texts::{EndToken, ModelText};
 
 /// What is new in a completion.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +49,8 @@ pub(crate) struct SequenceText {
     parser: OutputParser,
     /// Whether log-probabilities are asked for.
     logprobs: bool,
+    /// A token that is no text, whether or not it is a special one.
+    end: Option<EndToken>,
     ended: bool,
     matched: Option<String>,
     calls_tools: bool,
@@ -62,10 +64,16 @@ impl SequenceText {
             stop: StopFilter::new(stop),
             parser: OutputParser::new(format),
             logprobs,
+            end: None,
             ended: false,
             matched: None,
             calls_tools: false,
         }
+    }
+
+    /// Leaves this token out of the text.
+    pub(crate) fn ending_at(self, end: Option<EndToken>) -> Self {
+        Self { end, ..self }
     }
 
     /// Appends tokens.
@@ -77,8 +85,10 @@ impl SequenceText {
             if self.matched.is_some() {
                 break;
             }
-            let text = self.detokenizer.push(token);
-            self.push_text(&text, pieces);
+            if self.end.as_ref().is_none_or(|end| end.id != token) {
+                let text = self.detokenizer.push(token);
+                self.push_text(&text, pieces);
+            }
             if self.matched.is_none()
                 && let Some(found) = self.text.tokenizer.special(token).and_then(|text| self.stop.in_special(text))
             {
@@ -195,6 +205,23 @@ mod tests {
         assert_eq!(ended(&["lo"], "hello", &[], StopReason::Stop), ("hel".to_owned(), stopped));
         let special = End { stop_string: Some("<|end|>".to_owned()), ..end };
         assert_eq!(ended(&["<|end|>"], "hello", &[EOS], StopReason::Stop), ("hello".to_owned(), special));
+    }
+
+    #[test]
+    fn an_end_token_is_no_text() {
+        let end = EndToken { id: u32::from(b'!'), text: "!".to_owned() };
+        let mut state =
+            SequenceText::new(byte_level(), Vec::new(), OutputFormat::default(), false).ending_at(Some(end));
+        let mut pieces = Vec::new();
+        state.push(&sequence("hello!", &[]), &mut pieces);
+        state.finish(StopReason::Stop, &mut pieces);
+        let said = |piece: &Piece| match piece {
+            Piece::Part(Part::Text(text)) => text.clone(),
+            _ => String::new(),
+        };
+        assert_eq!(pieces.iter().map(said).collect::<String>(), "hello");
+        let end = End { calls_tools: false, too_long: false, stop_string: None };
+        assert_eq!(pieces.last(), Some(&Piece::End(end)));
     }
 
     #[test]

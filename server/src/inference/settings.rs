@@ -4,10 +4,13 @@ use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MIN_TE
 use trainyard_protocol::{SamplingControls, SamplingParams, Stop};
 use trainyard_wire::json::fold_seed;
 
+use super::texts::EndToken;
 use crate::error::ApiError;
 
 /// Completions of one request.
 pub(crate) const MAX_COMPLETIONS: u32 = 128;
+/// Stop strings: those that the engine takes, but for one that may stand for an end token.
+const MOST_STRINGS: usize = MAX_STOP_STRINGS - 1;
 /// Candidates per token.
 pub(crate) const MAX_LOGPROBS: u32 = 20;
 
@@ -95,8 +98,8 @@ pub(crate) fn top_k(value: Option<i64>) -> Result<Option<u32>, ApiError> {
 /// When there are too many, or one is empty or too long.
 pub(crate) fn stop_strings(field: &str, strings: Vec<String>) -> Result<Vec<String>, ApiError> {
     let refuse = |text: String| Err(ApiError::invalid(format!("{field}: {text}")));
-    if strings.len() > MAX_STOP_STRINGS {
-        return refuse(format!("{} strings, at most {MAX_STOP_STRINGS} are allowed", strings.len()));
+    if strings.len() > MOST_STRINGS {
+        return refuse(format!("{} strings, at most {MOST_STRINGS} are allowed", strings.len()));
     }
     if strings.iter().any(String::is_empty) {
         return refuse("an empty string would stop everything".to_owned());
@@ -108,9 +111,15 @@ pub(crate) fn stop_strings(field: &str, strings: Vec<String>) -> Result<Vec<Stri
 }
 
 impl Settings {
-    /// As the engine takes it. `random` makes a seed when the client gave none.
-    pub(crate) fn params(&self, random: impl FnOnce() -> u64) -> SamplingParams {
-        let stop = if self.stop.is_empty() { Stop::Default } else { Stop::Strings(self.stop.clone()) };
+    /// As the engine takes it, with an end token beside those of the model. `random` makes a seed when the client gave none.
+    pub(crate) fn params(&self, end: Option<&EndToken>, random: impl FnOnce() -> u64) -> SamplingParams {
+        let stop = match (self.stop.as_slice(), end) {
+            ([], None) => Stop::Default,
+            ([], Some(end)) => Stop::Tokens(vec![end.id.into()]),
+            (strings, None) => Stop::Strings(strings.to_vec()),
+            // The engine reads special tokens as their text.
+            (strings, Some(end)) => Stop::Strings(strings.iter().chain([&end.text]).cloned().collect()),
+        };
         let greedy = self.temperature < f64::from(MIN_TEMPERATURE);
         SamplingParams {
             max_tokens: self.max_tokens,
@@ -132,11 +141,23 @@ mod tests {
 
     #[test]
     fn settings_become_parameters() {
-        let params = Settings::default().params(|| 7);
+        let params = Settings::default().params(None, || 7);
         assert_eq!((params.seed, params.temperature, params.top_p, params.stop), (7, 1.0, 1.0, Stop::Default));
-        let edge = Settings { temperature: 1e-9, top_p: 0.0, seed: Some(-1), ..Settings::default() }.params(|| 7);
+        let edge = Settings { temperature: 1e-9, top_p: 0.0, seed: Some(-1), ..Settings::default() }.params(None, || 7);
         assert_eq!((edge.temperature, edge.seed), (0.0, (1 << 63) - 1));
         assert!(edge.top_p > 0.0);
+    }
+
+    #[test]
+    fn an_end_token_adds_to_what_stops() {
+        let end = EndToken { id: 7, text: "<|end|>".to_owned() };
+        let stop = |strings: &[&str], end| {
+            let stop = strings.iter().map(|&string| string.to_owned()).collect();
+            Settings { stop, ..Settings::default() }.params(end, || 7).stop
+        };
+        assert_eq!(stop(&[], Some(&end)), Stop::Tokens(vec![7]));
+        assert_eq!(stop(&["a"], Some(&end)), Stop::Strings(vec!["a".to_owned(), "<|end|>".to_owned()]));
+        assert_eq!(stop(&["a"], None), Stop::Strings(vec!["a".to_owned()]));
     }
 
     #[test]

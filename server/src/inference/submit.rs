@@ -77,16 +77,8 @@ pub(crate) fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<
         check_targets(targets.shape[1] as u64, model.vocab_size)
             .map_err(|text| ApiError::invalid(format!("target_prompt_logprobs: {text}")))?;
     }
-    // Without max_tokens one token must still fit.
-    let (prompt, limit) = (sample.prompt.len(), model.max_context_length);
-    let max_tokens = sample.params.max_tokens.map_or(1, |count| count as usize);
-    if prompt.saturating_add(max_tokens) > limit {
-        return Err(ApiError::invalid(format!(
-            "Prompt length plus max_tokens exceeds the model's context window: {prompt} + {max_tokens} > {limit}"
-        )));
-    }
-    let most = sample.params.max_tokens.map_or(limit - prompt, |count| count as usize);
-    let scored = sample.prompt_logprobs_last_n.map_or(prompt, |rows| rows as usize);
+    let most = sample.max_new_tokens(model.max_context_length)?;
+    let scored = sample.prompt_logprobs_last_n.map_or(sample.prompt.len(), |rows| rows as usize);
     let (samples, topk) = (sample.num_samples, sample.topk_sample_logprobs);
     check_candidates(samples, most, topk, scored, sample.topk_prompt_logprobs)?;
     Ok(())

@@ -11,6 +11,8 @@ use super::template::{ChatTemplate, TemplateError};
 use crate::error::ApiError;
 use crate::hub::Hub;
 
+/// The newer place of the template for conversations with tools.
+const TOOL_USE_FILE: &str = "additional_chat_templates/tool_use.jinja";
 /// Renderings and encodings at a time; further ones wait.
 const AT_ONCE: usize = 4;
 
@@ -19,6 +21,15 @@ pub(crate) struct ModelText {
     /// Of the base model.
     pub(crate) tokenizer: TextTokenizer,
     template: Result<Option<ChatTemplate>, TemplateError>,
+    /// The `eos_token` of `tokenizer_config.json`.
+    pub(crate) end: Option<EndToken>,
+}
+
+/// A token that ends what the assistant says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EndToken {
+    pub(crate) id: u32,
+    pub(crate) text: String,
 }
 
 /// Those of all base models that were asked for. Cheap to clone.
@@ -86,7 +97,7 @@ impl ModelText {
     pub(super) fn read(model: &str, file: impl Fn(&str) -> Option<bytes::Bytes>) -> Result<Self, ApiError> {
         let json = file("tokenizer.json").ok_or_else(|| without_tokenizer(model))?;
         let tokenizer = TextTokenizer::from_json(&json)
-            .map_err(|error| ApiError::Internal(format!("the tokenizer of {model}: {error}")))?;
+            .map_err(|error| ApiError::invalid(format!("model: {model:?} takes no text: {error}")))?;
         let object = |name: &str| file(name).and_then(|json| serde_json::from_slice::<Value>(&json).ok());
         let config = object("tokenizer_config.json").unwrap_or_default();
         let mut sources = BTreeMap::new();
@@ -98,14 +109,22 @@ impl ModelText {
         if let Some(source) = file("chat_template.jinja").and_then(|text| String::from_utf8(text.to_vec()).ok()) {
             sources.insert("default".to_owned(), source);
         }
+        if let Some(source) = file(TOOL_USE_FILE).and_then(|text| String::from_utf8(text.to_vec()).ok()) {
+            sources.insert("tool_use".to_owned(), source);
+        }
+        let tokens = special_tokens(&config);
+        let end = tokens.get("eos_token").and_then(|text| {
+            let id = tokenizer.id(text)?;
+            Some(EndToken { id, text: text.clone() })
+        });
         let template = match sources.is_empty() {
             true => Ok(None),
-            false => ChatTemplate::new(sources, special_tokens(&config)).map(Some),
+            false => ChatTemplate::new(sources, tokens).map(Some),
         };
         if let Err(error) = &template {
             tracing::warn!(model, %error, "chat template can't be used");
         }
-        Ok(Self { tokenizer, template })
+        Ok(Self { tokenizer, template, end })
     }
 
     /// The chat template.
@@ -153,6 +172,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use serde_json::json;
 
+    use super::super::template::Conversation;
+    use super::super::testing::{EOS, byte_level_json};
     use super::*;
 
     #[test]
@@ -171,6 +192,37 @@ mod tests {
             tokens,
             BTreeMap::from([("bos_token", "<s>"), ("eos_token", "</s>")].map(|(a, b)| (a.to_owned(), b.to_owned())))
         );
+    }
+
+    #[test]
+    fn the_newer_files_are_read() {
+        let content = |name: &str| match name {
+            "tokenizer.json" => Some(byte_level_json().to_string()),
+            "tokenizer_config.json" => Some(
+                json!({"eos_token": "<|end|>", "chat_template": [
+                    {"name": "default", "template": "a"}, {"name": "tool_use", "template": "b"}]})
+                .to_string(),
+            ),
+            "chat_template.jinja" => Some("c".to_owned()),
+            "additional_chat_templates/tool_use.jinja" => Some("d{{ eos_token }}".to_owned()),
+            _ => None,
+        };
+        let text = ModelText::read("m", |name| content(name).map(bytes::Bytes::from)).unwrap();
+        let template = text.template().unwrap();
+        let rendered = |tools: Vec<minijinja::Value>| {
+            let conversation = Conversation { tools, ..Conversation::default() };
+            template.render(&conversation, time::OffsetDateTime::UNIX_EPOCH).unwrap()
+        };
+        assert_eq!((rendered(vec![]), rendered(vec![minijinja::Value::from(1)])), ("c".into(), "d<|end|>".into()));
+        assert_eq!(text.end, Some(EndToken { id: EOS, text: "<|end|>".to_owned() }));
+    }
+
+    #[test]
+    fn an_unreadable_tokenizer_is_refused_by_the_model_s_name() {
+        let file = |name: &str| (name == "tokenizer.json").then(|| bytes::Bytes::from_static(b"{\"normalizer\": 7}"));
+        let refused = ModelText::read("m", file).err().unwrap();
+        assert!(matches!(refused, ApiError::Invalid(_)), "{refused:?}");
+        assert!(refused.to_string().starts_with("model: \"m\" takes no text: tokenizer.json: "), "{refused}");
     }
 
     #[tokio::test]

@@ -4,31 +4,17 @@ use serde_json::{Map, Value};
 use trainyard_protocol::OpError;
 
 use super::super::adapter::CONFIG_FILE;
+use super::super::variants::{Variant, first_other, variant};
 use super::refused;
 
-/// Keys that make PEFT compute something else, with the values at which they don't. `null`, and an empty list or object,
-/// never do. Other keys say how the adapter was trained, or nothing about what it computes, and are ignored, as PEFT ignores
-/// those that it does not know.
-const VARIANTS: &[(&str, Option<&str>)] = &[
-    ("use_dora", Some("false")),
-    ("use_rslora", Some("false")),
-    ("use_qalora", Some("false")),
-    ("use_bdlora", Some("false")),
-    ("lora_bias", Some("false")),
-    ("fan_in_fan_out", Some("false")),
-    ("bias", Some("\"none\"")),
+/// Keys that make PEFT apply an adapter elsewhere than its tensors say, with the values at which they don't. Other keys, but
+/// for those of [`variant`], say how the adapter was trained, or nothing about what it computes, and are ignored, as PEFT
+/// ignores those that it does not know.
+const PLACEMENT: &[(&str, Option<&str>)] = &[
     ("task_type", Some("\"CAUSAL_LM\"")),
-    ("modules_to_save", None),
-    ("rank_pattern", None),
-    ("alpha_pattern", None),
     ("layers_to_transform", None),
     ("layers_pattern", None),
-    ("layer_replication", None),
     ("exclude_modules", None),
-    ("target_parameters", None),
-    ("trainable_token_indices", None),
-    ("alora_invocation_tokens", None),
-    ("arrow_config", None),
 ];
 /// PEFT's word for all linear modules but the unembedding.
 const ALL_LINEAR: &str = "all-linear";
@@ -55,15 +41,14 @@ impl UploadedConfig {
         let keys: Map<String, Value> = serde_json::from_slice(text).map_err(|error| refused(CONFIG_FILE, error))?;
         match keys.get("peft_type") {
             Some(Value::String(kind)) if kind == "LORA" => {}
-            other => return Err(unsupported("peft_type", other.unwrap_or(&Value::Null), "\"LORA\"")),
-        }
-        for (key, neutral) in VARIANTS {
-            let Some(value) = keys.get(*key) else { continue };
-            // The JSON text: a string that says "false" is not `false`.
-            let text = value.to_string();
-            if !is_empty(value) && neutral.is_none_or(|neutral| text != neutral) {
-                return Err(unsupported(key, value, neutral.unwrap_or("null")));
+            other => {
+                let found = other.unwrap_or(&Value::Null);
+                let variant = Variant { key: "peft_type", found, expected: "\"LORA\"".to_owned() };
+                return Err(refused(CONFIG_FILE, variant.reason()));
             }
+        }
+        if let Some(other) = variant(&keys).or_else(|| first_other(&keys, PLACEMENT)) {
+            return Err(refused(CONFIG_FILE, other.reason()));
         }
         let rank = keys.get("r").and_then(Value::as_u64);
         let alpha = keys.get("lora_alpha").and_then(Value::as_f64).map(|alpha| alpha as f32);
@@ -119,21 +104,4 @@ fn targets(value: Option<&Value>) -> Result<Targets, OpError> {
         }
         _ => Err(refused(CONFIG_FILE, "target_modules: expected a list of names")),
     }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        _ => false,
-    }
-}
-
-fn unsupported(key: &str, value: &Value, expected: &str) -> OpError {
-    let mut text = value.to_string();
-    if text.len() > 80 {
-        text = format!("this {}", if value.is_object() { "object" } else { "value" });
-    }
-    refused(CONFIG_FILE, format_args!("{key}: {text} is not supported; expected {expected}"))
 }

@@ -78,6 +78,8 @@ fn what_is_computed_otherwise_is_refused_by_key() {
         ("use_dora", json!(true)),
         ("use_rslora", json!(true)),
         ("use_qalora", json!(true)),
+        ("init_lora_weights", json!("pissa_niter_4")),
+        ("kasa_config", json!({"beta": 1e-4})),
         ("lora_bias", json!(true)),
         ("fan_in_fan_out", json!(true)),
         ("bias", json!("all")),

@@ -16,21 +16,6 @@ pub(super) fn check_tokens(prompt: &[i64], vocab: usize) -> Result<Vec<u32>, OpE
     prompt.iter().enumerate().map(check).collect()
 }
 
-/// Tokens that a sequence may get.
-pub(super) fn max_new_tokens(params: &SamplingParams, prompt: usize, context: usize) -> Result<usize, OpError> {
-    let exceeds = |new: usize| {
-        OpError::user(format!(
-            "Prompt length plus max_tokens exceeds the model's context window: {prompt} + {new} > {context}"
-        ))
-    };
-    match params.max_tokens {
-        Some(new) if prompt + new as usize > context => Err(exceeds(new as usize)),
-        Some(new) => Ok(new as usize),
-        None if prompt >= context => Err(exceeds(1)),
-        None => Ok(context - prompt),
-    }
-}
-
 /// Checks counts and options that depend on the prompt's length.
 pub(super) fn check_counts(request: &Sample, prompt: usize) -> Result<(), OpError> {
     if request.num_samples == 0 || request.num_samples > MAX_NUM_SAMPLES {

@@ -214,6 +214,24 @@ fn last_prompt_logprobs_need_the_last_rows() {
 }
 
 #[test]
+fn a_prompt_that_fills_the_context_is_scored() {
+    let base = base("llama");
+    let context = base.config().max_position_embeddings;
+    let weights = SamplerWeights::of_base(base);
+    let scored = |len: usize| Sample { prompt_logprobs: true, ..request(prompt(0, 1, len), 1, 1) };
+    let mut driver = SamplerDriver::new(LARGE);
+    driver.start(0, &weights, scored(context));
+    driver.start(1, &weights, scored(context - 1));
+    driver.drain();
+    let logprobs = |at: usize| driver.done[&id(at)].prompt_logprobs.clone().unwrap();
+    let (whole, shorter) = (logprobs(0), logprobs(1));
+    assert_eq!((whole.len(), whole.iter().filter(|value| value.is_finite()).count()), (context, context - 1));
+    let bits = |values: &[f32]| values[1..].iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&whole)[..context - 2], bits(&shorter)[..]);
+    assert_eq!(driver.done[&id(0)].sequences[0].tokens.len(), 1);
+}
+
+#[test]
 fn prefill_is_limited_while_sequences_decode() {
     let weights = SamplerWeights::of_base(base("llama"));
     let mut driver = SamplerDriver::new(LARGE);

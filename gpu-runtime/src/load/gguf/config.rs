@@ -8,7 +8,10 @@ use super::rope;
 use super::tensors::GgufSource;
 use crate::config::{LoadError, TensorSource};
 
-/// Makes the `config.json` of the folder that the file was made from, as `transformers` would.
+/// The id that llama.cpp writes for a token that the model does not have.
+pub(super) const NO_TOKEN: u64 = u32::MAX as u64;
+
+/// What `transformers` would have in the folder that the file was made from.
 pub(super) fn config_json(
     file: &GgufFile,
     family: &Architecture,
@@ -43,9 +46,10 @@ pub(super) fn config_json(
         "rope_theta": theta,
         "rope_scaling": rope::scaling(file, arch, theta, tensors.rope_factors()?.as_deref())?,
         "tie_word_embeddings": tensors.shape("lm_head.weight").is_none(),
-        "bos_token_id": file.integer("tokenizer.ggml.bos_token_id")?,
-        "eos_token_id": file.integer("tokenizer.ggml.eos_token_id")?,
-        "pad_token_id": file.integer("tokenizer.ggml.padding_token_id")?,
+        "bos_token_id": file.integer("tokenizer.ggml.bos_token_id")?.filter(|&id| id != NO_TOKEN),
+        "eos_token_id": file.integer("tokenizer.ggml.eos_token_id")?.filter(|&id| id != NO_TOKEN),
+        // A number beyond the embedding stands for none.
+        "pad_token_id": file.integer("tokenizer.ggml.padding_token_id")?.filter(|&id| id < embedding[0] as u64),
     });
     for (setting, module) in family.bias_settings {
         json[*setting] = has(module).into();
@@ -63,8 +67,8 @@ pub(super) fn config_json(
 pub(super) fn end_tokens(file: &GgufFile) -> Result<Vec<u32>, LoadError> {
     let mut ids = Vec::new();
     for kind in ["eos", "eot", "eom"] {
-        let id = file.integer(&format!("tokenizer.ggml.{kind}_token_id"))?.and_then(|id| u32::try_from(id).ok());
-        ids.extend(id.filter(|id| !ids.contains(id)));
+        let id = file.integer(&format!("tokenizer.ggml.{kind}_token_id"))?.filter(|&id| id != NO_TOKEN);
+        ids.extend(id.and_then(|id| u32::try_from(id).ok()).filter(|id| !ids.contains(id)));
     }
     Ok(ids)
 }

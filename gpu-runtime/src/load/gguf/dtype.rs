@@ -21,6 +21,12 @@ pub(super) enum Dtype {
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Ggml(GgmlDType::Q2K) => f.write_str("Q2_K"),
+            Self::Ggml(GgmlDType::Q3K) => f.write_str("Q3_K"),
+            Self::Ggml(GgmlDType::Q4K) => f.write_str("Q4_K"),
+            Self::Ggml(GgmlDType::Q5K) => f.write_str("Q5_K"),
+            Self::Ggml(GgmlDType::Q6K) => f.write_str("Q6_K"),
+            Self::Ggml(GgmlDType::Q8K) => f.write_str("Q8_K"),
             Self::Ggml(dtype) => write!(f, "{dtype:?}"),
             Self::Mxfp4 => f.write_str("MXFP4"),
         }
@@ -76,6 +82,40 @@ impl Dtype {
             }
             Self::Mxfp4 => Ok(dequantize_mxfp4(raw)),
         }
+    }
+}
+
+/// The name of an element type that [`Dtype::of`] does not know, by ggml's number.
+pub(super) fn name(number: u32) -> String {
+    let names = [
+        (4, "Q4_2"),
+        (5, "Q4_3"),
+        (16, "IQ2_XXS"),
+        (17, "IQ2_XS"),
+        (18, "IQ3_XXS"),
+        (19, "IQ1_S"),
+        (20, "IQ4_NL"),
+        (21, "IQ3_S"),
+        (22, "IQ2_S"),
+        (23, "IQ4_XS"),
+        (24, "I8"),
+        (25, "I16"),
+        (26, "I32"),
+        (27, "I64"),
+        (28, "F64"),
+        (29, "IQ1_M"),
+        (31, "Q4_0_4_4"),
+        (32, "Q4_0_4_8"),
+        (33, "Q4_0_8_8"),
+        (34, "TQ1_0"),
+        (35, "TQ2_0"),
+        (36, "IQ4_NL_4_4"),
+        (37, "IQ4_NL_4_8"),
+        (38, "IQ4_NL_8_8"),
+    ];
+    match names.iter().find(|(known, _)| *known == number) {
+        Some((_, name)) => (*name).to_owned(),
+        None => format!("number {number}"),
     }
 }
 

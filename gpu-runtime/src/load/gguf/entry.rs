@@ -25,8 +25,8 @@ impl Entry {
         use candle_core::quantized::GgmlDType::{Q8_1, Q8K};
 
         let (dtype, shape) = (info.dtype, &info.shape);
-        if let Dtype::Ggml(refused @ (Q8_1 | Q8K)) = dtype {
-            return Err(LoadError::Unsupported(format!("GGUF tensor {name} of type {refused:?}")));
+        if let Dtype::Ggml(Q8_1 | Q8K) = dtype {
+            return Err(LoadError::Unsupported(format!("GGUF tensor {name} of type {dtype}")));
         }
         let odd = || file.malformed(format!("tensor {name} has shape {shape:?}"));
         let elements =

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use super::dtype::Dtype;
+use super::dtype::{self, Dtype};
 use super::error::Error;
 use super::reader::Reader;
 use super::value::{self, Value};
@@ -96,7 +96,7 @@ fn tensor(reader: &mut Reader<impl BufRead>) -> Result<TensorInfo, Error> {
     // The file has the innermost extent first.
     shape.reverse();
     let number = reader.u32()?;
-    let dtype = Dtype::of(number).ok_or_else(|| format!("element type {number} is not supported"))?;
+    let dtype = Dtype::of(number).ok_or_else(|| format!("element type {} is not supported", dtype::name(number)))?;
     Ok(TensorInfo { dtype, shape, offset: reader.u64()? })
 }
 

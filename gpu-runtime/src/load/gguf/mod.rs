@@ -56,5 +56,5 @@ pub(super) fn load(path: &Path) -> Result<ModelSource, LoadError> {
     check::read_corrections(&mut config, &tensors)?;
     let files = tokenizer::files(&file, &json, &config.eos_token_ids)?;
     let weight_files = WeightFiles::at(&[path.to_owned()])?;
-    Ok(ModelSource { config, files, tensors: Box::new(tensors), weight_files })
+    Ok(ModelSource { path: path.to_owned(), config, files, tensors: Box::new(tensors), weight_files })
 }

@@ -18,6 +18,9 @@ mod header;
 /// Longer headers are taken for damage; the format's own limit.
 const MAX_HEADER: u64 = 100_000_000;
 
+/// Element types that become numbers.
+const FLOATS: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::BF16, Dtype::F64];
+
 /// Elements are widened in pieces of this many bytes, so that a tensor is never held twice.
 const PIECE: usize = 1 << 22;
 
@@ -35,6 +38,8 @@ struct Shard {
 struct Entry {
     shard: usize,
     dtype: Dtype,
+    /// Whether elements are bytes, to which the checkpoint's format gives a meaning.
+    is_packed: bool,
     shape: Vec<usize>,
     /// First byte in the file, and bytes.
     offset: u64,
@@ -42,8 +47,7 @@ struct Entry {
 }
 
 impl SafetensorsSource {
-    /// Opens the given files and reads their headers. Tensors of the type `packed`, of one byte, are there too, for
-    /// [`Self::read_bytes`].
+    /// Opens the given files and reads their headers. [`Self::read_bytes`] reads tensors of the type `packed`, of one byte.
     pub(super) fn open(paths: &[PathBuf], packed: Option<Dtype>) -> Result<Self, LoadError> {
         let mut source = Self { shards: Vec::new(), tensors: BTreeMap::new() };
         for path in paths {
@@ -62,7 +66,7 @@ impl SafetensorsSource {
             if name.ends_with("rotary_emb.inv_freq") || name.ends_with("attn.masked_bias") {
                 continue;
             }
-            let entry = entry(shard, start, &name, info, packed)?;
+            let entry = entry(shard, start, info, packed);
             if self.tensors.insert(name.clone(), entry).is_some() {
                 return Err(malformed(path, format!("tensor {name} occurs twice")));
             }
@@ -77,11 +81,17 @@ impl SafetensorsSource {
         self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor(name.to_owned()))
     }
 
-    /// The elements of some bytes of a tensor, widened to f32.
-    fn values(&self, name: &str, entry: &Entry, bytes: Range<usize>) -> Result<Vec<f32>, LoadError> {
-        if is_packed(entry.dtype) {
-            return Err(LoadError::Unsupported(format!("tensor {name} has dtype {:?}", entry.dtype)));
+    /// A tensor whose elements are floats.
+    fn floats(&self, name: &str) -> Result<&Entry, LoadError> {
+        let entry = self.entry(name)?;
+        if FLOATS.contains(&entry.dtype) {
+            return Ok(entry);
         }
+        Err(LoadError::Unsupported(format!("tensor {name} has dtype {:?} (supported: {FLOATS:?})", entry.dtype)))
+    }
+
+    /// The elements of some bytes of a tensor of floats, widened to f32.
+    fn values(&self, entry: &Entry, bytes: Range<usize>) -> Result<Vec<f32>, LoadError> {
         let mut values = Vec::with_capacity(bytes.len() * 8 / entry.dtype.bitsize());
         let mut piece = vec![0; PIECE.min(bytes.len())];
         let mut done = bytes.start;
@@ -96,13 +106,13 @@ impl SafetensorsSource {
 
     /// Whether a tensor has elements for [`Self::read_bytes`].
     pub(super) fn is_packed(&self, name: &str) -> bool {
-        self.tensors.get(name).is_some_and(|entry| is_packed(entry.dtype))
+        self.tensors.get(name).is_some_and(|entry| entry.is_packed)
     }
 
     /// `count` elements of a tensor of bytes from element `first` on.
     pub(super) fn read_bytes(&self, name: &str, first: usize, count: usize) -> Result<Vec<u8>, LoadError> {
         let entry = self.entry(name)?;
-        if !is_packed(entry.dtype) {
+        if !entry.is_packed {
             let dtype = entry.dtype;
             return Err(LoadError::Unsupported(format!("tensor {name} has dtype {dtype:?} (supported: U8)")));
         }
@@ -127,21 +137,25 @@ impl TensorSource for SafetensorsSource {
     }
 
     fn read(&self, name: &str) -> Result<Vec<f32>, LoadError> {
-        let entry = self.entry(name)?;
-        self.values(name, entry, 0..entry.length)
+        let entry = self.floats(name)?;
+        self.values(entry, 0..entry.length)
     }
 
     fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
-        let entry = self.entry(name)?;
+        let entry = self.floats(name)?;
         let width = entry.dtype.bitsize() / 8;
         if elements.start > elements.end || elements.end > entry.length / width {
             return Err(absent_part(name, &elements));
         }
-        self.values(name, entry, elements.start * width..elements.end * width)
+        self.values(entry, elements.start * width..elements.end * width)
     }
 
     fn names(&self) -> Vec<String> {
         self.tensors.keys().cloned().collect()
+    }
+
+    fn refusal(&self, name: &str) -> Option<LoadError> {
+        self.floats(name).err()
     }
 }
 
@@ -172,19 +186,11 @@ fn header(path: &Path, file: &File) -> Result<(u64, BTreeMap<String, Info>), Loa
     Ok((start, infos.0))
 }
 
-/// Whether elements are bytes, which a checkpoint's format gives a meaning.
-fn is_packed(dtype: Dtype) -> bool {
-    matches!(dtype, Dtype::U8 | Dtype::F8_E4M3)
-}
-
-fn entry(shard: usize, start: u64, name: &str, info: Info, packed: Option<Dtype>) -> Result<Entry, LoadError> {
-    let is_float = matches!(info.dtype, Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::F64);
-    if !is_float && packed != Some(info.dtype) {
-        return Err(LoadError::Unsupported(format!("tensor {name} has dtype {:?}", info.dtype)));
-    }
-    let (first, end) = info.data_offsets;
+fn entry(shard: usize, start: u64, info: Info, packed: Option<Dtype>) -> Entry {
+    let Info { dtype, shape, data_offsets: (first, end) } = info;
     // The file has these bytes, as `header` checked, so that their number fits.
-    Ok(Entry { shard, dtype: info.dtype, shape: info.shape, offset: start + first, length: (end - first) as usize })
+    let length = (end - first) as usize;
+    Entry { shard, dtype, is_packed: packed == Some(dtype), shape, offset: start + first, length }
 }
 
 /// The name in a full causal model, for exports of the bare decoder.
@@ -197,7 +203,7 @@ fn widen(dtype: Dtype, bytes: &[u8], into: &mut Vec<f32>) {
         Dtype::F16 => into.extend(bytes.as_chunks().0.iter().map(|&b| f16::from_le_bytes(b).to_f32())),
         Dtype::BF16 => into.extend(bytes.as_chunks().0.iter().map(|&b| bf16::from_le_bytes(b).to_f32())),
         Dtype::F64 => into.extend(bytes.as_chunks().0.iter().map(|&b| f64::from_le_bytes(b) as f32)),
-        // `entry` lets nothing else through.
+        // `floats` lets nothing else through.
         _ => into.extend(bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b))),
     }
 }

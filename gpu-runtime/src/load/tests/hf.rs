@@ -6,7 +6,8 @@ use std::fs;
 use half::{bf16, f16};
 use safetensors::tensor::{SafeTensors, TensorView};
 use safetensors::{Dtype, serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
 
 use super::{assert_same_tensors, config_of, families, folder, golden, refusal};
 use crate::config::{Biases, ModelConfig, RopeScaling};
@@ -231,6 +232,85 @@ fn narrow_and_wide_floats_are_widened_and_others_refused() {
     assert!(found.contains(&format!("tensor {name} has dtype I8")), "{found}");
     let found = refusal(with(Dtype::BF16, &vec![0; 160 * 64 * 2], &[64, 160]).path());
     assert_eq!(found, format!("tensor {name} has shape [64, 160], expected [160, 64]"));
+}
+
+/// A golden folder whose weights have these tensors beside their own.
+fn with_tensors(family: &str, config: &Map<String, Value>, more: &[(&str, Dtype, &[usize], Vec<u8>)]) -> TempDir {
+    let folder = folder(family, config);
+    let path = folder.path().join("model.safetensors");
+    let bytes = fs::read(&path).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let mut all: BTreeMap<String, TensorView<'_>> = file.tensors().into_iter().collect();
+    for (name, dtype, shape, data) in more {
+        all.insert((*name).to_owned(), TensorView::new(*dtype, shape.to_vec(), data).unwrap());
+    }
+    fs::write(path, serialize(all, None).unwrap()).unwrap();
+    folder
+}
+
+#[test]
+fn an_unused_tensor_may_have_any_type_and_a_used_one_not() {
+    let reference = load(&golden("llama")).unwrap();
+    for (dtype, bytes) in
+        [(Dtype::I64, 8), (Dtype::BOOL, 1), (Dtype::U8, 1), (Dtype::I32, 4), (Dtype::F8_E4M3, 1), (Dtype::U16, 2)]
+    {
+        let data = vec![1; 6 * bytes];
+        let ids = ("model.embed_tokens.position_ids", dtype, &[1, 6][..], data);
+        let source = load(with_tensors("llama", &config_of("llama"), &[ids]).path()).unwrap();
+        assert!(source.config == reference.config);
+        let error = source.tensors.read("model.embed_tokens.position_ids").unwrap_err().to_string();
+        assert!(error.contains(&format!("position_ids has dtype {dtype:?} (supported: [F32,")), "{error}");
+        assert!(source.tensors.read_part("model.embed_tokens.position_ids", 0..1).is_err());
+        let norm = ("model.norm.weight", dtype, &[64][..], vec![0; 64 * bytes]);
+        let found = refusal(with_tensors("llama", &config_of("llama"), &[norm]).path());
+        assert!(found.contains(&format!("tensor model.norm.weight has dtype {dtype:?}")), "{found}");
+    }
+}
+
+#[test]
+fn an_output_projection_that_differs_is_used_although_the_configuration_ties_it() {
+    let config = config_of("llama_tied");
+    let embedding = load(&golden("llama_tied")).unwrap().tensors.read("model.embed_tokens.weight").unwrap();
+    let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let with = |shape: &[usize], values: &[f32]| {
+        with_tensors("llama_tied", &config, &[("lm_head.weight", Dtype::F32, shape, bytes(values))])
+    };
+    let same = load(with(&[512, 64], &embedding).path()).unwrap();
+    assert!(same.config.tie_word_embeddings);
+    assert_eq!(same.files["config.json"], serde_json::to_vec(&config).unwrap());
+    let mut other = embedding.clone();
+    *other.last_mut().unwrap() += 0.5;
+    let source = load(with(&[512, 64], &other).path()).unwrap();
+    assert!(!source.config.tie_word_embeddings);
+    let described: Value = serde_json::from_slice(&source.files["config.json"]).unwrap();
+    assert_eq!(described["tie_word_embeddings"], false);
+    let table = crate::model::ParamTable::new(&source.config);
+    assert!(table.specs.iter().any(|spec| spec.name == "lm_head.weight"));
+    assert!(source.tensors.read("lm_head.weight").unwrap() == other);
+    let found = refusal(with(&[511, 64], &embedding[64..]).path());
+    assert_eq!(found, "tensor lm_head.weight has shape [511, 64], expected [512, 64]");
+}
+
+#[test]
+fn chat_templates_beside_the_default_one_are_read() {
+    let folder = folder("llama", &config_of("llama"));
+    let templates = folder.path().join("additional_chat_templates");
+    fs::create_dir(&templates).unwrap();
+    for name in ["tool_use.jinja", "rag.jinja", "notes.txt"] {
+        fs::write(templates.join(name), name).unwrap();
+    }
+    fs::create_dir(templates.join("folder.jinja")).unwrap();
+    let files = load(folder.path()).unwrap().files;
+    let names: Vec<_> = files.keys().collect();
+    assert_eq!(
+        names,
+        ["additional_chat_templates/rag.jinja", "additional_chat_templates/tool_use.jinja", "config.json"]
+    );
+    assert_eq!(files["additional_chat_templates/tool_use.jinja"], b"tool_use.jinja");
+    // A checkpoint has them not: it is a flat folder.
+    let target = tempfile::tempdir().unwrap();
+    crate::checkpoint::write_model_files(target.path(), &files).unwrap();
+    assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
 }
 
 #[test]

@@ -181,3 +181,25 @@ fn a_file_without_a_tokenizer_gives_configuration_alone() {
     let files = files(&[]).unwrap();
     assert_eq!(files.keys().collect::<Vec<_>>(), ["config.json", "generation_config.json"]);
 }
+
+#[test]
+fn ids_without_a_token_are_left_out() {
+    let with = |name: &str, id: u32| {
+        let mut metadata = bpe("gpt-2");
+        metadata.retain(|(found, _)| *found != format!("tokenizer.ggml.{name}"));
+        metadata.push(key(name, Value::U32(id)));
+        let files = files(&metadata).unwrap();
+        let json = |file: &str| serde_json::from_slice::<serde_json::Value>(&files[file]).unwrap();
+        (json("tokenizer_config.json"), json("generation_config.json"))
+    };
+    let (tokenizer, generation) = with("padding_token_id", 2);
+    assert_eq!((&tokenizer["pad_token"], &generation["pad_token_id"]), (&"a".into(), &2.into()));
+    for id in [u32::MAX, 512] {
+        let (tokenizer, generation) = with("padding_token_id", id);
+        assert!(tokenizer.get("pad_token").is_none() && generation.get("pad_token_id").is_none(), "{id}");
+        assert_eq!((&tokenizer["eos_token"], &generation["eos_token_id"]), (&"</s>".into(), &serde_json::json!([1])));
+    }
+    let (tokenizer, generation) = with("eos_token_id", u32::MAX);
+    assert!(tokenizer.get("eos_token").is_none(), "{tokenizer}");
+    assert_eq!(generation["eos_token_id"], serde_json::json!([]));
+}

@@ -27,8 +27,10 @@ const MAX_PAGE: u32 = 200;
 pub(in crate::api) async fn checkpoints_search(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
-    JsonBody(request): JsonBody<CheckpointSearchRequest>,
+    JsonBody(mut request): JsonBody<CheckpointSearchRequest>,
 ) -> Reply<CheckpointSearchResponse> {
+    request.base_models =
+        request.base_models.map(|names| names.into_iter().map(|name| state.base_name(name)).collect());
     let found = state.scheduler.search_checkpoints(&tenant, &search(request)?).await?;
     let next_cursor = found.next.map(cursor).transpose()?;
     let checkpoints = found.checkpoints.into_iter().map(checkpoint).collect();
@@ -135,6 +137,7 @@ mod tests {
         assert_eq!(paths(&external), [&made[2]]);
         assert_eq!(external["checkpoints"][0]["base_model"], MODEL);
         assert_eq!(paths(&search(json!({"base_models": ["x", MODEL]})).await).len(), 5);
+        assert_eq!(paths(&search(json!({"base_models": [format!("{MODEL}:peft:256")]})).await).len(), 5);
         for none in [
             json!({"base_models": []}),
             json!({"user_metadata": {"k": "v", "l": "v"}}),

@@ -3,7 +3,7 @@
 use axum::body::HttpBody;
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::CONNECTION;
-use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -11,13 +11,22 @@ use crate::error::ApiError;
 use crate::inference::error_form::long_path;
 
 /// 404 that names the path: clients retry anything from 500 for minutes.
-pub(crate) async fn not_supported(uri: Uri) -> ApiError {
-    ApiError::Unsupported(uri.path().to_owned())
+pub(crate) async fn not_supported(request: Request) -> ApiError {
+    ApiError::Unsupported(asked(&request))
 }
 
 /// 405 in JSON.
-pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
-    ApiError::MethodNotAllowed { method: method.to_string(), path: uri.path().to_owned() }
+pub(crate) async fn method_not_allowed(request: Request) -> ApiError {
+    ApiError::MethodNotAllowed { method: request.method().to_string(), path: asked(&request) }
+}
+
+/// The path that the client called, where another one is routed.
+#[derive(Clone)]
+struct ShortPath(String);
+
+fn asked(request: &Request) -> String {
+    let short = request.extensions().get::<ShortPath>();
+    short.map_or_else(|| request.uri().path().to_owned(), |ShortPath(path)| path.clone())
 }
 
 /// Changes paths before they are routed.
@@ -28,6 +37,7 @@ pub(crate) async fn rewrite_path(mut request: Request, next: Next) -> Response {
     let path_and_query = request.uri().path_and_query().map(|value| value.as_str()).unwrap_or_default();
     let (path, query) = path_and_query.split_once('?').map_or((path_and_query, None), |(p, q)| (p, Some(q)));
     let encoded = path.starts_with("/api/v1/training_runs/") && (path.contains("%2F") || path.contains("%2f"));
+    let short = long_path(path).map(|_| ShortPath(path.to_owned()));
     let new = if encoded { Some(path.replace("%2F", "/").replace("%2f", "/")) } else { long_path(path) };
     if let Some(mut new) = new {
         if let Some(query) = query {
@@ -36,6 +46,9 @@ pub(crate) async fn rewrite_path(mut request: Request, next: Next) -> Response {
         }
         if let Ok(uri) = new.parse::<Uri>() {
             *request.uri_mut() = uri;
+            if let Some(short) = short {
+                request.extensions_mut().insert(short);
+            }
         }
     }
     next.run(request).await

@@ -122,6 +122,13 @@ mod tests {
         unbounded["sampling_params"] = json!({});
         server.post("asample", unbounded).await.refused(400);
         server.post("asample", sample("none:sample:0", 0)).await.refused(404);
+        // What compute_logprobs sends.
+        let mut scored = sample(&sampler, 1);
+        scored["prompt"] = prompt(vec![1; 64]);
+        (scored["num_samples"], scored["sampling_params"]) = (json!(1), json!({"max_tokens": 1}));
+        server.post("asample", scored.clone()).await.refused(400);
+        scored["prompt_logprobs"] = json!(true);
+        server.post("asample", scored).await.json();
     }
 
     #[test]

@@ -27,7 +27,8 @@ pub(in crate::api) async fn create_sampling_session(
     JsonBody(request): JsonBody<CreateSamplingSessionRequest>,
 ) -> Reply<CreateSamplingSessionResponse> {
     check_number("sampling_session_seq_id", request.sampling_session_seq_id)?;
-    let (base_model, model_path) = source(&state, &tenant, request.base_model, request.model_path).await?;
+    let named = request.base_model.map(|name| state.base_name(name));
+    let (base_model, model_path) = source(&state, &tenant, named, request.model_path).await?;
     state.require_model(&base_model)?;
     let new = NewSamplingSession {
         session: SessionId::new(request.session_id),
@@ -103,6 +104,9 @@ mod tests {
         let created = server.post("create_sampling_session", body(&json!({"model_path": path}))).await;
         let id = created.text("sampling_session_id");
         let expected = json!({"sampler_id": id, "base_model": MODEL, "model_path": path});
+        let named = json!({"session_id": session, "sampling_session_seq_id": 9, "model_path": path,
+            "base_model": format!("{MODEL}:peft:32768")});
+        server.post("create_sampling_session", named).await.json();
         assert_eq!(server.get(&format!("samplers/{id}")).await.json(), expected);
         assert_eq!(server.get(&format!("samplers/{}", id.replace(':', "%3A"))).await.json(), expected);
         server.get("samplers/none").await.refused(404);

@@ -24,9 +24,10 @@ use crate::state::AppState;
 pub(in crate::api) async fn create_model(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
-    JsonBody(request): JsonBody<CreateModelRequest>,
+    JsonBody(mut request): JsonBody<CreateModelRequest>,
 ) -> Reply<SubmitResponse> {
     admit(&state, RequestKind::CreateModel)?;
+    request.base_model = state.base_name(request.base_model);
     state.require_model(&request.base_model)?;
     check_number("model_seq_id", request.model_seq_id)?;
     let (spec, payload) = request.payload(|| (state.random)())?;
@@ -85,6 +86,27 @@ mod tests {
         assert_eq!((spec.lora.unwrap().seed, server_seed), (40, true));
         server.succeed(&work, &json!({"model_id": format!("{session}:train:0")}), vec![]);
         assert_eq!(server.poll(&first.text("request_id")).await.text("model_id"), format!("{session}:train:0"));
+    }
+
+    #[tokio::test]
+    async fn a_base_model_may_be_named_with_a_context_length() {
+        let server = Server::start().await;
+        let session = server.session().await;
+        let created =
+            server.post("create_model", body(&session, &json!({"base_model": format!("{MODEL}:peft:256")}))).await;
+        let run = created.text("model_id");
+        let Payload::CreateModel { spec, .. } = Payload::decode(&server.next_work().await.payload).unwrap() else {
+            panic!()
+        };
+        assert_eq!(spec.base_model, MODEL);
+        // The same request under the other name.
+        let again = server.post("create_model", body(&session, &json!({}))).await;
+        assert_eq!((again.text("model_id"), again.text("request_id")), (run, created.text("request_id")));
+        for other in ["nobody/none:peft:256", "acme/tiny:peft:x", "acme/tiny:peft:"] {
+            let changes = json!({"base_model": other, "model_seq_id": 1});
+            let refused = server.post("create_model", body(&session, &changes)).await.refused(400);
+            assert!(refused.contains("served: acme/tiny"), "{refused}");
+        }
     }
 
     #[tokio::test]

@@ -29,9 +29,10 @@ pub(in crate::api) async fn external_weights_upload_start(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
     headers: HeaderMap,
-    JsonBody(request): JsonBody<UploadStartRequest>,
+    JsonBody(mut request): JsonBody<UploadStartRequest>,
 ) -> Reply<UploadStartResponse> {
     state.disks.admit()?;
+    request.base_model = state.base_name(request.base_model);
     state.require_model(&request.base_model)?;
     let spec = request.spec(|| (state.random)())?;
     let base = base_url(&state, &headers)?;

@@ -35,10 +35,12 @@ pub(in crate::api) async fn load_weights(
     let form = body.decode(read).await?;
     let body = body.bytes;
     match form {
-        Ok((LoadForm::Create { session, model_seq_id }, request)) => {
+        Ok((LoadForm::Create { session, model_seq_id }, mut request)) => {
+            request.base_model = request.base_model.map(|name| state.base_name(name));
             create(&state, &tenant, session, model_seq_id, request).await
         }
-        Ok((LoadForm::Existing { run, seq_id }, request)) => {
+        Ok((LoadForm::Existing { run, seq_id }, mut request)) => {
+            request.base_model = request.base_model.map(|name| state.base_name(name));
             existing(&state, &tenant, run, seq_id, Ok(request), &body).await
         }
         Err(error) => {

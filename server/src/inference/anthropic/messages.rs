@@ -30,7 +30,8 @@ pub(crate) async fn messages(
     let settings = settings(&request)?;
     let parts = Parts::from(&request);
     let (target, text, rendered) = prompt(state, tenant, &request.model, &parts).await?;
-    let prompt = Prompt { tokens: rendered.tokens, settings, format: rendered.format, score_prompt: false };
+    let prompt =
+        Prompt { tokens: rendered.tokens, settings, format: rendered.format, is_chat: true, score_prompt: false };
     let completion = Completion::start(state, tenant, &target, &text, prompt).await?;
     if request.stream {
         return Ok(Answered::Stream(sse::respond(MessageStream::new(target.name, completion)?)));

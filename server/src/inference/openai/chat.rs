@@ -40,7 +40,7 @@ pub(crate) async fn chat(
     let top = request.top_logprobs.unwrap_or(0);
     // JSON is all that the reply consists of.
     let format = if settings.controls.json_schema.is_some() { OutputFormat::default() } else { rendered.format };
-    let prompt = Prompt { tokens: rendered.tokens, settings, format, score_prompt: false };
+    let prompt = Prompt { tokens: rendered.tokens, settings, format, is_chat: true, score_prompt: false };
     let completion = Completion::start(state, tenant, &target, &text, prompt).await?;
     let head = Head::new(state, "chatcmpl", completion.id(), target.name);
     if request.stream {

@@ -132,8 +132,11 @@ async fn start(
 ) -> Result<Vec<Completion>, ApiError> {
     let mut all = Vec::with_capacity(prompts.len());
     for tokens in prompts {
-        let score_prompt = shown.echo && shown.logprobs;
-        let prompt = Prompt { tokens, settings: settings.clone(), format: OutputFormat::default(), score_prompt };
+        // Of a prompt that fills the context nothing else can be asked for than its scores.
+        let fills = shown.prompt_alone && tokens.len() == target.base.max_context_length;
+        let score_prompt = shown.echo && (shown.logprobs || fills);
+        let (settings, format) = (settings.clone(), OutputFormat::default());
+        let prompt = Prompt { tokens, settings, format, is_chat: false, score_prompt };
         all.push(Completion::start(state, tenant, target, text, prompt).await?);
     }
     Ok(all)

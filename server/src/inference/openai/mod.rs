@@ -12,7 +12,7 @@ mod models;
 
 pub(crate) use self::chat::chat;
 pub(crate) use self::completions::completions;
-pub(crate) use self::models::models;
+pub(crate) use self::models::{model, models};
 use super::completion::Completion;
 pub(crate) use super::sse::Answered;
 use trainyard_wire::openai::Usage;

@@ -1,9 +1,10 @@
 //! `GET models`.
 
-use trainyard_protocol::{CheckpointKind, TenantId};
-use trainyard_scheduler::{AccessScope, Page};
+use trainyard_protocol::{BaseModel, CheckpointKind, TenantId};
+use trainyard_scheduler::{AccessScope, Checkpoint, Page};
 use trainyard_wire::openai::{ModelEntry, ModelsResponse};
 
+use super::super::model_name::{Target, resolve};
 use crate::error::ApiError;
 use crate::state::AppState;
 
@@ -15,17 +16,7 @@ const MAX_CHECKPOINTS: u64 = 10_000;
 /// The base models, then the tenant's sampler checkpoints.
 pub(crate) async fn models(state: &AppState, tenant: &TenantId) -> Result<ModelsResponse, ApiError> {
     let base = state.models.list();
-    let mut data: Vec<ModelEntry> = base
-        .iter()
-        .map(|model| ModelEntry {
-            id: model.name.clone(),
-            object: "model".to_owned(),
-            created: 0,
-            owned_by: "trainyard".to_owned(),
-            root: None,
-            max_model_len: model.max_context_length as u64,
-        })
-        .collect();
+    let mut data: Vec<ModelEntry> = base.iter().map(of_base).collect();
     let mut offset = 0;
     while offset < MAX_CHECKPOINTS {
         let (found, total) =
@@ -36,18 +27,49 @@ pub(crate) async fn models(state: &AppState, tenant: &TenantId) -> Result<Models
         offset += found.len() as u64;
         for checkpoint in found.iter().filter(|checkpoint| checkpoint.path.kind == CheckpointKind::Sampler) {
             let Some(base) = base.iter().find(|model| model.name == checkpoint.spec.base_model) else { continue };
-            data.push(ModelEntry {
-                id: checkpoint.path.to_string(),
-                object: "model".to_owned(),
-                created: checkpoint.created_at.as_millis() / 1_000,
-                owned_by: "user".to_owned(),
-                root: Some(base.name.clone()),
-                max_model_len: base.max_context_length as u64,
-            });
+            data.push(of_checkpoint(checkpoint, base));
         }
         if offset >= total {
             break;
         }
     }
     Ok(ModelsResponse { object: "list".to_owned(), data })
+}
+
+/// What a name means, under that name.
+///
+/// # Errors
+/// When it means nothing to the tenant.
+pub(crate) async fn model(state: &AppState, tenant: &TenantId, name: &str) -> Result<ModelEntry, ApiError> {
+    let Target { base, source, .. } = resolve(state, tenant, name).await?;
+    let entry = match source.checkpoint {
+        None => of_base(&base),
+        Some((path, _)) => {
+            let path = path.parse().map_err(|_| ApiError::NotFound { what: "model", id: name.to_owned() })?;
+            of_checkpoint(&state.scheduler.checkpoint(tenant, &path).await?, &base)
+        }
+    };
+    Ok(ModelEntry { id: name.to_owned(), ..entry })
+}
+
+fn of_base(model: &BaseModel) -> ModelEntry {
+    ModelEntry {
+        id: model.name.clone(),
+        object: "model".to_owned(),
+        created: 0,
+        owned_by: "trainyard".to_owned(),
+        root: None,
+        max_model_len: model.max_context_length as u64,
+    }
+}
+
+fn of_checkpoint(checkpoint: &Checkpoint, base: &BaseModel) -> ModelEntry {
+    ModelEntry {
+        id: checkpoint.path.to_string(),
+        object: "model".to_owned(),
+        created: checkpoint.created_at.as_millis() / 1_000,
+        owned_by: "user".to_owned(),
+        root: Some(base.name.clone()),
+        max_model_len: base.max_context_length as u64,
+    }
 }

@@ -14,7 +14,7 @@ use super::{ChatTemplate, Conversation, FUEL, STACK};
 /// Bytes that a rendering may hold: what its fuel pays for, as the value, in the output and while it is copied.
 const MOST_BYTES: usize = 6 * 64 * FUEL as usize;
 
-const WORDS: [&str; 44] = [
+const WORDS: [&str; 52] = [
     "{{ ",
     " }}",
     "{% ",
@@ -59,6 +59,14 @@ const WORDS: [&str; 44] = [
     "is eq ns.x",
     "ns.x",
     "loop.changed(ns.x)",
+    "{% generation %}",
+    "{% endgeneration %}",
+    "'%9999s' % ",
+    "1 < ns.x < ",
+    ".ljust(99999)",
+    ".rsplit(none, 1)",
+    ".index(ns.x)",
+    "| tojson(separators=['x' * 9999, ''])",
 ];
 
 fn conversation() -> Conversation {

@@ -1,17 +1,23 @@
 //! A model's own chat template, rendered as `transformers` renders it: Jinja with trimmed blocks, loop controls,
-//! `raise_exception`, `strftime_now`, Python's methods and Python's `tojson`.
+//! `generation` blocks, `raise_exception`, `strftime_now`, Python's methods and Python's `tojson`.
 //!
 //! A template is a program that came with the model. It gets limited fuel, which bounds its time, its memory and its
 //! output, so that a bomb is an error.
 
+mod chains;
+#[cfg(test)]
+mod compatibility_tests;
 #[cfg(test)]
 mod fuzz;
+mod generation;
 mod methods;
 mod program;
 mod python_json;
+mod python_text;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod text_methods;
 mod time;
 
 use std::collections::BTreeMap;
@@ -79,13 +85,16 @@ impl ChatTemplate {
     /// # Errors
     /// When one is no template, or too long.
     pub(crate) fn new(
-        sources: BTreeMap<String, String>,
+        mut sources: BTreeMap<String, String>,
         tokens: BTreeMap<String, String>,
     ) -> Result<Self, TemplateError> {
         let mut environment = environment().map_err(failed)?;
-        for (name, source) in &sources {
+        for (name, source) in &mut sources {
             if source.len() > MAX_SOURCE {
                 return Err(TemplateError::Failed(format!("it is longer than {MAX_SOURCE} bytes")));
+            }
+            if let Some(other) = generation::without_generation(source).map_err(TemplateError::Failed)? {
+                *source = other;
             }
             environment.add_template_owned(name.clone(), source.clone()).map_err(failed)?;
         }
@@ -153,7 +162,8 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_unknown_method_callback(methods::call);
     minijinja_contrib::add_to_environment(&mut environment);
-    program::count_additions(&mut environment);
+    program::count_operators(&mut environment);
+    chains::pay_for_chains(&mut environment);
     shared::guard(&mut environment);
     environment.add_filter("tojson", python_json::tojson);
     environment.add_function("raise_exception", methods::raise_exception);

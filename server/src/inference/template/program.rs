@@ -1,23 +1,30 @@
-//! Templates as instructions, in which `+` is counted.
+//! Templates as instructions, in which `+` and `%` are counted.
 //!
 //! `minijinja` joins lists lazily and copies them once they are nested deeply, which fuel does not count: doubling a list
 //! some thirty times takes all memory. So `+` is a call of [`add`] here, which pays for each item before it copies it.
 
 use std::collections::BTreeMap;
 
+use minijinja::formatting::{FormatStyle, format};
 use minijinja::machinery::{CodeGenerator, Instruction, eval, make_string_output, parse};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 
-use super::{BYTES_PER_FUEL, shared};
+use super::{BYTES_PER_FUEL, chains, methods, python_text, shared};
 
 /// The name of [`add`]; no variable of a template can have it.
 const ADD: &str = "+";
 
-/// Makes `+` a function of an environment, and takes away the filter with which lists can be joined lazily.
-pub(super) fn count_additions(environment: &mut Environment<'static>) {
+/// The name of [`remainder`], likewise.
+const REMAINDER: &str = "%";
+/// What compiling the remainder of two numbers costs.
+const COMPILED: u64 = 16;
+
+/// Makes `+` and `%` functions of an environment, and takes away the filter with which lists can be joined lazily.
+pub(super) fn count_operators(environment: &mut Environment<'static>) {
     environment.add_function(ADD, add);
+    environment.add_function(REMAINDER, remainder);
     environment.add_filter("sum", sum);
     environment.remove_filter("chain");
 }
@@ -38,13 +45,16 @@ pub(super) fn render<'a>(
     let (mut instructions, _) = code.finish();
     let mut at = 0;
     while let Some(instruction) = instructions.get_mut(at) {
-        // Both take two values from the stack and leave one.
-        if matches!(instruction, Instruction::Add) {
-            *instruction = Instruction::CallFunction(ADD, Some(2));
+        // All take two values from the stack and leave one.
+        match instruction {
+            Instruction::Add => *instruction = Instruction::CallFunction(ADD, Some(2)),
+            Instruction::Rem => *instruction = Instruction::CallFunction(REMAINDER, Some(2)),
+            _ => {}
         }
         at += 1;
     }
-    shared::guarded(&mut instructions)?;
+    shared::guarded(&mut instructions);
+    let instructions = chains::paid(instructions);
     let mut text = String::new();
     let blocks = BTreeMap::new();
     eval(environment, &instructions, context, &blocks, &mut make_string_output(&mut text), AutoEscape::None)?;
@@ -78,6 +88,30 @@ fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
     }
     let none = Kwargs::from_iter(std::iter::empty::<(&str, Value)>());
     minijinja::filters::sum(state, Value::from(vec![b.clone()]), None, Some(a.clone()), none)
+}
+
+/// `a % b`: a text that is formatted, or a remainder.
+fn remainder(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
+    let Some(text) = a.as_str() else {
+        state.consume_fuel(COMPILED)?;
+        // No filter is the operator, but an expression of another program is.
+        let context = Value::from_pairs([("a", a.clone()), ("b", b.clone())]);
+        return state.env().compile_expression("a % b")?.eval(context);
+    };
+    let mut size = shared::charge(state, b)?;
+    let values = if b.is_tuple() { b.try_iter()?.collect() } else { vec![b.clone()] };
+    size += values.iter().filter_map(Value::as_str).map(|text| (text.len() / BYTES_PER_FUEL) as u64).sum::<u64>();
+    // A field of a map may be written many times.
+    let fields = text.matches('%').count() as u64;
+    let bytes = text.len().saturating_add(methods::widths(text)) as u64;
+    state.consume_fuel(size.saturating_mul(fields).saturating_add(bytes / BYTES_PER_FUEL as u64))?;
+    let is_map = text.contains("%(");
+    let shown = |value: &Value| match value.kind() {
+        ValueKind::Seq | ValueKind::Map if !is_map => Ok(python_text::other_text(value)?.map(Value::from)),
+        _ => Ok::<_, Error>(None),
+    };
+    let values = values.into_iter().map(|value| Ok(shown(&value)?.unwrap_or(value)));
+    format(FormatStyle::Printf, text, &values.collect::<Result<Vec<_>, Error>>()?).map(Value::from)
 }
 
 /// The filter `sum`, of numbers.

@@ -9,6 +9,7 @@ use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, escape_formatter};
 
 use super::BYTES_PER_FUEL;
+use super::python_text::other_text;
 
 /// Levels of a value that is visited.
 const MAX_DEPTH: usize = 128;
@@ -84,12 +85,26 @@ const COMPARISONS: [&str; 7] = ["==", "!=", "<", "<=", ">", ">=", "in"];
 pub(super) fn guard(environment: &mut Environment<'static>) {
     environment.set_formatter(|out, state, value| {
         charge(state, value)?;
-        escape_formatter(out, state, value)
+        match other_text(value)? {
+            Some(text) => escape_formatter(out, state, &Value::from(text)),
+            None => escape_formatter(out, state, value),
+        }
+    });
+    // Also where `map` calls it.
+    environment.add_filter("string", |state: &State<'_, '_>, value: &Value| match other_text(value)? {
+        Some(text) => Ok(Value::from(text)),
+        None => minijinja::filters::string(state, value),
     });
     for (name, guarded, visits) in FILTERS {
         environment.add_filter(guarded, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
-            let args = args.into_values();
+            let mut args = args.into_values();
             charge_filter(state, name, &args, visits)?;
+            match (name, args.as_mut_slice()) {
+                ("join", [items]) => *items = with_texts(items)?,
+                // Not where an attribute of the items is joined.
+                ("join", [items, joiner]) if !joiner.is_kwargs() => *items = with_texts(items)?,
+                _ => {}
+            }
             state.apply_filter(name, &args)
         });
     }
@@ -109,9 +124,10 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
     environment.add_function(CONCATENATE, |state: &mut State<'_, '_>, a: Value, b: Value| {
         charge(state, &a)?;
         charge(state, &b)?;
-        let mut text = |value: &Value| match value.as_str() {
-            Some(text) => Ok(text.to_owned()),
-            None => state.apply_filter("string", std::slice::from_ref(value)).map(|text| text.to_string()),
+        let mut text = |value: &Value| match (value.as_str(), other_text(value)?) {
+            (Some(text), _) => Ok(text.to_owned()),
+            (_, Some(text)) => Ok(text),
+            _ => state.apply_filter("string", std::slice::from_ref(value)).map(|text| text.to_string()),
         };
         let (a, b) = (text(&a)?, text(&b)?);
         state.consume_fuel((a.len() + b.len()).div_ceil(BYTES_PER_FUEL) as u64)?;
@@ -121,11 +137,17 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
     environment.remove_global("debug");
 }
 
-/// Makes operators, filters and tests those of [`guard`].
-///
-/// # Errors
-/// When there is a comparison of three operands.
-pub(super) fn guarded(instructions: &mut Instructions<'_>) -> Result<(), Error> {
+/// Items as texts, where `minijinja` writes them otherwise than Python.
+pub(super) fn with_texts(items: &Value) -> Result<Value, Error> {
+    if !matches!(items.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        return Ok(items.clone());
+    }
+    let text = |item: Value| Ok(other_text(&item)?.map_or(item, Value::from));
+    items.try_iter()?.map(text).collect::<Result<Vec<_>, Error>>().map(Value::from)
+}
+
+/// Makes operators, filters and tests those of [`guard`], but for comparisons of three operands.
+pub(super) fn guarded(instructions: &mut Instructions<'_>) {
     for at in 0.. {
         let Some(instruction) = instructions.get_mut(at) else { break };
         let call = |name: &'static str| Instruction::CallFunction(name, Some(2));
@@ -139,10 +161,6 @@ pub(super) fn guarded(instructions: &mut Instructions<'_>) -> Result<(), Error> 
             Instruction::Gt => call(">"),
             Instruction::Gte => call(">="),
             Instruction::In => call("in"),
-            Instruction::CompareAndPreserve(_) => {
-                let text = "a comparison of three operands is not supported in chat templates";
-                return Err(Error::new(ErrorKind::InvalidOperation, text));
-            }
             Instruction::ApplyFilter(name, count, local) => match FILTERS.iter().find(|filter| filter.0 == *name) {
                 Some((_, guarded, _)) => Instruction::ApplyFilter(guarded, *count, *local),
                 None => continue,
@@ -155,7 +173,6 @@ pub(super) fn guarded(instructions: &mut Instructions<'_>) -> Result<(), Error> 
         };
         *instruction = other;
     }
-    Ok(())
 }
 
 fn charge_filter(state: &State<'_, '_>, name: &str, args: &[Value], visits: u64) -> Result<(), Error> {

@@ -119,6 +119,14 @@ fn bombs_are_errors() {
         "{{ ('a' * 9999999).split('') | length }}",
         "{% set s = '%B' * 9999 %}{% for a in range(9999) %}{% set x = strftime_now(s) %}{% endfor %}",
         "{{ messages | batch(999999999, 1) | list }}",
+        "{{ 'a'.ljust(9999999999) }}",
+        "{{ 'a'.zfill(9999999999) }}",
+        "{{ ('\t' * 99999).expandtabs(99999) }}",
+        "{{ '%999999999d' % 1 }}",
+        "{{ ('%(a)s' * 99999) % {'a': 'x' * 99999} }}",
+        "{{ [[[1]]] | tojson(indent=9999999999) }}",
+        "{{ range(9999) | list | tojson(separators=('x' * 99999, '')) }}",
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% if 0 <= b < 0 %}{% endif %}{% endfor %}{% endfor %}",
     ] {
         let error = rendered(bomb, &hello()).unwrap_err();
         assert!(!matches!(error, TemplateError::Refused(_)), "{bomb}: {error}");
@@ -165,6 +173,10 @@ fn what_lists_share_is_paid_for() {
             "{{ ns.x == ns.y }}",
             "{{ ns.x != ns.y }}",
             "{{ ns.x < ns.y }}",
+            "{{ ns.x == ns.y == ns.x }}",
+            "{{ '%s' % ns.x }}",
+            "{{ '%s' % (ns.x,) }}",
+            "{{ ns.x.index(ns.y) }}",
             "{{ ns.x in [ns.y] }}",
             "{{ ns.x is eq ns.y }}",
             "{{ [ns.x, ns.y] | sort }}",
@@ -216,6 +228,4 @@ fn operators_filters_and_tests_are_those_of_jinja() {
     ] {
         assert_eq!(rendered(source, &hello()).unwrap(), expected, "{source}");
     }
-    let error = rendered("{{ 0 < messages | length < 3 }}", &hello()).unwrap_err().to_string();
-    assert!(error.contains("a comparison of three operands is not supported"), "{error}");
 }

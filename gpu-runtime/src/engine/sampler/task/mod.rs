@@ -9,7 +9,7 @@ use trainyard_protocol::limits::check_candidates;
 use trainyard_protocol::{OpError, RequestId, Sample, SampleProgress, SampleResult, SessionId, TenantShare};
 
 use super::SamplerWeights;
-use super::check::{check_counts, check_tokens, max_new_tokens, validate_params};
+use super::check::{check_counts, check_tokens, validate_params};
 use super::prefix::{NodeId, PrefixCache};
 use super::prompt::{PromptOutputs, PromptRows};
 use super::stream::{KvStream, SequenceTokens};
@@ -85,7 +85,7 @@ impl<B: Backend> SampleTask<B> {
         request.params.controls.check_vocabulary(config.vocab_size)?;
         let rules = LogitRules::new(&request.params.controls, &prompt);
         check_counts(&request, prompt.len())?;
-        let max_new = max_new_tokens(&request.params, prompt.len(), config.max_position_embeddings)?;
+        let max_new = request.max_new_tokens(config.max_position_embeddings)?;
         let scored = request.prompt_logprobs_last_n.map_or(prompt.len(), |rows| rows as usize);
         let (samples, topk) = (request.num_samples, request.topk_sample_logprobs);
         check_candidates(samples, max_new, topk, scored, request.topk_prompt_logprobs)?;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::config::LoadError;
+use crate::load::gguf::config::NO_TOKEN;
 use crate::load::gguf::metadata::GgufFile;
 
 /// llama.cpp's kinds of tokens.
@@ -46,6 +47,11 @@ impl<'a> Vocabulary<'a> {
             let key = format!("tokenizer.ggml.{name}_token_id");
             match file.integer(&key)? {
                 Some(id) if id < tokens.len() as u64 => Ok(Some(id as usize)),
+                // No encoding has these two: nothing is lost without them.
+                Some(id) if id == NO_TOKEN || matches!(name, "padding" | "unknown") => {
+                    tracing::warn!("{key} is {id}, outside the vocabulary: it is left out");
+                    Ok(None)
+                }
                 Some(id) => Err(file.malformed(format!("{key} is {id}, outside the vocabulary"))),
                 None => Ok(Some(default).filter(|&id| sentencepiece && id < tokens.len())),
             }

@@ -186,7 +186,11 @@ fn damaged_tensors_are_refused_by_name() {
     let llama = |tensors| Bytes::new(tensors, 1).text(b"general.architecture").u32(TEXT).text(b"llama");
     let tensor = |extents: &[u64], dtype, offset| llama(1).tensor(b"output.weight", extents, dtype, offset);
     tensor(&[1; 5], 0, 0).refused_with("tensor output.weight: 5 dimensions, at most 4");
-    tensor(&[1], 4, 0).refused_with("tensor output.weight: element type 4 is not supported");
+    tensor(&[1], 4, 0).refused_with("tensor output.weight: element type Q4_2 is not supported");
+    tensor(&[1], 20, 0).refused_with("tensor output.weight: element type IQ4_NL is not supported");
+    tensor(&[1], 99, 0).refused_with("tensor output.weight: element type number 99 is not supported");
+    let unsupported = tensor(&[256], 15, 0).attempt().unwrap_err().to_string();
+    assert!(unsupported.contains("GGUF tensor output.weight of type Q8_K"), "{unsupported}");
     tensor(&[], 0, 0).refused_with("tensor output.weight has shape []");
     tensor(&[31], 2, 0).refused_with("tensor output.weight has shape [31]");
     for extents in [&[1 << 32, 1 << 32][..], &[u64::MAX], &[1 << 62, 4], &[u64::MAX; 4]] {

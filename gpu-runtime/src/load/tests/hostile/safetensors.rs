@@ -82,7 +82,8 @@ fn damaged_tensors_are_refused_by_name() {
     refused_with(&file(twice.len() as u64, &twice, 64), "tensor a occurs twice");
     let one = json!({"x": tensor("I64", &json!([8]), [0, 64])}).to_string();
     let found = attempt_weights(&file(one.len() as u64, &one, 64)).unwrap_err().to_string();
-    assert!(found.contains("tensor model.x has dtype I64"), "{found}");
+    // Its type does not matter: the model does not use it.
+    assert_eq!(found, "tensor model.embed_tokens.weight is missing");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use trainyard_protocol::{RequestId, SessionId};
 
-use super::db::{Conn, column, sql};
+use super::db::{Conn, column, sql, sql_by};
 use super::failed;
 use super::results::{CLONE_STRIDE, EndedRequest, to_ended};
 use crate::{Error, RequestState, Timestamp};
@@ -68,11 +68,18 @@ pub(crate) async fn cancel_samples_of_session(
 
 /// Sessions that ended without success and have samples that have not ended: whoever ended one could not cancel them all.
 pub(crate) async fn sessions_with_samples_to_cancel(conn: &mut Conn) -> Result<Vec<SessionId>, Error> {
-    const SQL: &str = "-- sessions_with_samples_to_cancel
+    // What is unfinished is little.
+    const SQLITE: &str = "-- sessions_with_samples_to_cancel
+        SELECT DISTINCT sessions.id
+        FROM requests INDEXED BY requests_unfinished CROSS JOIN sessions ON sessions.id = requests.session_id
+        WHERE requests.finished_at IS NULL AND requests.sampling_session_id IS NOT NULL
+            AND (sessions.status = 'expired' OR (sessions.status = 'finished' AND sessions.finish_reason <> 'success'))
+        LIMIT 1000";
+    const POSTGRES: &str = "-- sessions_with_samples_to_cancel
         SELECT DISTINCT sessions.id FROM requests JOIN sessions ON sessions.id = requests.session_id
         WHERE requests.finished_at IS NULL AND requests.sampling_session_id IS NOT NULL
             AND (sessions.status = 'expired' OR (sessions.status = 'finished' AND sessions.finish_reason <> 'success'))
         LIMIT 1000";
-    let ids: Vec<String> = sql(SQL).scalars(conn).await.map_err(failed("list sessions"))?;
+    let ids: Vec<String> = sql_by(SQLITE, POSTGRES).scalars(conn).await.map_err(failed("list sessions"))?;
     Ok(ids.into_iter().map(SessionId::new).collect())
 }

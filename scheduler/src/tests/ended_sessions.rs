@@ -1,9 +1,9 @@
 //! Samples of sessions that end.
 
 use super::*;
-use crate::calls::sessions::EndSession;
+use crate::store::db::{connect_as_system, sql};
 use crate::store::quotas;
-use crate::{FinishReason, RequestState, SessionStatus};
+use crate::{FinishReason, RequestState};
 
 /// Samples that have not ended: how many wait, and how many are executed.
 async fn open_samples(bench: &Bench) -> (u64, u64) {
@@ -89,13 +89,9 @@ async fn samples_that_were_left_are_cancelled_by_the_next_maintenance() {
     let bench = bench().await;
     let sampler = bench.sampling_session(0).await;
     let request = bench.submit_sample(&sampler, 0).await.request_id;
-    let end = EndSession {
-        tenant: None,
-        session: bench.session.clone(),
-        status: SessionStatus::Finished { reason: FinishReason::Errored, detail: None },
-        without_heartbeat_since: None,
-    };
-    bench.scheduler.core.call(end).await.unwrap();
+    let mut conn = connect_as_system(&bench.database.database).await.unwrap();
+    let end = "UPDATE sessions SET status = 'finished', finish_reason = 'errored', ended_at = created_at";
+    sql(end).execute(&mut conn).await.unwrap();
     assert_ne!(open_samples(&bench).await, (0, 0));
     bench.scheduler.maintain().await.unwrap();
     assert_eq!(bench.poll(&request).await, Poll::Cancelled);

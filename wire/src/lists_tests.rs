@@ -166,7 +166,8 @@ fn no_list_of_a_request_is_without_a_reader() {
         }
     }
     // Answers, by names that do not say so.
-    let answers = ["admin.rs: pub scopes: Option<Vec<String>>,", "futures.rs: pub completions: Vec<FutureCompletion>,"];
+    let answers =
+        ["admin.rs: pub scopes: Option<Vec<String>>,", "client.rs: pub supported_models: Vec<SupportedModel>,"];
     unbounded.retain(|found| !answers.contains(&found.as_str()));
     assert_eq!(unbounded, BTreeSet::new());
 }
@@ -174,7 +175,9 @@ fn no_list_of_a_request_is_without_a_reader() {
 #[test]
 fn a_stop_is_a_text_texts_or_tokens() {
     let stop = |stop: Value| {
-        let body = json!({"prompt": {"chunks": []}, "sampling_params": {"stop": stop}, "base_model": "m"});
+        let mut body =
+            json!({"sampling_session_id": "s:sample:0", "seq_id": 0, "num_samples": 1, "prompt": {"chunks": []}});
+        body["sampling_params"] = json!({"stop": stop});
         read::<sampling::SampleRequest>(&body).err()
     };
     for good in [json!("a"), json!(["a", "b"]), json!([1, 2]), json!([]), json!(null), json!(vec!["a"; 64])] {

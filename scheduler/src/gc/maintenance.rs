@@ -18,12 +18,11 @@ impl Scheduler {
                 status: SessionStatus::Expired,
                 without_heartbeat_since: Some(deadline),
             };
-            if self.core.end_session(end).await? {
+            if self.write(end).await?.now {
                 tracing::info!(%session, "session expired: no heartbeat");
                 report.sessions.push(session);
             }
         }
-        self.core.cancel_samples_of_ended().await?;
         // Before its sessions end, an organisation's keys are refused.
         self.core.refresh_grants().await?;
         // This includes sessions that calls created while their organisation was being disabled.

@@ -17,11 +17,7 @@ pub(crate) struct CancelledSample {
     pub(crate) claimed: bool,
 }
 
-/// Samples that one transaction cancels: other commits come between.
-pub(crate) const CANCELLED_TOGETHER: usize = 256;
-
-/// Cancels the oldest samples of a session that have not ended, whoever has claimed them: all of them, unless they are
-/// [`CANCELLED_TOGETHER`].
+/// Cancels all samples of a session that have not ended, whoever has claimed them.
 pub(crate) async fn cancel_samples_of_session(
     conn: &mut Conn,
     session: &SessionId,
@@ -29,8 +25,7 @@ pub(crate) async fn cancel_samples_of_session(
 ) -> Result<Vec<CancelledSample>, Error> {
     const FILES: &str = "-- cancel_samples_of_session: files
         SELECT id, payload_file FROM requests
-        WHERE session_id = $1 AND finished_at IS NULL AND sampling_session_id IS NOT NULL AND payload_file IS NOT NULL
-        ORDER BY arrival LIMIT $2";
+        WHERE session_id = $1 AND finished_at IS NULL AND sampling_session_id IS NOT NULL AND payload_file IS NOT NULL";
     // As in `end_samples`, each gets the number of those of its clone before it.
     const SQL: &str = "-- cancel_samples_of_session
         UPDATE requests SET state = 'cancelled', finished_at = $2, payload = NULL, payload_file = NULL,
@@ -42,17 +37,13 @@ pub(crate) async fn cancel_samples_of_session(
         FROM (
             SELECT id AS unfinished_id,
                 row_number() OVER (PARTITION BY sampling_session_id, seq_id / $3 ORDER BY arrival) AS place
-            FROM (
-                SELECT id, sampling_session_id, seq_id, arrival FROM requests
-                WHERE session_id = $1 AND finished_at IS NULL AND sampling_session_id IS NOT NULL
-                ORDER BY arrival LIMIT $4) AS oldest) AS unfinished
+            FROM requests WHERE session_id = $1 AND finished_at IS NULL AND sampling_session_id IS NOT NULL) AS unfinished
         WHERE id = unfinished_id AND finished_at IS NULL
         RETURNING id, run_id, sampling_session_id, seq_id, tenant, kind, tokens, worker_id IS NOT NULL AS claimed";
-    let most = CANCELLED_TOGETHER as i64;
-    let rows = sql(FILES).bind(session.as_str()).bind(most).fetch_all(conn).await.map_err(failed("cancel samples"))?;
+    let rows = sql(FILES).bind(session.as_str()).fetch_all(conn).await.map_err(failed("cancel samples"))?;
     let mut files: BTreeMap<String, String> =
         rows.iter().map(|row| Ok((column(row, "id")?, column(row, "payload_file")?))).collect::<Result<_, Error>>()?;
-    let rows = sql(SQL).bind(session.as_str()).bind(now.0).bind(CLONE_STRIDE).bind(most).fetch_all(conn).await;
+    let rows = sql(SQL).bind(session.as_str()).bind(now.0).bind(CLONE_STRIDE).fetch_all(conn).await;
     let rows = rows.map_err(failed("cancel samples"))?;
     let mut cancelled: Vec<CancelledSample> = rows
         .iter()
@@ -64,15 +55,4 @@ pub(crate) async fn cancel_samples_of_session(
         .collect::<Result<_, Error>>()?;
     cancelled.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     Ok(cancelled)
-}
-
-/// Sessions that ended without success and have samples that have not ended: whoever ended one could not cancel them all.
-pub(crate) async fn sessions_with_samples_to_cancel(conn: &mut Conn) -> Result<Vec<SessionId>, Error> {
-    const SQL: &str = "-- sessions_with_samples_to_cancel
-        SELECT DISTINCT sessions.id FROM requests JOIN sessions ON sessions.id = requests.session_id
-        WHERE requests.finished_at IS NULL AND requests.sampling_session_id IS NOT NULL
-            AND (sessions.status = 'expired' OR (sessions.status = 'finished' AND sessions.finish_reason <> 'success'))
-        LIMIT 1000";
-    let ids: Vec<String> = sql(SQL).scalars(conn).await.map_err(failed("list sessions"))?;
-    Ok(ids.into_iter().map(SessionId::new).collect())
 }

@@ -1,9 +1,8 @@
 //! Tests of samples whose sessions end.
 
 use super::*;
-use crate::calls::sessions::EndSession;
 use crate::store::quotas;
-use crate::{FinishReason, RequestState, SessionStatus};
+use crate::{FinishReason, RequestState};
 
 /// Returns the numbers of unfinished samples: those that wait, and those that are executed.
 async fn open_samples(bench: &Bench) -> (u64, u64) {
@@ -65,41 +64,6 @@ async fn a_session_that_ends_without_success_takes_its_samples_from_the_engine()
     assert_eq!(open_samples(&bench).await, (0, 0));
     bench.scheduler.complete(requests[0].clone(), result(0), Vec::new());
     assert_eq!(bench.poll(&requests[0]).await, Poll::Cancelled, "a result that comes late changes nothing");
-}
-
-/// More samples than one transaction cancels: none is left, and their completions come in the order of arrival.
-#[tokio::test]
-async fn a_session_with_many_samples_cancels_them_in_several_transactions() {
-    let bench = bench().await;
-    let sampler = bench.sampling_session(0).await;
-    let mut requests = Vec::new();
-    for seq_id in 0..600 {
-        requests.push(bench.submit_sample(&sampler, seq_id).await.request_id);
-    }
-    bench.scheduler.finish_session(&bench.me, &bench.session, FinishReason::Interrupted, None).await.unwrap();
-    assert_eq!(open_samples(&bench).await, (0, 0));
-    let found = bench.scheduler.completions(&bench.me, &sampler, 0, 0, LONG).await.unwrap();
-    assert_eq!(found.items.into_iter().map(|item| item.request_id).collect::<Vec<_>>(), requests);
-    bench.nothing_ready();
-}
-
-/// A process that ends a session may end before it has cancelled all samples.
-#[tokio::test]
-async fn samples_that_were_left_are_cancelled_by_the_next_maintenance() {
-    let bench = bench().await;
-    let sampler = bench.sampling_session(0).await;
-    let request = bench.submit_sample(&sampler, 0).await.request_id;
-    let end = EndSession {
-        tenant: None,
-        session: bench.session.clone(),
-        status: SessionStatus::Finished { reason: FinishReason::Errored, detail: None },
-        without_heartbeat_since: None,
-    };
-    bench.scheduler.core.call(end).await.unwrap();
-    assert_ne!(open_samples(&bench).await, (0, 0));
-    bench.scheduler.maintain().await.unwrap();
-    assert_eq!(bench.poll(&request).await, Poll::Cancelled);
-    assert_eq!(open_samples(&bench).await, (0, 0));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use trainyard_protocol::{
 
 use super::*;
 use crate::engine::CpuEngine;
+use crate::engine::fair_share::FairShare;
 use crate::engine::fault_tests::{create, drain, engine, pass, start};
 use crate::loss::prepare_batch;
 
@@ -103,13 +104,14 @@ fn a_pass_has_no_more_elements_of_custom_losses_than_its_budget() {
         let mut engine = engine();
         create(&mut engine, "r", 1);
         engine.trainer.microbatch = MicrobatchRows { training: 256, forward: 256 };
-        engine.trainer.activation_bytes = usize::MAX;
+        // The share of a tenant that is alone would end the pass before.
+        engine.trainer.fair_share = FairShare::new(1 << 20);
         start(&mut engine, "r", custom("r", 16, targets));
         assert_eq!(datums(&mut engine), expected, "{targets}");
     }
 }
 
-/// Others have their turn after each expensive datum, and what the share was charged is not its rows alone.
+/// Others have their turn after each expensive datum, and the share is charged for more than rows.
 #[test]
 fn a_tenant_with_custom_losses_is_charged_for_their_targets() {
     let mut engine = engine();

@@ -31,38 +31,7 @@ impl Scheduler {
             status: SessionStatus::Finished { reason, detail },
             without_heartbeat_since: None,
         };
-        self.core.end_session(end).await?;
-        Ok(())
-    }
-}
-
-impl Core {
-    /// Ends a session, and cancels its samples in several transactions. Returns whether it ended by this.
-    pub(crate) async fn end_session(self: &Arc<Self>, end: EndSession) -> Result<bool, Error> {
-        let (session, scope, drains) = (end.session.clone(), end.scope(), end.drains());
-        let ended = self.call(end).await?;
-        if !drains {
-            self.cancel_samples(&session, &scope).await?;
-        }
-        Ok(ended.now)
-    }
-
-    /// Cancels what is left of the samples of a session that ended without success.
-    async fn cancel_samples(self: &Arc<Self>, session: &SessionId, scope: &RowScope) -> Result<(), Error> {
-        loop {
-            let cancel = CancelSamples { session: session.clone(), scope: scope.clone() };
-            if self.call(cancel).await?.len() < cancellations::CANCELLED_TOGETHER {
-                return Ok(());
-            }
-        }
-    }
-
-    /// As [`Self::end_session`] for sessions whose process could not cancel all of their samples.
-    pub(crate) async fn cancel_samples_of_ended(self: &Arc<Self>) -> Result<(), Error> {
-        let sessions = cancellations::sessions_with_samples_to_cancel(&mut self.system_reader().await?).await?;
-        for session in sessions {
-            self.cancel_samples(&session, &RowScope::System).await?;
-        }
+        self.write(end).await?;
         Ok(())
     }
 }
@@ -89,6 +58,7 @@ pub(crate) struct SessionEnded {
     pub(crate) now: bool,
     /// Requests of runs that were cancelled here because no worker had them.
     cancelled: Vec<(RequestId, EndedRequest)>,
+    samples: Vec<CancelledSample>,
 }
 
 impl Write for EndSession {
@@ -110,8 +80,10 @@ impl Write for EndSession {
         let mut ended = SessionEnded {
             now: sessions::end_session(conn, &self.session, &self.status, self.without_heartbeat_since, now).await?,
             cancelled: Vec::new(),
+            samples: Vec::new(),
         };
         if ended.now && !self.drains() {
+            ended.samples = cancellations::cancel_samples_of_session(conn, &self.session, now).await?;
             for request in requests::unowned_requests(conn, &self.session).await? {
                 let end = results::end_request(conn, &request, &RequestEnd::Cancelled, None, now).await?;
                 if let Some(run) = end.as_ref().and_then(|end| end.creates.as_ref()) {
@@ -131,6 +103,12 @@ impl Write for EndSession {
         for (request, ended) in &ended.cancelled {
             ended.signals(request, signals);
         }
+        for CancelledSample { id, ended, claimed } in &ended.samples {
+            ended.signals(id, signals);
+            if *claimed {
+                signals.push(Signal::Cancel(id.clone()));
+            }
+        }
     }
 
     fn committed(&mut self, ended: &SessionEnded, core: &Arc<Core>) {
@@ -140,53 +118,15 @@ impl Write for EndSession {
         if let SessionStatus::Finished { reason, .. } = &self.status {
             tracing::info!(session = %self.session, reason = reason.as_str(), "session finished");
         }
-        core.with_queue(|queue| apply_session_end(queue, &self.session, &self.status));
+        core.with_queue(|queue| {
+            ended.samples.iter().for_each(|sample| queue.drop_sample(&sample.id));
+            apply_session_end(queue, &self.session, &self.status);
+        });
+        for sample in &ended.samples {
+            core.announce_end(&sample.id, &sample.ended, None);
+        }
         for (request, ended) in &ended.cancelled {
             core.announce_end(request, ended, None);
-        }
-    }
-}
-
-/// Cancels some samples of a session that ended without success.
-struct CancelSamples {
-    session: SessionId,
-    scope: RowScope,
-}
-
-impl Write for CancelSamples {
-    type Output = Vec<CancelledSample>;
-
-    fn scope(&self) -> RowScope {
-        self.scope.clone()
-    }
-
-    fn sessions(&self) -> Vec<SessionId> {
-        vec![self.session.clone()]
-    }
-
-    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Vec<CancelledSample>, Error> {
-        // It may have come back meanwhile.
-        match sessions::session_status(conn, &self.session).await? {
-            SessionStatus::Active | SessionStatus::Finished { reason: FinishReason::Success, .. } => Ok(Vec::new()),
-            SessionStatus::Expired | SessionStatus::Finished { .. } => {
-                cancellations::cancel_samples_of_session(conn, &self.session, core.now()).await
-            }
-        }
-    }
-
-    fn signals(&self, samples: &Vec<CancelledSample>, signals: &mut Vec<Signal>) {
-        for CancelledSample { id, ended, claimed } in samples {
-            ended.signals(id, signals);
-            if *claimed {
-                signals.push(Signal::Cancel(id.clone()));
-            }
-        }
-    }
-
-    fn committed(&mut self, samples: &Vec<CancelledSample>, core: &Arc<Core>) {
-        core.with_queue(|queue| samples.iter().for_each(|sample| queue.drop_sample(&sample.id)));
-        for sample in samples {
-            core.announce_end(&sample.id, &sample.ended, None);
         }
     }
 }

@@ -80,7 +80,7 @@ impl Core {
                 status: SessionStatus::Expired,
                 without_heartbeat_since: None,
             };
-            if self.end_session(end).await? {
+            if self.call(end).await?.now {
                 tracing::info!(%session, "session expired: its organisation is disabled");
             }
         }

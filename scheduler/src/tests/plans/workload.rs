@@ -295,7 +295,6 @@ async fn starts_and_ends(plans: &mut Plans) {
     });
     let ended: Vec<_> = ended.collect();
     plans.step(async |conn| results::end_samples(conn, &ended, T).await).await;
-    plans.step(async |conn| cancellations::sessions_with_samples_to_cancel(conn).await).await;
     plans.step(async |conn| cancellations::cancel_samples_of_session(conn, &SessionId::new("a999"), T).await).await;
 }
 

@@ -71,7 +71,7 @@ def test_a_token_ends_with_its_key(server):
     assert status(server, token) == 200
     trainyard(server, "keys", "revoke", "acme", number)
     time.sleep(REVOKED_WITHIN)
-    assert refusal(server, token) == "the token is of no use any more: the API key was revoked"
+    assert refusal(server, token) == "the token is no longer valid: the API key was revoked"
 
 
 def test_the_own_command_line_says_who_a_key_is(server):

@@ -48,7 +48,7 @@ fn budget(machine: Option<u64>, budget: Option<u64>) -> Check {
     }
 }
 
-/// Of all ranks, and what of the models each of them has.
+/// Checks how the memory of all ranks is divided, and the part of the models on each rank.
 fn division(plan: Result<MemoryPlan, LoadError>, ranks: u64) -> Check {
     match plan {
         Ok(plan) if ranks > 1 => {

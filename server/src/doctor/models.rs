@@ -12,10 +12,10 @@ use crate::engine;
 
 const MODELS: &str = "models";
 const TOKENIZERS: &str = "tokenizers";
-/// Letters, digits, a line, and what is more than one byte.
+/// A text with letters, digits, a line feed and multi-byte characters.
 const TEXT: &str = "Trains leave at 10:45,\nnot before. Größe: 3 µm";
 
-/// Looks at all models; returns those that can be loaded.
+/// Checks all models; returns those that can be loaded.
 pub(super) fn check(config: &Config) -> (Vec<Check>, Vec<ModelSource>) {
     let (mut checks, mut tokenizers, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for NamedPath { name, path } in &config.models {
@@ -53,7 +53,7 @@ fn describe(source: &ModelSource, path: &Path, config: &Config) -> String {
     )
 }
 
-/// Of a file, or of the files in a folder.
+/// Returns the size of a file, or of the files in a folder.
 fn bytes(path: &Path) -> u64 {
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| if file.is_file() { file.len() } else { 0 });
     match fs::read_dir(path) {

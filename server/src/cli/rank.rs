@@ -15,7 +15,7 @@ use crate::config::{Config, RankConfig};
 use crate::engine;
 use crate::rank_copies::RankCopies;
 
-/// Follows rank 0 until that one ends.
+/// Follows rank 0 until it ends.
 pub(super) fn follow(config: Config, rank: RankConfig) -> Result<(), Box<dyn Error>> {
     logging::start(config.log_level.as_deref(), config.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -9,7 +9,7 @@ use trainyard_scheduler::{Limit, LimitChanges, NewUser};
 use super::directory::{line, role, time, with};
 use crate::config::{Stores, TenantsCommand};
 
-/// Reads or changes the store.
+/// Lists or changes organisations in the store.
 pub(super) fn tenants(command: TenantsCommand) -> Result<(), Box<dyn Error>> {
     match command {
         TenantsCommand::List { store } => with(store, async |directory| {
@@ -104,7 +104,7 @@ fn limit(name: &str) -> Result<Limit, String> {
     Limit::from_text(name).ok_or_else(|| format!("{name:?} is none of {}", names()))
 }
 
-/// A limit and its value.
+/// Parses a limit and its value.
 fn assignment(text: &str) -> Result<(Limit, Option<NonZeroU64>), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?}: expected LIMIT=VALUE"))?;
     let limit = limit(name)?;

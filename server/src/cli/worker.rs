@@ -1,4 +1,4 @@
-//! `trainyard worker`: the execution of requests alone.
+//! `trainyard worker`: only the execution of requests.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use crate::metrics::{self, Metrics, ProcessMetrics};
 use crate::state::Shutdown;
 use crate::tls::Tls;
 
-/// Works until a signal ends it.
+/// Works until a signal arrives.
 pub(super) fn work(config: Config) -> Result<(), Box<dyn Error>> {
     if let Some(rank) = config.rank.clone().filter(|rank| rank.rank > 0) {
         return rank::follow(config, rank);

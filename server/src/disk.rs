@@ -144,7 +144,7 @@ impl Disks {
         let Some(disk) = self.low() else { return Ok(()) };
         self.0.refused.inc();
         Err(ApiError::NoSpace(format!(
-            "the server's disk is almost full ({}): saves, new runs and large requests have to wait until there is space",
+            "the server's disk is almost full ({}): saves, new runs and large requests must wait until space is free",
             disk.name
         )))
     }

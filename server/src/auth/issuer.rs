@@ -147,7 +147,9 @@ impl IssuerSettings {
         let role = names.iter().filter_map(|name| self.roles.get(*name)).min().copied().or(self.default_role);
         role.ok_or_else(|| {
             let claim = self.role_claim.as_deref().unwrap_or("role");
-            TokenError::Holder(format!("the token gives no role here: its claim {claim:?} has none that is configured"))
+            TokenError::Holder(format!(
+                "the token gives no role here: its claim {claim:?} contains no configured value"
+            ))
         })
     }
 }

@@ -48,7 +48,7 @@ async fn call<T: DeserializeOwned>(flags: ServerFlags, method: Method, path: &st
         return Err(format!("{url}: {status}: {detail}").into());
     }
     serde_json::from_slice(&body)
-        .map_err(|error| format!("{url}: not the answer of a Trainyard server: {error}").into())
+        .map_err(|error| format!("{url}: expected the answer of a Trainyard server: {error}").into())
 }
 
 fn print(caller: &WhoamiResponse) -> std::io::Result<()> {

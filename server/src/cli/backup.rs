@@ -18,7 +18,7 @@ pub(super) fn backup(flags: BackupFlags) -> Result<(), Box<dyn Error>> {
     let manifest = match (&flags.verify, &flags.to) {
         (Some(backup), _) => trainyard_scheduler::verify_backup(backup)?,
         (None, Some(to)) => take(&flags, to)?,
-        (None, None) => return Err("--to: give the folder that the backup becomes".into()),
+        (None, None) => return Err("--to: missing; name an empty or new folder for the backup".into()),
     };
     report(&manifest)
 }

@@ -36,9 +36,10 @@ pub(super) fn time(at: Option<Timestamp>) -> String {
 }
 
 pub(super) fn role(text: &str) -> Result<Role, String> {
-    Role::from_text(text).ok_or_else(|| format!("--role: {text:?} is none of admin, member and read-only"))
+    Role::from_text(text).ok_or_else(|| format!("--role: invalid role {text:?}: expected admin, member or read-only"))
 }
 
 pub(super) fn scope(text: &str) -> Result<Scope, String> {
-    Scope::from_text(text).ok_or_else(|| format!("--scope: {text:?} is none of train, sample, checkpoints and admin"))
+    Scope::from_text(text)
+        .ok_or_else(|| format!("--scope: invalid scope {text:?}: expected train, sample, checkpoints or admin"))
 }

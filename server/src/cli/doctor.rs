@@ -25,7 +25,7 @@ pub(super) fn doctor(flags: DoctorFlags) -> Result<(), Box<dyn Error>> {
     };
     print(&report, flags.json)?;
     match report.status {
-        Status::Failure => Err("the checks that failed say what to do".into()),
+        Status::Failure => Err("some checks failed; the report names the remedies".into()),
         Status::Ok | Status::Warning => Ok(()),
     }
 }

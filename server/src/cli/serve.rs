@@ -218,7 +218,7 @@ fn hub_router(config: &Config, state: &AppState) -> Router {
 /// Offers the weights of the models that this process loads.
 fn offer_weights(config: &Config, state: &AppState) {
     if config.role == Role::Api {
-        tracing::warn!("--hf-weights: an API server of its own has no weights to offer");
+        tracing::warn!("--hf-weights: an API server without a worker has no weights to offer");
     }
     for NamedPath { name, path } in &config.models {
         let found = engine::location(path).map_err(|error| error.to_string());

@@ -101,7 +101,7 @@ pub(super) fn tenants(command: TenantsCommand) -> Result<(), Box<dyn Error>> {
 
 fn limit(name: &str) -> Result<Limit, String> {
     let names = || Limit::ALL.iter().map(|limit| limit.as_str()).collect::<Vec<_>>().join(", ");
-    Limit::from_text(name).ok_or_else(|| format!("{name:?} is none of {}", names()))
+    Limit::from_text(name).ok_or_else(|| format!("unknown limit {name:?}: expected one of {}", names()))
 }
 
 /// Parses a limit and its value.
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(assignment("max_runs=1_6"), Ok((Limit::MaxRuns, NonZeroU64::new(16))));
         for (text, message) in [
             ("max_runs", "\"max_runs\": expected LIMIT=VALUE"),
-            ("runs=1", "\"runs\" is none of weight, max_runs, max_queued_tokens"),
+            ("runs=1", "unknown limit \"runs\": expected one of weight, max_runs, max_queued_tokens"),
             ("max_runs=", "max_runs: must be a number from 1 to 9223372036854775807, not \"\""),
             ("max_runs=-1", "max_runs: must be a number from 1 to 9223372036854775807, not \"-1\""),
             ("weight=0", "weight: must be from 1 to 1000, not 0"),

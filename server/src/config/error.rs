@@ -63,7 +63,7 @@ pub enum ConfigError {
     #[error("--{0}: must be at least 1")]
     Memory(&'static str),
     /// A SQLite file has one process, but API servers and workers share a store.
-    #[error("--database-url: an API server or a worker of its own needs postgres://USER@HOST/NAME")]
+    #[error("--database-url: a separate API server or worker needs postgres://USER@HOST/NAME")]
     NeedsPostgres,
     /// Leases would end as they begin.
     #[error("--lease-seconds: must be at least 1")]
@@ -109,7 +109,7 @@ pub enum ConfigError {
     Tenants(#[from] TenantsError),
     /// The server is reachable by others, and open to all of them.
     #[error(
-        "--host: {0} is not loopback, so the configuration file must list [[tenants]], whose keys it has or the store, or [[keys]]"
+        "--host: {0} is not loopback, so the configuration file must list [[tenants]], with keys in the file or the store, or [[keys]]"
     )]
     KeysNeeded(IpAddr),
     /// The public URL makes the server reachable by others, and it is open to all of them.

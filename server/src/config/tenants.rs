@@ -116,7 +116,7 @@ pub enum TenantsError {
         name: String,
     },
     /// No client can send this text as a key.
-    #[error("{list}: key of {name:?} does not start with {KEY_PREFIX:?} and go on")]
+    #[error("{list}: key of {name:?} must start with {KEY_PREFIX:?} and be longer")]
     KeyText {
         /// The list that contains the key: `keys`, or `tenants` with the tenant's name.
         list: String,

@@ -74,7 +74,7 @@ fn advice(error: &LoadError) -> &'static str {
         LoadError::Device => "give --device another one, or cpu",
         LoadError::DeviceMemory => "give fewer models, or --device another one, or cpu",
         LoadError::Layout(_) | LoadError::Rank { .. } => {
-            "give --parallel fewer ranks, or a number that divides what the model has"
+            "give --parallel fewer ranks, or a number that divides the model's dimensions"
         }
         LoadError::Malformed { .. } | LoadError::MissingTensor(_) | LoadError::WrongShape { .. } => {
             "the file is damaged or incomplete: download it again and compare its digest"
@@ -86,9 +86,9 @@ fn tokenizer(name: &str, tried: Option<Result<RoundTrip, LoadError>>, source: &M
     const NO_TOKENIZER: &str = "clients need a tokenizer of their own, and stop strings are refused: put tokenizer.json \
                                 beside the weights";
     match tried {
-        None => Check::warning(TOKENIZERS, name, "there is none", NO_TOKENIZER),
+        None => Check::warning(TOKENIZERS, name, "missing", NO_TOKENIZER),
         Some(Err(error)) => {
-            let advice = "the server would not start: replace tokenizer.json by that of the model";
+            let advice = "the server would not start: replace tokenizer.json with the model's own";
             Check::failure(TOKENIZERS, name, error.to_string(), advice)
         }
         Some(Ok(trip)) => judge(name, &trip, source.config.vocab_size),
@@ -99,7 +99,7 @@ fn judge(name: &str, trip: &RoundTrip, vocab_size: usize) -> Check {
     let RoundTrip { tokens, text, vocabulary } = trip;
     if *vocabulary > vocab_size {
         let value = format!("{vocabulary} tokens, and the model has {vocab_size}");
-        return Check::warning(TOKENIZERS, name, value, "the tokenizer may be that of another model");
+        return Check::warning(TOKENIZERS, name, value, "the tokenizer may belong to another model");
     }
     if text.trim() != TEXT {
         let value = format!("a text comes back as {text:?}");

@@ -22,7 +22,7 @@ pub enum TokenError {
     #[error("the token's algorithm is not the one of its key, which is for {0}")]
     Algorithm(String),
     /// The header contains critical extensions, which the server does not support.
-    #[error("the token's header has critical extensions (crit), of which none is supported")]
+    #[error("the token's header contains critical extensions (crit), which are not supported")]
     Critical,
     /// The issuer does not publish the key, or no longer does.
     #[error("the token's issuer has no key with its kid")]
@@ -51,7 +51,7 @@ pub enum TokenError {
     #[error("the token's issuer (iss) is not accepted by this server")]
     Issuer,
     /// The token is meant for another audience.
-    #[error("the token is not for this server: its audience (aud) is another one")]
+    #[error("the token is not for this server: its audience (aud) is different")]
     Audience,
     /// The token has expired.
     #[error("the token has expired")]

@@ -32,36 +32,36 @@ impl PublicKey {
     fn from_jwk(jwk: &Jwk) -> Result<Self, &'static str> {
         let common = &jwk.common;
         if common.public_key_use.as_ref().is_some_and(|purpose| *purpose != PublicKeyUse::Signature) {
-            return Err("it is not for signatures");
+            return Err("the key is not for signatures");
         }
         if common.key_operations.as_ref().is_some_and(|operations| !operations.contains(&KeyOperations::Verify)) {
-            return Err("it is not for the verification of signatures");
+            return Err("the key is not for the verification of signatures");
         }
         let possible = match &jwk.algorithm {
             AlgorithmParameters::RSA(_) => AlgorithmFamily::Rsa.algorithms(),
             AlgorithmParameters::EllipticCurve(key) => match key.curve {
                 EllipticCurve::P256 => &[Algorithm::ES256],
                 EllipticCurve::P384 => &[Algorithm::ES384],
-                _ => return Err("its curve is not supported"),
+                _ => return Err("the curve is not supported"),
             },
             AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => &[Algorithm::EdDSA],
-            AlgorithmParameters::OctetKey(_) => return Err("it is a shared secret"),
-            _ => return Err("its type is not supported"),
+            AlgorithmParameters::OctetKey(_) => return Err("the key is a shared secret"),
+            _ => return Err("the key type is not supported"),
         };
         let algorithms = match common.key_algorithm {
             None => possible.to_vec(),
             Some(only) => match Algorithm::try_from(only) {
                 Ok(only) if possible.contains(&only) => vec![only],
-                _ => return Err("its algorithm is not supported, or not for its type"),
+                _ => return Err("the algorithm is not supported, or does not match the key type"),
             },
         };
-        let key = DecodingKey::from_jwk(jwk).map_err(|_| "its numbers are not base64url")?;
+        let key = DecodingKey::from_jwk(jwk).map_err(|_| "the parameters are not base64url")?;
         if let jsonwebtoken::DecodingKeyKind::RsaModulusExponent { n, .. } = key.kind()
             && n.len() < MIN_RSA_BYTES
         {
-            return Err("it is shorter than 2048 bits");
+            return Err("the key is shorter than 2048 bits");
         }
-        let parameters = serde_json::to_vec(&jwk.algorithm).map_err(|_| "its parameters are not JSON")?;
+        let parameters = serde_json::to_vec(&jwk.algorithm).map_err(|_| "the parameters are not JSON")?;
         Ok(Self { kid: common.key_id.clone(), fingerprint: fingerprint(&parameters), algorithms, key })
     }
 
@@ -88,7 +88,7 @@ impl PublicKeys {
     pub(crate) fn from_set(set: &Value) -> Option<(Self, Vec<&'static str>)> {
         let (mut keys, mut unusable) = (Vec::new(), Vec::new());
         for key in set.get("keys")?.as_array()? {
-            let read = serde_json::from_value(key.clone()).map_err(|_| "it lacks a parameter, or has a wrong one");
+            let read = serde_json::from_value(key.clone()).map_err(|_| "a parameter is missing or invalid");
             match read.and_then(|jwk: Jwk| PublicKey::from_jwk(&jwk)) {
                 Ok(key) => keys.push(key),
                 Err(reason) => unusable.push(reason),

@@ -63,10 +63,10 @@ pub(crate) fn descriptors() -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
     /// Too many connections are open in all.
-    #[error("{0} connections are open, which is all that this server takes; try again")]
+    #[error("{0} connections are open, the most that this server accepts; try again")]
     Total(usize),
     /// Too many connections are open from this address.
-    #[error("{0} connections are open from this address, which is all that it may have; try again")]
+    #[error("{0} connections are open from this address, the most that it may have; try again")]
     Address(usize),
 }
 

@@ -157,7 +157,7 @@ async fn half_a_header_and_an_idle_connection_are_closed_by_the_timeout() {
 
 #[tokio::test]
 async fn connections_beyond_a_limit_are_told_which() {
-    for (limits, text) in [(limits(3, 9), "which is all that this server takes"), (limits(9, 3), "from this address")] {
+    for (limits, text) in [(limits(3, 9), "the most that this server accepts"), (limits(9, 3), "from this address")] {
         let server = listening(limits, BodyLimits::default()).await;
         let mut open = Vec::new();
         for _ in 0..3 {

@@ -82,7 +82,7 @@ impl ParquetWriter {
     pub fn row_group(&mut self, values: &[Values<'_>]) -> io::Result<Vec<u8>> {
         let rows = values.first().map_or(0, Values::len);
         if values.len() != self.columns.len() || values.iter().any(|column| column.len() != rows) {
-            return Err(io::Error::other("the columns of a row group differ in their lengths or are not all"));
+            return Err(io::Error::other("expected values of equal length for every column of the row group"));
         }
         let mut part = if self.offset == 0 { MAGIC.to_vec() } else { Vec::new() };
         let (mut chunks, mut total) = (Vec::new(), 0);
@@ -188,7 +188,7 @@ impl Page {
                 body.extend_from_slice(&levels);
                 values.iter().flatten().for_each(|value| body.extend_from_slice(&value.to_le_bytes()));
             }
-            _ => return Err(io::Error::other(format!("the values of {:?} are of another kind", column.name))),
+            _ => return Err(io::Error::other(format!("the values of column {:?} do not match its kind", column.name))),
         }
         let compressed = zstd::bulk::compress(&body, LEVEL)?;
         let size = |bytes: usize| i32::try_from(bytes).map_err(|_| io::Error::other("a page is too large"));

@@ -81,11 +81,11 @@ async fn discover(client: &Client, issuer: &str) -> Result<String, FetchError> {
     let url = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
     let configuration = get(client, &url).await?;
     if configuration.get("issuer").and_then(Value::as_str) != Some(issuer) {
-        return Err(FetchError::Content(url, "the answer is of another issuer"));
+        return Err(FetchError::Content(url, "the answer names another issuer"));
     }
     match configuration.get("jwks_uri").and_then(Value::as_str) {
         Some(keys) if may_lead_to(issuer, keys) => Ok(keys.to_owned()),
-        Some(_) => Err(FetchError::Content(url, "its jwks_uri is not HTTPS")),
+        Some(_) => Err(FetchError::Content(url, "the jwks_uri of the answer is not HTTPS")),
         None => Err(FetchError::Content(url, "the answer has no jwks_uri")),
     }
 }

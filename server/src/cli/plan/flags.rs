@@ -96,7 +96,7 @@ pub(super) enum FlagError {
     ForCpu(&'static str),
     #[error("{0} must be a positive number")]
     Positive(&'static str),
-    #[error("--memory-mib: the system does not tell how much memory there is; give it")]
+    #[error("--memory-mib: missing, and the system does not report its memory")]
     Memory,
 }
 

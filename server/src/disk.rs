@@ -87,7 +87,7 @@ impl Disks {
         }
         match storage.local(Path::new("")) {
             Some(folder) => paths.push(("storage", folder)),
-            // Copies of what is in a bucket.
+            // Copies of objects in a bucket.
             None => paths.push(("work", data_dir.to_owned())),
         }
         Self::new(paths, reserve, Arc::new(space))

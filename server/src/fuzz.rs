@@ -82,7 +82,7 @@ fn resolve(mut message: proto::ForwardBackwardRequest, mut batch: RawBatch) {
         }
     }
     if understood(found.apply(&mut message, &mut batch)).is_some() {
-        // As texts, because NaN is no equal of itself.
+        // As texts, because NaN does not equal itself.
         assert_eq!(format!("{:?}", training::batch(message)), format!("{:?}", Ok::<_, OpError>(batch)));
     }
 }

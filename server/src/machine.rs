@@ -34,7 +34,7 @@ fn cgroup_limits(root: &Path, line: &str) -> Vec<u64> {
         _ => return Vec::new(),
     };
     let relative = PathBuf::from(path.trim_start_matches('/'));
-    // In a container the path may be that of the host: what is there then is the mount itself.
+    // In a container the path may be that of the host; then only the mount itself exists.
     let limit = |folder: &Path| {
         let text = fs::read_to_string(root.join(mount).join(folder).join(file)).ok()?;
         text.trim().parse().ok()

@@ -98,7 +98,7 @@ async fn scrape(State(scrape): State<Scrape>, headers: HeaderMap) -> Response {
 
 async fn answer(scrape: &Scrape, headers: &HeaderMap) -> Result<String, ApiError> {
     scrape.access.check(headers)?;
-    // Without the store the other metrics still help to find what is wrong.
+    // Without the store, the other metrics still help to find the fault.
     if let Err(error) = scrape.scheduler.observe().await {
         tracing::warn!(%error, "scrape without the store's metrics: store unavailable");
     }

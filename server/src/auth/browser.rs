@@ -1,5 +1,5 @@
 //! Sessions of browsers: a token of the service in a cookie that scripts can't read, and a second one that requests which
-//! change something have to carry, so that no other page can make a browser send them.
+//! change something must carry, so that no other page can make a browser send them.
 
 use std::time::Duration;
 

@@ -51,7 +51,7 @@ pub(super) async fn watched(caller: InFlightCaller, answer: impl Future<Output =
         if let Ok(response) = timeout(MAX_AGE, answer.as_mut()).await {
             break response;
         }
-        // Not answering drops what is being done, as when a client hangs up.
+        // Dropping the answer's future stops the work, as when a client hangs up.
         if let Some(error) = caller.lost_access().await {
             return error.into_response();
         }

@@ -28,7 +28,7 @@ pub(super) struct StoredKeys {
     known: Mutex<Known>,
 }
 
-/// What the store answered.
+/// An answer of the store.
 struct Answer<V> {
     since: Instant,
     /// Whether somebody is renewing the answer.

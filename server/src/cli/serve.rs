@@ -201,7 +201,7 @@ fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate, memo
     gate.open(router);
     let models = models.list();
     tracing::info!(%address, models = models.len(), "ready");
-    // A closed standard output is no reason to stop serving.
+    // A closed standard output does not end the server.
     let _ = io::stdout().write_all(banner::banner(config, address, &models, memory, keyed).as_bytes());
 }
 

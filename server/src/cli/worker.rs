@@ -71,7 +71,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         serve_metrics(address, &config, &files, &scheduler, &counted, tls, stopping).await?;
     }
     tracing::info!(models = models.list().len(), memory = describe_memory(&executor.memory()), "ready");
-    // Whoever started it may wait for this line; a closed standard output is no reason to stop.
+    // The starting program may wait for this line; a closed standard output does not end the process.
     let _ = writeln!(io::stdout(), "Trainyard {} worker: ready", env!("CARGO_PKG_VERSION"));
     let trimming = tokio::spawn(memory::give_back(scheduler.clone()));
     tokio::spawn(files.disks.clone().watch());

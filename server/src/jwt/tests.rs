@@ -110,7 +110,7 @@ fn nobody_else_can_sign() {
     let signed = stolen.sign(&claims()).unwrap();
     let renamed = format!("{}.{}", part(&kid), signed.split_once('.').unwrap().1);
     assert_eq!(refused(&renamed), TokenError::Signature);
-    // A key that the token brings along is no reason to believe it.
+    // A key in the token's own header proves nothing.
     let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": stolen.public_jwk().x});
     for header in [
         json!({"alg": "EdDSA", "kid": key().kid(), "jwk": jwk}),

@@ -15,7 +15,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 pub use folder::encrypt_folder;
 pub use recipient::{Recipient, recipients};
 
-/// Why a file could not be encrypted.
+/// The reason why a file could not be encrypted.
 #[derive(Debug, thiserror::Error)]
 pub enum AgeError {
     /// The plaintext could not be read or the file could not be written.

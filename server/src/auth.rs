@@ -1,4 +1,5 @@
-//! Who is calling: the key or token of `X-API-Key`, or of `Authorization: Bearer`, to tenant, and whether that may be done.
+//! Authentication: finds the tenant of the key or token in `X-API-Key` or `Authorization: Bearer`, and checks what it
+//! allows.
 
 pub(crate) mod browser;
 mod browser_sessions;
@@ -62,7 +63,7 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// By these keys and those of the scheduler's store, and by tokens that are made from them.
+    /// Accepts these keys, those of the scheduler's store, and the tokens that are made from them.
     pub fn new(keys: Keys, policy: TokenPolicy, scheduler: Scheduler, clock: Arc<dyn Clock>) -> Self {
         jwt::initialise();
         let signing = SigningKeys::new(scheduler.clone(), Arc::clone(&clock), policy);
@@ -70,13 +71,13 @@ impl Authenticator {
         Self { keys, stored, signing, issuer: None, verified: Verified::default(), clock }
     }
 
-    /// Also by the tokens of an external issuer.
+    /// Also accepts the tokens of an external issuer.
     #[must_use]
     pub fn trusting(self, issuer: Option<IssuerSettings>) -> Self {
         Self { issuer: issuer.map(Issuer::new), ..self }
     }
 
-    /// Whether callers need a key that the file or the store has. Otherwise all are the tenant `local`.
+    /// Returns whether callers need a key that the file or the store contains. Otherwise all are the tenant `local`.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -84,7 +85,7 @@ impl Authenticator {
         Ok(self.keys.are_required() || self.issuer.is_some() || self.stored.any().await?)
     }
 
-    /// Who is calling, and the key or token that says so. A browser may be known by its session.
+    /// Returns the caller and its key or token. A browser may be known by its session.
     async fn authenticate(&self, method: &Method, headers: &HeaderMap) -> Result<(String, Principal), ApiError> {
         if !self.keys.trusts_forwarded() && is_forwarded(headers) && !self.needs_keys().await? {
             return Err(ApiError::Forbidden(FORWARDED));
@@ -99,7 +100,7 @@ impl Authenticator {
         Ok((given.to_owned(), self.caller(given).await?))
     }
 
-    /// Who calls with this key or token, as things are now.
+    /// Returns the present holder of a key or token.
     async fn caller(&self, given: &str) -> Result<Principal, ApiError> {
         if is_token(given) {
             return self.bearer_of(given).await;
@@ -133,12 +134,12 @@ impl Authenticator {
         self.enabled(Principal::local(!self.keys.trusts_forwarded())).map(|local| (String::new(), local))
     }
 
-    /// Refuses who holds a key of a disabled organisation.
+    /// Refuses the holder of a key whose organisation is disabled.
     fn enabled(&self, holder: Principal) -> Result<Principal, ApiError> {
         if self.stored.is_disabled(&holder.tenant) { Err(ApiError::Unauthorized(DISABLED)) } else { Ok(holder) }
     }
 
-    /// Whose key it is.
+    /// Finds the holder of a key.
     async fn holder(&self, key: &str) -> Result<Principal, ApiError> {
         let digest = Keys::digest(key);
         match self.keys.find(&digest) {
@@ -153,12 +154,12 @@ impl Authenticator {
         }
     }
 
-    /// Who holds a token, and what is left of the access that it was made with.
+    /// Finds the holder of a token, limited to the access that the token was made with.
     async fn bearer_of(&self, token: &str) -> Result<Principal, ApiError> {
         let accepted = self.verify(token).await?;
         let holder = self.holder_now(&accepted).await?;
         if self.stored.is_disabled(&holder.tenant) {
-            let text = "the token is of no use any more: its organisation is disabled";
+            let text = "the token is no longer valid: its organisation is disabled";
             return Err(TokenError::Holder(text.to_owned()).into());
         }
         Ok(holder.within(&accepted.scopes, accepted.expires_at))
@@ -188,7 +189,7 @@ impl Authenticator {
         Ok(accepted)
     }
 
-    /// Who holds a token now, as the file and the store have it.
+    /// Finds the present holder of a token, as the file and the store define it.
     async fn holder_now(&self, token: &Accepted) -> Result<Principal, ApiError> {
         let lost = |text: &str| ApiError::from(TokenError::Holder(text.to_owned()));
         if let Some(session) = &token.session
@@ -204,7 +205,7 @@ impl Authenticator {
             Origin::Seed { fingerprint } => {
                 let seed = self.keys.find_fingerprint(fingerprint);
                 let seed =
-                    seed.ok_or_else(|| lost("the API key of the token is not in the configuration file any more"))?;
+                    seed.ok_or_else(|| lost("the API key of the token is no longer in the configuration file"))?;
                 Ok(Principal::seeded(seed, self.keys.is_operator(&seed.tenant)))
             }
             Origin::Key { id } => {
@@ -214,12 +215,12 @@ impl Authenticator {
                 let found = found.ok_or_else(|| lost("the API key of the token is not known to this server"))?;
                 match self.refusal(&found) {
                     None => Ok(Principal::stored(found)),
-                    Some(reason) => Err(lost(&format!("the token is of no use any more: {reason}"))),
+                    Some(reason) => Err(lost(&format!("the token is no longer valid: {reason}"))),
                 }
             }
             Origin::Issuer { key, .. } => {
                 let issuer =
-                    self.issuer.as_ref().ok_or_else(|| lost("the issuer of the token is not trusted any more"))?;
+                    self.issuer.as_ref().ok_or_else(|| lost("the issuer of the token is no longer trusted"))?;
                 if let Some(key) = key
                     && !issuer.publishes(key).await?
                 {
@@ -236,7 +237,7 @@ impl Authenticator {
         }
     }
 
-    /// Why a key of the store is refused, if it is.
+    /// Returns the reason to refuse a key of the store, if there is one.
     fn refusal(&self, found: &FoundKey) -> Option<&'static str> {
         Some(match found.refusal(self.clock.now())? {
             KeyRefusal::Revoked => "the API key was revoked",
@@ -245,8 +246,8 @@ impl Authenticator {
         })
     }
 
-    /// The tenant whose checkpoints a key or a token may read; `None` when it is unknown, no longer valid or not for
-    /// checkpoints.
+    /// Returns the tenant whose checkpoints a key or a token may read; `None` when it is unknown, no longer valid or
+    /// not for checkpoints.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -265,13 +266,13 @@ impl Authenticator {
         }
     }
 
-    /// A token for the caller of a request; the one that it called with, if it did.
+    /// Makes a token for the caller of a request, or returns the token that it called with.
     ///
     /// # Errors
     /// When the store can be neither read nor written.
     pub(crate) async fn exchange(&self, headers: &HeaderMap, caller: &Principal) -> Result<String, ApiError> {
         let given = given(headers)?;
-        // Whoever has a token alone can't make it last.
+        // A holder of only a token can't extend it.
         if is_token(given) && Unverified::parse(given)?.issuer == SERVICE {
             return Ok(given.to_owned());
         }
@@ -279,7 +280,7 @@ impl Authenticator {
         tokens::make(&self.signing, caller, made, self.clock.now()).await
     }
 
-    /// Withdraws all keys that sign tokens, and makes another one, which signs at once. Returns how many were withdrawn.
+    /// Withdraws all keys that sign tokens, and makes a new one, which signs at once. Returns how many were withdrawn.
     ///
     /// # Errors
     /// When the store can't be written.
@@ -287,7 +288,7 @@ impl Authenticator {
         self.signing.withdraw_all().await
     }
 
-    /// Whether clients are told to exchange their keys for tokens.
+    /// Returns whether clients are told to exchange their keys for tokens.
     pub(crate) fn offers_tokens(&self) -> bool {
         self.signing.policy.offered
     }
@@ -304,7 +305,7 @@ impl Authenticator {
 const UNKNOWN: &str = "the API key is not known to this server";
 const DISABLED: &str = "the organisation of the API key is disabled";
 
-/// Whether it is no key but a token.
+/// Returns whether this is a token instead of a key.
 fn is_token(given: &str) -> bool {
     given.starts_with(jwt::PREFIX)
 }
@@ -343,11 +344,11 @@ pub async fn require_key(State(auth): State<Arc<Authenticator>>, mut request: Re
     response
 }
 
-/// Why a server without keys refuses what a proxy passed on.
+/// The reason why a server without keys refuses requests that a proxy passed on.
 const FORWARDED: &str = "this server has no keys, so it serves its own machine alone, and a proxy passed this request on \
     (Forwarded, X-Forwarded-For or X-Real-IP): configure keys, or start it with --insecure-no-auth";
 
-/// The key or token of a request: `X-API-Key`, else the bearer token.
+/// Reads the key or token of a request: `X-API-Key`, else the bearer token.
 fn given(headers: &HeaderMap) -> Result<&str, ApiError> {
     if let Some(key) = headers.get(API_KEY) {
         return key.to_str().map_err(|_| ApiError::Unauthorized("the header X-API-Key is not text"));
@@ -356,7 +357,7 @@ fn given(headers: &HeaderMap) -> Result<&str, ApiError> {
     bearer(headers).ok_or(missing)
 }
 
-/// The token of `Authorization: Bearer TOKEN`.
+/// Reads the token of `Authorization: Bearer TOKEN`.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     const SCHEME: &str = "bearer ";
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;

@@ -1,5 +1,5 @@
-//! Names of calls: every HTTP request has an id and is a span of a trace. Both come from its client or are made here, both
-//! stand in the answer, and both travel with what the call submits.
+//! Ids and spans of calls. Every HTTP request has an id and is a span of a trace: its client sends both, or the server
+//! makes them. The answer contains both, and requests that the call submits carry them.
 
 mod trace_state;
 
@@ -14,29 +14,29 @@ use trainyard_wire::auth::KEY_PREFIX;
 
 use crate::random::Random;
 
-/// Names a call, in both directions.
+/// The header of a call's id, in requests and answers.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Characters of a client's id; a longer one is replaced.
+/// The longest accepted id of a client, in characters; longer ones are replaced.
 const MAX_ID: usize = 128;
 
-/// An HTTP request among others.
+/// The identity of an HTTP request.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// Its id and its span.
+    /// The id and the span of the request.
     pub(crate) origin: Origin,
-    /// The span of its client; 0 where it begins a trace.
+    /// The span of the client; 0 if the request begins a trace.
     pub(crate) parent: u64,
-    /// What other systems added to the trace.
+    /// The `tracestate` of other systems.
     pub(crate) trace_state: Option<Arc<str>>,
 }
 
-/// How calls get names.
+/// The settings with which calls are named.
 #[derive(Clone)]
 pub struct Calls {
-    /// For ids.
+    /// The source of random ids.
     pub random: Random,
     /// Whether traces that begin here are recorded.
     pub records: bool,
@@ -54,12 +54,12 @@ impl Calls {
         Call {
             origin: Origin { call: id, trace },
             parent: parent.map_or(0, |parent| parent.span_id),
-            // Of a trace that is not continued it would say nothing.
+            // The state of a trace that is not continued would mean nothing.
             trace_state: parent.and_then(|_| trace_state::parse(headers.get_all(TRACE_STATE).iter())),
         }
     }
 
-    /// Not zero, which means none.
+    /// Returns a random id other than zero, which means none.
     fn id64(&self) -> u64 {
         (self.random)().max(1)
     }
@@ -69,7 +69,7 @@ impl Calls {
     }
 }
 
-/// Names a request, for all that handles it, and says so in the answer.
+/// Names a request for all its handlers, and adds the names to the answer.
 pub async fn identify(State(calls): State<Calls>, mut request: Request, next: Next) -> Response {
     let call = calls.call(request.headers());
     let origin = call.origin.clone();
@@ -84,14 +84,14 @@ pub async fn identify(State(calls): State<Calls>, mut request: Request, next: Ne
     response
 }
 
-/// The client's id, if it can stand in headers and in the log.
+/// Reads the client's id, if it is allowed in headers and in the log.
 fn given_id(headers: &HeaderMap) -> Option<&str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(&byte);
     let usable = |id: &&str| !id.is_empty() && id.len() <= MAX_ID && id.bytes().all(plain) && !id.contains(KEY_PREFIX);
     single(headers, &REQUEST_ID).filter(usable)
 }
 
-/// The value of a header that is there once.
+/// Reads a header that occurs exactly once.
 fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next().filter(|_| values.next().is_none())?;

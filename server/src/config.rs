@@ -1,5 +1,5 @@
-//! What `trainyard serve` runs with: flags override `TRAINYARD_*` variables, which override `trainyard.toml`,
-//! which overrides the defaults.
+//! The configuration of a process: flags override `TRAINYARD_*` variables, which override `trainyard.toml`, which
+//! overrides the defaults.
 
 mod auth;
 mod client;
@@ -52,47 +52,47 @@ pub use self::stores::{BackupFlags, RestoreFlags, StoreFlags, Stores};
 pub use self::tenants::TenantsError;
 pub use self::tls::TlsFlags;
 
-/// Of a worker.
+/// The default lease of a worker.
 const LEASE_SECONDS: u64 = 15;
-/// Capacity for copies of what is read from a bucket.
+/// The default capacity for copies of objects in a bucket.
 const STORAGE_CACHE_MIB: u64 = 20 << 10;
 
-/// Less than the time after which service managers kill, which is 30 seconds or more.
+/// The default drain, less than the 30 seconds or more after which service managers kill a process.
 const DRAIN_SECONDS: u64 = 20;
 
-/// What a process does.
+/// The part of the service that a process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The API, and the execution of requests.
     All,
-    /// The API alone.
+    /// Only the API.
     Api,
-    /// The execution of requests alone.
+    /// Only the execution of requests.
     Worker,
 }
 
-/// What a process runs with.
+/// The configuration of a process.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What it does.
+    /// The part of the service that the process runs.
     pub role: Role,
-    /// Bring a PostgreSQL schema up to date at the start.
+    /// Whether the start brings a PostgreSQL schema up to date.
     pub migrate: bool,
-    /// A worker without a heartbeat for so long loses its leases.
+    /// The time without a heartbeat after which a worker loses its leases.
     pub lease: Duration,
     /// Tokens of executed work after which a run is saved; the scheduler's default when `None`.
     pub snapshot_tokens: Option<u64>,
-    /// How long unnamed sampler saves stay in the storage.
+    /// The lifetime of unnamed sampler saves in the storage.
     pub sampler_snapshots: SamplerSnapshots,
-    /// How long a run may be idle in memory; the scheduler's default when `None`.
+    /// The time after which an idle run is unloaded from memory; the scheduler's default when `None`.
     pub idle_unload: Option<Duration>,
-    /// How long a shutdown waits for what is executed to finish, and for runs to be saved.
+    /// The time that a shutdown waits for executing requests to finish, and for runs to be saved.
     pub drain: Duration,
-    /// How long a shutdown only says so on `/readyz`, before it begins.
+    /// The time for which a shutdown is only announced on `/readyz`, before it begins.
     pub drain_delay: Duration,
-    /// After how long without a heartbeat a session expires; the scheduler's default when `None`.
+    /// The time without a heartbeat after which a session expires; the scheduler's default when `None`.
     pub session_timeout: Option<Duration>,
-    /// How long results can be read; the scheduler's default when `None`.
+    /// The time for which results can be read; the scheduler's default when `None`.
     pub retention: Option<Duration>,
     /// Base models, in the order given.
     pub models: Vec<NamedPath>,
@@ -102,33 +102,33 @@ pub struct Config {
     pub port: u16,
     /// Folder of the store, payloads and checkpoints.
     pub data_dir: PathBuf,
-    /// The store.
+    /// The database of sessions, runs and requests.
     pub database: Database,
-    /// Connections that read a PostgreSQL database; the scheduler's default when `None`.
+    /// The number of connections that read a PostgreSQL database; the scheduler's default when `None`.
     pub database_readers: Option<usize>,
     /// Payloads, checkpoints and snapshots: a folder, or `s3://BUCKET/PREFIX`.
     pub storage: String,
-    /// Capacity for copies of what is read from a bucket.
+    /// Capacity for copies of objects in a bucket.
     pub storage_cache_bytes: u64,
-    /// Free space that is kept for accepted work, 0 for none; by the size of the disk when `None`.
+    /// Free space that is reserved for accepted work, 0 for none; derived from the size of the disk when `None`.
     pub disk_reserve: Option<u64>,
-    /// Compute type.
+    /// The type of GEMM inputs.
     pub dtype: ComputeType,
     /// Threads of the engine, at least 1.
     pub threads: usize,
     /// Kernels of the engine, which the processor has; the best ones that it has when `None`.
     pub kernels: Option<HostKernels>,
-    /// What the engine computes on.
+    /// The device that the engine computes on.
     pub device: Device,
-    /// How ranks share the models.
+    /// The layout of the ranks that share the models.
     pub parallel: Parallel,
-    /// How long ranks with a GPU wait for each other; the runtime's default when `None`.
+    /// The time that ranks with a GPU wait for each other; the runtime's default when `None`.
     pub rank_timeout: Option<Duration>,
-    /// Which of these ranks this process is; all of them when `None`.
+    /// The rank of this process; all ranks when `None`.
     pub rank: Option<RankConfig>,
-    /// What becomes of runs that were computed in another way.
+    /// The treatment of runs that were computed with other kernels or another type.
     pub numerics_mismatch: NumericsMismatch,
-    /// Memory of the engine, of which those below are parts; a share of the machine's when `None`.
+    /// Memory of the engine, which contains the budgets below; a share of the machine's when `None`.
     pub memory_mib: Option<usize>,
     /// Memory of a training pass; the engine's default when `None`.
     pub activation_memory_mib: Option<usize>,
@@ -136,42 +136,43 @@ pub struct Config {
     pub kv_memory_mib: Option<usize>,
     /// Memory for sampler checkpoints that may be sampled from repeatedly; the engine's default when `None`.
     pub checkpoint_memory_mib: Option<usize>,
-    /// What is logged; `RUST_LOG` says, or info, when `None`.
+    /// The filter of the log; `RUST_LOG` or info when `None`.
     pub log_level: Option<String>,
     /// Form of the log.
     pub log_format: LogFormat,
     /// Largest body; the API's default when `None`.
     pub max_body_bytes: Option<usize>,
-    /// What clients may take of the HTTP side.
+    /// Bounds on what clients may use of the HTTP side.
     pub http: Http,
-    /// How `/hf` is served.
+    /// The settings of `/hf`.
     pub hub: HubConfig,
     /// The certificate and key of HTTPS, where it is served.
     pub tls: Option<TlsFiles>,
-    /// Where clients reach the server.
+    /// The URL at which clients reach the server.
     pub public_url: Option<String>,
     /// Whether the console is served.
     pub console: bool,
     /// The collector of traces, if they are exported.
     pub otlp_endpoint: Option<String>,
-    /// Keys and tenants of the file; none on loopback accepts any well-formed key while the store has none.
+    /// The keys and tenants of the file. With none, a server on loopback accepts any well-formed key while the store
+    /// has none.
     pub keys: Keys,
-    /// How long tokens and the keys that sign them are used.
+    /// The lifetimes of tokens and of the keys that sign them.
     pub tokens: TokenPolicy,
     /// The external issuer whose tokens are accepted, if there is one.
     pub issuer: Option<IssuerSettings>,
-    /// What each tenant is granted.
+    /// The limits of each tenant.
     pub policies: Policies,
-    /// Where a worker serves its metrics, if it does.
+    /// The address at which a worker serves its metrics, if it does.
     pub metrics_addr: Option<SocketAddr>,
-    /// Who may read the metrics.
+    /// The rule for who may read the metrics.
     pub metrics_access: Access,
     /// Whether metrics have a label for the tenant.
     pub metrics_per_tenant: bool,
 }
 
 impl Config {
-    /// What `trainyard serve` runs with: flags (with their variables), the file and the defaults, joined.
+    /// Joins the flags of `trainyard serve` (with their variables), the file and the defaults.
     pub fn resolve(flags: ServeFlags) -> Result<Self, ConfigError> {
         let file = read_file(flags.shared.config.as_deref())?;
         let role = match flags.role.or(file.role).unwrap_or_default() {
@@ -181,7 +182,7 @@ impl Config {
         Self::join(flags, file, role)
     }
 
-    /// What `trainyard worker` runs with.
+    /// Joins the flags of `trainyard worker` (with their variables), the file and the defaults.
     pub fn resolve_worker(flags: WorkerFlags) -> Result<Self, ConfigError> {
         let file = read_file(flags.shared.config.as_deref())?;
         // What the file says of the API is for other processes.

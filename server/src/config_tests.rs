@@ -235,5 +235,5 @@ fn the_hub_has_an_upstream_unless_there_is_to_be_none() {
     given.hub.hf_upstream = Some("http://mirror:8080/".to_owned());
     assert_eq!(Config::resolve(given).unwrap().hub.upstream.as_deref(), Some("http://mirror:8080"));
     let refused = refusal("", |flags| flags.hub.hf_upstream = Some("mirror".to_owned()));
-    assert_eq!(refused, "--hf-upstream: \"mirror\" is no URL; use https://… or none");
+    assert_eq!(refused, "--hf-upstream: \"mirror\" is not a URL; use https://… or none");
 }

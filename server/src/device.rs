@@ -1,4 +1,4 @@
-//! The GPUs that the engine computes on, where they were asked for and can be used.
+//! The GPUs that the engine computes on, if they are configured and usable.
 
 use trainyard_gpu_runtime::backend::Dtype;
 use trainyard_gpu_runtime::backend::cuda::{Cuda, CudaError};
@@ -13,36 +13,36 @@ pub(crate) fn dtype(config: &Config) -> Dtype {
     }
 }
 
-/// Why there is no engine on a GPU.
+/// The reason why there is no engine on a GPU.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// It is not there, or cannot be used.
+    /// The device does not exist, or can't be used.
     #[error("--device: cuda:{number}: {source}")]
     Cuda {
-        /// The device's number.
+        /// The number of the device.
         number: u16,
-        /// Why.
+        /// The error of the CUDA library.
         source: CudaError,
     },
-    /// Every rank has a GPU of its own.
+    /// Each rank needs a GPU of its own.
     #[error(
         "--device: {gpus}: {ranks} of the ranks of --parallel {layout} are in this process, each of which needs a GPU"
     )]
     Ranks {
-        /// Those that were named.
+        /// The configured GPUs.
         gpus: Gpus,
-        /// Ranks of this process.
+        /// The number of ranks of this process.
         ranks: usize,
-        /// The layout.
+        /// The layout of the ranks.
         layout: String,
     },
 }
 
-/// A GPU for each rank of this process, as the configuration asks for them; none is the processor. With `auto`, one line of the log
-/// says why it is that.
+/// Opens a GPU for each rank of this process, as configured; an empty list means the processor. With `auto`, the log
+/// gives the reason for the processor.
 ///
 /// # Errors
-/// With `cuda`, where one cannot be used.
+/// With `cuda`, when a GPU can't be used.
 pub(crate) fn open(config: &Config) -> Result<Vec<Cuda>, DeviceError> {
     match &config.device {
         Device::Cpu => Ok(Vec::new()),
@@ -54,7 +54,7 @@ pub(crate) fn open(config: &Config) -> Result<Vec<Cuda>, DeviceError> {
     }
 }
 
-/// Ranks of this process.
+/// Counts the ranks of this process.
 pub(crate) fn local_ranks(config: &Config) -> usize {
     if config.rank.is_some() { 1 } else { config.parallel.world() }
 }

@@ -1,5 +1,5 @@
-//! Free space on the disks that the process writes to, and the reserve that is kept of it for what was acknowledged:
-//! below it, saves, new runs and large bodies are refused, and everything else goes on.
+//! Free space on the disks that the process writes to, and the reserve for acknowledged work: below it, saves, new
+//! runs and large bodies are refused, and everything else goes on.
 
 use std::fmt;
 use std::io;
@@ -18,14 +18,14 @@ use trainyard_scheduler::{Database, Storage};
 
 use crate::error::ApiError;
 
-/// How often the disks are looked at.
+/// The time between two measurements.
 const PERIOD: Duration = Duration::from_secs(1);
-/// The reserve of a large disk, unless one is configured;
+/// The reserve of a large disk, unless one is configured.
 const RESERVE: u64 = 1 << 30;
-/// of a small one it is one of so many parts.
+/// On small disks, the reserve is 1/`RESERVE_PART` of the capacity.
 const RESERVE_PART: u64 = 20;
-/// Once it is used up, one of so many parts of the reserve more has to be free, so that requests do not come and go
-/// with every file.
+/// Once the reserve is used up, 1/`SLACK_PART` of it more must be free before requests are accepted again, so that the
+/// state does not change with every file.
 const SLACK_PART: u64 = 8;
 
 /// The space of a file system.
@@ -33,17 +33,17 @@ const SLACK_PART: u64 = 8;
 pub struct Space {
     /// Bytes that this process may still write.
     pub free: u64,
-    /// Bytes in all.
+    /// The capacity in bytes.
     pub total: u64,
 }
 
 /// Measures the file system that holds a path.
 pub type Measure = Arc<dyn Fn(&Path) -> io::Result<Space> + Send + Sync>;
 
-/// What the system says of a file system.
+/// Asks the system for the space of a file system.
 ///
 /// # Errors
-/// When there is no such path.
+/// When the path does not exist.
 pub fn space(path: &Path) -> io::Result<Space> {
     let found = rustix::fs::statvfs(path)?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
@@ -56,13 +56,13 @@ pub struct Disks(Arc<Inner>);
 
 struct Inner {
     disks: Vec<Disk>,
-    /// Bytes; `None` for the default, 0 for no reserve.
+    /// The reserve in bytes; `None` for the default, 0 for no reserve.
     reserve: Option<u64>,
     measure: Measure,
     refused: Counter,
 }
 
-/// A disk by what is on it.
+/// A disk, named by its contents.
 struct Disk {
     name: &'static str,
     path: PathBuf,
@@ -78,7 +78,7 @@ impl fmt::Debug for Disks {
 }
 
 impl Disks {
-    /// The disks of a process's store, storage and data folder, as far as they are on this machine, with a reserve in bytes.
+    /// The disks of a process's store, storage and data folder that are on this machine, with a reserve in bytes.
     pub fn of(database: &Database, storage: &Storage, data_dir: &Path, reserve: Option<u64>) -> Self {
         let mut paths = Vec::new();
         if let Database::Sqlite(file) = database {
@@ -87,13 +87,13 @@ impl Disks {
         }
         match storage.local(Path::new("")) {
             Some(folder) => paths.push(("storage", folder)),
-            // Copies of what is in a bucket.
+            // Copies of objects in a bucket.
             None => paths.push(("work", data_dir.to_owned())),
         }
         Self::new(paths, reserve, Arc::new(space))
     }
 
-    /// Disks by name and path, measured by a function.
+    /// Disks by name and path, measured by `measure`.
     pub fn new(paths: Vec<(&'static str, PathBuf)>, reserve: Option<u64>, measure: Measure) -> Self {
         let disk = |(name, path)| Disk {
             name,
@@ -108,7 +108,7 @@ impl Disks {
         disks
     }
 
-    /// Measures the disks.
+    /// Measures all disks.
     pub fn look(&self) {
         for disk in &self.0.disks {
             match (self.0.measure)(&disk.path) {
@@ -130,7 +130,7 @@ impl Disks {
         }
     }
 
-    /// Whether the reserve of a disk is used up.
+    /// Returns whether the reserve of a disk is used up.
     pub fn is_low(&self) -> bool {
         self.low().is_some()
     }
@@ -139,12 +139,12 @@ impl Disks {
         self.0.disks.iter().find(|disk| disk.low.load(Ordering::Relaxed))
     }
 
-    /// Refuses what takes much space while a reserve is used up.
+    /// Refuses requests that take much space while a reserve is used up.
     pub(crate) fn admit(&self) -> Result<(), ApiError> {
         let Some(disk) = self.low() else { return Ok(()) };
         self.0.refused.inc();
         Err(ApiError::NoSpace(format!(
-            "the server's disk is almost full ({}): saves, new runs and large requests have to wait until there is space",
+            "the server's disk is almost full ({}): saves, new runs and large requests must wait until space is free",
             disk.name
         )))
     }
@@ -202,7 +202,7 @@ pub(crate) mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// A disk called `storage` with so much free space, which a test can change.
+    /// A disk called `storage` with this much free space, which a test can change.
     pub(crate) fn gauged(total: u64, reserve: Option<u64>) -> (Disks, Arc<AtomicU64>) {
         let free = Arc::new(AtomicU64::new(total));
         let read = Arc::clone(&free);

@@ -1,4 +1,4 @@
-//! Building the engine from the configured models.
+//! Construction of the engine from the configured models.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -24,49 +24,49 @@ use crate::machine;
 /// The engine's share of the machine's memory, unless it is configured: the rest is for requests, the store and the
 /// system.
 const MACHINE_SHARE: (u64, u64) = (4, 5);
-/// How long a rank waits until the others have been started.
+/// The time that a rank waits until the others have been started.
 const RENDEZVOUS_PATIENCE: Duration = Duration::from_secs(600);
-/// How long a rank waits for another one in a collective, which may be reading a model. One that is gone is noticed sooner, by its
-/// heartbeat.
+/// The time that a rank waits for another one in a collective, which may be reading a model. A rank that ended is
+/// noticed sooner, by its heartbeat.
 const COLLECTIVE_LIMIT: Duration = Duration::from_secs(3600);
 
-/// A loaded engine and what clients may read of its models.
+/// A loaded engine and the files of its models that clients may read.
 pub struct Loaded {
-    /// Ready to work.
+    /// The engine, ready to work.
     pub engine: Box<dyn Engine>,
     /// Tokenizer and configuration files by model name.
     pub files: BTreeMap<String, ModelFiles>,
-    /// What has the other ranks fetch folders, where they are processes.
+    /// Makes the other ranks fetch folders, where ranks are processes.
     pub folders: Option<RankFolders>,
 }
 
-/// Why the engine cannot be built.
+/// The reason why the engine can't be built.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// A model is not what the runtime serves.
+    /// The runtime can't serve a model.
     #[error("--model {name}: {source}")]
     Model {
-        /// Which.
+        /// The name of the model.
         name: String,
-        /// Why.
+        /// The error of the loader.
         source: LoadError,
     },
-    /// The engine cannot be made of them.
+    /// The engine can't be made of the models.
     #[error(transparent)]
     Engine(#[from] LoadError),
     /// The device cannot be used.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The other ranks did not come.
+    /// The other ranks did not connect.
     #[error("--rendezvous: {0}")]
     Rendezvous(#[from] CollectiveError),
-    /// A rank that follows rank 0 has to end.
+    /// A rank that follows rank 0 must end.
     #[error(transparent)]
     Follow(#[from] FollowError),
 }
 
-/// Loads the configured models. Takes as long as reading and packing their weights takes. Waits for the other ranks, where these
-/// are processes.
+/// Loads the configured models, which takes as long as reading and packing their weights. Waits for the other ranks
+/// where ranks are processes.
 pub fn build_engine(config: &Config) -> Result<Loaded, EngineError> {
     // Every rank of this process reads its own part.
     let ranks = (0..device::local_ranks(config)).map(|_| open_all(config)).collect::<Result<Vec<_>, _>>()?;
@@ -76,11 +76,11 @@ pub fn build_engine(config: &Config) -> Result<Loaded, EngineError> {
     Ok(Loaded { engine, files, folders })
 }
 
-/// Computes with rank 0, until that one ends. Reads folders of which rank 0 has a copy from `copies`. Calls `ready` once the
-/// models are loaded.
+/// Computes with rank 0 until that one ends. Reads folders of which rank 0 has a copy from `copies`. Calls `ready`
+/// once the models are loaded.
 ///
 /// # Errors
-/// Models that cannot be loaded, and ranks that are lost.
+/// When a model can't be loaded or a rank is lost.
 pub fn follow(
     config: &Config,
     rank: &RankConfig,
@@ -99,7 +99,7 @@ pub fn follow(
     Ok(())
 }
 
-/// Waits for the other ranks.
+/// Connects to the other ranks.
 fn join(rank: &RankConfig, layout: Parallel) -> Result<ProcessRank, EngineError> {
     let RankConfig { rank, world, rendezvous } = rank;
     tracing::info!(rank, world, %rendezvous, "waiting for the other ranks");
@@ -124,20 +124,20 @@ fn open_all(config: &Config) -> Result<Vec<(String, ModelSource)>, EngineError> 
 /// Opens a model by its path or, from the hub cache, by its id.
 ///
 /// # Errors
-/// When it is not there, or not what the runtime serves.
+/// When the model does not exist, or the runtime can't serve it.
 pub fn open(path: &Path) -> Result<ModelSource, LoadError> {
     load(&location(path)?)
 }
 
-/// The folder or file of a model, by its path or, from the hub cache, by its id.
+/// Finds the folder or file of a model by its path or, from the hub cache, by its id.
 ///
 /// # Errors
-/// When it is not there.
+/// When the model does not exist.
 pub fn location(path: &Path) -> Result<PathBuf, LoadError> {
     locate(path, hub_cache().as_deref())
 }
 
-/// Where the Hugging Face tools keep downloads, by their variables.
+/// The folder in which the Hugging Face tools keep downloads, from their variables.
 fn hub_cache() -> Option<PathBuf> {
     let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("HF_HUB_CACHE")
@@ -145,7 +145,8 @@ fn hub_cache() -> Option<PathBuf> {
         .or_else(|| variable("HOME").map(|home| home.join(".cache/huggingface/hub")))
 }
 
-/// The engine of models that each rank has opened, and what has ranks that are processes fetch folders.
+/// Joins the models that each rank has opened to an engine; also returns the handle that makes ranks in other
+/// processes fetch folders.
 fn link(
     mut ranks: Vec<Vec<(String, ModelSource)>>,
     config: &Config,
@@ -191,18 +192,18 @@ fn link(
     Ok((engine, folders))
 }
 
-/// An engine of several ranks, what has them fetch folders, and the description of a rank's device.
+/// Makes an engine of several ranks, its handle for folders, and the description of a rank's device.
 fn linked<B: Backend>(engine: ParallelEngine<B>) -> (Box<dyn Engine>, Option<RankFolders>, DeviceInfo) {
     let (folders, device) = (engine.folders().cloned(), engine.backend().device());
     (Box::new(engine), folders, device)
 }
 
-/// How the engine is to compute.
+/// The options of the engine on the processor.
 pub(crate) fn engine_options(config: &Config) -> EngineOptions {
     options_within(config, machine::memory_bytes()).divided_on_host(configured_parts(config))
 }
 
-/// The same on GPUs, whose memory it is then: of all the smallest one's.
+/// The options of the engine on GPUs; the smallest GPU limits the memory.
 fn gpu_options(config: &Config, gpus: &[Cuda], models: &[(String, ModelSource)]) -> Result<EngineOptions, DeviceError> {
     let bytes = |gpu: &Cuda| {
         let number = u16::try_from(gpu.gpu().ordinal()).unwrap_or_default();
@@ -215,7 +216,7 @@ fn gpu_options(config: &Config, gpus: &[Cuda], models: &[(String, ModelSource)])
     Ok(options_within(config, memory).divided_on_gpus(models, gpus.len(), configured_parts(config)))
 }
 
-/// With the memory budget: as configured, else a share of what there is.
+/// The options with a memory budget: the configured one, else a share of `memory`.
 fn options_within(config: &Config, memory: Option<u64>) -> EngineOptions {
     let (share, of) = MACHINE_SHARE;
     let available = memory.and_then(|bytes| usize::try_from(bytes / of * share).ok());
@@ -241,7 +242,7 @@ fn mib_bytes(mib: usize) -> usize {
     mib.saturating_mul(1 << 20)
 }
 
-/// The memory budget and its parts.
+/// Describes the memory budget and its parts.
 pub(crate) fn describe_memory(plan: &MemoryPlan) -> String {
     let MemoryPlan { budget, weights, activations, checkpoints, kv } = *plan;
     let mib = |bytes: u64| bytes >> 20;
@@ -266,7 +267,7 @@ pub(crate) mod testing {
     use trainyard_gpu_runtime::loss::Preparer;
     use trainyard_protocol::{BaseModel, ModelExtents, Prepare};
 
-    /// Of [`model`].
+    /// The extents of [`model`].
     pub(crate) const EXTENTS: ModelExtents = ModelExtents { vocab_size: 100, context: 64 };
 
     /// The model of the API's tests.
@@ -280,7 +281,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// What an engine with that model checks requests with.
+    /// A check of requests for an engine with that model.
     pub(crate) fn preparer() -> Arc<dyn Prepare> {
         Arc::new(Preparer::new(&[model()]))
     }

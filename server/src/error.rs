@@ -1,4 +1,4 @@
-//! Every failure that HTTP answers, and its HTTP status.
+//! The failures that HTTP answers, with their statuses.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -9,75 +9,76 @@ use trainyard_wire::auth::KEY_PREFIX;
 
 use crate::jwt::TokenError;
 
-/// When a client may repeat what a full disk refused. Clients repeat a request ten times: that is some minutes.
+/// The time after which a client may repeat a request that a full disk refused. Clients repeat a request ten times:
+/// that is some minutes.
 const NO_SPACE_RETRY_SECONDS: u64 = 20;
 
 /// A refused request. The text is for the client, except that of [`ApiError::Internal`].
 ///
-/// There is no 409: clients retry it for minutes.
+/// Status 409 is not used: clients retry it for minutes.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// No key, a malformed one or an unknown one.
+    /// The key is missing, malformed or unknown.
     #[error("{0}")]
     Unauthorized(&'static str),
-    /// A token that is not accepted; another one may be.
+    /// The token is not accepted; another one may be.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// A caller whose key does not allow this.
+    /// The caller's key does not allow this.
     #[error("{0}")]
     NotAllowed(String),
-    /// A download whose signature is wrong.
+    /// The signature of a download is wrong.
     #[error("{0}")]
     Forbidden(&'static str),
-    /// An id or path that this tenant does not have.
+    /// This tenant has no object with this id or path.
     #[error("{what} {id:?} does not exist")]
     NotFound {
-        /// What was looked for.
+        /// The kind of object.
         what: &'static str,
         /// The id as the client sent it.
         id: String,
     },
-    /// A path that this server does not serve.
+    /// The server does not serve this path.
     #[error("{0} is not supported by this server")]
     Unsupported(String),
-    /// A path that this server serves with other methods.
+    /// The server serves this path with other methods.
     #[error("{method} is not allowed on {path}")]
     MethodNotAllowed {
-        /// The request's method.
+        /// The method of the request.
         method: String,
-        /// The request's path.
+        /// The path of the request.
         path: String,
     },
-    /// Something that existed and is over.
+    /// The object existed and was removed.
     #[error("{0}")]
     Gone(String),
-    /// A body that arrives too slowly.
+    /// The body arrives too slowly.
     #[error("{0}")]
     TooSlow(String),
-    /// A body beyond the limit, before or after decompression.
+    /// The body is larger than the limit, before or after decompression.
     #[error("the body is larger than {limit} bytes")]
     TooLarge {
         /// The limit in bytes.
         limit: usize,
     },
-    /// A content type or content encoding that the endpoint does not read.
+    /// The endpoint does not read this content type or content encoding.
     #[error("{0}")]
     UnsupportedMediaType(String),
-    /// An identity that was used with other content.
+    /// The identity was used before with other content.
     #[error("{0}")]
     Mismatch(String),
-    /// A wrong field; the text names it.
+    /// A field is invalid; the text names it.
     #[error("{0}")]
     Invalid(String),
     /// Too much is queued; the same request may be sent again.
     #[error("{message}")]
     Busy {
-        /// What is full.
+        /// The text for the client, which names the full queue or budget.
         message: String,
-        /// When to try again.
+        /// The time after which to try again.
         retry_after_seconds: u32,
     },
-    /// The tenant uses what it is granted; the same request may be sent again.
+    /// The tenant uses all that it is granted; the same request may be sent again.
     #[error("{0}")]
     Quota(Refusal),
     /// A disk is full, or almost; the same request may be sent again.
@@ -89,18 +90,18 @@ pub enum ApiError {
     /// The models are still loading.
     #[error("the models are still loading")]
     NotReady,
-    /// A fault of the service: the text goes to the log alone.
+    /// A fault of the service: the text is only logged.
     #[error("{0}")]
     Internal(String),
 }
 
 impl ApiError {
-    /// A wrong field.
+    /// Makes the error of an invalid field.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Invalid(message.into())
     }
 
-    /// The text for the log: ids and paths, but nothing else that is quoted from the request.
+    /// The text for the log: ids and paths, but nothing else from the request.
     fn reason(&self) -> String {
         match self {
             Self::NotFound { what, id } if is_plain(id) => format!("{what} {id} does not exist"),
@@ -109,7 +110,7 @@ impl ApiError {
         }
     }
 
-    /// The text for the client. What is internal goes to the log.
+    /// The text for the client. Logs internal errors.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Internal(text) => {
@@ -121,7 +122,7 @@ impl ApiError {
         }
     }
 
-    /// What a caller has to show (RFC 6750). Clients make a new token after `invalid_token`.
+    /// The challenge to the caller (RFC 6750). Clients make a new token after `invalid_token`.
     fn challenge(&self) -> Option<&'static str> {
         match self {
             Self::Unauthorized(_) => Some("Bearer realm=\"trainyard\""),
@@ -130,7 +131,6 @@ impl ApiError {
         }
     }
 
-    /// The status of its answer.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized(_) | Self::Token(_) => StatusCode::UNAUTHORIZED,
@@ -181,7 +181,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Why a request was refused, without what it contained. Travels with the answer, for the log.
+/// The reason of a refusal, without the request's content. Travels with the answer, for the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Reason(pub(crate) String);
 
@@ -189,11 +189,12 @@ pub(crate) struct Reason(pub(crate) String);
 #[derive(Clone, Debug)]
 pub(crate) struct Detail(pub(crate) String);
 
-/// How an answer that consists of events says that it fails. Travels with the answer, for what may end it.
+/// Formats a failure as an event, for answers that consist of events. Travels with the answer, for code that may end
+/// it.
 #[derive(Clone, Debug)]
 pub(crate) struct FailureEvent(pub(crate) fn(&ApiError) -> String);
 
-/// Whether a text may be an id or a path of this API.
+/// Returns whether a text may be an id or a path of this API.
 fn is_plain(text: &str) -> bool {
     const MOST: usize = 200;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_:/.%".contains(&byte);
@@ -240,7 +241,7 @@ impl From<scheduler::Error> for ApiError {
     }
 }
 
-/// The files of a checkpoint may go at any moment: it is deleted.
+/// A missing file means that its checkpoint was deleted, which may happen at any moment.
 impl From<scheduler::StorageError> for ApiError {
     fn from(error: scheduler::StorageError) -> Self {
         match error {
@@ -253,7 +254,7 @@ impl From<scheduler::StorageError> for ApiError {
     }
 }
 
-/// A protocol error found while reading a request is the client's.
+/// An operation error found while reading a request is the client's.
 impl From<OpError> for ApiError {
     fn from(error: OpError) -> Self {
         Self::Invalid(error.message)

@@ -1,11 +1,11 @@
-//! Exported and uploaded weights, which can be read again.
+//! Exported and uploaded weights that can be read again.
 
 use trainyard_protocol::CheckpointKind;
 use trainyard_scheduler::{Checkpoint, Storage};
 
 use crate::error::ApiError;
 
-/// Whether weights of this kind can be sampled from.
+/// Returns whether weights of this kind can be sampled from.
 pub(crate) fn is_sampled(kind: CheckpointKind) -> bool {
     matches!(kind, CheckpointKind::Sampler | CheckpointKind::External)
 }

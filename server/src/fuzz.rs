@@ -1,8 +1,8 @@
-//! Mutated inputs for everything that decodes what clients send. Whatever they are, decoding returns a value or an error
-//! that a user understands; it never panics, and it never holds much more than the input's size.
+//! Mutated inputs for everything that decodes what clients send. For every input, decoding returns a value or an error
+//! that a user understands. It never panics, and it never holds much more than the input's size.
 //!
-//! The inputs are the same on every run; `FUZZ_INPUTS=1000000 cargo test -p trainyard-server --lib fuzz` tries more. The
-//! loaders of weights have such tests of their own (`gpu-runtime/src/load/tests/hostile`).
+//! The inputs are the same on every run; `FUZZ_INPUTS=1000000 cargo test -p trainyard-server --lib fuzz` tries more.
+//! The loaders of weights have their own such tests (`gpu-runtime/src/load/tests/hostile`).
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use bytes::Bytes;
@@ -24,7 +24,7 @@ use crate::jwt::{self, Expected, PublicKeys, SigningKey, Unverified};
 
 /// Bytes that a decoder may hold for each byte of its input.
 const PER_BYTE: usize = 512;
-/// Bytes that it may hold whatever the input: sparse tensors expand to so many elements at most.
+/// Bytes that a decoder may hold for any input: sparse tensors expand to at most this many elements.
 const FIXED: usize = (1 << 20) + 2 * 8 * MAX_EXPANDED_ELEMENTS;
 
 /// Calls a decoder with each mutation of a corpus.
@@ -36,7 +36,7 @@ fn fuzz(corpus: &str, decode: impl Fn(&[u8])) {
     });
 }
 
-/// An error of a decoder is the user's and has a text that fits into a log.
+/// Checks that an error is the user's and has a text that fits into a log.
 fn understood<T>(result: Result<T, OpError>) -> Option<T> {
     result
         .inspect_err(|error| {
@@ -46,7 +46,7 @@ fn understood<T>(result: Result<T, OpError>) -> Option<T> {
         .ok()
 }
 
-/// What happens to a training request between its decoding and its execution.
+/// Stores, reads and checks a training request, as the server does between its decoding and its execution.
 fn train(message: proto::ForwardBackwardRequest) {
     let stored = training::encode(&message);
     assert_eq!(training::encode(&training::decode(stored.clone()).unwrap()), stored, "it is stored as it was read");
@@ -82,7 +82,7 @@ fn resolve(mut message: proto::ForwardBackwardRequest, mut batch: RawBatch) {
         }
     }
     if understood(found.apply(&mut message, &mut batch)).is_some() {
-        // As texts, because NaN is no equal of itself.
+        // As texts, because NaN does not equal itself.
         assert_eq!(format!("{:?}", training::batch(message)), format!("{:?}", Ok::<_, OpError>(batch)));
     }
 }
@@ -117,7 +117,7 @@ fn read<T: DeserializeOwned>(input: &[u8]) -> Option<T> {
     understood(json::parse(input))
 }
 
-/// A payload is stored and read again.
+/// Checks that a payload can be stored and read again.
 fn stored(payload: Result<Payload, OpError>) {
     if let Some(payload) = understood(payload) {
         Payload::decode(&payload.encode().unwrap()).unwrap();
@@ -125,7 +125,7 @@ fn stored(payload: Result<Payload, OpError>) {
     }
 }
 
-/// The body of something that a worker executes.
+/// Decodes the body of a request that a worker executes.
 fn executed(input: &[u8]) {
     let _ = json::training_ids(input);
     if let Some(body) = read::<training::ForwardBackwardBody>(input) {
@@ -158,7 +158,7 @@ fn executed(input: &[u8]) {
     let _ = Payload::decode(input);
 }
 
-/// The body of what no worker executes.
+/// Decodes the body of a request that no worker executes.
 fn answered(input: &[u8]) {
     let _ = (read::<openai::ChatRequest>(input), read::<openai::CompletionRequest>(input));
     let _ = (read::<anthropic::MessagesRequest>(input), read::<anthropic::CountTokensRequest>(input));
@@ -191,7 +191,7 @@ fn bodies_in_json() {
     });
 }
 
-/// Bodies that are JSON, with wrong values.
+/// Mutates values in JSON bodies.
 #[test]
 fn values_in_bodies() {
     Corpus::new("json").each_value(|value| {
@@ -201,7 +201,7 @@ fn values_in_bodies() {
     });
 }
 
-/// Tokens and published keys. No mutation of a token that verifies does so, other than as the same token.
+/// Mutates tokens and published keys. No mutation of a valid token verifies, unless it is the same token.
 #[test]
 fn tokens_and_published_keys() {
     jwt::initialise();

@@ -31,21 +31,21 @@ use crate::peer::Peer;
 use crate::state::Shutdown;
 use crate::tls::Tls;
 
-/// Bytes of a connection's read buffer, and so of a request's header.
+/// Bytes of a connection's read buffer, which also limits a request's header.
 const BUFFER: usize = 64 << 10;
 
-/// After an error of the system, such as no descriptor being left.
+/// The pause after an error of the system, such as no free descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Connections beyond the limits that are told so at a time; further ones are closed without a word.
+/// Refused connections that get an answer at the same time; further ones are closed at once.
 const REFUSALS: usize = 64;
-/// How long the refusal of a connection may take.
+/// The time limit for refusing a connection.
 const REFUSAL_TIME: Duration = Duration::from_secs(2);
 /// Bytes that a refused connection may send before it is closed.
 const REFUSAL_READ: u64 = 64 << 10;
 
-/// Serves until shutdown is announced, then waits for the requests that are being answered. With `tls` all connections
-/// must begin with a handshake.
+/// Serves until a shutdown is announced, then waits for the requests that are being answered. With `tls`, every
+/// connection must begin with a handshake.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -99,12 +99,12 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Whether a connection was gone before it was accepted.
+/// Returns whether a connection was closed before it was accepted.
 fn is_the_clients(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
 }
 
-/// What serves a connection.
+/// The settings with which a connection is served.
 struct Connection {
     router: Router,
     limits: ConnectionLimits,
@@ -152,7 +152,7 @@ impl Connection {
     }
 }
 
-/// Says 429 to a connection beyond the limits: clients repeat a request at once after any 5xx to a poll.
+/// Answers 429 on a connection beyond the limits: clients repeat a request at once after any 5xx to a poll.
 async fn refuse(stream: TcpStream, full: Full, tls: Option<Tls>, _admitted: Admitted) {
     let refusal = refusal("429 Too Many Requests", "retry-after: 1\r\n", &full.to_string());
     let told = timeout(REFUSAL_TIME, async {
@@ -164,7 +164,7 @@ async fn refuse(stream: TcpStream, full: Full, tls: Option<Tls>, _admitted: Admi
     let _ = told.await;
 }
 
-/// An answer after which the connection ends.
+/// Makes an answer after which the connection ends.
 fn refusal(status: &str, headers: &str, detail: &str) -> String {
     let body = refusal_text(detail);
     format!(
@@ -174,7 +174,7 @@ fn refusal(status: &str, headers: &str, detail: &str) -> String {
     )
 }
 
-/// Answers with this, whatever is asked, and ends the connection.
+/// Sends this answer to any request, and ends the connection.
 async fn tell(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &str) -> io::Result<()> {
     stream.write_all(answer.as_bytes()).await?;
     stream.shutdown().await?;

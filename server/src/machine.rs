@@ -1,22 +1,22 @@
-//! What the machine, or the container, has.
+//! The memory of the machine, or of the container.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bytes of memory that this process may use: the smaller of the machine's and the limits of its cgroups (version 2 or 1).
-/// `None` where the system does not tell.
+/// Bytes of memory that this process may use: the smaller of the machine's memory and the limits of its cgroups
+/// (version 2 or 1). `None` where the system does not tell.
 pub(crate) fn memory_bytes() -> Option<u64> {
     memory_under(Path::new("/"))
 }
 
-/// As [`memory_bytes`], where `root` is the root of the file system.
+/// Reads [`memory_bytes`] from a file system with this root.
 fn memory_under(root: &Path) -> Option<u64> {
     let cgroups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let limits = cgroups.lines().flat_map(|line| cgroup_limits(root, line));
     physical(root).into_iter().chain(limits).min()
 }
 
-/// `MemTotal` of `/proc/meminfo`.
+/// Reads `MemTotal` of `/proc/meminfo`.
 fn physical(root: &Path) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -24,7 +24,7 @@ fn physical(root: &Path) -> Option<u64> {
     kib.checked_mul(1 << 10)
 }
 
-/// The limits of a cgroup, given as a line of `/proc/self/cgroup`, and of those above it.
+/// Reads the limits of a cgroup, given as a line of `/proc/self/cgroup`, and of its parents.
 fn cgroup_limits(root: &Path, line: &str) -> Vec<u64> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return Vec::new() };
@@ -34,7 +34,7 @@ fn cgroup_limits(root: &Path, line: &str) -> Vec<u64> {
         _ => return Vec::new(),
     };
     let relative = PathBuf::from(path.trim_start_matches('/'));
-    // In a container the path may be that of the host: what is there then is the mount itself.
+    // In a container the path may be that of the host; then only the mount itself exists.
     let limit = |folder: &Path| {
         let text = fs::read_to_string(root.join(mount).join(folder).join(file)).ok()?;
         text.trim().parse().ok()
@@ -47,7 +47,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// A file system with these files.
+    /// The memory limit on a file system with these files.
     fn memory(files: &[(&str, &str)]) -> Option<u64> {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {

@@ -1,4 +1,4 @@
-//! The `trainyard` binary.
+//! The entry point of the `trainyard` binary.
 
 fn main() -> std::process::ExitCode {
     trainyard_server::cli::run()

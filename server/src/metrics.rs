@@ -1,5 +1,5 @@
-//! `GET /metrics`: what the process counts, for Prometheus. It is no part of the API: operators read it, tenants
-//! don't.
+//! `GET /metrics`: the metrics of the process, for Prometheus. The endpoint is not part of the API: operators read it,
+//! tenants don't.
 
 mod access;
 mod http;
@@ -30,22 +30,22 @@ use crate::disk::Disks;
 use crate::error::{ApiError, full_response};
 use crate::traces::TraceMetrics;
 
-/// The path that is scraped.
+/// The path of the endpoint.
 pub const PATH: &str = "/metrics";
-/// What every name starts with.
+/// The prefix of every metric's name.
 const PREFIX: &str = "trainyard";
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What parts of the process count that are there before the store is open. Cheap to clone; all clones count together.
+/// The metrics of parts of the process that exist before the store is open. Cheap to clone; all clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessMetrics {
-    /// Certificates.
+    /// The metrics of certificates.
     pub tls: TlsMetrics,
-    /// Spans.
+    /// The metrics of exported spans.
     pub traces: TraceMetrics,
 }
 
-/// Everything that the process counts.
+/// All metrics of the process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -54,7 +54,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Joins what the scheduler, the HTTP side, the rest of the process and the system count.
+    /// Joins the metrics of the scheduler, the HTTP side, the rest of the process and the system.
     pub fn new(scheduler: &Scheduler, process: &ProcessMetrics, disks: &Disks) -> Self {
         let mut all = Registry::default();
         all.register_collector(Box::new(ProcessCollector::default()));
@@ -76,7 +76,7 @@ impl Metrics {
     }
 }
 
-/// What serves [`PATH`].
+/// The state that serves [`PATH`].
 #[derive(Clone)]
 struct Scrape {
     metrics: Arc<Metrics>,
@@ -98,7 +98,7 @@ async fn scrape(State(scrape): State<Scrape>, headers: HeaderMap) -> Response {
 
 async fn answer(scrape: &Scrape, headers: &HeaderMap) -> Result<String, ApiError> {
     scrape.access.check(headers)?;
-    // Without the store the other metrics still help to find what is wrong.
+    // Without the store, the other metrics still help to find the fault.
     if let Err(error) = scrape.scheduler.observe().await {
         tracing::warn!(%error, "scrape without the store's metrics: store unavailable");
     }

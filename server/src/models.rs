@@ -12,9 +12,9 @@ use trainyard_scheduler::{Error, Scheduler};
 
 use crate::hub::Hub;
 
-/// How often an API server looks for new base models.
+/// The time between two looks of an API server for new base models.
 const PERIOD: Duration = Duration::from_secs(5);
-/// The same while there are none, or the store can't be reached.
+/// The same time while there are none, or the store can't be reached.
 const EAGER_PERIOD: Duration = Duration::from_millis(250);
 
 /// The base models that are served. Cheap to clone; all clones are one list.
@@ -25,7 +25,7 @@ pub struct Models {
 }
 
 impl Models {
-    /// These, with the tokenizer and configuration files of each.
+    /// Makes the list of these models, with the tokenizer and configuration files of each.
     pub fn new(models: Vec<BaseModel>, files: &BTreeMap<String, ModelFiles>) -> Self {
         let new = Self::default();
         new.set(models, files);
@@ -37,17 +37,17 @@ impl Models {
         *self.list.write().unwrap_or_else(PoisonError::into_inner) = models.into();
     }
 
-    /// All of them.
+    /// Returns all models.
     pub fn list(&self) -> Arc<[BaseModel]> {
         Arc::clone(&self.list.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Their tokenizers.
+    /// Returns the tokenizers and configuration files of the models.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
 
-    /// Returns once there is a base model in the store, having learned all that there are.
+    /// Waits until the store contains a base model, then learns all of them.
     pub async fn wait_for_first(&self, scheduler: &Scheduler) {
         loop {
             match self.refresh(scheduler).await {
@@ -59,7 +59,7 @@ impl Models {
         }
     }
 
-    /// Learns of new base models until the process ends.
+    /// Learns new base models until the process ends.
     pub async fn follow(&self, scheduler: &Scheduler) {
         loop {
             sleep(PERIOD).await;

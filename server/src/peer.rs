@@ -1,17 +1,18 @@
-//! Where a call came from.
+//! The origin of a call.
 
 use std::net::IpAddr;
 
 use axum::http::HeaderMap;
 
-/// Longest list of addresses of which a proxy says that it acts for them.
+/// The longest list of addresses that is kept of a proxy's header.
 const MAX_FORWARDED: usize = 200;
 
 /// The address at the other end of a connection. Travels with each of its requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// The address at the other end, and whom a proxy there says it acts for; anybody may say so.
+/// Describes the address at the other end, and the clients for which a proxy there claims to act; anybody may claim
+/// that.
 pub(crate) fn describe(peer: Option<Peer>, headers: &HeaderMap) -> Option<String> {
     let plain = |text: &&str| {
         let byte = |byte: u8| byte.is_ascii_hexdigit() || b".:, []".contains(&byte);
@@ -25,7 +26,7 @@ pub(crate) fn describe(peer: Option<Peer>, headers: &HeaderMap) -> Option<String
     }
 }
 
-/// Whether a proxy passed a request on.
+/// Returns whether a proxy passed a request on.
 pub(crate) fn is_forwarded(headers: &HeaderMap) -> bool {
     ["forwarded", "x-forwarded-for", "x-real-ip"].iter().any(|name| headers.contains_key(*name))
 }

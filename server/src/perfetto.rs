@@ -10,9 +10,9 @@ use prost::Message;
 use trainyard_protocol::SessionId;
 use trainyard_scheduler::{SessionTimeline, TimelineRequest, Timestamp};
 
-/// The track of the session itself; others are numbered from the next.
+/// The track of the session itself; the numbers of others follow.
 const SESSION_TRACK: u64 = 1;
-/// All packets are of one writer.
+/// The one writer of all packets.
 const SEQUENCE: u32 = 1;
 /// The writer's state begins with the first packet.
 const STATE_CLEARED: u32 = 1;
@@ -25,7 +25,7 @@ struct Trace {
 
 #[derive(Clone, PartialEq, Message)]
 struct TracePacket {
-    /// Nanoseconds.
+    /// The time in nanoseconds.
     #[prost(uint64, optional, tag = "8")]
     timestamp: Option<u64>,
     #[prost(uint32, tag = "10")]
@@ -78,8 +78,8 @@ enum EventType {
     SliceEnd = 2,
 }
 
-/// The trace of a session at a moment: what has not ended lasts until then. Requests are on the tracks of their run or
-/// sampling session, each from its acceptance to its end.
+/// Writes the trace of a session at a moment; unfinished requests last until then. Requests are on the tracks of their
+/// run or sampling session, each from its acceptance to its end.
 pub(crate) fn trace(session: &SessionId, timeline: &SessionTimeline, now: Timestamp) -> Bytes {
     let mut packets = vec![track(SESSION_TRACK, &format!("session {session}"), None)];
     let end = timeline.ended_at.unwrap_or(now);
@@ -114,7 +114,7 @@ pub(crate) fn trace(session: &SessionId, timeline: &SessionTimeline, now: Timest
     Trace { packet: packets }.encode_to_vec().into()
 }
 
-/// The run or sampling session of a request, without the session that they share.
+/// The run or sampling session of a request, without the name of their session.
 fn source(session: &SessionId, request: &TimelineRequest) -> String {
     let id = match (&request.run, &request.sampling_session) {
         (Some(run), _) => run.as_str(),

@@ -1,4 +1,4 @@
-//! Random bits as an argument, and secrets.
+//! Random bits that are passed as an argument, and secrets.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -13,10 +13,10 @@ pub fn system_random() -> Random {
     Arc::new(|| RandomState::new().hash_one(0_u8))
 }
 
-/// Bytes that nobody can guess, from the operating system.
+/// Returns unpredictable bytes from the operating system.
 ///
 /// # Errors
-/// When the system has none.
+/// When the system has no random numbers.
 pub fn secret_bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -1,4 +1,5 @@
-//! Folders of a bucket on the ranks that follow rank 0, where ranks are processes: each has copies of its own on its machine.
+//! Copies of a bucket's folders on the ranks that follow rank 0, where ranks are processes: each has its own on its
+//! machine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,21 +12,21 @@ use trainyard_scheduler::{Storage, StorageError};
 
 use crate::workspace;
 
-/// The copies of a rank other than 0, in a folder of its own: ranks of one machine may have the same data folder. Rank 0 says
-/// what is fetched and removed.
+/// The copies of a rank other than 0, in a folder of its own, since ranks of one machine may have the same data
+/// folder. Rank 0 decides what is fetched and removed.
 pub struct RankCopies {
     storage: Storage,
     work: PathBuf,
     runtime: Handle,
-    /// By the folder that rank 0 has.
+    /// The copies by the folder that rank 0 has.
     copies: Arc<Mutex<BTreeMap<PathBuf, PathBuf>>>,
 }
 
 impl RankCopies {
-    /// In the data folder, without what an earlier process left. Fetches with `runtime`.
+    /// Opens the copies in the data folder, removes those of an earlier process, and fetches with `runtime`.
     ///
     /// # Errors
-    /// When that can't be removed.
+    /// When old copies can't be removed.
     pub fn open(storage: Storage, data_dir: &Path, rank: usize, runtime: Handle) -> io::Result<Self> {
         let work = workspace::emptied(data_dir.join(format!("work-rank-{rank}")))?;
         Ok(Self { storage, work, runtime, copies: Arc::default() })
@@ -90,7 +91,7 @@ mod tests {
         }
     }
 
-    /// Rank 0's folders and rank 1's, with the same data folder, and separate storages when `apart`.
+    /// The folders of ranks 0 and 1, with the same data folder, and separate storages when `apart`.
     fn two(data: &Path, storage: &Storage, apart: bool, capacity: u64) -> (Workspace, Arc<Neighbour>) {
         let theirs = if apart { Storage::in_memory() } else { storage.clone() };
         let other = Arc::new(Neighbour(RankCopies::open(theirs, data, 1, Handle::current()).unwrap()));
@@ -116,7 +117,7 @@ mod tests {
         let (first, other) = two(data.path(), &Storage::in_memory(), false, 1 << 20);
         let location = Path::new("checkpoints/r/weights/a.1");
         let written = publish(&first, location, "one").await;
-        // Rank 0 wrote it, so that it has it alone.
+        // Rank 0 wrote it, so only rank 0 has it.
         assert!(first.present(location).is_none());
         let guard = first.fetch(location).await.unwrap();
         assert_eq!(guard.dir(), written);

@@ -1,18 +1,18 @@
-//! Folders of saves in the storage.
+//! Locations of saves in the storage.
 
 use std::path::PathBuf;
 
 use trainyard_protocol::{RequestId, RunId, TinkerPath};
 use trainyard_scheduler::RequestKind;
 
-/// A folder for a save, relative to the storage: `checkpoints/<run>/<segment>/<name>.<request>-<attempt>`. Each
-/// attempt has one of its own, so nothing that is saved is ever written over.
+/// The folder of a save, relative to the storage: `checkpoints/<run>/<segment>/<name>.<request>-<attempt>`. Each
+/// attempt has its own folder, so a finished save is never overwritten.
 pub(crate) fn checkpoint_location(path: &TinkerPath, request: &RequestId, attempt: u64) -> PathBuf {
     let folder = format!("{}.{}-{attempt:016x}", path.name, folder_name(request.as_str()));
     [CHECKPOINTS, &folder_name(path.run.as_str()), path.kind.segment(), &folder].iter().collect()
 }
 
-/// Where the storage has what recovery needs of a run. Every attempt to save has a folder of its own.
+/// The folder of a run's snapshot, which recovery needs. Every attempt to save has its own folder.
 pub(crate) fn snapshot_location(run: &RunId, kind: RequestKind, attempt: u64) -> PathBuf {
     ["snapshots", &folder_name(run.as_str()), &format!("{}-{attempt:016x}", kind.as_str())].iter().collect()
 }
@@ -20,7 +20,8 @@ pub(crate) fn snapshot_location(run: &RunId, kind: RequestKind, attempt: u64) ->
 /// The folder of all checkpoints in the storage.
 const CHECKPOINTS: &str = "checkpoints";
 
-/// An id as a folder: every character that is unsafe in a file name is written as `%` and its bytes in hexadecimal.
+/// Makes a folder name of an id: every character that is unsafe in a file name is written as `%` and its bytes in
+/// hexadecimal.
 fn folder_name(id: &str) -> String {
     let mut name = String::with_capacity(id.len());
     for byte in id.bytes() {

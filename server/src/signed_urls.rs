@@ -1,5 +1,4 @@
-//! Download URLs that authorise themselves: they carry tenant, expiry and an HMAC-SHA256 over both and
-//! the file.
+//! Download URLs with their own authorisation: they carry tenant, expiry and an HMAC-SHA256 over both and the file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,16 +11,16 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use trainyard_protocol::TenantId;
 
-/// What a URL allows: one file of one object of one tenant, until it expires.
+/// The permission that a URL carries: one file of one object of one tenant, until it expires.
 #[derive(Clone, Copy, Debug)]
 pub struct Grant<'a> {
-    /// Whose object.
+    /// The tenant that owns the object.
     pub tenant: &'a TenantId,
-    /// Which object: a checkpoint by its path, or `<what>:<id>`.
+    /// The object: a checkpoint by its path, or `<what>:<id>`.
     pub object: &'a str,
     /// The file's bare name.
     pub file: &'a str,
-    /// When it ends, in seconds since the epoch.
+    /// The time of expiry, in seconds since the epoch.
     pub expires: i64,
 }
 
@@ -43,16 +42,16 @@ impl Signer {
         }
     }
 
-    /// With a key of 32 bytes.
+    /// Makes a signer with a key of 32 bytes.
     ///
     /// # Errors
-    /// When it has another length.
+    /// When the key has another length.
     pub fn from_bytes(bytes: &[u8]) -> io::Result<Self> {
         let key = bytes.try_into().map_err(|_| io::Error::other("the signing key must be 32 bytes long"))?;
         Ok(Self { key })
     }
 
-    /// The key, to share it with other processes of the service.
+    /// Returns the key, to share it with other processes of the service.
     pub fn key(&self) -> [u8; 32] {
         self.key
     }
@@ -74,7 +73,7 @@ impl Signer {
         URL_SAFE_NO_PAD.encode(self.mac(grant).finalize().into_bytes())
     }
 
-    /// Whether the signature is that of the grant, in constant time. Expiry is the caller's to check.
+    /// Checks in constant time whether the signature belongs to the grant. The caller must check the expiry.
     pub fn verify(&self, grant: Grant<'_>, signature: &str) -> bool {
         URL_SAFE_NO_PAD.decode(signature).is_ok_and(|bytes| self.mac(grant).verify_slice(&bytes).is_ok())
     }

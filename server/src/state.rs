@@ -1,4 +1,4 @@
-//! What every handler shares.
+//! The state that all handlers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,22 +21,22 @@ use crate::random::Random;
 use crate::signed_urls::Signer;
 use crate::traces::Traces;
 
-/// Bounds on what a client may ask for.
+/// Bounds on the requests of clients.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Bytes of a body, before and after decompression.
     pub max_body_bytes: usize,
-    /// Memory and rate of bodies that are received.
+    /// Memory and rate of bodies that are being received.
     pub bodies: BodyLimits,
-    /// Bytes that answers take together, until clients have read them.
+    /// Bytes that all answers may take together, until clients have read them.
     pub answer_memory: usize,
-    /// How long a poll is held open. Clients give up after 45 s.
+    /// The longest time that a poll is held open. Clients give up after 45 s.
     pub long_poll: Duration,
     /// Samples that may be pending before further ones are rejected with 429.
     pub max_queued: u64,
-    /// How long a download URL works.
+    /// The lifetime of a download URL.
     pub download_url_lifetime: Duration,
-    /// How long an upload may take; then it is deleted.
+    /// The time limit of an upload, after which it is deleted.
     pub upload_lifetime: Duration,
 }
 
@@ -54,18 +54,18 @@ impl Default for Limits {
     }
 }
 
-/// Ends long polls when the server is going down.
+/// Ends long polls when the server shuts down.
 #[derive(Clone, Debug)]
 pub struct Shutdown(watch::Receiver<bool>);
 
 impl Shutdown {
-    /// The side that announces it (send `true`) and the side that listens.
+    /// Returns the side that announces a shutdown (send `true`) and the side that listens.
     pub fn channel() -> (watch::Sender<bool>, Self) {
         let (sender, receiver) = watch::channel(false);
         (sender, Self(receiver))
     }
 
-    /// Returns once shutdown is announced; never when the announcing side is gone without a word.
+    /// Returns once a shutdown is announced; never if the announcing side is dropped without that.
     pub async fn requested(&self) {
         if self.0.clone().wait_for(|stop| *stop).await.is_err() {
             std::future::pending::<()>().await;
@@ -73,7 +73,7 @@ impl Shutdown {
     }
 }
 
-/// What [`AppState::new`] joins.
+/// The parts that [`AppState::new`] joins.
 pub struct Setup {
     /// The durable request log.
     pub scheduler: Scheduler,
@@ -81,39 +81,39 @@ pub struct Setup {
     pub models: Models,
     /// Checks the examples of requests that this process executes; `None` where it has no engine.
     pub preparer: Option<Arc<dyn Prepare>>,
-    /// Who may call.
+    /// Authenticates callers.
     pub auth: Authenticator,
     /// Whether callers need keys.
     pub keyed: bool,
-    /// Bounds on requests.
+    /// Bounds on the requests of clients.
     pub limits: Limits,
     /// The listening side of [`Shutdown::channel`].
     pub shutdown: Shutdown,
-    /// Holds checkpoints.
+    /// The storage of checkpoints.
     pub storage: Storage,
-    /// The current time.
+    /// The source of the current time.
     pub clock: Arc<dyn Clock>,
     /// Random bits for seeds.
     pub random: Random,
-    /// Where clients reach the server; taken from each request's headers when `None`.
+    /// The URL at which clients reach the server; taken from each request's headers when `None`.
     pub public_url: Option<String>,
-    /// Whether they speak HTTPS with it.
+    /// Whether clients use HTTPS.
     pub https: bool,
-    /// What the process counts besides.
+    /// Further metrics of the process.
     pub process_metrics: ProcessMetrics,
-    /// Records calls and what they submit.
+    /// Records spans of calls and of the requests that they submit.
     pub traces: Traces,
-    /// Signs download URLs.
+    /// Signs and checks download URLs.
     pub signer: Signer,
     /// The disks that requests take space on.
     pub disks: Disks,
     /// Whether the console is served.
     pub console: bool,
-    /// The OpenAPI document.
+    /// The OpenAPI document as JSON.
     pub openapi: Bytes,
 }
 
-/// What every handler shares. Cheap to clone.
+/// The state that all handlers share. Cheap to clone.
 #[derive(Clone)]
 pub struct AppState {
     /// The durable request log.
@@ -122,37 +122,36 @@ pub struct AppState {
     pub models: Models,
     /// Checks the examples of requests that this process executes; `None` where it has no engine.
     pub preparer: Option<Arc<dyn Prepare>>,
-    /// Who may call.
+    /// Authenticates callers.
     pub auth: Arc<Authenticator>,
     /// Whether callers needed keys at the start.
     pub keyed: bool,
-    /// Bounds on requests.
+    /// Bounds on the requests of clients.
     pub limits: Arc<Limits>,
-    /// Ends long polls.
+    /// Ends long polls when the server shuts down.
     pub shutdown: Shutdown,
-    /// Holds checkpoints.
+    /// The storage of checkpoints.
     pub storage: Storage,
-    /// The current time.
+    /// The source of the current time.
     pub clock: Arc<dyn Clock>,
     /// Random bits for seeds.
     pub random: Random,
-    /// Signs download URLs.
+    /// Signs and checks download URLs.
     pub signer: Arc<Signer>,
     /// Whether the console is served.
     pub console: bool,
-    /// Where clients reach the server; taken from each request's headers when `None`.
+    /// The URL at which clients reach the server; taken from each request's headers when `None`.
     pub public_url: Option<Arc<str>>,
-    /// Whether they speak HTTPS with it.
+    /// Whether clients use HTTPS.
     pub https: bool,
-    /// What is counted.
+    /// The metrics of the process.
     pub metrics: Arc<Metrics>,
     /// The disks that requests take space on.
     pub disks: Disks,
-    /// Records calls and what they submit.
+    /// Records spans of calls and of the requests that they submit.
     pub traces: Traces,
     /// Tokenizers, chat templates and sampling sessions of the compatible APIs.
     pub inference: Inference,
-    /// The OpenAPI document.
     pub(crate) openapi: Bytes,
     /// Memory budget of bodies that are being received.
     pub(crate) receiving: BodyBudget,
@@ -164,7 +163,7 @@ pub struct AppState {
 }
 
 impl AppState {
-    /// Joins the parts. The server is not ready until [`AppState::set_ready`].
+    /// Joins the parts. The server is not ready until [`AppState::set_ready`] is called.
     pub fn new(setup: Setup) -> Self {
         Self {
             metrics: Arc::new(Metrics::new(&setup.scheduler, &setup.process_metrics, &setup.disks)),
@@ -198,12 +197,12 @@ impl AppState {
         self.ready.store(true, Ordering::Release);
     }
 
-    /// Whether the models are loaded.
+    /// Returns whether the models are loaded.
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// A served base model.
+    /// Finds a served base model.
     pub fn model(&self, name: &str) -> Option<BaseModel> {
         self.models.list().iter().find(|model| model.name == name).cloned()
     }
@@ -217,7 +216,7 @@ impl AppState {
         }
     }
 
-    /// A served base model that a request names, or a refusal that lists what is served.
+    /// Finds the base model that a request names, or returns an error that lists the served ones.
     pub fn require_model(&self, name: &str) -> Result<BaseModel, ApiError> {
         self.model(name).ok_or_else(|| {
             let models = self.models.list();

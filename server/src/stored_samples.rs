@@ -1,52 +1,52 @@
-//! What is stored of a sample for its run's page: prompt, completions and their log-probabilities, as far as they fit.
+//! The stored part of a sample for its run's page: prompt, completions and their log-probabilities, within limits.
 
 use bytes::Bytes;
 use prost::Message;
 use trainyard_protocol::{SampleResult, SampledSequence, StopReason};
 use trainyard_scheduler::{NewRunSample, SampleStorage};
 
-/// Most tokens of a prompt that are stored: its last ones.
+/// The most tokens of a prompt that are stored, from its end.
 const PROMPT: usize = 4_096;
-/// Most tokens of a completion that are stored: its first ones.
+/// The most tokens of a completion that are stored, from its start.
 const COMPLETION: usize = 4_096;
-/// Most completions of a sample that are stored: its first ones.
+/// The most completions of a sample that are stored.
 const COMPLETIONS: usize = 4;
 
-/// A sample as it is stored.
+/// The stored form of a sample.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StoredSample {
-    /// Tokens of the whole prompt.
+    /// The length of the whole prompt in tokens.
     #[prost(uint32, tag = "1")]
     pub(crate) prompt_tokens: u32,
-    /// Its last ones.
+    /// The last tokens of the prompt.
     #[prost(uint32, repeated, tag = "2")]
     pub(crate) prompt: Vec<u32>,
-    /// Completions that were sampled.
+    /// The number of completions that were sampled.
     #[prost(uint32, tag = "3")]
     pub(crate) sequences: u32,
-    /// The first of them.
+    /// The first completions.
     #[prost(message, repeated, tag = "4")]
     pub(crate) stored: Vec<StoredSequence>,
 }
 
-/// A completion as it is stored.
+/// The stored form of a completion.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StoredSequence {
-    /// Tokens of the whole completion.
+    /// The length of the whole completion in tokens.
     #[prost(uint32, tag = "1")]
     pub(crate) sampled: u32,
-    /// Its first ones.
+    /// The first tokens of the completion.
     #[prost(uint32, repeated, tag = "2")]
     pub(crate) tokens: Vec<u32>,
-    /// Their log-probabilities.
+    /// The log-probabilities of these tokens.
     #[prost(float, repeated, tag = "3")]
     pub(crate) logprobs: Vec<f32>,
-    /// Whether a stop ended it, and not the limit of its length.
+    /// Whether a stop ended the completion, not the limit of its length.
     #[prost(bool, tag = "4")]
     pub(crate) stopped: bool,
 }
 
-/// The prompt of a sample that is to be stored, and where.
+/// The prompt of a sample that will be stored, and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PromptToStore {
     storage: SampleStorage,
@@ -62,7 +62,7 @@ impl PromptToStore {
         Self { storage, tokens: count(prompt.len()), last }
     }
 
-    /// What is stored once it was completed so.
+    /// Makes the record of the completed sample.
     pub(crate) fn with(self, result: &SampleResult) -> NewRunSample {
         let Self { storage, tokens, last } = self;
         let stored = StoredSample {

@@ -19,59 +19,59 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::metrics::TlsMetrics;
 
-/// What is offered by ALPN: the listener speaks nothing newer.
+/// The protocols offered by ALPN: the listener supports nothing newer.
 const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
 
-/// Where the certificate and its key are.
+/// The paths of the certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// PEM: the server's certificate, then those of the authorities between it and the root.
+    /// The server's certificate, then those of the authorities between it and the root, in PEM.
     pub cert: PathBuf,
-    /// PEM: the certificate's private key in PKCS#8, PKCS#1 or SEC1, not encrypted.
+    /// The certificate's private key in PEM: PKCS#8, PKCS#1 or SEC1, not encrypted.
     pub key: PathBuf,
 }
 
-/// Why there is no HTTPS with some files.
+/// The reason why HTTPS can't be served with these files.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file can't be read.
     #[error("{flag}: {}: {source}", path.display())]
     Read {
-        /// The flag that names it.
+        /// The flag that names the file.
         flag: &'static str,
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// The first file has no usable certificate.
     #[error("--tls-cert: {}: {reason}", path.display())]
     Certificate {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The problem with its content.
         reason: String,
     },
     /// The second file has no usable key.
     #[error("--tls-key: {}: {reason}", path.display())]
     Key {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The problem with its content.
         reason: String,
     },
-    /// Both are well-formed and don't belong together.
+    /// Certificate and key are well-formed and don't belong together.
     #[error("--tls-key: {} is not the key of the certificate in {}", key.display(), cert.display())]
     Mismatch {
-        /// The key.
+        /// The path of the key.
         key: PathBuf,
-        /// The certificate.
+        /// The path of the certificate.
         cert: PathBuf,
     },
-    /// The library refuses.
+    /// The TLS library refuses the settings.
     #[error("TLS: {0}")]
     Setup(#[from] rustls::Error),
-    /// The system refuses to pass on SIGHUP.
+    /// The system refuses to deliver SIGHUP.
     #[error("SIGHUP: {0}")]
     Signal(io::Error),
 }
@@ -90,7 +90,7 @@ impl TlsFiles {
         Ok(Pair { cert: read("--tls-cert", &self.cert)?, key: read("--tls-key", &self.key)? })
     }
 
-    /// The certificate with its key, if they are what they should be.
+    /// Reads the certificate and its key, and checks that they match.
     fn parse(&self, pair: &Pair) -> Result<CertifiedKey, TlsError> {
         let certificate = |reason: String| TlsError::Certificate { path: self.cert.clone(), reason };
         let wrong_key = |reason: String| TlsError::Key { path: self.key.clone(), reason };
@@ -118,7 +118,7 @@ impl TlsFiles {
     }
 }
 
-/// HTTPS with the newest usable content of two files. Cheap to clone; all clones are one.
+/// HTTPS with the newest usable content of two files. Cheap to clone; all clones share the content.
 #[derive(Clone)]
 pub struct Tls {
     acceptor: TlsAcceptor,
@@ -137,11 +137,11 @@ impl ResolvesServerCert for Current {
 }
 
 impl Tls {
-    /// Reads both files, and goes on to look at them for as long as the process lives: every few seconds, and at
-    /// SIGHUP. Must be called within a Tokio runtime.
+    /// Reads both files, and reads them again while the process lives: every few seconds, and at SIGHUP. Must be
+    /// called within a Tokio runtime.
     ///
     /// # Errors
-    /// When a file can't be read, is not what it should be, or does not belong to the other one.
+    /// When a file can't be read, is invalid, or does not belong to the other one.
     pub fn open(files: TlsFiles, metrics: TlsMetrics) -> Result<Self, TlsError> {
         let pair = files.read()?;
         let tls = Self::new(&files, &pair, metrics)?;
@@ -162,12 +162,12 @@ impl Tls {
         Ok(tls)
     }
 
-    /// What turns a connection into one of TLS.
+    /// The acceptor that makes TLS connections.
     pub fn acceptor(&self) -> &TlsAcceptor {
         &self.acceptor
     }
 
-    /// New connections get this pair; those that are open go on with theirs.
+    /// Replaces the pair for new connections; open connections keep theirs.
     fn replace(&self, files: &TlsFiles, pair: &Pair) -> Result<(), TlsError> {
         let key = files.parse(pair)?;
         *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
@@ -175,12 +175,12 @@ impl Tls {
         Ok(())
     }
 
-    /// Until when the certificate is valid, for the metrics; an expired one is still served, with a warning: clients
-    /// that don't check would lose their service by a refusal, and the others say what is wrong.
+    /// Reports the certificate's expiry to the metrics. An expired certificate is still served, with a warning:
+    /// clients that don't check keep their service, and the others report the reason.
     fn report_expiry(&self, files: &TlsFiles) {
         let key = Arc::clone(&self.current.0.read().unwrap_or_else(PoisonError::into_inner));
         let Some(end) = key.cert.first().and_then(|certificate| expiry::not_after(certificate)) else {
-            tracing::warn!(file = %files.cert.display(), "the certificate does not say until when it is valid");
+            tracing::warn!(file = %files.cert.display(), "the expiry of the certificate could not be read");
             return;
         };
         self.metrics.expires(end.unix_timestamp());

@@ -1,5 +1,5 @@
-//! Spans of calls and of the requests that they submit, exported over OTLP. Recording a span takes no time and never waits:
-//! what the collector does not take is dropped and counted.
+//! Spans of calls and of the requests that they submit, exported over OTLP. Recording a span never waits: spans that
+//! the collector does not accept are dropped and counted.
 
 mod export;
 mod metrics;
@@ -22,14 +22,14 @@ use crate::random::Random;
 
 /// Spans that wait for their export; further ones are dropped.
 const QUEUE: usize = 8_192;
-/// How long a shutdown waits for the last export.
+/// The time that a shutdown waits for the last export.
 const CLOSE: Duration = Duration::from_secs(5);
-/// Where a collector takes traces, below its base URL.
+/// The path of traces below a collector's base URL.
 const PATH: &str = "/v1/traces";
-/// The name of the service, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` has one.
+/// The name of the service, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` sets one.
 const SERVICE: &str = "trainyard";
 
-/// Records spans, or nothing. Cheap to clone.
+/// A recorder of spans, or none. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Traces(Option<Arc<Recorder>>);
 
@@ -40,10 +40,10 @@ struct Recorder {
     random: Random,
 }
 
-/// Why traces can't be exported.
+/// The reason why traces can't be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// A URL, or a variable of OpenTelemetry, is wrong.
+    /// The URL, or a variable of OpenTelemetry, is invalid.
     #[error("--otlp-endpoint: {0}")]
     Exporter(#[from] ExporterBuildError),
 }
@@ -68,12 +68,12 @@ impl Traces {
         Ok(Self(Some(Arc::new(Recorder { queue, metrics, scope, random }))))
     }
 
-    /// Whether spans are exported.
+    /// Returns whether spans are exported.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Exports what was recorded, for a few seconds at most.
+    /// Exports the recorded spans, for at most a few seconds.
     pub async fn close(&self) {
         let Some(recorder) = &self.0 else { return };
         let (flushed, done) = oneshot::channel();

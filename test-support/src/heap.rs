@@ -1,4 +1,4 @@
-//! Counts what a thread allocates.
+//! A count of the bytes that a thread allocates.
 
 #![allow(unsafe_code, reason = "an allocator that counts, for tests")]
 
@@ -29,7 +29,7 @@ pub fn held() -> isize {
 }
 
 fn count(bytes: isize) {
-    // A thread that ends has no counter any more.
+    // The counter of an ending thread may no longer exist.
     let _ = HELD.try_with(|held| {
         let (now, most) = held.get();
         held.set((now + bytes, most.max(now + bytes)));

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use crate::random::Random;
 
-/// Inputs that a target gets, unless it says or `FUZZ_INPUTS` says otherwise.
+/// Inputs that a target gets, unless the corpus or `FUZZ_INPUTS` sets another number.
 const INPUTS: u64 = 3_000;
-/// Most changes of an input, unless a target says otherwise.
+/// Most changes of an input, unless the corpus sets another number.
 const CHANGES: usize = 6;
-/// Longest input.
+/// Bytes of the longest input.
 const LONGEST: usize = 1 << 16;
 /// Processor time that a target may take for an input.
 const MOST_TIME: Duration = Duration::from_secs(5);
 
-/// A corpus, and how it is mutated.
+/// A corpus and the settings of its mutations.
 #[derive(Clone, Copy)]
 pub struct Corpus<'a> {
     /// A folder of `tests/fuzz`.
@@ -23,7 +23,7 @@ pub struct Corpus<'a> {
     inputs: u64,
     /// Most changes of an input.
     changes: usize,
-    /// Texts that mean something to the decoder.
+    /// Texts that the decoder treats specially.
     words: &'a [&'a str],
 }
 
@@ -33,22 +33,22 @@ pub fn each(corpus: &str, target: impl FnMut(&[u8])) {
 }
 
 impl<'a> Corpus<'a> {
-    /// With words of JSON and paths.
+    /// Makes a corpus with words of JSON and paths.
     pub fn new(name: &'a str) -> Self {
         Self { name, inputs: INPUTS, changes: CHANGES, words: &TOKENS }
     }
 
-    /// With so many mutations.
+    /// Sets the number of mutations.
     pub fn inputs(self, inputs: u64) -> Self {
         Self { inputs, ..self }
     }
 
-    /// With so many changes of an input at most, where more of them leave nothing that is decoded to its end.
+    /// Sets the most changes of an input, for decoders that reject inputs with more changes early.
     pub fn changes(self, changes: usize) -> Self {
         Self { changes, ..self }
     }
 
-    /// With other words.
+    /// Replaces the words.
     pub fn words(self, words: &'a [&'a str]) -> Self {
         Self { words, ..self }
     }
@@ -67,7 +67,8 @@ impl<'a> Corpus<'a> {
         }
     }
 
-    /// Calls a target with mutations of the values in the files, which must be JSON: what is reached behind a parser.
+    /// Calls a target with mutations of the values in the files, which must be JSON: this reaches the code behind a
+    /// parser.
     pub fn each_value(self, mut target: impl FnMut(&serde_json::Value)) {
         let files = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz").join(self.name));
         let values: Vec<serde_json::Value> = files.iter().map(|file| serde_json::from_slice(file).unwrap()).collect();
@@ -86,7 +87,7 @@ impl<'a> Corpus<'a> {
     }
 }
 
-/// Calls a target, which must be done in time.
+/// Calls a target, and checks that it ends in time.
 fn in_time(input: &[u8], mut target: impl FnMut(&[u8])) {
     let before = processor_time();
     target(input);
@@ -94,7 +95,7 @@ fn in_time(input: &[u8], mut target: impl FnMut(&[u8])) {
     assert!(took <= MOST_TIME, "{took:?} of a processor for {}", String::from_utf8_lossy(input));
 }
 
-/// What this thread has had: other than a clock's, it does not grow while the machine does something else.
+/// The processor time of this thread. It does not grow while the machine does something else.
 fn processor_time() -> Duration {
     let statistics = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(statistics.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
@@ -107,7 +108,7 @@ fn read(folder: &Path) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// Texts that mean something to one of the decoders.
+/// Texts that one of the decoders treats specially.
 const TOKENS: [&str; 20] = [
     "null",
     "-1",

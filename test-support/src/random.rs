@@ -1,6 +1,6 @@
-//! Random numbers that are the same on every run.
+//! Pseudo-random numbers that are the same on every run.
 
-/// xorshift64*.
+/// A xorshift64* generator.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -16,7 +16,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Below a limit, which is at least 1.
+    /// Returns a number below `limit`, which is at least 1.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() >> 16) as usize % limit.max(1)
     }
@@ -25,7 +25,7 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
-    /// A range of an input.
+    /// Returns a range of an input.
     pub(crate) fn range(&mut self, length: usize) -> std::ops::Range<usize> {
         let start = self.below(length + 1);
         start..start + self.below((length - start).min(64) + 1)

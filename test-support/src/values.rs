@@ -68,7 +68,7 @@ fn hostile(random: &mut Random) -> Value {
     }
 }
 
-/// A value and those within it.
+/// Counts a value and those within it.
 fn nodes(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(nodes).sum::<usize>(),
@@ -77,7 +77,7 @@ fn nodes(value: &Value) -> usize {
     }
 }
 
-/// The value with this number, counted from the outermost, which is 0.
+/// Finds the value with this number, counted from the outermost, which is 0.
 fn at(value: &Value, mut index: usize) -> &Value {
     if index == 0 {
         return value;

@@ -129,7 +129,7 @@ def test_the_command_line_manages_limits_beside_the_server(server):
     for words, reason in [
         (("set-limits", "cli", "weight=0"), "weight: must be from 1 to 1000, not 0"),
         (("set-limits", "cli", "max_runs"), '"max_runs": expected LIMIT=VALUE'),
-        (("unset-limits", "cli", "runs"), '"runs" is none of weight, max_runs'),
+        (("unset-limits", "cli", "runs"), 'unknown limit "runs": expected one of weight, max_runs'),
         (("set-limits", "fixed", "max_runs=1"), "max_runs: the configuration file sets it to 3"),
         (("set-limits", "nowhere", "weight=1"), "nowhere"),
     ]:

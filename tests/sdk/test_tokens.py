@@ -71,7 +71,7 @@ def test_a_token_ends_with_its_key(server):
     assert status(server, token) == 200
     trainyard(server, "keys", "revoke", "acme", number)
     time.sleep(REVOKED_WITHIN)
-    assert refusal(server, token) == "the token is of no use any more: the API key was revoked"
+    assert refusal(server, token) == "the token is no longer valid: the API key was revoked"
 
 
 def test_the_own_command_line_says_who_a_key_is(server):
@@ -121,7 +121,7 @@ def test_forged_tokens_are_refused_with_the_reason(server):
     admin_claims = encode(told | {"scopes": ["admin"], "role": "admin"})
     assert "signature is wrong" in refusal(server, f"{header}.{admin_claims}.{signature}")
     assert "at most 8192" in refusal(server, f"{header}.{payload}{'A' * 9000}.{signature}")
-    assert "three parts" in refusal(server, f"{header}.{payload}")
+    assert "three dot-separated segments" in refusal(server, f"{header}.{payload}")
     assert "encrypted" in refusal(server, f"{good}.a.b")
     assert status(server, good) == 200
 

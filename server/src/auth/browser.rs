@@ -1,5 +1,5 @@
 //! Sessions of browsers: a token of the service in a cookie that scripts can't read, and a second one that requests which
-//! change something have to carry, so that no other page can make a browser send them.
+//! change something must carry, so that no other page can make a browser send them.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use crate::error::ApiError;
 
 /// The header that carries the second token.
 pub(crate) const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
-/// How long a session lasts at most.
+/// The longest lifetime of a session.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(12 * 3_600);
 const NAME: &str = "trainyard_session";
 
-/// The token of a browser's session.
+/// Reads the token of a browser's session.
 pub(super) fn session(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(name, _)| *name == NAME).map(|(_, token)| token)
 }
 
-/// What requests of a session have to carry beside it. It can't be made without the cookie, which no script can read.
+/// Derives the second token of a session. It can't be made without the cookie, which no script can read.
 pub(crate) fn csrf_of(token: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(token))
 }
@@ -34,7 +34,7 @@ fn digest(token: &str) -> [u8; 32] {
     Sha256::new_with_prefix(b"trainyard csrf\0").chain_update(token.as_bytes()).finalize().into()
 }
 
-/// Refuses a request that changes something and does not carry what goes with its session.
+/// Refuses a request that changes something and lacks the second token of its session.
 pub(super) fn check(method: &Method, headers: &HeaderMap, token: &str) -> Result<(), ApiError> {
     if method.is_safe() {
         return Ok(());
@@ -47,10 +47,10 @@ pub(super) fn check(method: &Method, headers: &HeaderMap, token: &str) -> Result
     Err(ApiError::Forbidden("a request of a browser's session needs the session's token in the header X-CSRF-Token"))
 }
 
-/// Whether a request has a session, good or not.
+/// Returns whether a request names a session, valid or not.
 ///
 /// # Errors
-/// When it has one, changes something and does not carry what goes with it.
+/// When the request changes something and lacks the second token of its session.
 pub(crate) fn has_session(method: &Method, headers: &HeaderMap) -> Result<bool, ApiError> {
     session(headers).map_or(Ok(false), |token| check(method, headers, token).map(|()| true))
 }
@@ -61,8 +61,8 @@ pub(crate) fn cookie(token: &str, seconds: u64, https: bool) -> String {
     format!("{NAME}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
 }
 
-/// Whether a browser addresses this machine by a name that is always its own: another name could be one that its owner
-/// made lead here. A page that asks says where it is from, which has to be this machine too.
+/// Returns whether a browser addresses this machine by a name that is always its own; the owner of another name could
+/// have made it lead here. A page that sends the request must be of this machine too.
 pub(crate) fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     is_this_machine(host)
@@ -72,7 +72,7 @@ pub(crate) fn names_this_machine(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Whether a name, which a port may follow, is always that of this machine.
+/// Returns whether a name, with or without a port, always means this machine.
 fn is_this_machine(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

@@ -8,11 +8,11 @@ use crate::error::ApiError;
 use crate::peer::is_forwarded;
 
 impl Authenticator {
-    /// Begins a browser's session: the token for its cookie and who that is. Without a key on a server without keys, where
-    /// only this machine may call.
+    /// Begins a browser's session; returns the token for its cookie and its holder. A server without keys needs none,
+    /// since only this machine may call it.
     ///
     /// # Errors
-    /// When the key is not good, or there is none and it takes one.
+    /// When the key is not valid, or is missing and required.
     pub(crate) async fn begin_session(
         &self,
         headers: &HeaderMap,
@@ -36,7 +36,7 @@ impl Authenticator {
         Ok((token, holder))
     }
 
-    /// The session of a request of a browser, if it has one that is good, and who that is.
+    /// Finds the valid session of a browser's request, and its holder.
     ///
     /// # Errors
     /// When the store can't be read.

@@ -1,8 +1,8 @@
-//! Requests that take long, of callers that may lose their access meanwhile: a poll, a reply of many tokens, a stream.
+//! Access of callers during long requests: polls, replies of many tokens, streams.
 //!
-//! While they last it is asked again who calls with the key or token of the request, as at its beginning. Whatever would be
-//! refused now ends: a key that was revoked or has expired, a token that has expired or whose issuer has withdrawn its key, a
-//! disabled user, a disabled organisation.
+//! The key or token is checked again while the request lasts, as at its beginning. A request ends when it would now be
+//! refused: its key was revoked or has expired, its token has expired or the issuer has withdrawn the key, the user or
+//! the organisation is disabled.
 
 use std::future::Future;
 use std::io;
@@ -24,19 +24,20 @@ use crate::error::{ApiError, FailureEvent};
 /// The caller of a request that is being answered.
 pub(super) struct InFlightCaller {
     pub(super) auth: Arc<Authenticator>,
-    /// The key or token that it called with.
+    /// The key or token that the caller sent.
     pub(super) given: String,
     pub(super) tenant: TenantId,
 }
 
 impl InFlightCaller {
-    /// Why it may no longer call. That the store, or the issuer of its token, can't be asked is no reason.
+    /// Returns the reason why the caller may no longer call. A store or an issuer that does not answer takes no access
+    /// away.
     async fn lost_access(&self) -> Option<ApiError> {
         let refused = |error: &ApiError| matches!(error, ApiError::Unauthorized(_) | ApiError::Token(_));
         self.auth.caller(&self.given).await.err().filter(refused)
     }
 
-    /// The same, as far as it is known without a look at the store.
+    /// Returns whether the caller is known to be disabled, without asking the store.
     fn is_disabled(&self) -> bool {
         self.auth.stored.is_disabled(&self.tenant)
     }
@@ -50,7 +51,7 @@ pub(super) async fn watched(caller: InFlightCaller, answer: impl Future<Output =
         if let Ok(response) = timeout(MAX_AGE, answer.as_mut()).await {
             break response;
         }
-        // Not answering drops what is being done, as when a client hangs up.
+        // Dropping the answer's future stops the work, as when a client hangs up.
         if let Some(error) = caller.lost_access().await {
             return error.into_response();
         }
@@ -66,7 +67,8 @@ pub(super) async fn watched(caller: InFlightCaller, answer: impl Future<Output =
     lost.map_or(response, IntoResponse::into_response)
 }
 
-/// A body that ends when its caller loses access: with an event where it consists of these, else with a broken connection.
+/// Makes a body that ends when its caller loses access: a stream of events with an event, others with a broken
+/// connection.
 fn guarded(caller: InFlightCaller, response: Response) -> Response {
     let failure = response.extensions().get::<FailureEvent>().cloned();
     response.map(|body| {
@@ -85,7 +87,7 @@ struct Guarded {
 type Piece = Result<Bytes, axum::BoxError>;
 
 impl Guarded {
-    /// The next piece, and what is left.
+    /// Returns the next piece and the rest.
     async fn next(mut self) -> Option<(Piece, Option<Self>)> {
         loop {
             let piece = timeout(MAX_AGE.saturating_sub(self.checked.elapsed()), self.body.next()).await;

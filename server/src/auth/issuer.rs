@@ -1,4 +1,4 @@
-//! Tokens of an external issuer, such as a company's identity provider: whose they are and what they allow here.
+//! Tokens of an external issuer, such as a company's identity provider: their holders and what they allow here.
 
 mod fetch;
 mod remote_keys;
@@ -19,49 +19,49 @@ use super::tokens::{Accepted, Origin};
 use crate::error::ApiError;
 use crate::jwt::{Expected, TokenError, Unverified, seconds, text};
 
-/// By how many seconds the issuer's clock may differ.
+/// The largest accepted difference of the issuer's clock, in seconds.
 const LEEWAY: i64 = 60;
 /// The longest subject or email, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// The issuer whose tokens are accepted, and what their claims mean.
+/// The issuer whose tokens are accepted, and the meaning of their claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuerSettings {
     /// The `iss` of its tokens.
     pub issuer: String,
-    /// Where its keys are published.
+    /// The place where its keys are published.
     pub keys: KeySource,
-    /// What the `aud` of its tokens must contain.
+    /// The value that the `aud` of its tokens must contain.
     pub audience: String,
-    /// Which organisation its users belong to.
+    /// The organisation of its users.
     pub organisation: Named,
-    /// The claim that has a user's email.
+    /// The claim that contains a user's email.
     pub user_claim: String,
-    /// The claim that has a user's roles or groups.
+    /// The claim that contains a user's roles or groups.
     pub role_claim: Option<String>,
-    /// What these mean here; the one that allows the most counts.
+    /// The role for each value of that claim; the one that allows the most counts.
     pub roles: BTreeMap<String, Role>,
-    /// The role of users to whom none of these gives one; they are refused when `None`.
+    /// The role of users without a configured value; they are refused when `None`.
     pub default_role: Option<Role>,
-    /// How long keys are used before they are fetched again.
+    /// The time after which keys are fetched again.
     pub keys_refresh: Duration,
-    /// How long they are used while they can't be fetched again.
+    /// The time for which keys are used while they can't be fetched again.
     pub keys_stale: Duration,
 }
 
 impl IssuerSettings {
-    /// Default of [`Self::keys_refresh`].
+    /// The default of [`Self::keys_refresh`].
     pub const KEYS_REFRESH: Duration = Duration::from_secs(30);
-    /// Default of [`Self::keys_stale`].
+    /// The default of [`Self::keys_stale`].
     pub const KEYS_STALE: Duration = Duration::from_secs(3_600);
 }
 
-/// A name that is the same for all, or that a claim has.
+/// A name that is fixed, or that a claim contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// The same for all.
+    /// The same name for all tokens.
     Fixed(String),
-    /// By this claim.
+    /// The claim that contains the name.
     Claim(String),
 }
 
@@ -78,17 +78,17 @@ impl Issuer {
         Self { settings, keys: Arc::new(keys) }
     }
 
-    /// Whether it publishes the key with this fingerprint.
+    /// Returns whether the issuer publishes the key with this fingerprint.
     pub(super) async fn publishes(&self, fingerprint: &str) -> Result<bool, ApiError> {
         self.keys.contain(fingerprint).await
     }
 
-    /// Whether a token says that it is this issuer's.
+    /// Returns whether a token names this issuer.
     pub(super) fn is_named_by(&self, token: &Unverified<'_>) -> bool {
         token.issuer == self.settings.issuer
     }
 
-    /// Verifies a token that says that it is this issuer's.
+    /// Verifies a token that names this issuer.
     pub(super) async fn accept(&self, token: &Unverified<'_>, now: Timestamp) -> Result<Accepted, ApiError> {
         let key = self.keys.find(token.kid.as_deref()).await?;
         let now = now.as_millis().div_euclid(1_000);
@@ -99,20 +99,20 @@ impl Issuer {
 }
 
 impl IssuerSettings {
-    /// Whose a token is that the key with this fingerprint has signed.
+    /// Reads the holder of a token that the key with this fingerprint has signed.
     fn read(&self, claims: &Map<String, Value>, key: String) -> Result<Accepted, TokenError> {
         let subject = bounded("sub", text(claims, "sub")?)?;
         let organisation = match &self.organisation {
             Named::Fixed(name) => name.clone(),
             Named::Claim(claim) => match find(claims, claim) {
                 Some(Value::String(name)) => bounded(claim, name)?,
-                Some(_) => return Err(TokenError::claim(claim, "is no text")),
+                Some(_) => return Err(TokenError::claim(claim, "is not a string")),
                 None => return Err(TokenError::Missing(claim.clone())),
             },
         };
         let email = match find(claims, &self.user_claim) {
             Some(Value::String(email)) => Some(bounded(&self.user_claim, email)?),
-            Some(_) => return Err(TokenError::claim(&self.user_claim, "is no text")),
+            Some(_) => return Err(TokenError::claim(&self.user_claim, "is not a string")),
             None => None,
         };
         // Some providers let users write any address.
@@ -147,12 +147,14 @@ impl IssuerSettings {
         let role = names.iter().filter_map(|name| self.roles.get(*name)).min().copied().or(self.default_role);
         role.ok_or_else(|| {
             let claim = self.role_claim.as_deref().unwrap_or("role");
-            TokenError::Holder(format!("the token gives no role here: its claim {claim:?} has none that is configured"))
+            TokenError::Holder(format!(
+                "the token gives no role here: its claim {claim:?} contains no configured value"
+            ))
         })
     }
 }
 
-/// A claim by its name, or by the names on the way to it with dots between them.
+/// Finds a claim by its name, or by a dotted path of names.
 fn find<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     let found = claims.get(name).or_else(|| {
         let (first, rest) = name.split_once('.')?;

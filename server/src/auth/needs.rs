@@ -1,9 +1,10 @@
-//! Which scopes an endpoint needs. What only reads needs none; what nobody thought of needs one that changes something.
+//! The scopes that endpoints need. Endpoints that only read need none; an endpoint that no rule covers needs one that
+//! changes something.
 
 use axum::http::Method;
 use trainyard_scheduler::Scope;
 
-/// Calls with a body that read, or concern the client itself.
+/// Endpoints with a body that only read, or concern the client itself.
 const READING: [&str; 10] = [
     "/api/v1/client/config",
     "/api/v1/client/dynamic_config",
@@ -28,14 +29,15 @@ const TRAINING: [&str; 9] = [
     "/api/v1/save_weights_external",
 ];
 const SAMPLING: [&str; 3] = ["/api/v1/asample", "/api/v1/create_sampling_session", "/api/v1/join_sampling_session"];
-/// Of an organisation's admins, whatever the method.
+/// Prefixes of the endpoints for an organisation's admins, whatever the method.
 const ADMINISTRATION: [&str; 3] = ["/api/v1/admin/", "/api/v1/audit", "/api/v1/billing/"];
-/// Starting and finishing an upload.
+/// The prefix of the endpoints that start and finish an upload.
 const UPLOAD: &str = "/api/v1/external_weights_upload_";
-/// Whoever has a key may revoke it.
+/// The endpoint of a caller's own key, which every holder may revoke.
 const OWN_KEY: &str = "/api/v1/auth/apikey/me";
 
-/// One of these is needed for a call; none when the list is empty. `path` is the route's, as the table of endpoints has it.
+/// Returns the scopes of which a call needs one; none when the list is empty. `path` is the route's, as in the table
+/// of endpoints.
 pub(super) fn needed(method: &Method, path: &str) -> &'static [Scope] {
     let reads = matches!(*method, Method::GET | Method::HEAD) || READING.contains(&path) || path == OWN_KEY;
     if ADMINISTRATION.iter().any(|prefix| path.starts_with(prefix)) {

@@ -1,4 +1,4 @@
-//! Making API keys.
+//! Creation of API keys.
 
 use std::io;
 
@@ -10,30 +10,30 @@ use trainyard_wire::auth::KEY_PREFIX;
 use super::Keys;
 use crate::random::secret_bytes;
 
-/// Characters behind the prefix that are stored, to tell keys apart.
+/// The number of characters behind the prefix that are stored, to tell keys apart.
 const HINT: usize = 4;
-/// Integers that JSON's readers keep apart.
+/// Bits of an id: JSON readers represent larger integers inexactly.
 const ID_BITS: u32 = 53;
 
-/// What is asked of a new key.
+/// The properties of a new key.
 #[derive(Clone, Debug)]
 pub struct KeyRequest {
-    /// The email of the user whose it is, or nobody's.
+    /// The email of the key's user; `None` for a key of nobody.
     pub user: Option<String>,
-    /// For people.
+    /// A name for people.
     pub name: String,
-    /// For people.
+    /// A note for people.
     pub note: String,
     /// The most that it allows.
     pub role: Role,
-    /// What it is cut to; `None` for all of its role.
+    /// The scopes of the key; `None` for all scopes of its role.
     pub scopes: Option<Vec<Scope>>,
-    /// When it expires, if it does.
+    /// The time when the key expires, if it does.
     pub expires_at: Option<Timestamp>,
 }
 
 impl KeyRequest {
-    /// A random key with 256 bits of entropy, and what is stored of it.
+    /// Makes a random key with 256 bits of entropy; returns the key and the record for the store.
     ///
     /// # Errors
     /// When the system has no random numbers.

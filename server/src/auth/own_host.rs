@@ -1,4 +1,4 @@
-//! What a server without keys refuses, so that pages of other hosts can't use it.
+//! The protection of a server without keys from pages of other hosts.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use super::{Authenticator, browser};
 use crate::error::ApiError;
 
-/// Why a server without keys refuses a request to another host.
+/// The reason why a server without keys refuses a request to another host.
 const OTHER_HOST: &str = "this server has no keys, so it serves only its own machine, and the request's Host (or Origin) is \
     not localhost, 127.0.0.1 or [::1]: use such an address, configure keys, or start it with --insecure-no-auth";
 

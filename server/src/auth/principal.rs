@@ -1,4 +1,4 @@
-//! Who is calling, and what that may do.
+//! Callers and what they may do.
 
 use std::sync::Arc;
 
@@ -8,46 +8,46 @@ use trainyard_scheduler::{Actor, FoundKey, Membership, Role, Scope, Timestamp, U
 use super::LOCAL_TENANT;
 use super::seed::SeedKey;
 
-/// By what a caller is known.
+/// The way in which a caller is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// By nothing: the server has no keys.
+    /// None: the server has no keys.
     None,
-    /// By a key of the configuration file: the start of the SHA-256 of its digest.
+    /// A key of the configuration file: the start of the SHA-256 of its digest.
     Seed(String),
-    /// By a key of the store, which [`Principal::key`] is.
+    /// A key of the store, in [`Principal::key`].
     Key,
-    /// By a token of the external issuer.
+    /// A token of the external issuer.
     Issuer {
-        /// Its subject.
+        /// The subject of the token.
         subject: String,
-        /// The fingerprint of the issuer's key that signed it, where that is known.
+        /// The fingerprint of the issuer's key that signed the token, where it is known.
         key: Option<String>,
     },
 }
 
-/// Who is calling, and what that may do.
+/// A caller and what it may do.
 #[derive(Clone, Debug)]
 pub struct Principal {
-    /// Whose objects it sees.
+    /// The tenant whose objects the caller sees.
     pub tenant: TenantId,
-    /// Who it is, in words.
+    /// The caller in words.
     pub name: String,
-    /// By what it is known.
+    /// The way in which the caller is known.
     pub credential: Credential,
-    /// The key, where the store has it.
+    /// The key, if the store contains it.
     pub key: Option<Arc<FoundKey>>,
-    /// The user, where the store knows one.
+    /// The user, if the store contains it.
     pub user: Option<User>,
     /// The email of the user, known to the store or not.
     pub email: Option<String>,
-    /// The most that it may do.
+    /// The highest role that the caller has.
     pub role: Role,
-    /// What it may change.
+    /// The kinds of changes that the caller may make.
     pub scopes: Vec<Scope>,
-    /// Whether it manages all tenants, if it is an admin.
+    /// Whether the caller manages all tenants, if it is an admin.
     pub operator: bool,
-    /// When what it called with ends, if it does.
+    /// The time when the caller's key or token expires, if it does.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Identity {
 }
 
 impl Principal {
-    /// On a server without keys. It is an admin unless others than this machine may call.
+    /// The caller of a server without keys. It is an admin if only this machine may call.
     pub(super) fn local(is_admin: bool) -> Self {
         let scopes = Scope::ALL.iter().copied().filter(|scope| is_admin || *scope != Scope::Admin).collect();
         Self {
@@ -113,8 +113,8 @@ impl Principal {
         }
     }
 
-    /// A member of an organisation whom the external issuer vouches for. What its role in the store does not allow, the
-    /// issuer can't grant.
+    /// A member of an organisation, authenticated by the external issuer. The issuer can't grant more than the
+    /// member's role in the store.
     pub(super) fn vouched(identity: Identity, key: Option<String>, membership: Membership) -> Self {
         let Membership { operator, user } = membership;
         let role = lesser(identity.role, user.as_ref());
@@ -132,7 +132,7 @@ impl Principal {
         }
     }
 
-    /// The same until a moment, with some of its scopes.
+    /// Limits the caller to a time and to some of its scopes.
     pub(super) fn within(self, scopes: &[Scope], end: Timestamp) -> Self {
         Self {
             scopes: self.scopes.iter().copied().filter(|scope| scopes.contains(scope)).collect(),
@@ -141,12 +141,12 @@ impl Principal {
         }
     }
 
-    /// Whether it may end requests and drop their results, as it may cancel them.
+    /// Returns whether the caller may end requests and drop their results; it needs the right to cancel them.
     pub(crate) fn may_end_requests(&self) -> bool {
         self.scopes.iter().any(|scope| *scope != Scope::Admin)
     }
 
-    /// Its name for other systems.
+    /// The caller's name for other systems.
     pub fn subject(&self) -> String {
         match (&self.user, &self.key, &self.credential) {
             (Some(user), _, _) => format!("tml:user:{}", user.id),
@@ -167,7 +167,7 @@ impl Principal {
     }
 }
 
-/// The role that allows less: roles are in the order of what they allow, the most first.
+/// Returns the role that allows less: roles are in the order of what they allow, the most first.
 fn lesser(role: Role, user: Option<&User>) -> Role {
     user.map_or(role, |user| role.max(user.role))
 }

@@ -12,61 +12,61 @@ use super::LOCAL_TENANT;
 pub struct SeedKey {
     /// SHA-256 of the key.
     pub digest: [u8; 32],
-    /// Whose it is.
+    /// The tenant of the key.
     pub tenant: TenantId,
-    /// For people.
+    /// A name for people.
     pub name: String,
     /// The most that it allows.
     pub role: Role,
 }
 
 impl SeedKey {
-    /// Names the key in tokens, which everybody can read: half of the SHA-256 of its digest.
+    /// Half of the SHA-256 of the digest. It names the key in tokens, which everybody can read.
     pub(super) fn fingerprint(&self) -> String {
         Sha256::digest(self.digest).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// What the configuration file says of who may call.
+/// The keys and tenants of the configuration file.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     entries: Vec<SeedKey>,
     /// Tenants that the file names.
     tenants: Vec<TenantId>,
-    /// Those of them whose admins manage all tenants.
+    /// The tenants whose admins manage all tenants.
     operators: Vec<TenantId>,
-    /// Without keys, requests that a proxy passed on are accepted too.
+    /// Whether a server without keys accepts requests that a proxy passed on.
     trusts_forwarded: bool,
-    /// Callers need keys or tokens in any case.
+    /// Whether callers always need keys or tokens.
     required: bool,
 }
 
 impl Keys {
-    /// No configured keys: while the store has none either, every well-formed key is the tenant `local`. For loopback
-    /// alone.
+    /// No configured keys: while the store has none either, every well-formed key is the tenant `local`. Only for
+    /// loopback.
     pub fn local() -> Self {
         Self::default()
     }
 
-    /// These keys, given as (SHA-256 of the key, its tenant), for members.
+    /// Makes keys of members from pairs (SHA-256 of the key, its tenant).
     pub fn new(entries: Vec<([u8; 32], TenantId)>) -> Self {
         let key = |(digest, tenant)| SeedKey { digest, tenant, name: "key".to_owned(), role: Role::Member };
         Self::seed(entries.into_iter().map(key).collect(), Vec::new(), Vec::new())
     }
 
-    /// These keys; `tenants` are further tenants, which may have keys in the store; the admins of `operators` manage all
-    /// tenants.
+    /// Makes keys from entries of the file. `tenants` are further tenants, which may have keys in the store; the
+    /// admins of `operators` manage all tenants.
     pub fn seed(entries: Vec<SeedKey>, tenants: Vec<TenantId>, operators: Vec<TenantId>) -> Self {
         Self { entries, tenants, operators, ..Self::default() }
     }
 
-    /// Without keys, accepts what a proxy passed on: then everybody is the tenant `local`.
+    /// While there are no keys, accepts requests that a proxy passed on: then everybody is the tenant `local`.
     #[must_use]
     pub fn trust_forwarded(self) -> Self {
         Self { trusts_forwarded: true, ..self }
     }
 
-    /// Callers need keys, or tokens that others make, even if the file lists none.
+    /// Requires a key or a token of an issuer, even if the file lists no keys.
     #[must_use]
     pub fn require(self) -> Self {
         Self { required: true, ..self }
@@ -77,23 +77,22 @@ impl Keys {
         Sha256::digest(key.as_bytes()).into()
     }
 
-    /// Whether the file lists no keys.
+    /// Returns whether the file lists no keys.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether a caller needs a key that the file or the store has, even if the store has none: the file lists keys, or
-    /// tenants other than the local one, or an external issuer.
+    /// Returns whether a caller needs a key that the file or the store contains, even if the store has none: the file
+    /// lists keys, or tenants other than the local one, or an external issuer.
     pub fn are_required(&self) -> bool {
         self.required || !self.is_empty() || self.tenants.iter().any(|tenant| tenant.as_str() != LOCAL_TENANT)
     }
 
-    /// Whether requests that a proxy passed on are accepted without keys.
     pub(super) fn trusts_forwarded(&self) -> bool {
         self.trusts_forwarded
     }
 
-    /// All tenants of the file, by name, and whether each one's admins manage all tenants.
+    /// Returns the tenants of the file by name, each with whether its admins manage all tenants.
     pub fn tenants(&self) -> Vec<(TenantId, bool)> {
         let mut names: Vec<TenantId> = self.entries.iter().map(|entry| entry.tenant.clone()).collect();
         names.extend(self.tenants.iter().cloned());
@@ -102,17 +101,16 @@ impl Keys {
         names.into_iter().map(|name| (name.clone(), self.operators.contains(&name))).collect()
     }
 
-    /// Whether the admins of a tenant of the file manage all tenants.
+    /// Returns whether the admins of a tenant of the file manage all tenants.
     pub(super) fn is_operator(&self, tenant: &TenantId) -> bool {
         self.operators.contains(tenant)
     }
 
-    /// The key that tokens name so.
     pub(super) fn find_fingerprint(&self, fingerprint: &str) -> Option<&SeedKey> {
         self.entries.iter().find(|entry| entry.fingerprint() == fingerprint)
     }
 
-    /// The tenant of a well-formed key that the file lists.
+    /// Returns the tenant of a well-formed key that the file lists.
     pub fn tenant(&self, key: &str) -> Option<TenantId> {
         is_well_formed(key).then(|| self.find(&Self::digest(key))).flatten().map(|entry| entry.tenant.clone())
     }
@@ -129,12 +127,11 @@ impl Keys {
     }
 }
 
-/// Whether a text may be a key.
 pub(super) fn is_well_formed(key: &str) -> bool {
     key.len() > KEY_PREFIX.len() && key.starts_with(KEY_PREFIX)
 }
 
-/// Compares without an early exit.
+/// Compares without an early exit, in constant time.
 pub(crate) fn equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
     let difference = a.iter().zip(b).fold(0u8, |difference, (x, y)| difference | (x ^ y));
     std::hint::black_box(difference) == 0

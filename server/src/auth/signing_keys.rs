@@ -1,8 +1,8 @@
-//! The service's own signing keys: in the store, the same in all processes, replaced from time to time.
+//! The service's own signing keys. They are in the store, the same for all processes, and replaced from time to time.
 //!
-//! A new key is published for a while before it signs, so that nobody who caches what is published meets a key that it does
-//! not know. A former key is published until the last token that it signed has expired. When one may have become known, all
-//! are withdrawn at once, and the next one signs without delay.
+//! A new key is published for a while before it signs, so that caches of the published keys know it in time. A former
+//! key is published until the last token that it signed has expired. When a key may have leaked, all are withdrawn at
+//! once, and the next one signs without delay.
 
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,21 +18,21 @@ use crate::error::ApiError;
 use crate::jwt::{PublicJwk, PublicKeys, SigningKey};
 use crate::random::secret_bytes;
 
-/// What the names of their secrets begin with; their number follows.
+/// The prefix of the names of their secrets; the key's number follows.
 const SECRETS: &str = "jwt-signing-key/";
-/// How long a key is published before it signs, except the first one.
+/// The time for which a key is published before it signs; the first key signs at once.
 pub(super) const PUBLISHED_AHEAD: Duration = Duration::from_secs(300);
-/// How long after a look no other one is made for the sake of a key that nobody knows.
+/// The shortest time between looks at the store for an unknown key.
 const PAUSE: Duration = Duration::from_millis(250);
-/// For what clocks differ by.
+/// An allowance for differences of clocks.
 const MARGIN: Duration = Duration::from_secs(120);
 
-/// How long tokens and the keys that sign them are used.
+/// The lifetimes of tokens and of the keys that sign them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenPolicy {
-    /// How long a token is accepted.
+    /// The time for which a token is accepted.
     pub lifetime: Duration,
-    /// After how long another key signs.
+    /// The time after which another key signs.
     pub key_age: Duration,
     /// Whether clients are told to exchange their keys for tokens.
     pub offered: bool,
@@ -69,19 +69,19 @@ impl Ring {
         Ok(Self(keys))
     }
 
-    /// From when on a key signs.
+    /// The time from which a key signs.
     fn signs_from(&self, index: usize) -> Option<Timestamp> {
         let key = self.0.get(index)?;
         Some(if index == 0 { key.created_at } else { key.created_at.plus(PUBLISHED_AHEAD) })
     }
 
-    /// The newest key that has been published for long enough; the oldest in the worst case.
+    /// The newest key that has been published for long enough; the oldest key if there is none.
     fn signer(&self, now: Timestamp) -> Option<&Numbered> {
         let ready = (0..self.0.len()).rev().find(|index| self.signs_from(*index).is_some_and(|from| from <= now));
         self.0.get(ready.unwrap_or(0))
     }
 
-    /// The number of the key that has to be made now, if one has to.
+    /// Returns the number of the key that must be made now, if one must.
     fn missing(&self, now: Timestamp, policy: TokenPolicy) -> Option<u64> {
         match self.0.last() {
             None => Some(1),
@@ -92,7 +92,7 @@ impl Ring {
         }
     }
 
-    /// How many of the oldest keys are of no use any more: their tokens have expired.
+    /// Counts the oldest keys whose tokens have all expired.
     fn outlived(&self, now: Timestamp, policy: TokenPolicy) -> usize {
         let ended = |index: usize| {
             // The last token that it signed is from when its successor began.
@@ -107,12 +107,11 @@ impl Ring {
     }
 }
 
-/// What was read last.
+/// The keys that were read last.
 struct Read {
     at: Option<Instant>,
-    /// The changes that were known then.
+    /// The number of changes known at that time.
     version: u64,
-    /// When the last look failed.
     failed_at: Option<Instant>,
     ring: Arc<Ring>,
 }
@@ -123,7 +122,7 @@ pub(super) struct SigningKeys {
     clock: Arc<dyn Clock>,
     pub(super) policy: TokenPolicy,
     last: RwLock<Read>,
-    /// One look at the store at a time.
+    /// Allows one look at the store at a time.
     reading: Mutex<()>,
 }
 
@@ -133,7 +132,7 @@ impl SigningKeys {
         Self { scheduler, clock, policy, last, reading: Mutex::default() }
     }
 
-    /// The key that signs now. Makes the first one, and others in their time.
+    /// The key that signs now. Makes the first key, and replaces keys in time.
     pub(super) async fn signer(&self) -> Result<SigningKey, ApiError> {
         let mut ring = self.current().await?;
         let now = self.clock.now();
@@ -141,10 +140,10 @@ impl SigningKeys {
             ring = self.rotate().await?;
         }
         let signer = ring.signer(now).map(|found| found.key.clone());
-        signer.ok_or_else(|| ApiError::Internal("there is no key to sign tokens with".to_owned()))
+        signer.ok_or_else(|| ApiError::Internal("no signing key for tokens is available".to_owned()))
     }
 
-    /// The keys that tokens may be signed with. Looks for a key that is not among those that it knows.
+    /// The keys that tokens may be signed with. Reads the store again if `kid` is unknown.
     pub(super) async fn public_keys(&self, kid: Option<&str>) -> Result<PublicKeys, ApiError> {
         let keys = self.current().await?.public_keys();
         if keys.find(kid).is_ok() {
@@ -153,17 +152,17 @@ impl SigningKeys {
         Ok(self.latest().await?.public_keys())
     }
 
-    /// What is published.
+    /// The keys that are published.
     pub(super) async fn published(&self) -> Result<Vec<PublicJwk>, ApiError> {
         Ok(self.current().await?.0.iter().map(|key| key.key.public_jwk()).collect())
     }
 
-    /// Whether a key is among those that tokens may be signed with.
+    /// Returns whether tokens may be signed with this key.
     pub(super) async fn knows(&self, kid: &str) -> Result<bool, ApiError> {
         Ok(self.current().await?.0.iter().any(|key| key.key.kid() == kid))
     }
 
-    /// Withdraws all keys and makes another one, which signs at once. Returns how many were withdrawn.
+    /// Withdraws all keys and makes a new one, which signs at once. Returns how many were withdrawn.
     pub(super) async fn withdraw_all(&self) -> Result<usize, ApiError> {
         let withdrawn = replace_all(&self.scheduler.directory(), self.clock.now()).await?;
         let _one = self.reading.lock().await;
@@ -171,7 +170,7 @@ impl SigningKeys {
         Ok(withdrawn)
     }
 
-    /// The keys as they were a moment ago at most. While the store can't be read, those that were read last.
+    /// The keys as they were at most a moment ago; while the store can't be read, the last known ones.
     async fn current(&self) -> Result<Arc<Ring>, ApiError> {
         let asked = Instant::now();
         let version = self.scheduler.directory_version();
@@ -194,7 +193,7 @@ impl SigningKeys {
         }
     }
 
-    /// The keys as they are now. Waits between looks, which bounds how often wrong tokens make it look.
+    /// The present keys. Looks are spaced out, so that wrong tokens can't cause many.
     async fn latest(&self) -> Result<Arc<Ring>, ApiError> {
         let asked = Instant::now();
         let _one = self.reading.lock().await;
@@ -214,7 +213,7 @@ impl SigningKeys {
         Ok(ring)
     }
 
-    /// Makes the key that is missing, and deletes those that are of no use any more.
+    /// Makes the missing key, and deletes keys whose tokens have all expired.
     async fn rotate(&self) -> Result<Arc<Ring>, ApiError> {
         let _one = self.reading.lock().await;
         let ring = self.look().await?;
@@ -228,21 +227,21 @@ impl SigningKeys {
         self.look().await
     }
 
-    /// Another process may be creating the same one: the first of them counts.
+    /// Creates a key. If another process creates the same one, the first counts.
     async fn create(&self, number: u64, now: Timestamp) -> Result<(), ApiError> {
         self.scheduler.shared_secret(name(number), new_key(now)?).await?;
         tracing::info!(number, "created a key that signs tokens");
         Ok(())
     }
 
-    /// What was read last, if anything was and it is good enough.
+    /// The keys that were read last, if `is_enough` accepts them.
     fn known(&self, is_enough: impl Fn(&Read) -> bool) -> Option<Arc<Ring>> {
         let last = self.last.read().unwrap_or_else(PoisonError::into_inner);
         (last.at.is_some() && is_enough(&last)).then(|| Arc::clone(&last.ring))
     }
 }
 
-/// Withdraws all keys of a store and makes another one, which signs at once. Returns how many were withdrawn.
+/// Withdraws all keys of a store and makes a new one, which signs at once. Returns how many were withdrawn.
 ///
 /// # Errors
 /// When the store can't be written.
@@ -252,7 +251,7 @@ pub(crate) async fn replace_all(directory: &Directory, now: Timestamp) -> Result
     Ok(withdrawn)
 }
 
-/// The value of a secret: when it was made, and the seed of the key.
+/// Makes the value of a secret: its creation time and the seed of the key.
 fn new_key(now: Timestamp) -> Result<Vec<u8>, ApiError> {
     let random = |error: io::Error| ApiError::Internal(format!("no random numbers: {error}"));
     let mut value = now.as_millis().to_be_bytes().to_vec();

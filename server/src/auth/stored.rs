@@ -1,5 +1,5 @@
-//! Keys, members and ended sessions of browsers in the store, looked up once in a while: a change of them is known at once
-//! where it was made, through a notification elsewhere, and within [`MAX_AGE`] and [`GRACE`] in any case.
+//! Keys, members and ended sessions of browsers in the store, with a cache. A change is known at once where it was
+//! made, through a notification elsewhere, and within [`MAX_AGE`] and [`GRACE`] in any case.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,28 +10,28 @@ use tokio::time::timeout;
 use trainyard_protocol::TenantId;
 use trainyard_scheduler::{Directory, Error, FoundKey, Membership, Scheduler, Timestamp};
 
-/// How long an answer of the store is used.
+/// The time for which an answer of the store is used.
 pub(super) const MAX_AGE: Duration = Duration::from_millis(500);
-/// How much longer it is used while somebody asks again: of many requests in flight whose answer has aged one asks, and the
-/// others do not wait.
+/// The further time for which an aged answer is used while it is renewed: one request asks the store, and the others
+/// do not wait.
 const GRACE: Duration = Duration::from_millis(250);
-/// How long a call waits to hear whether there are keys, where an earlier answer can stand in. What it waits here and for
-/// its own work is what docs/operators/operations.md promises for a database that does not answer.
+/// The time for which a call waits to hear whether there are keys, where an earlier answer can stand in. This and the
+/// call's own work must fit what docs/operators/operations.md promises for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Answers of a kind that are held at most: one for each key that is in use, and for each wrong one that was tried lately.
+/// The most cached answers of a kind: one for each key in use, and for each wrong key that was tried lately.
 const MOST: usize = 16_384;
 
-/// What the store said of keys and members.
+/// Answers of the store about keys and members.
 pub(super) struct StoredKeys {
     scheduler: Scheduler,
     directory: Directory,
     known: Mutex<Known>,
 }
 
-/// What the store answered.
+/// An answer of the store.
 struct Answer<V> {
     since: Instant,
-    /// Whether somebody asks again.
+    /// Whether somebody is renewing the answer.
     is_renewed: bool,
     value: V,
 }
@@ -41,7 +41,7 @@ impl<V: Clone> Answer<V> {
         Self { since, is_renewed: false, value }
     }
 
-    /// The answer, as long as it may be used; `None` to who is to ask again.
+    /// Returns the answer while it may be used; `None` to the caller that must renew it.
     fn get(&mut self) -> Option<V> {
         let age = self.since.elapsed();
         let is_used = age < MAX_AGE || (age < MAX_AGE + GRACE && self.is_renewed);
@@ -50,7 +50,6 @@ impl<V: Clone> Answer<V> {
     }
 }
 
-/// Answers by what was asked.
 struct Answers<K, V>(HashMap<K, Answer<V>>);
 
 impl<K, V> Default for Answers<K, V> {
@@ -78,19 +77,17 @@ type Member = (TenantId, Option<String>);
 
 #[derive(Default)]
 struct Known {
-    /// The changes that were known when these were looked up.
+    /// The number of changes known at the time of the answers.
     version: u64,
     keys: Answers<[u8; 32], Option<Arc<FoundKey>>>,
     keys_by_id: Answers<i64, Option<Arc<FoundKey>>>,
     members: Answers<Member, Option<Membership>>,
-    /// Whether sessions of browsers have ended.
     ended: Answers<String, bool>,
-    /// Whether there are any keys.
     any: Option<Answer<bool>>,
 }
 
 impl Known {
-    /// Forgets what was looked up before the latest change.
+    /// Forgets the answers from before the latest change.
     fn at(&mut self, version: u64) -> &mut Self {
         if self.version != version {
             let any = self.any.take().filter(|any| any.value);
@@ -105,24 +102,23 @@ impl StoredKeys {
         Self { directory: scheduler.directory(), scheduler, known: Mutex::default() }
     }
 
-    /// Whether an organisation is disabled, as is known without a look at the store.
+    /// Returns whether an organisation is known to be disabled, without asking the store.
     pub(super) fn is_disabled(&self, organisation: &TenantId) -> bool {
         self.scheduler.is_disabled(organisation)
     }
 
-    /// The key with this digest.
     pub(super) async fn find(&self, digest: &[u8; 32]) -> Result<Option<Arc<FoundKey>>, Error> {
         let ask = async || Ok(self.directory.key(digest).await?.map(Arc::new));
         self.answer(|known| &mut known.keys, *digest, ask).await
     }
 
-    /// The key with this id.
     pub(super) async fn find_by_id(&self, id: i64) -> Result<Option<Arc<FoundKey>>, Error> {
         let ask = async || Ok(self.directory.key_by_id(id).await?.map(Arc::new));
         self.answer(|known| &mut known.keys_by_id, id, ask).await
     }
 
-    /// What the store knows of somebody as a member of an organisation; `None` when there is no such organisation.
+    /// Returns what the store knows of a person as a member of an organisation; `None` when the organisation does not
+    /// exist.
     pub(super) async fn membership(
         &self,
         organisation: &TenantId,
@@ -132,13 +128,13 @@ impl StoredKeys {
         self.answer(|known| &mut known.members, member, || self.directory.membership(organisation, email)).await
     }
 
-    /// Whether the session of a browser was ended, by the id of its token.
+    /// Returns whether the session of a browser was ended, by the id of its token.
     pub(super) async fn has_ended(&self, session: &str) -> Result<bool, Error> {
         let ask = || self.directory.browser_session_has_ended(session);
         self.answer(|known| &mut known.ended, session.to_owned(), ask).await
     }
 
-    /// The answer for a key among those of a kind: a recent one, or that of the store.
+    /// Returns a recent answer for `key`, or asks the store.
     async fn answer<K: Eq + Hash, V: Clone>(
         &self,
         of: impl Fn(&mut Known) -> &mut Answers<K, V>,
@@ -155,12 +151,12 @@ impl StoredKeys {
         Ok(answer)
     }
 
-    /// Ends the session of a browser whose token expires then.
+    /// Ends the session of a browser, whose token expires at `expires_at`.
     pub(super) async fn end(&self, session: String, expires_at: Timestamp) -> Result<(), Error> {
         self.directory.end_browser_session(session, expires_at).await
     }
 
-    /// Whether any key was ever created. While the store can't be read, the last answer counts.
+    /// Returns whether any key was ever created. While the store can't be read, the last answer counts.
     pub(super) async fn any(&self) -> Result<bool, Error> {
         let version = self.scheduler.directory_version();
         let (usable, last) = self.with(version, |known| {

@@ -1,4 +1,4 @@
-//! Tokens of the service: what they say, and who their holders are now.
+//! Tokens of the service: their claims and their present holders.
 
 use std::time::Duration;
 
@@ -13,24 +13,22 @@ use crate::error::ApiError;
 use crate::jwt::{Expected, TokenError, Unverified};
 use crate::random::secret_bytes;
 
-/// Who makes the tokens, and for whom.
+/// The issuer and the audience of the tokens.
 pub(super) const SERVICE: &str = "trainyard";
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Claims {
     iss: String,
     aud: String,
-    /// Key or user.
     sub: String,
     iat: i64,
     nbf: i64,
     exp: i64,
     jti: String,
-    /// The session of a browser that the token is, by which it can be ended before it expires.
+    /// The session of a browser to which the token belongs; it can be ended before the token expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sid: Option<String>,
-    /// The organisation.
     tenant: String,
     /// The organisation, as the Tinker SDK expects it.
     org_id: String,
@@ -41,18 +39,18 @@ pub(super) struct Claims {
     credential: Origin,
 }
 
-/// What a token was made from. It gives no more access than that has now.
+/// The credential that a token was made from. The token gives no more access than the credential has now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Origin {
-    /// A server without keys.
+    /// None: the server has no keys.
     None,
     /// A key of the configuration file.
     Seed { fingerprint: String },
     /// A key of the store.
     Key { id: i64 },
-    /// A token of the external issuer: its subject, and the fingerprint of the key that signed it; `None` in tokens of older
-    /// versions.
+    /// A token of the external issuer: its subject, and the fingerprint of the key that signed it; `None` in tokens of
+    /// older versions.
     Issuer {
         subject: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,29 +69,28 @@ impl Origin {
     }
 }
 
-/// A token of the service that is valid as such.
+/// A valid token of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) origin: Origin,
     pub(super) identity: Identity,
     pub(super) scopes: Vec<Scope>,
     pub(super) expires_at: Timestamp,
-    /// The key of the service that signed it, if one did.
+    /// The key of the service that signed the token, if one did.
     pub(super) signed_by: Option<String>,
-    /// The session of a browser that it is.
+    /// The session of a browser to which the token belongs.
     pub(super) session: Option<String>,
 }
 
-/// What a token is made for.
+/// The purpose of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Calls of a program.
     Calls,
     /// The session of a browser, which may be ended before the token expires.
     Session,
 }
 
-/// Makes a token for somebody who called with something else.
+/// Makes a token for the holder of another credential.
 pub(super) async fn make(
     keys: &SigningKeys,
     holder: &Principal,
@@ -127,7 +124,7 @@ pub(super) async fn make(
     signed.map_err(|error| ApiError::Internal(format!("a token could not be signed: {error}")))
 }
 
-/// Verifies a token that says that it is of the service.
+/// Verifies a token that names this service as its issuer.
 pub(super) async fn accept(keys: &SigningKeys, token: &Unverified<'_>, now: Timestamp) -> Result<Accepted, ApiError> {
     let keys = keys.public_keys(token.kid.as_deref()).await?;
     let now = now.as_millis().div_euclid(1_000);
@@ -135,8 +132,9 @@ pub(super) async fn accept(keys: &SigningKeys, token: &Unverified<'_>, now: Time
     let key = keys.find(token.kid.as_deref())?;
     let claims = token.verify(key, expected)?;
     let claims: Claims = serde_json::from_value(Value::Object(claims))
-        .map_err(|_| TokenError::Malformed("its claims are not those of a token of this server"))?;
-    let role = Role::from_text(&claims.role).ok_or(TokenError::claim("role", "is no role"))?;
+        .map_err(|_| TokenError::Malformed("the claims are not those of a token of this server"))?;
+    let role = Role::from_text(&claims.role)
+        .ok_or(TokenError::claim("role", "is not a role: expected admin, member or read-only"))?;
     Ok(Accepted {
         origin: claims.credential.clone(),
         identity: Identity {

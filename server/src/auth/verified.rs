@@ -1,4 +1,4 @@
-//! Tokens whose signature was verified a short while ago: the signature is the costly part of a token.
+//! Tokens whose signature was verified a short while ago; verifying a signature is the costly part.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 
 use super::tokens::Accepted;
 
-/// How long a signature counts. Whether its key was withdrawn is asked at every use.
+/// The time for which a signature counts. At every use it is checked whether the key was withdrawn.
 const MAX_AGE: Duration = Duration::from_secs(60);
-/// Tokens that are remembered at most.
+/// The most tokens that are remembered.
 const MOST: usize = 16_384;
 
 type Digests = HashMap<[u8; 32], (Instant, Accepted)>;
@@ -24,7 +24,8 @@ impl Verified {
         Sha256::digest(token.as_bytes()).into()
     }
 
-    /// What a token says, if it was verified a short while ago. Its end is the caller's to check.
+    /// Returns the content of a token that was verified a short while ago. The caller must check that it has not
+    /// expired.
     pub(super) fn get(&self, digest: &[u8; 32]) -> Option<Accepted> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(digest).filter(|(since, _)| since.elapsed() < MAX_AGE).map(|(_, accepted)| accepted.clone())

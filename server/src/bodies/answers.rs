@@ -1,4 +1,5 @@
-//! Answers in flight: their memory is reserved before they are written, and clients that ask for the same result share it.
+//! Memory of answers in flight: it is reserved before they are written, and clients that ask for the same result share
+//! it.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -19,20 +20,20 @@ use trainyard_protocol::{RequestId, TenantId};
 use super::receive::{BodyBudget, BodyLimits, Memory};
 use crate::error::{ApiError, full_response};
 
-/// Answers up to so many bytes need no memory budget: the connection's buffer holds as much.
+/// Answers up to this size need no memory budget: the connection's buffer is as large.
 const SMALL: usize = 64 << 10;
-/// Bytes that the connection is given at once.
+/// Bytes that the connection gets at once.
 const PIECE: usize = 64 << 10;
-/// How long an answer waits for memory at most: clients give up 15 s after the longest poll.
+/// The longest wait of an answer for memory: clients give up 15 s after the longest poll.
 const MAX_WAIT: Duration = Duration::from_secs(10);
-/// When a client should ask again for an answer for which there was no memory.
+/// The time after which a client should ask again for an answer that did not get memory.
 const RETRY_AFTER_SECONDS: u32 = 2;
 
 /// Answers that are written or read by clients. Cheap to clone; all clones share them.
 #[derive(Clone)]
 pub(crate) struct Answers {
     budget: BodyBudget,
-    /// Results that some client reads, by form.
+    /// Results that at least one client is reading, by form.
     shared: Arc<Mutex<BTreeMap<Shared, Weak<Answer>>>>,
 }
 
@@ -51,13 +52,13 @@ pub(crate) struct Answer {
 }
 
 impl Answers {
-    /// With so many bytes for all; a tenant has half of them at most where there are `several`.
+    /// Makes a budget of `memory` bytes for all answers; with `several` tenants, each may use half of it.
     pub(crate) fn new((memory, wait): (usize, Duration), several: bool) -> Self {
         let limits = BodyLimits { memory, wait: wait.min(MAX_WAIT), ..BodyLimits::default() };
         Self { budget: BodyBudget::new(limits, several), shared: Arc::default() }
     }
 
-    /// Memory for an answer of so many bytes, if there is some now.
+    /// Reserves memory for an answer, if enough is free now.
     pub(crate) fn try_reserve(&self, tenant: &TenantId, bytes: usize) -> Result<Memory, ApiError> {
         let mut memory = self.budget.memory(Some(tenant));
         if bytes > SMALL {
@@ -66,7 +67,8 @@ impl Answers {
         Ok(memory)
     }
 
-    /// As [`Self::try_reserve`], after a while at most. Nothing of the answer should be held meanwhile.
+    /// Reserves memory like [`Self::try_reserve`], but waits for it for a limited time. The caller should hold no part
+    /// of the answer meanwhile.
     pub(crate) async fn reserve(&self, tenant: &TenantId, bytes: usize) -> Result<Memory, ApiError> {
         let mut memory = self.budget.memory(Some(tenant));
         if bytes > SMALL {
@@ -75,12 +77,12 @@ impl Answers {
         Ok(memory)
     }
 
-    /// A result that another client is reading.
+    /// Finds a result that another client is reading.
     pub(crate) fn find(&self, shared: &Shared) -> Option<Arc<Answer>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).get(shared).and_then(Weak::upgrade)
     }
 
-    /// A result, which further clients share as long as one reads it.
+    /// Offers a result to further clients while at least one reads it.
     pub(crate) fn share(&self, shared: Shared, bytes: Bytes, mut memory: Memory) -> Arc<Answer> {
         memory.shrink(bytes.len());
         let answer = Arc::new(Answer { bytes, _memory: memory });
@@ -101,7 +103,7 @@ fn full() -> ApiError {
 }
 
 impl Answer {
-    /// As a response. Its memory stays reserved until the client has read it, or is gone.
+    /// Makes a response, whose memory stays reserved until the client has read it or disconnects.
     pub(crate) fn response(self: Arc<Self>, content_type: &'static str) -> Response {
         let mut response = full_response(StatusCode::OK, content_type, Bytes::new());
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(self.bytes.len()));
@@ -115,7 +117,7 @@ impl Answer {
 #[derive(Clone, Copy)]
 struct Counted;
 
-/// What is left of an answer.
+/// The unread part of an answer.
 struct Held {
     rest: Bytes,
     _answer: Arc<Answer>,
@@ -162,9 +164,9 @@ pub(crate) async fn count(State(answers): State<Answers>, request: Request, next
         }
     };
     let (parts, body) = response.into_parts();
-    // It is whole already.
+    // The answer is complete already.
     let Ok(bytes) = axum::body::to_bytes(body, length).await else {
-        return ApiError::Internal("an answer is longer than it said".to_owned()).into_response();
+        return ApiError::Internal("an answer is longer than its content-length".to_owned()).into_response();
     };
     let answer = Arc::new(Answer { bytes: bytes.clone(), _memory: memory });
     Response::from_parts(parts, Body::new(Held { rest: bytes, _answer: answer }))

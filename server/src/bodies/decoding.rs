@@ -6,13 +6,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 
-/// Bodies up to so many bytes are decoded where they are read.
+/// Bodies up to this size are decoded where they are read.
 pub(crate) const INLINE_DECODING: usize = 1 << 20;
 
-/// Bytes that bodies take together while they are decompressed and decoded; further ones wait.
+/// Bytes that all bodies may take together while they are decompressed and decoded; further ones wait.
 const DECODING: usize = 512 << 20;
 
-/// What small parts make of a body, however few bytes they take in it.
+/// The memory that a body of many small parts may take when it is decoded, however short it is.
 const PARTS: usize = 64 << 20;
 
 /// Bytes of one permit.
@@ -29,31 +29,31 @@ impl Default for DecodingBudget {
 }
 
 impl DecodingBudget {
-    /// Permits that no body holds.
+    /// Counts the free permits.
     #[cfg(test)]
     pub(crate) fn available(&self) -> usize {
         self.0.available_permits()
     }
 
-    /// Permits of a body of so many bytes: never more than there are. Small bodies need none; they are decoded where
-    /// they are read, so there are only as many at a time as there are threads.
+    /// Returns the permits of a body, at most all there are. Small bodies need none; they are decoded where they are
+    /// read, so there are at most as many at a time as threads.
     fn permits(bytes: usize) -> usize {
         if bytes <= INLINE_DECODING { 0 } else { bytes.saturating_add(PARTS).min(DECODING).div_ceil(UNIT) }
     }
 
-    /// Waits, in order of arrival, until a body of at most so many bytes may be decoded.
+    /// Waits, in order of arrival, until a body of at most this size may be decoded.
     pub(crate) async fn reserve(&self, bytes: usize) -> Result<Reservation, ApiError> {
         let permits = u32::try_from(Self::permits(bytes)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.0).acquire_many_owned(permits).await;
-        permit.map(Reservation).map_err(|error| ApiError::Internal(format!("no body is decoded any more: {error}")))
+        permit.map(Reservation).map_err(|error| ApiError::Internal(format!("bodies are no longer decoded: {error}")))
     }
 }
 
-/// What a body has of the budget.
+/// The part of the budget that a body holds.
 pub(crate) struct Reservation(OwnedSemaphorePermit);
 
 impl Reservation {
-    /// Releases what a body of so many bytes does not need.
+    /// Releases the permits that a body of this size does not need.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         let spare = self.0.num_permits().saturating_sub(DecodingBudget::permits(bytes));
         drop(self.0.split(spare));

@@ -1,19 +1,19 @@
-//! A memory budget for bodies, in parts by their size.
+//! A memory budget for bodies, split by their size.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-/// Bodies up to so many bytes have a part of the budget that larger ones can't take.
+/// Bodies up to this size have a part of the budget that larger ones can't take.
 pub(super) const SMALL: usize = 1 << 20;
-/// Part of the budget that is theirs.
+/// Small bodies get 1/`SMALL_PART` of the budget.
 const SMALL_PART: usize = 4;
 
 /// Bytes of one permit.
 pub(crate) const UNIT: usize = 1 << 10;
 
-/// The parts.
+/// The parts of a budget: one that only small bodies use, and the rest.
 pub(crate) struct Parts {
     pub(crate) small: Part,
     pub(crate) large: Part,
@@ -25,8 +25,8 @@ impl Parts {
         Self { small: Part::new(small), large: Part::new(bytes - small) }
     }
 
-    /// Changes what is held for a body of `before` bytes to what one of `bytes` needs. Waits in order of arrival; `None`
-    /// when that takes too long.
+    /// Changes the permits of a body from those of `before` bytes to those of `bytes`. Waits in order of arrival;
+    /// `None` when that takes too long.
     pub(super) async fn grow(
         &self,
         held: &mut Option<OwnedSemaphorePermit>,
@@ -58,7 +58,7 @@ impl Part {
         Self { permits: Arc::new(Semaphore::new(capacity)), capacity }
     }
 
-    /// Permits of a body: never more than there are.
+    /// Returns the permits of a body, at most all there are.
     fn permits_of(&self, bytes: usize) -> usize {
         bytes.div_ceil(UNIT).min(self.capacity)
     }

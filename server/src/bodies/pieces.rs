@@ -1,4 +1,4 @@
-//! Receiving bodies of any length in pieces.
+//! Reception of bodies of any length in pieces.
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -10,34 +10,34 @@ use crate::error::ApiError;
 /// Bytes of a piece.
 pub(crate) const PIECE: usize = 4 << 20;
 
-/// A body that arrives in pieces. The memory of one is reserved as long as this lives.
+/// A body that arrives in pieces. The memory of one piece is reserved while this lives.
 pub(crate) struct BodyPieces<'a> {
     paced: Paced<'a>,
-    /// What arrived behind the last piece.
+    /// The bytes that arrived behind the last piece.
     rest: BytesMut,
     _memory: Memory,
 }
 
 /// The next part of a body.
 pub(crate) struct NextPiece {
-    /// At most [`PIECE`] bytes, and what a frame had beyond; empty at the end.
+    /// At most [`PIECE`] bytes, plus the excess of the last frame; empty at the end.
     pub(crate) bytes: Bytes,
-    /// Whether more may follow; or why the body was cut off behind these bytes.
+    /// Whether more may follow, or the reason why the body was cut off behind these bytes.
     pub(crate) more: Result<bool, ApiError>,
 }
 
 impl<'a> BodyPieces<'a> {
-    /// Reserves memory for a piece, before anything of the body is read.
+    /// Reserves memory for a piece, before any of the body is read.
     ///
     /// # Errors
-    /// [`ApiError::Busy`] when there is none for a while.
+    /// [`ApiError::Busy`] when no memory is free for a while.
     pub(crate) async fn new(budget: &'a BodyBudget, body: Body, tenant: &TenantId) -> Result<Self, ApiError> {
         let mut memory = budget.memory(Some(tenant));
         budget.reserve(&mut memory, PIECE).await?;
         Ok(Self { paced: Paced::new(body, budget.limits()), rest: BytesMut::new(), _memory: memory })
     }
 
-    /// What arrives next.
+    /// Receives the next piece.
     pub(crate) async fn next(&mut self) -> NextPiece {
         loop {
             if self.rest.len() >= PIECE {
@@ -55,7 +55,7 @@ impl<'a> BodyPieces<'a> {
         }
     }
 
-    /// Starts a new window of the minimum rate: time passed here that was not the client's.
+    /// Starts a new window of the minimum rate, since the client did not cause the time that has passed.
     pub(crate) fn restart(&mut self) {
         self.paced.restart();
     }

@@ -1,4 +1,4 @@
-//! Receiving request bodies: memory is reserved before bytes are read, and bytes must arrive at a minimum rate.
+//! Reception of request bodies: memory is reserved before bytes are read, and bytes must arrive at a minimum rate.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,23 +14,23 @@ use trainyard_protocol::TenantId;
 use super::memory::{Parts, SMALL, UNIT};
 use crate::error::ApiError;
 
-/// Bodies up to so many bytes need no memory budget: the connection's buffer holds as much.
+/// Bodies up to this size need no memory budget: the connection's buffer is as large.
 const TINY: usize = 8 << 10;
 
-/// Part of the budget that a tenant has at most, where there are several.
+/// With several tenants, each may use 1/`TENANT_PART` of the budget.
 const TENANT_PART: usize = 2;
 
-/// When a client that was told to should send a body again.
+/// The time after which a client should send a refused body again.
 const RETRY_AFTER_SECONDS: u32 = 2;
 
-/// Bounds on receiving bodies.
+/// Bounds on the memory and the rate of received bodies.
 #[derive(Clone, Debug)]
 pub struct BodyLimits {
-    /// Bytes that bodies take together, from before they are read until they are processed.
+    /// Bytes that all bodies take together, from before they are read until they are processed.
     pub memory: usize,
-    /// How long a body waits for memory.
+    /// The time that a body waits for memory.
     pub wait: Duration,
-    /// Over which the rate of a body is measured.
+    /// The time over which the rate of a body is measured.
     pub window: Duration,
     /// Bytes that must arrive in a window, unless the body ends in it.
     pub bytes_per_window: usize,
@@ -48,37 +48,37 @@ impl Default for BodyLimits {
 }
 
 impl BodyLimits {
-    /// The rate that they ask for.
+    /// Sets the rate in KiB per second.
     pub fn rate_kib(mut self, kib_per_second: u32) -> Self {
         self.bytes_per_window = self.window.as_secs() as usize * kib_per_second as usize * 1024;
         self
     }
 }
 
-/// What tenants may have of a budget; those without bodies are absent.
+/// The shares of tenants in a budget; tenants without bodies are absent.
 type Shares = BTreeMap<TenantId, Weak<Parts>>;
 
 /// Memory budget of the bodies that are being received and processed. Cheap to clone; all clones share it.
 #[derive(Clone)]
 pub(crate) struct BodyBudget {
     all: Arc<Parts>,
-    /// `None` when there is one tenant.
+    /// The shares of tenants; `None` when there is one tenant.
     tenants: Option<Arc<Mutex<Shares>>>,
     limits: Arc<BodyLimits>,
 }
 
-/// What a body has of the budget.
+/// The memory that a body holds.
 #[derive(Default)]
 pub(crate) struct Memory {
     permit: Option<OwnedSemaphorePermit>,
-    /// Of its tenant's share, and the share, which lasts as long as a body has some of it.
+    /// The permits of the tenant's share, and the share, which exists while a body uses it.
     of_tenant: Option<OwnedSemaphorePermit>,
     tenant: Option<Arc<Parts>>,
     bytes: usize,
 }
 
 impl Memory {
-    /// Gives back what so many bytes do not need.
+    /// Releases the memory that a body of this size does not need.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         let needed = bytes.div_ceil(UNIT);
         for permit in [&mut self.permit, &mut self.of_tenant].into_iter().flatten() {
@@ -88,18 +88,17 @@ impl Memory {
 }
 
 impl BodyBudget {
-    /// With `several` tenants each has half of it at most, or one body that is larger.
+    /// With `several` tenants, each may use half of the budget, or one larger body.
     pub(crate) fn new(limits: BodyLimits, several: bool) -> Self {
         let all = Arc::new(Parts::new(limits.memory));
         Self { all, tenants: several.then(Arc::default), limits: Arc::new(limits) }
     }
 
-    /// Bounds on rates and memory.
     pub(crate) fn limits(&self) -> &BodyLimits {
         &self.limits
     }
 
-    /// Nothing yet, for a body of a tenant.
+    /// Makes an empty reservation for a body of a tenant.
     pub(crate) fn memory(&self, tenant: Option<&TenantId>) -> Memory {
         let share = self.tenants.as_ref().zip(tenant).map(|(tenants, tenant)| {
             let mut tenants = tenants.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,11 +112,11 @@ impl BodyBudget {
         Memory { tenant: share, ..Memory::default() }
     }
 
-    /// Reads a body of at most `limit` bytes into memory that was reserved for it: all of it at first when its length is
-    /// known, else as it grows. `admit` says of its size so far whether it may come at all.
+    /// Reads a body of at most `limit` bytes into reserved memory: all of it at first when its length is known, else
+    /// as it grows. `admit` checks its size so far.
     ///
-    /// A body that is refused is still read to its end, or to twice the limit, and dropped: a client that is sending when
-    /// the connection closes would not see the refusal.
+    /// A body that is refused is still read to its end, or to twice the limit, and dropped: a client that is sending
+    /// when the connection closes would not see the refusal.
     pub(crate) async fn receive(
         &self,
         body: Body,
@@ -175,7 +174,8 @@ impl BodyBudget {
         }
     }
 
-    /// Reserves memory for a body of so many bytes, instead of what it had. Waits in order of arrival, for a while.
+    /// Reserves memory for a body of this size, instead of its former reservation. Waits in order of arrival, for a
+    /// limited time.
     pub(crate) async fn reserve(&self, memory: &mut Memory, bytes: usize) -> Result<(), ApiError> {
         if bytes <= TINY {
             memory.bytes = bytes;
@@ -191,7 +191,7 @@ impl BodyBudget {
         Ok(())
     }
 
-    /// As [`Self::reserve`], without waiting.
+    /// Reserves memory like [`Self::reserve`], without waiting.
     pub(crate) fn try_reserve(&self, memory: &mut Memory, bytes: usize) -> Result<(), ApiError> {
         self.reserve(memory, bytes).now_or_never().unwrap_or_else(|| Err(self.full()))
     }
@@ -205,7 +205,8 @@ impl BodyBudget {
     }
 }
 
-/// Bytes to reserve for a body that has grown to so many: some ahead, so that few reservations are needed.
+/// Returns the bytes to reserve for a body that has grown to this size: some ahead, so that few reservations are
+/// needed.
 fn grown(bytes: usize) -> usize {
     if bytes <= TINY {
         TINY
@@ -235,7 +236,7 @@ impl<'a> Paced<'a> {
         self.received = 0;
     }
 
-    /// The next bytes; `None` at the end.
+    /// Receives the next bytes; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         loop {
             match timeout_at(self.window_end, self.stream.next()).await {
@@ -277,7 +278,7 @@ mod tests {
         BodyBudget::new(BodyLimits { memory, wait, window, bytes_per_window: 1 << 10 }, false)
     }
 
-    /// Admits whatever comes.
+    /// Admits a body of any size.
     fn any(_: usize) -> Result<(), ApiError> {
         Ok(())
     }
@@ -382,7 +383,7 @@ mod tests {
             assert!(budget.receive(mib(size), 64 << 20, Some(&other), any).await.is_ok(), "{size} MiB");
         }
         drop(held);
-        // More than its share, alone.
+        // More than its share, as the only body.
         assert!(budget.receive(mib(40), 64 << 20, Some(&greedy), any).await.is_ok());
         assert_eq!((free(&budget.all.small), free(&budget.all.large)), (16 << 20, 48 << 20));
     }

@@ -12,7 +12,7 @@ use crate::api::tests::testing::Server;
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// The API, whose calls have names.
+/// The API with named calls.
 async fn named(records: bool) -> (Server, Router) {
     let next = AtomicU64::new(0);
     let random: Random = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
@@ -21,7 +21,7 @@ async fn named(records: bool) -> (Server, Router) {
     (server, router)
 }
 
-/// The id and the trace of an answer, and its body.
+/// Sends a request; returns the id, the trace and the body of the answer.
 async fn ask(router: &Router, headers: &[(&str, &str)]) -> (String, TraceContext, String) {
     let mut request = Request::get("/api/v1/nothing");
     for (name, value) in headers {

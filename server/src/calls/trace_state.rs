@@ -1,19 +1,19 @@
-//! `tracestate`, as W3C Trace Context defines it.
+//! The header `tracestate` of W3C Trace Context.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::http::HeaderValue;
 
-/// Entries that a list may have.
+/// The most entries of a list.
 const MOST: usize = 32;
-/// Characters of a key, or of the tenant in one.
+/// The most characters of a key, or of the tenant in one.
 const MAX_KEY: usize = 256;
 const MAX_TENANT: usize = 241;
 const MAX_SYSTEM: usize = 14;
 const MAX_VALUE: usize = 256;
 
-/// The list of all headers together, without what may be left out. `None` if it is empty, or not as it should be.
+/// Joins the lists of all headers, without optional parts. `None` if the result is empty or malformed.
 pub(super) fn parse<'a>(headers: impl Iterator<Item = &'a HeaderValue>) -> Option<Arc<str>> {
     let mut entries = Vec::new();
     let mut keys = BTreeSet::new();

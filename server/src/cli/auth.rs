@@ -1,4 +1,4 @@
-//! `trainyard auth`: what a server says of a key.
+//! `trainyard auth`: prints what a server knows about a key.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,10 +12,9 @@ use super::directory::line;
 use crate::auth::API_KEY;
 use crate::config::{AuthCommand, ServerFlags};
 
-/// How long the server may take.
+/// The time limit of the server's answer.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Asks a server.
 pub(super) fn auth(command: AuthCommand) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match command {
@@ -49,7 +48,7 @@ async fn call<T: DeserializeOwned>(flags: ServerFlags, method: Method, path: &st
         return Err(format!("{url}: {status}: {detail}").into());
     }
     serde_json::from_slice(&body)
-        .map_err(|error| format!("{url}: not the answer of a Trainyard server: {error}").into())
+        .map_err(|error| format!("{url}: expected the answer of a Trainyard server: {error}").into())
 }
 
 fn print(caller: &WhoamiResponse) -> std::io::Result<()> {

@@ -12,13 +12,13 @@ use super::serve::SIGNING_KEY_FILE;
 use super::shutdown::Signals;
 use crate::config::{BackupFlags, LogFormat, RestoreFlags, Stores};
 
-/// Takes a backup, or checks one, and says what is in it.
+/// Takes a backup, or checks one, and prints a summary.
 pub(super) fn backup(flags: BackupFlags) -> Result<(), Box<dyn Error>> {
     logging::start(None, LogFormat::default())?;
     let manifest = match (&flags.verify, &flags.to) {
         (Some(backup), _) => trainyard_scheduler::verify_backup(backup)?,
         (None, Some(to)) => take(&flags, to)?,
-        (None, None) => return Err("--to: give the folder that the backup becomes".into()),
+        (None, None) => return Err("--to: missing; name an empty or new folder for the backup".into()),
     };
     report(&manifest)
 }
@@ -44,7 +44,7 @@ fn take(flags: &BackupFlags, to: &Path) -> Result<Manifest, Box<dyn Error>> {
     Ok(taken?)
 }
 
-/// Restores a backup and says what was in it.
+/// Restores a backup and prints a summary.
 pub(super) fn restore(flags: RestoreFlags) -> Result<(), Box<dyn Error>> {
     logging::start(None, LogFormat::default())?;
     let stores = Stores::resolve(flags.store)?;

@@ -1,4 +1,4 @@
-//! What the server says once it is ready.
+//! The text that the server prints once it is ready.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use trainyard_protocol::{BaseModel, MemoryPlan};
 use crate::config::{Config, Device};
 use crate::engine::describe_memory;
 
-/// The start-up text: what is served, where, and how to point a client at it.
+/// Formats the start-up text: the models, the address, and how to point a client at it.
 pub(super) fn banner(
     config: &Config,
     address: SocketAddr,
@@ -39,7 +39,7 @@ pub(super) fn banner(
         line("memory", &describe_memory(&plan));
     }
     line("data", &config.data_dir.display().to_string());
-    line("keys", if keyed { "as configured" } else { "any tml-… key, from this machine alone" });
+    line("keys", if keyed { "as configured" } else { "any tml-… key, only from this machine" });
     let key = if keyed { "tml-…" } else { "tml-local" };
     let _ = write!(
         text,
@@ -49,7 +49,7 @@ pub(super) fn banner(
     text
 }
 
-/// An address that a client can connect to: all interfaces includes this machine.
+/// Formats an address that a client can connect to: all interfaces includes this machine.
 fn reachable(scheme: &str, address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("{scheme}://localhost:{}", address.port())

@@ -1,4 +1,5 @@
-//! What `trainyard tenants` and `trainyard keys` share: a store beside servers that may be at work on it, and its output.
+//! The shared parts of `trainyard tenants` and `trainyard keys`: the store, beside servers that may be using it, and
+//! output.
 
 use std::error::Error;
 use std::future::Future;
@@ -10,7 +11,7 @@ use trainyard_wire::timestamp::rfc3339;
 use super::logging;
 use crate::config::{LogFormat, StoreFlags, Stores};
 
-/// Calls something with the store that the flags name.
+/// Opens the store that the flags name, and calls `call` with it.
 pub(super) fn with<T, F>(flags: StoreFlags, call: impl FnOnce(Directory) -> F) -> Result<T, Box<dyn Error>>
 where
     F: Future<Output = Result<T, Box<dyn Error>>>,
@@ -29,15 +30,16 @@ pub(super) fn line<const N: usize>(fields: [&str; N]) -> io::Result<()> {
     writeln!(io::stdout(), "{}", fields.join("\t"))
 }
 
-/// A time, or a dash.
+/// Formats a time, or a dash.
 pub(super) fn time(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "-".to_owned(), |at| rfc3339(at.as_millis()))
 }
 
 pub(super) fn role(text: &str) -> Result<Role, String> {
-    Role::from_text(text).ok_or_else(|| format!("--role: {text:?} is none of admin, member and read-only"))
+    Role::from_text(text).ok_or_else(|| format!("--role: invalid role {text:?}: expected admin, member or read-only"))
 }
 
 pub(super) fn scope(text: &str) -> Result<Scope, String> {
-    Scope::from_text(text).ok_or_else(|| format!("--scope: {text:?} is none of train, sample, checkpoints and admin"))
+    Scope::from_text(text)
+        .ok_or_else(|| format!("--scope: invalid scope {text:?}: expected train, sample, checkpoints or admin"))
 }

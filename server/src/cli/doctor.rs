@@ -1,4 +1,4 @@
-//! `trainyard doctor`: looks at the machine and the configuration before a server does.
+//! `trainyard doctor`: checks the machine and the configuration before a server starts.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -7,10 +7,10 @@ use super::logging;
 use crate::config::{Config, DoctorFlags, LogFormat};
 use crate::doctor::{self, Report, Status};
 
-/// Prints what was found.
+/// Prints the report.
 ///
 /// # Errors
-/// When something would keep a server from working.
+/// When a failure would keep a server from working.
 pub(super) fn doctor(flags: DoctorFlags) -> Result<(), Box<dyn Error>> {
     // What fails is in the report.
     logging::start(Some("off"), LogFormat::default())?;
@@ -25,7 +25,7 @@ pub(super) fn doctor(flags: DoctorFlags) -> Result<(), Box<dyn Error>> {
     };
     print(&report, flags.json)?;
     match report.status {
-        Status::Failure => Err("the checks that failed say what to do".into()),
+        Status::Failure => Err("some checks failed; the report names the remedies".into()),
         Status::Ok | Status::Warning => Ok(()),
     }
 }

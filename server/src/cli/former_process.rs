@@ -1,13 +1,13 @@
-//! How the former process of a data directory ended: whether the machine ran out of memory while it was there.
+//! The end of the former process of a data directory: whether the machine ran out of memory while it ran.
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// The file in the data directory that holds what a process read at its start.
+/// The file in the data directory with the counter that a process read at its start.
 const FILE: &str = "oom-kills";
 
-/// How many processes the machine has ended for want of memory, since which boot.
+/// The number of processes that the machine has killed for want of memory, since a boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OomKills {
     boot: String,
@@ -15,14 +15,14 @@ struct OomKills {
 }
 
 impl OomKills {
-    /// What the kernel says; `None` where it does not.
+    /// Reads the kernel's counter; `None` where the kernel has none.
     fn now() -> Option<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
         let count = count(&fs::read_to_string("/proc/vmstat").ok()?)?;
         Some(Self { boot, count })
     }
 
-    /// From a file that `write` has written; `None` when it is not one.
+    /// Reads a file that `write` has written; `None` when it is malformed or missing.
     fn read(path: &Path) -> Option<Self> {
         let text = fs::read_to_string(path).ok()?;
         let (boot, count) = text.trim().split_once(' ')?;
@@ -37,19 +37,19 @@ impl OomKills {
         fs::rename(&temporary, path)
     }
 
-    /// Whether a process was ended since `earlier`.
+    /// Returns whether a process was killed since `earlier`.
     fn grew_since(&self, earlier: &Self) -> bool {
         self.boot == earlier.boot && self.count > earlier.count
     }
 }
 
-/// The counter `oom_kill` of `/proc/vmstat`; it counts all of the machine, in every memory control group.
+/// Reads the counter `oom_kill` of `/proc/vmstat`; it counts the whole machine, in every memory control group.
 fn count(vmstat: &str) -> Option<u64> {
     vmstat.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
-/// Whether the machine has ended a process for want of memory since the former process of this data directory
-/// started. To be called once, at the start.
+/// Returns whether the machine has killed a process for want of memory since the former process of this data directory
+/// started. Must be called once, at the start.
 pub(super) fn ran_out_of_memory(data_dir: &Path) -> io::Result<bool> {
     OomKills::now().map_or(Ok(false), |now| compare(&data_dir.join(FILE), &now))
 }
@@ -73,11 +73,11 @@ mod tests {
     fn only_kills_since_the_former_start_count() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(FILE);
-        assert!(!compare(&path, &kills("a", 5)).unwrap(), "there was no former process");
+        assert!(!compare(&path, &kills("a", 5)).unwrap(), "no former process exists");
         assert!(!compare(&path, &kills("a", 5)).unwrap());
         assert!(compare(&path, &kills("a", 6)).unwrap());
         assert!(!compare(&path, &kills("a", 6)).unwrap());
-        assert!(!compare(&path, &kills("b", 9)).unwrap(), "the machine was started anew");
+        assert!(!compare(&path, &kills("b", 9)).unwrap(), "the machine was restarted");
         fs::write(&path, "damaged").unwrap();
         assert!(!compare(&path, &kills("b", 10)).unwrap());
         assert!(compare(&path, &kills("b", 11)).unwrap());

@@ -1,5 +1,5 @@
-//! Answers before the models are loaded: the listener is open, and everything says 503 until the API takes over, or
-//! 429 where clients repeat a 503 without a pause.
+//! Answers before the models are loaded: the listener is open, and every endpoint answers 503 until the API takes
+//! over, or 429 where clients repeat a 503 without a pause.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,19 +13,19 @@ use tower::ServiceExt;
 
 use crate::error::json_response;
 
-/// Holds the API once it is ready. Cheap to clone.
+/// The API, once it is ready. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Gate(Arc<OnceLock<Router>>);
 
 impl Gate {
-    /// Serves `api` from now on. The first one stays.
+    /// Serves `api` from now on. Only the first call counts.
     pub(super) fn open(&self, api: Router) {
         if self.0.set(api).is_err() {
             tracing::error!("the API was already being served");
         }
     }
 
-    /// What the listener serves.
+    /// The router that the listener serves.
     pub(super) fn router(&self) -> Router {
         Router::new().fallback(pass).with_state(self.clone())
     }

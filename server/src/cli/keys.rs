@@ -12,7 +12,7 @@ use crate::config::KeysCommand;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Reads or changes the store.
+/// Lists or changes keys in the store.
 pub(super) fn keys(command: KeysCommand) -> Result<(), Box<dyn Error>> {
     match command {
         KeysCommand::List { organisation, store } => with(store, async |directory| {

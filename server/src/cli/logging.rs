@@ -7,14 +7,14 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::LogFormat;
 
-/// The variable that chooses what is logged where no flag, variable or file of Trainyard does.
+/// The variable that sets the log's filter if no flag, variable or file of Trainyard does.
 const FALLBACK: &str = "RUST_LOG";
 const DEFAULT: &str = "info";
 
 /// Starts logging. A process starts it once; later calls change nothing.
 ///
 /// # Errors
-/// When the filter is none.
+/// When the filter is invalid.
 pub(super) fn start(level: Option<&str>, format: LogFormat) -> Result<(), String> {
     let filter = filter(level, env::var(FALLBACK))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);

@@ -8,7 +8,7 @@ use trainyard_scheduler::{Checkpoint, Clock, Error, MaintenanceReport, Scheduler
 
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// After so long without maintenance no heartbeat may have been recorded: the store was unavailable, or the machine
+/// The time without maintenance after which heartbeats may have been lost: the store was unavailable, or the machine
 /// slept.
 const MISSED_HEARTBEATS: Duration = Duration::from_secs(60);
 

@@ -1,4 +1,4 @@
-//! Free memory that the allocator holds after a load.
+//! Release of free memory that the allocator keeps after a load.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::logging;
 use crate::config::{LogFormat, MigrateFlags, parse_database_url};
 
-/// Migrates and says to which version.
+/// Migrates the schema and prints its version.
 pub(super) fn migrate(flags: &MigrateFlags) -> Result<(), Box<dyn Error>> {
     logging::start(None, LogFormat::default())?;
     let database = parse_database_url(&flags.database_url)?;

@@ -57,13 +57,13 @@ enum Command {
     Tenants(TenantsFlags),
     /// List, create and revoke API keys, while servers run or not.
     Keys(KeysFlags),
-    /// Ask a server whose a key is, or for a token.
+    /// Ask a server for the owner of a key, or for a token.
     Auth(AuthFlags),
     /// Watch a server in a terminal: workers, queues, speed and failures.
     Top(ServerFlags),
     /// Check whether `serve` with the same options would work here; changes nothing.
     Doctor(Box<DoctorFlags>),
-    /// Estimate what a layout takes and how fast it is, from a model's configuration; loads and starts nothing.
+    /// Estimate the memory and speed of a layout from a model's configuration; loads and starts nothing.
     Plan(Box<plan::PlanFlags>),
     /// Measure training and sampling on this machine.
     Bench(Box<trainyard_bench::BenchFlags>),
@@ -71,7 +71,7 @@ enum Command {
     Openapi,
 }
 
-/// Runs the program.
+/// Runs the command that the arguments name.
 pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(flags) => Config::resolve(*flags).map_err(Into::into).and_then(serve::serve),
@@ -110,7 +110,7 @@ mod tests {
 
     use super::Cli;
 
-    /// The benchmark has message types of its own.
+    /// The benchmark has its own message types; they must match the server's.
     #[test]
     fn the_benchmarks_training_request_is_readable() {
         let body = trainyard_bench::forward_backward_body("s:train:0");

@@ -1,4 +1,4 @@
-//! What the roles of a process have in common: its files, the store, and the part that executes requests.
+//! The shared parts of all roles of a process: its files, the store, and the executor of requests.
 
 use std::error::Error;
 use std::fs::{self, File, TryLockError};
@@ -26,13 +26,13 @@ use crate::random::system_random;
 use crate::worker::{self, WorkerDeps, WorkerHandle};
 use crate::workspace::Workspace;
 
-/// How often the worker's thread is checked.
+/// The time between two checks of the worker's thread.
 const WATCH: Duration = Duration::from_millis(500);
 
-/// The file in the data directory that names the worker over restarts.
+/// The file in the data directory that keeps the worker's name over restarts.
 const WORKER_ID_FILE: &str = "worker-id";
 
-/// The data directory, which one process has, and the storage.
+/// The data directory, which only one process uses, and the storage.
 pub(super) struct Files {
     pub(super) storage: Storage,
     pub(super) disks: Disks,
@@ -51,7 +51,7 @@ impl Files {
     }
 }
 
-/// Keeps a second process away from the data.
+/// Locks the data against a second process.
 pub(super) fn lock(data_dir: &Path) -> Result<File, String> {
     let path = data_dir.join("lock");
     let file = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -62,7 +62,7 @@ pub(super) fn lock(data_dir: &Path) -> Result<File, String> {
     }
 }
 
-/// Opens the store, as soon as its database can be reached. `None` when a signal comes first.
+/// Opens the store once its database can be reached. `None` when a signal comes first.
 pub(super) async fn open_scheduler_or_stop(
     config: &Config,
     files: &Files,
@@ -116,7 +116,7 @@ async fn open_scheduler(config: &Config, files: &Files) -> Result<Scheduler, Box
     Ok(when_reachable(|| Scheduler::open(options.clone())).await?)
 }
 
-/// The name of this data directory's worker, random and chosen once.
+/// The name of this data directory's worker, which is random and chosen once.
 fn worker_id(data_dir: &Path) -> io::Result<String> {
     let path = data_dir.join(WORKER_ID_FILE);
     match fs::read_to_string(&path) {
@@ -179,22 +179,22 @@ impl Executor {
         Ok((Self { worker, preparer, memory: plan }, Models::new(models, &files)))
     }
 
-    /// What checks the examples of requests before their turn.
+    /// The check of requests' examples before their turn.
     pub(super) fn preparer(&self) -> Arc<dyn Prepare> {
         Arc::clone(&self.preparer)
     }
 
-    /// How its memory is divided.
+    /// The division of the engine's memory.
     pub(super) fn memory(&self) -> MemoryPlan {
         self.memory
     }
 
-    /// Asks it to finish its current step.
+    /// Asks the executor to finish its current step.
     pub(super) fn stop(&self) {
         self.worker.stop();
     }
 
-    /// Stops it and waits for its thread.
+    /// Stops the executor and waits for its thread.
     pub(super) async fn join(self) -> Result<(), Box<dyn Error>> {
         Ok(spawn_blocking(move || self.worker.join()).await?)
     }
@@ -205,7 +205,7 @@ fn load(config: Config) -> impl Future<Output = Result<Loaded, Box<dyn Error>>> 
     async move { Ok(loading.await??) }
 }
 
-/// Returns why the process has to end, when it has to although nobody asked it to.
+/// Waits for a failure that ends the process, and returns it.
 pub(super) async fn failed(executor: Option<&Executor>, scheduler: &Scheduler) -> String {
     tokio::select! {
         () = died(executor) => "the worker's thread ended unexpectedly; the log has the details".to_owned(),
@@ -213,7 +213,7 @@ pub(super) async fn failed(executor: Option<&Executor>, scheduler: &Scheduler) -
     }
 }
 
-/// Returns when the executor's thread ends by itself, which it never should.
+/// Waits until the executor's thread ends by itself, which is an error.
 async fn died(executor: Option<&Executor>) {
     match executor {
         None => pending().await,

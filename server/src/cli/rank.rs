@@ -15,7 +15,7 @@ use crate::config::{Config, RankConfig};
 use crate::engine;
 use crate::rank_copies::RankCopies;
 
-/// Follows rank 0 until that one ends.
+/// Follows rank 0 until it ends.
 pub(super) fn follow(config: Config, rank: RankConfig) -> Result<(), Box<dyn Error>> {
     logging::start(config.log_level.as_deref(), config.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -37,7 +37,7 @@ async fn run(config: Config, rank: RankConfig) -> Result<(), Box<dyn Error>> {
         engine::follow(&config, &rank, &copies, || {
             loaded.store(true, Ordering::Release);
             tracing::info!(rank = rank.rank, "ready");
-            // Whoever started it may wait for this line; a closed standard output is no reason to stop.
+            // The starting program may wait for this line; a closed standard output does not end the process.
             let _ = writeln!(io::stdout(), "Trainyard {} rank {}: ready", env!("CARGO_PKG_VERSION"), rank.rank);
         })
     });
@@ -49,7 +49,7 @@ async fn run(config: Config, rank: RankConfig) -> Result<(), Box<dyn Error>> {
         tracing::info!(signal, rank = number, "shutting down before the models are loaded");
         return Ok(());
     }
-    // Rank 0 gets the same signal, and still needs this one for what is executed and for saving runs.
+    // Rank 0 gets the same signal, and still needs this rank for executing requests and for saving runs.
     tracing::info!(signal, rank = number, "shutting down when rank 0 has ended");
     signals.exit_at_next();
     Ok(following.await??)

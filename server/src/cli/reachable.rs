@@ -1,4 +1,4 @@
-//! Waiting for the database while a process starts.
+//! The wait for the database while a process starts.
 
 use std::future::Future;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use trainyard_scheduler::Error;
 
-/// How long a process waits for its database: a machine may start both at once, and a database may recover first.
+/// The longest wait for the database: a machine may start both at once, and a database may recover first.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// Time from a failed attempt to the next one.
+/// The time from a failed attempt to the next one.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Repeats a step of the start while the database can't be reached.
 ///
 /// # Errors
-/// Every other error at once, and that one after a minute.
+/// Returns other errors at once, and an unreachable database after a minute.
 pub(super) async fn when_reachable<T, F>(step: impl FnMut() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
@@ -47,7 +47,7 @@ mod tests {
 
     const PAUSE: Duration = Duration::from_millis(1);
 
-    /// The number of attempts and their result, where those before the `good`th fail.
+    /// Runs attempts of which those before the `good`th fail; returns their number and result.
     async fn attempts(error: fn() -> Error, good: usize, wait: Duration) -> (usize, Result<(), Error>) {
         let mut made = 0;
         let step = || {

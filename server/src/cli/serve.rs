@@ -1,4 +1,4 @@
-//! `trainyard serve`: the API, with the execution of requests or without.
+//! `trainyard serve`: the API, with or without the execution of requests.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -32,13 +32,13 @@ use crate::tls::Tls;
 use crate::traces::Traces;
 use crate::{api, auth, engine, hub, listener, metrics};
 
-/// How long requests that are being answered may take to finish.
+/// The time that open requests get to finish at a shutdown.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// The file in the data directory that holds the key of download URLs.
+/// The file in the data directory that contains the key of download URLs.
 pub(super) const SIGNING_KEY_FILE: &str = "url-signing.key";
 
-/// Serves until a signal ends it.
+/// Serves until a signal arrives.
 pub(super) fn serve(config: Config) -> Result<(), Box<dyn Error>> {
     logging::start(config.log_level.as_deref(), config.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -115,12 +115,13 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Gives every request a name.
+/// Names every request.
 fn named(router: Router, traces: &Traces) -> Router {
     router.layer(from_fn_with_state(Calls { random: system_random(), records: traces.is_on() }, identify))
 }
 
-/// Loads the models and starts to execute requests; or learns from the store what workers serve.
+/// Loads the models and starts to execute requests; without execution, learns from the store which models workers
+/// serve.
 async fn start(
     config: &Config,
     scheduler: &Scheduler,
@@ -183,7 +184,7 @@ async fn seed_organisations(keys: &Keys, scheduler: &Scheduler) -> Result<(), Bo
     Ok(when_reachable(|| directory.seed_organisations(tenants.clone())).await?)
 }
 
-/// Lets the API take over from the gate.
+/// Replaces the gate by the API.
 fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate, memory: Option<MemoryPlan>) {
     let traces = state.traces.clone();
     if traces.is_on() {
@@ -200,11 +201,11 @@ fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate, memo
     gate.open(router);
     let models = models.list();
     tracing::info!(%address, models = models.len(), "ready");
-    // A closed standard output is no reason to stop serving.
+    // A closed standard output does not end the server.
     let _ = io::stdout().write_all(banner::banner(config, address, &models, memory, keyed).as_bytes());
 }
 
-/// The hub, for everybody or for callers with a key.
+/// Makes the router of the hub, for everybody or for callers with a key.
 fn hub_router(config: &Config, state: &AppState) -> Router {
     let HubConfig { upstream, require_key, weights } = config.hub.clone();
     if weights {
@@ -217,7 +218,7 @@ fn hub_router(config: &Config, state: &AppState) -> Router {
 /// Offers the weights of the models that this process loads.
 fn offer_weights(config: &Config, state: &AppState) {
     if config.role == Role::Api {
-        tracing::warn!("--hf-weights: an API server of its own has no weights to offer");
+        tracing::warn!("--hf-weights: an API server without a worker has no weights to offer");
     }
     for NamedPath { name, path } in &config.models {
         let found = engine::location(path).map_err(|error| error.to_string());
@@ -228,7 +229,7 @@ fn offer_weights(config: &Config, state: &AppState) {
     }
 }
 
-/// Any API server must be able to check what another one signed.
+/// Returns the signer of download URLs. All API servers share its key, so that each can check the others' URLs.
 async fn signer(config: &Config, scheduler: &Scheduler) -> Result<Signer, Box<dyn Error>> {
     let own = Signer::open(&config.data_dir.join(SIGNING_KEY_FILE))?;
     match config.database {

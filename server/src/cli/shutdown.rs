@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM.
+//! Shutdown on SIGINT or SIGTERM.
 
 use std::io;
 use std::process;
@@ -15,15 +15,15 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Starts to catch them.
+    /// Starts to catch the signals.
     ///
     /// # Errors
-    /// When the system refuses to.
+    /// When the system refuses to deliver them.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Waits for one.
+    /// Waits for a signal and returns its name.
     pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
@@ -31,8 +31,8 @@ impl Signals {
         }
     }
 
-    /// Ends the process at the next one, whatever it is doing. Nothing acknowledged is lost by that: recovery
-    /// resumes from the store.
+    /// Ends the process at the next signal, whatever it is doing. Acknowledged work is not lost: recovery resumes from
+    /// the store.
     pub(super) fn exit_at_next(mut self) {
         tokio::spawn(async move {
             let signal = self.next().await;

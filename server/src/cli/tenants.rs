@@ -9,7 +9,7 @@ use trainyard_scheduler::{Limit, LimitChanges, NewUser};
 use super::directory::{line, role, time, with};
 use crate::config::{Stores, TenantsCommand};
 
-/// Reads or changes the store.
+/// Lists or changes organisations in the store.
 pub(super) fn tenants(command: TenantsCommand) -> Result<(), Box<dyn Error>> {
     match command {
         TenantsCommand::List { store } => with(store, async |directory| {
@@ -101,10 +101,10 @@ pub(super) fn tenants(command: TenantsCommand) -> Result<(), Box<dyn Error>> {
 
 fn limit(name: &str) -> Result<Limit, String> {
     let names = || Limit::ALL.iter().map(|limit| limit.as_str()).collect::<Vec<_>>().join(", ");
-    Limit::from_text(name).ok_or_else(|| format!("{name:?} is none of {}", names()))
+    Limit::from_text(name).ok_or_else(|| format!("unknown limit {name:?}: expected one of {}", names()))
 }
 
-/// A limit and its value.
+/// Parses a limit and its value.
 fn assignment(text: &str) -> Result<(Limit, Option<NonZeroU64>), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?}: expected LIMIT=VALUE"))?;
     let limit = limit(name)?;
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(assignment("max_runs=1_6"), Ok((Limit::MaxRuns, NonZeroU64::new(16))));
         for (text, message) in [
             ("max_runs", "\"max_runs\": expected LIMIT=VALUE"),
-            ("runs=1", "\"runs\" is none of weight, max_runs, max_queued_tokens"),
+            ("runs=1", "unknown limit \"runs\": expected one of weight, max_runs, max_queued_tokens"),
             ("max_runs=", "max_runs: must be a number from 1 to 9223372036854775807, not \"\""),
             ("max_runs=-1", "max_runs: must be a number from 1 to 9223372036854775807, not \"-1\""),
             ("weight=0", "weight: must be from 1 to 1000, not 0"),

@@ -1,4 +1,4 @@
-//! `trainyard worker`: the execution of requests alone.
+//! `trainyard worker`: only the execution of requests.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use crate::metrics::{self, Metrics, ProcessMetrics};
 use crate::state::Shutdown;
 use crate::tls::Tls;
 
-/// Works until a signal ends it.
+/// Works until a signal arrives.
 pub(super) fn work(config: Config) -> Result<(), Box<dyn Error>> {
     if let Some(rank) = config.rank.clone().filter(|rank| rank.rank > 0) {
         return rank::follow(config, rank);
@@ -71,7 +71,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         serve_metrics(address, &config, &files, &scheduler, &counted, tls, stopping).await?;
     }
     tracing::info!(models = models.list().len(), memory = describe_memory(&executor.memory()), "ready");
-    // Whoever started it may wait for this line; a closed standard output is no reason to stop.
+    // The starting program may wait for this line; a closed standard output does not end the process.
     let _ = writeln!(io::stdout(), "Trainyard {} worker: ready", env!("CARGO_PKG_VERSION"));
     let trimming = tokio::spawn(memory::give_back(scheduler.clone()));
     tokio::spawn(files.disks.clone().watch());

@@ -10,10 +10,9 @@ use trainyard_scheduler::Role;
 use super::ConfigError;
 use crate::auth::{IssuerSettings, KeySource, Named, TokenPolicy, is_protected};
 
-/// The claim that has a user's email.
+/// The default claim of a user's email.
 const EMAIL: &str = "email";
 
-/// The table `[auth]`.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FileAuth {
@@ -23,7 +22,6 @@ pub(super) struct FileAuth {
     issuer: Option<FileIssuer>,
 }
 
-/// The table `[auth.issuer]`.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct FileIssuer {
@@ -41,7 +39,7 @@ struct FileIssuer {
 }
 
 impl FileAuth {
-    /// How long tokens and the keys that sign them are used.
+    /// Reads the lifetimes of tokens and of the keys that sign them.
     pub(super) fn policy(&self) -> Result<TokenPolicy, ConfigError> {
         let default = TokenPolicy::default();
         // Clients renew a token that is left a minute.
@@ -54,7 +52,7 @@ impl FileAuth {
         })
     }
 
-    /// The issuer whose tokens are accepted, if there is one.
+    /// Reads the external issuer whose tokens are accepted, if there is one.
     pub(super) fn issuer(&self) -> Result<Option<IssuerSettings>, ConfigError> {
         self.issuer.as_ref().map(FileIssuer::settings).transpose()
     }
@@ -91,7 +89,7 @@ impl FileIssuer {
             _ => return Err(wrong("must have either organisation or organisation_claim".to_owned())),
         };
         let role = |text: &String| {
-            let known = || wrong(format!("{text:?} is no role; use admin, member or read-only"));
+            let known = || wrong(format!("invalid role {text:?}: expected admin, member or read-only"));
             Role::from_text(text).ok_or_else(known)
         };
         let roles = self.roles.iter().map(|(name, text)| Ok((name.clone(), role(text)?)));

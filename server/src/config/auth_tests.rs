@@ -55,7 +55,7 @@ fn an_issuer_that_can_not_work_is_refused() {
         (COMPLETE.replace("organisation = \"acme\"", ""), "either organisation or organisation_claim"),
         (format!("{COMPLETE}organisation_claim = \"org\""), "either organisation or organisation_claim"),
         (COMPLETE.to_owned(), "nobody could call"),
-        (format!("{COMPLETE}default_role = \"root\""), "\"root\" is no role"),
+        (format!("{COMPLETE}default_role = \"root\""), "invalid role \"root\": expected admin, member or read-only"),
         (
             format!("{COMPLETE}default_role = \"admin\"\njwks_refresh_seconds = 0"),
             "jwks_refresh_seconds must be from 1 to 3600",

@@ -10,22 +10,22 @@ pub struct AuthFlags {
     pub command: AuthCommand,
 }
 
-/// What `trainyard auth` does.
+/// The subcommands of `trainyard auth`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum AuthCommand {
-    /// Print whose a key or token is, and what it allows.
+    /// Print the owner of a key or token, and what it allows.
     Whoami(ServerFlags),
-    /// Print a token, which allows what the key does for a short while.
+    /// Print a token, which allows the same as the key for a short while.
     Token(ServerFlags),
 }
 
-/// Which server is called, and as whom.
+/// The server that is called, and the key to call it with.
 #[derive(Args, Clone, Debug)]
 pub struct ServerFlags {
-    /// Where the server is.
+    /// URL of the server.
     #[arg(long, env = "TINKER_BASE_URL", value_name = "URL", default_value = "http://127.0.0.1:8000")]
     pub url: String,
-    /// The API key, or a token. In the variable others on the machine don't see it.
+    /// The API key, or a token. Prefer the variable, which others on the machine don't see.
     #[arg(long, env = "TINKER_API_KEY", value_name = "KEY", hide_env_values = true)]
     pub api_key: String,
 }

@@ -6,7 +6,7 @@ use trainyard_scheduler::Database;
 
 use super::ConfigError;
 
-/// A store by its URL.
+/// Parses the URL of a store.
 pub fn parse_database_url(url: &str) -> Result<Database, ConfigError> {
     parse_database(Some(url.to_owned()), Path::new(""))
 }
@@ -24,7 +24,8 @@ pub(super) fn parse_database(url: Option<String>, data_dir: &Path) -> Result<Dat
     }
 }
 
-/// A URL that is safe to print: `scheme://user:secret@host` loses what is before the `@`.
+/// Removes the credentials from a URL, so that it is safe to print: `scheme://user:secret@host` loses the text before
+/// the `@`.
 fn without_password(url: &str) -> String {
     match (url.split_once("://"), url.rfind('@')) {
         (Some((scheme, _)), Some(at)) => format!("{scheme}://…{}", &url[at..]),

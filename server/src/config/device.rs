@@ -1,38 +1,38 @@
-//! What computes: the processor, or GPUs.
+//! Devices that compute: the processor, or GPUs.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
 
-/// What the engine computes on.
+/// The device that the engine computes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// GPUs from number 0 on where there are as many as ranks that can be used, else the processor.
+    /// GPUs from number 0 on if enough usable ones exist for all ranks, else the processor.
     Auto,
-    /// The processor.
+    /// The processor of this machine.
     #[default]
     Cpu,
-    /// NVIDIA GPUs.
+    /// The NVIDIA GPUs with these numbers.
     Cuda(Gpus),
 }
 
-/// Which GPUs the ranks of a process compute on.
+/// The numbers of the GPUs that the ranks of a process compute on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gpus {
-    /// From this number on, as many as there are ranks.
+    /// Consecutive GPUs from this number on, one for each rank.
     From(u16),
-    /// Of these numbers, one for each rank, in their order.
+    /// These GPUs, one for each rank in order.
     Each(Vec<u16>),
 }
 
-/// Why a text is no device.
+/// The error for a text that does not name a device.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no device: auto, cpu, cuda, cuda:N or cuda:N,M,… with distinct numbers")]
+#[error("invalid device {0:?}: expected auto, cpu, cuda, cuda:N or cuda:N,M,… with distinct numbers")]
 pub struct DeviceError(String);
 
 impl Gpus {
-    /// A number for each of `ranks` ranks; `None` where other numbers were given.
+    /// Returns the GPU of each of `ranks` ranks; `None` where the numbers were given for another number of ranks.
     pub fn of(&self, ranks: usize) -> Option<Vec<u16>> {
         match self {
             Self::From(first) => (0..ranks).map(|rank| first.checked_add(u16::try_from(rank).ok()?)).collect(),
@@ -119,7 +119,7 @@ mod tests {
         for text in wrong {
             let refused = text.parse::<Device>().unwrap_err().to_string();
             let allowed = "auto, cpu, cuda, cuda:N or cuda:N,M,… with distinct numbers";
-            assert_eq!(refused, format!("{text:?} is no device: {allowed}"));
+            assert_eq!(refused, format!("invalid device {text:?}: expected {allowed}"));
         }
     }
 

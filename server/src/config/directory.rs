@@ -12,10 +12,10 @@ pub struct TenantsFlags {
     pub command: TenantsCommand,
 }
 
-/// What `trainyard tenants` does.
+/// The subcommands of `trainyard tenants`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum TenantsCommand {
-    /// List the organisations.
+    /// List all organisations.
     List {
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
@@ -23,35 +23,36 @@ pub enum TenantsCommand {
     },
     /// Create an organisation: a tenant, which owns sessions, runs and checkpoints.
     Create {
-        /// Its name.
+        /// Name of the organisation.
         name: String,
-        /// Let its admins manage all organisations.
+        /// Let the organisation's admins manage all organisations.
         #[arg(long)]
         operator: bool,
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
         store: StoreFlags,
     },
-    /// Change what people call an organisation, or refuse or accept its keys and tokens; what is not given stays.
+    /// Change the display name of an organisation, or refuse or accept its keys and tokens; omitted settings stay.
     Change {
-        /// The organisation.
+        /// Name of the organisation.
         name: String,
-        /// What people call it.
+        /// Display name of the organisation.
         #[arg(long, value_name = "NAME", required_unless_present_any = ["disable", "enable"])]
         display_name: Option<String>,
-        /// Refuse its keys and tokens, and end its sessions. Its objects stay.
+        /// Refuse the organisation's keys and tokens, and end its sessions. Its objects stay.
         #[arg(long)]
         disable: bool,
-        /// Accept its keys and tokens again.
+        /// Accept the organisation's keys and tokens again.
         #[arg(long, conflicts_with = "disable")]
         enable: bool,
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
         store: StoreFlags,
     },
-    /// List what an organisation is granted: each limit, its value, and whether the configuration file or the store sets it.
+    /// List the limits of an organisation: each limit, its value, and whether the configuration file or the store sets
+    /// it.
     Limits {
-        /// The organisation.
+        /// Name of the organisation.
         name: String,
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
@@ -59,7 +60,7 @@ pub enum TenantsCommand {
     },
     /// Set limits of an organisation, such as `max_runs=16`; every server enforces them within a second.
     SetLimits {
-        /// The organisation.
+        /// Name of the organisation.
         name: String,
         /// A limit and its value: weight (1 to 1000), max_runs, max_queued_tokens, tokens_per_minute, max_storage_bytes,
         /// max_queued_requests or max_queued_bytes.
@@ -69,9 +70,9 @@ pub enum TenantsCommand {
         #[expect(missing_docs, reason = "the fields have theirs")]
         store: StoreFlags,
     },
-    /// Unset limits of an organisation, which are then as without them.
+    /// Unset limits of an organisation, so that the defaults apply.
     UnsetLimits {
-        /// The organisation.
+        /// Name of the organisation.
         name: String,
         /// Names of limits, as `trainyard tenants limits` prints them.
         #[arg(value_name = "LIMIT", required = true)]
@@ -82,7 +83,7 @@ pub enum TenantsCommand {
     },
     /// List the users of an organisation.
     Users {
-        /// The organisation.
+        /// Name of the organisation.
         name: String,
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
@@ -90,11 +91,11 @@ pub enum TenantsCommand {
     },
     /// Add a user to an organisation.
     AddUser {
-        /// The organisation.
+        /// Name of the organisation.
         name: String,
-        /// Names the user.
+        /// Email of the user.
         email: String,
-        /// What people call the user.
+        /// Full name of the user.
         #[arg(long, value_name = "NAME", default_value = "")]
         full_name: String,
         /// The most that the user's keys allow: admin, member or read-only.
@@ -106,9 +107,9 @@ pub enum TenantsCommand {
     },
     /// Give a user another role, or refuse or accept the user's keys.
     ChangeUser {
-        /// The organisation.
+        /// Name of the organisation.
         name: String,
-        /// Names the user.
+        /// Email of the user.
         email: String,
         /// The most that the user's keys allow: admin, member or read-only.
         #[arg(long)]
@@ -125,7 +126,7 @@ pub enum TenantsCommand {
     },
     /// List the projects of an organisation.
     Projects {
-        /// The organisation.
+        /// Name of the organisation.
         name: String,
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
@@ -133,11 +134,11 @@ pub enum TenantsCommand {
     },
     /// Add a project to an organisation.
     AddProject {
-        /// The organisation.
+        /// Name of the organisation.
         name: String,
         /// The project, as sessions name it.
         project: String,
-        /// What people call it.
+        /// Display name of the project.
         #[arg(long, value_name = "NAME", default_value = "")]
         full_name: String,
         #[command(flatten)]
@@ -146,7 +147,7 @@ pub enum TenantsCommand {
     },
     /// Remove a project from an organisation.
     RemoveProject {
-        /// The organisation.
+        /// Name of the organisation.
         name: String,
         /// The project, as sessions name it.
         project: String,
@@ -164,45 +165,45 @@ pub struct KeysFlags {
     pub command: KeysCommand,
 }
 
-/// What `trainyard keys` does.
+/// The subcommands of `trainyard keys`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum KeysCommand {
     /// List the keys of an organisation.
     List {
-        /// The organisation.
+        /// Name of the organisation.
         organisation: String,
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
         store: StoreFlags,
     },
-    /// Create a key and print it, this once: its SHA-256 alone is stored.
+    /// Create a key and print it, only this once: the store keeps only its SHA-256.
     Create {
-        /// The organisation.
+        /// Name of the organisation.
         organisation: String,
-        /// What people call the key.
+        /// Display name of the key.
         #[arg(long)]
         name: String,
-        /// More about it.
+        /// A note about the key.
         #[arg(long, default_value = "")]
         note: String,
-        /// The email of the user whose it is; one of the organisation's programs when absent.
+        /// Email of the key's user; the key is for the organisation's programs when absent.
         #[arg(long, value_name = "EMAIL")]
         user: Option<String>,
-        /// The most that it allows: admin, member or read-only.
+        /// Highest role that the key allows: admin, member or read-only.
         #[arg(long, default_value = "member")]
         role: String,
-        /// Cut it to a scope: train, sample, checkpoints or admin; may be repeated.
+        /// Limit the key to a scope: train, sample, checkpoints or admin; may be repeated.
         #[arg(long = "scope", value_name = "SCOPE")]
         scopes: Vec<String>,
-        /// Let it expire after so many days.
+        /// Let the key expire after this many days.
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
         expires_in_days: Option<u32>,
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
         store: StoreFlags,
     },
-    /// Withdraw all keys that sign the service's tokens, and make another one, which signs at once. For when one may have
-    /// become known: every server refuses every token that was made before within a second.
+    /// Withdraw all keys that sign the service's tokens, and make a new one, which signs at once. Use it when a key
+    /// may have leaked: within a second, every server refuses every token made before.
     RotateSigning {
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
@@ -210,7 +211,7 @@ pub enum KeysCommand {
     },
     /// Revoke a key: every server refuses it from now on.
     Revoke {
-        /// The organisation.
+        /// Name of the organisation.
         organisation: String,
         /// The key's id, as `trainyard keys list` prints it.
         id: i64,

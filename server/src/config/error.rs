@@ -1,4 +1,4 @@
-//! Why a configuration is refused.
+//! Errors in the configuration.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,23 +10,23 @@ use trainyard_gpu_runtime::backend::HostKernels;
 use super::parse::MAX_RETENTION_HOURS;
 use super::tenants::TenantsError;
 
-/// A configuration that the server refuses to start with.
+/// An error in the configuration, with which the server refuses to start.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
+    /// The file can't be read.
     #[error("{}: {source}", path.display())]
     Read {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// The file is not valid.
     #[error("{}: {reason}", path.display())]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Where and why.
+        /// The place and the problem.
         reason: String,
     },
     /// There is nothing to serve.
@@ -35,10 +35,10 @@ pub enum ConfigError {
     /// Two models have the same name.
     #[error("--model: the name {0:?} is given twice")]
     DuplicateModel(String),
-    /// The address is not one.
-    #[error("--host: {0:?} is no IP address")]
+    /// The host is not an IP address.
+    #[error("--host: {0:?} is not an IP address")]
     Host(String),
-    /// A store that this build does not have.
+    /// The URL names a store that this build does not support.
     #[error("--database-url: {0:?} is not supported; use sqlite://PATH or postgres://USER@HOST/NAME")]
     DatabaseUrl(String),
     /// No connections to read with.
@@ -47,81 +47,81 @@ pub enum ConfigError {
     /// No threads to compute with.
     #[error("--threads: must be at least 1")]
     Threads,
-    /// Kernels that the processor does not have.
+    /// The processor does not have the chosen kernels.
     #[error(
         "--kernels: {} is not available: the processor does not have it, or the system does not permit it; available here: {}",
         chosen.name(),
         available.iter().map(|kernels| kernels.name()).collect::<Vec<_>>().join(", ")
     )]
     Kernels {
-        /// What was asked for.
+        /// The chosen kernels.
         chosen: HostKernels,
-        /// What there is, best first.
+        /// The available kernels, best first.
         available: Vec<HostKernels>,
     },
     /// A memory budget of 0.
     #[error("--{0}: must be at least 1")]
     Memory(&'static str),
-    /// Roles share a store, and a SQLite file has one process.
-    #[error("--database-url: an API server or a worker of its own needs postgres://USER@HOST/NAME")]
+    /// A SQLite file has one process, but API servers and workers share a store.
+    #[error("--database-url: a separate API server or worker needs postgres://USER@HOST/NAME")]
     NeedsPostgres,
-    /// Leases that end as they begin.
+    /// Leases would end as they begin.
     #[error("--lease-seconds: must be at least 1")]
     Lease,
-    /// One of two files.
+    /// Only one of two flags that need each other is set.
     #[error("--{given}: needs --{missing} too")]
     Pair {
-        /// The flag that is there.
+        /// The flag that is set.
         given: &'static str,
-        /// The flag that is not.
+        /// The flag that is missing.
         missing: &'static str,
     },
-    /// As many processes as ranks.
+    /// The number of processes differs from the number of ranks.
     #[error("--world: {given} processes, but --parallel {parallel} has {} ranks", parallel.world())]
     World {
-        /// How many processes.
+        /// The number of processes.
         given: usize,
-        /// The layout.
+        /// The layout of the ranks.
         parallel: Parallel,
     },
-    /// A rank that does not exist.
+    /// The rank does not exist.
     #[error("--rank: {rank}, but the ranks of --parallel {parallel} are 0 to {}", parallel.world() - 1)]
     Rank {
-        /// Which.
+        /// The number of the rank.
         rank: usize,
-        /// The layout.
+        /// The layout of the ranks.
         parallel: Parallel,
     },
-    /// No time at all.
+    /// A period of 0.
     #[error("--{0}: must be at least 1")]
     Period(&'static str),
-    /// No time at all, or no number of hours.
+    /// The retention is not a positive number of hours, or is too large.
     #[error("--retention-hours: must be a positive number, at most {MAX_RETENTION_HOURS}")]
     Retention,
     /// A limit of 0.
     #[error("--{0}: must be at least 1")]
     Zero(&'static str),
-    /// A token that anybody can guess.
+    /// The metrics token is short enough to be guessed.
     #[error("--metrics-token: must be at least 8 characters")]
     MetricsToken,
-    /// Tenants or keys that contradict themselves.
+    /// The tenants or keys contradict each other.
     #[error(transparent)]
     Tenants(#[from] TenantsError),
-    /// Reachable by others, and open to all of them.
+    /// The server is reachable by others, and open to all of them.
     #[error(
-        "--host: {0} is not loopback, so the configuration file must list [[tenants]], whose keys it has or the store, or [[keys]]"
+        "--host: {0} is not loopback, so the configuration file must list [[tenants]], with keys in the file or the store, or [[keys]]"
     )]
     KeysNeeded(IpAddr),
-    /// Said to be reachable by others, and open to all of them.
+    /// The public URL makes the server reachable by others, and it is open to all of them.
     #[error(
         "--public-url: clients elsewhere need keys: list [[tenants]] with keys, or [[keys]], in the configuration file, or \
          give --insecure-no-auth to serve everybody as one tenant"
     )]
     PublicWithoutKeys,
-    /// Tokens or an issuer that can't work.
+    /// The settings of tokens or of their issuer can't work.
     #[error("auth: {0}")]
     Auth(String),
-    /// A hub that is none.
-    #[error("--hf-upstream: {0:?} is no URL; use https://… or none")]
+    /// The upstream of the hub is not a URL.
+    #[error("--hf-upstream: {0:?} is not a URL; use https://… or none")]
     HubUpstream(String),
 }

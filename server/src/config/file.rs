@@ -20,7 +20,7 @@ use super::{ComputeType, ConfigError, Device, LogFormat, NumericsMismatch, Serve
 /// The file that is read when `--config` names no other.
 const DEFAULT_FILE: &str = "trainyard.toml";
 
-/// Its contents.
+/// The contents of the file.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FileConfig {

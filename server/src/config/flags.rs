@@ -17,7 +17,8 @@ pub struct ServeFlags {
     #[command(flatten)]
     #[expect(missing_docs, reason = "the fields have theirs")]
     pub shared: SharedFlags,
-    /// What this process does: everything, or the API alone, with `trainyard worker` elsewhere [default: all].
+    /// Part of the service that this process runs: everything, or only the API, with `trainyard worker` elsewhere
+    /// [default: all].
     #[arg(long, env = "TRAINYARD_ROLE")]
     pub role: Option<ServeRole>,
     /// Address to listen on. Any but loopback needs keys in the configuration file
@@ -39,20 +40,21 @@ pub struct ServeFlags {
     #[command(flatten)]
     #[expect(missing_docs, reason = "the fields have theirs")]
     pub hub: HubFlags,
-    /// Where clients reach the server, for download links; taken from each request when absent. Needs keys.
+    /// URL at which clients reach the server, for download links; taken from each request when absent. Needs keys.
     #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
     /// Export traces to the OpenTelemetry collector at this base URL (OTLP over HTTP, protobuf); its headers, the name of the
     /// service and other settings come from the variables OTEL_*.
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
     pub otlp_endpoint: Option<String>,
-    /// At a shutdown: GET /readyz answers 503 for so long before anything ends, for load balancers to notice [default: 0].
+    /// Seconds of a shutdown in which GET /readyz answers 503 before anything ends, for load balancers to notice
+    /// [default: 0].
     #[arg(long, env = "TRAINYARD_DRAIN_DELAY_SECONDS", value_name = "SECONDS")]
     pub drain_delay_seconds: Option<u64>,
     /// Do not serve the console, the pages at `/` for browsers.
     #[arg(long, env = "TRAINYARD_NO_CONSOLE")]
     pub no_console: bool,
-    /// Without configured keys, serve whoever comes through a proxy or --public-url as the tenant `local`.
+    /// Serve everybody who comes through a proxy or --public-url as the tenant `local` while no keys are configured.
     #[arg(long, env = "TRAINYARD_INSECURE_NO_AUTH")]
     pub insecure_no_auth: bool,
 }
@@ -90,7 +92,7 @@ pub struct MigrateFlags {
     pub database_url: String,
 }
 
-/// Flags of every process that works.
+/// Flags of the processes that serve or execute.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SharedFlags {
     /// A base model: its name and its Hugging Face folder or GGUF file. May be repeated.
@@ -109,14 +111,14 @@ pub struct SharedFlags {
     /// absent.
     #[arg(long, env = "TRAINYARD_STORAGE", value_name = "URL")]
     pub storage: Option<String>,
-    /// Capacity in DIR for copies of what is read from s3:// [default: 20480].
+    /// Capacity in DIR for copies of objects in s3:// [default: 20480].
     #[arg(long, env = "TRAINYARD_STORAGE_CACHE_MIB", value_name = "MIB")]
     pub storage_cache_mib: Option<u64>,
-    /// Disk space that is kept for accepted work: with less of it free, saves, new runs and large requests are refused; 0
-    /// refuses nothing. 1024, but at most a twentieth of the disk, when absent.
+    /// Disk space that is reserved for accepted work: with less of it free, saves, new runs and large requests are
+    /// refused; 0 refuses nothing. 1024, but at most a twentieth of the disk, when absent.
     #[arg(long, env = "TRAINYARD_DISK_RESERVE_MIB", value_name = "MIB")]
     pub disk_reserve_mib: Option<u64>,
-    /// Compute type [default: bf16].
+    /// Type of GEMM inputs [default: bf16].
     #[arg(long, env = "TRAINYARD_DTYPE")]
     pub dtype: Option<ComputeType>,
     /// Threads of the engine; one per processor when absent.
@@ -126,26 +128,26 @@ pub struct SharedFlags {
     /// ones continue runs that were computed with them.
     #[arg(long, env = "TRAINYARD_KERNELS", value_name = "CLASS")]
     pub kernels: Option<HostKernels>,
-    /// What the engine computes on: cpu; cuda or cuda:N, NVIDIA GPUs from number 0 or N on, one for each rank of the process;
-    /// cuda:N,M,…, these GPUs, as many as ranks; auto, GPUs where there are enough that can be used, else the processor
-    /// [default: cpu].
+    /// Device that the engine computes on: cpu; cuda or cuda:N, NVIDIA GPUs from number 0 or N on, one for each rank
+    /// of the process; cuda:N,M,…, exactly these GPUs, as many as ranks; auto, GPUs if enough usable ones exist, else
+    /// the processor [default: cpu].
     #[arg(long, env = "TRAINYARD_DEVICE", value_name = "DEVICE")]
     pub device: Option<Device>,
-    /// Ranks that share the models, such as tp=2, or their experts, such as ep=2, and replicas of these, such as dp=2 or
-    /// tp=2,dp=2: as many threads of this process, with a part of the cores each. With zero=3 replicas divide the parameters of runs
-    /// that train all of them [default: tp=1].
+    /// Layout of the ranks, such as tp=2 to share the models, ep=2 to share their experts, and dp=2 or tp=2,dp=2 for
+    /// replicas: as many threads of this process, each with a part of the cores. With zero=3, replicas divide the
+    /// parameters of runs that train all of them [default: tp=1].
     #[arg(long, env = "TRAINYARD_PARALLEL", value_name = "LAYOUT")]
     pub parallel: Option<Parallel>,
-    /// With several ranks on GPUs, how long a rank waits for its device at most, whose work may wait for other ranks: then a rank is
-    /// missing, all end, and the worker is started again [default: 120].
+    /// Longest wait of a rank for its GPU, whose work may wait for other ranks; then a rank counts as missing, all
+    /// ranks end, and the worker is started again. Only for several ranks on GPUs [default: 120].
     #[arg(long, env = "TRAINYARD_RANK_TIMEOUT_SECONDS", value_name = "SECONDS")]
     pub rank_timeout_seconds: Option<u64>,
-    /// What becomes of runs that were computed with the same weights, but with other kernels or another type, while no
-    /// worker computes like that: they wait, or are continued, and GET training_runs says so [default: wait].
+    /// Treatment of runs that were computed with the same weights, but with other kernels or another type, while no
+    /// worker computes like that: they wait, or are continued, which GET training_runs reports [default: wait].
     #[arg(long, env = "TRAINYARD_NUMERICS_MISMATCH")]
     pub numerics_mismatch: Option<NumericsMismatch>,
-    /// Memory of the engine: models, runs, activations, keys and values, checkpoints. A run waits while it does not fit.
-    /// Four fifths of what the machine or the container has when absent.
+    /// Memory of the engine: models, runs, activations, keys and values, checkpoints. A run that does not fit waits.
+    /// Four fifths of the memory of the machine or the container when absent.
     #[arg(long, env = "TRAINYARD_MEMORY_MIB", value_name = "MIB")]
     pub memory_mib: Option<usize>,
     /// Memory that a training pass may hold for its backward pass; longer examples recompute activations
@@ -156,41 +158,41 @@ pub struct SharedFlags {
     /// sequences at a time [default: 2048; on GPUs as models leave it].
     #[arg(long, env = "TRAINYARD_KV_MEMORY_MIB", value_name = "MIB")]
     pub kv_memory_mib: Option<usize>,
-    /// Memory for sampler checkpoints that were sampled from, so that the next sample does not reload them
-    /// [default: 1024].
+    /// Memory for sampler checkpoints that were sampled from, so that the next sample does not reload them [default:
+    /// 1024].
     #[arg(long, env = "TRAINYARD_CHECKPOINT_MEMORY_MIB", value_name = "MIB")]
     pub checkpoint_memory_mib: Option<usize>,
-    /// What is logged: error, warn, info, debug or trace, or a filter such as `info,trainyard_scheduler=debug`; RUST_LOG
-    /// when absent [default: info].
+    /// Filter of the log: error, warn, info, debug or trace, or a filter such as `info,trainyard_scheduler=debug`;
+    /// RUST_LOG when absent [default: info].
     #[arg(long, env = "TRAINYARD_LOG", value_name = "LEVEL")]
     pub log_level: Option<String>,
     /// Form of the log on standard error [default: text].
     #[arg(long, env = "TRAINYARD_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
-    /// A run is saved after so many tokens of executed work, so that a recovery replays no more [default: 200000].
+    /// Tokens of executed work after which a run is saved; a recovery replays no more than these [default: 200000].
     #[arg(long, env = "TRAINYARD_SNAPSHOT_TOKENS", value_name = "TOKENS")]
     pub snapshot_tokens: Option<u64>,
     #[command(flatten)]
     #[expect(missing_docs, reason = "the fields have theirs")]
     pub snapshots: SnapshotFlags,
-    /// A run without requests for so long is saved and unloaded until its next request [default: 900].
+    /// Seconds without requests after which a run is saved and unloaded until its next request [default: 900].
     #[arg(long, env = "TRAINYARD_IDLE_SECONDS", value_name = "SECONDS")]
     pub idle_seconds: Option<u64>,
-    /// At a shutdown: what is executed may take so long to finish, and runs so long to be saved [default: 20].
+    /// Seconds that a shutdown waits for executing requests to finish, and again for runs to be saved [default: 20].
     #[arg(long, env = "TRAINYARD_DRAIN_SECONDS", value_name = "SECONDS")]
     pub drain_seconds: Option<u64>,
-    /// A session without a heartbeat for so long expires: what waits is cancelled and its runs are saved
-    /// [default: 300].
+    /// Seconds without a heartbeat after which a session expires: its waiting requests are cancelled and its runs are
+    /// saved [default: 300].
     #[arg(long, env = "TRAINYARD_SESSION_SECONDS", value_name = "SECONDS")]
     pub session_seconds: Option<u64>,
-    /// Results can be read for so long after a request ended, and expired sessions may come back. A fraction is allowed. The
-    /// same for all processes on a database [default: 24].
+    /// Hours after a request ended in which its result can be read, and in which expired sessions may come back. A
+    /// fraction is allowed. The same for all processes on a database [default: 24].
     #[arg(long, env = "TRAINYARD_RETENTION_HOURS", value_name = "HOURS")]
     pub retention_hours: Option<f64>,
     /// Bring the schema of a PostgreSQL database up to date before the start, as `trainyard migrate` does.
     #[arg(long, env = "TRAINYARD_MIGRATE")]
     pub migrate: bool,
-    /// A worker without a heartbeat for so long loses its leases, and others get its runs [default: 15].
+    /// Seconds without a heartbeat after which a worker loses its leases, and others get its runs [default: 15].
     #[arg(long, env = "TRAINYARD_LEASE_SECONDS", value_name = "SECONDS")]
     pub lease_seconds: Option<u64>,
     /// Guards GET /metrics: scrapers send it as `Authorization: Bearer TOKEN`. Without it the metrics are open on
@@ -205,18 +207,18 @@ pub struct SharedFlags {
     pub config: Option<PathBuf>,
 }
 
-/// What a server does.
+/// The part of the service that a server runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServeRole {
     /// The API, and the execution of requests.
     #[default]
     All,
-    /// The API alone.
+    /// Only the API.
     Api,
 }
 
-/// `NAME=PATH`.
+/// A model in the form `NAME=PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPath {
     /// The name that clients use.
@@ -245,12 +247,12 @@ pub enum ComputeType {
     /// 16-bit inputs, 32-bit sums.
     #[default]
     Bf16,
-    /// 32-bit throughout.
+    /// 32-bit inputs and sums.
     F32,
 }
 
 impl ComputeType {
-    /// As the flag spells it.
+    /// The value of the flag.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bf16 => "bf16",
@@ -259,14 +261,14 @@ impl ComputeType {
     }
 }
 
-/// What becomes of runs that were computed in another way.
+/// The treatment of runs that were computed with other kernels or another type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumericsMismatch {
-    /// They wait for a worker that computes alike.
+    /// The runs wait for a worker that computes alike.
     #[default]
     Wait,
-    /// They are continued.
+    /// The runs are continued.
     Continue,
 }
 
@@ -274,9 +276,9 @@ pub enum NumericsMismatch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// Lines for people.
     #[default]
     Text,
-    /// One object per line.
+    /// One JSON object per line.
     Json,
 }

@@ -9,7 +9,7 @@ use super::ConfigError;
 use crate::bodies::BodyLimits;
 use crate::listener::{ConnectionLimits, MinRate};
 
-/// Flags of what clients may take of the HTTP side.
+/// Flags of the bounds on HTTP clients.
 #[derive(Args, Clone, Debug, Default)]
 pub struct HttpFlags {
     /// Open connections in all; further ones get 429 [default: three quarters of the files that the process may open, at
@@ -19,22 +19,22 @@ pub struct HttpFlags {
     /// Open connections from one address, of IPv6 from one /64 [default: three quarters of --max-connections].
     #[arg(long, env = "TRAINYARD_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N")]
     pub max_connections_per_address: Option<usize>,
-    /// In which the header of a request must arrive; also closes idle connections [default: 60].
+    /// Seconds in which the header of a request must arrive; also closes idle connections [default: 60].
     #[arg(long, env = "TRAINYARD_HEADER_SECONDS", value_name = "SECONDS")]
     pub header_seconds: Option<u64>,
-    /// Memory for request bodies, reserved before they are read; a body waits 20 s for it, then gets 429 [default: 512].
+    /// Memory for request bodies, reserved before they are read; a body waits up to 20 s for it, then gets 429
+    /// [default: 512].
     #[arg(long, env = "TRAINYARD_BODY_MEMORY_MIB", value_name = "MIB")]
     pub body_memory_mib: Option<usize>,
-    /// Rate at which a body must arrive, on average over 30 s; a slower one gets 408 [default: 16].
+    /// Least rate at which a body must arrive, on average over 30 s; a slower one gets 408 [default: 16].
     #[arg(long, env = "TRAINYARD_MIN_UPLOAD_KIB", value_name = "KIB_PER_SECOND")]
     pub min_upload_kib: Option<u32>,
-    /// Rate at which a client must read an answer that waits for it, on average over 30 s; else the connection is closed
-    /// [default: 16].
+    /// Least rate at which a client must read an answer that waits for it, on average over 30 s; else the connection
+    /// is closed [default: 16].
     #[arg(long, env = "TRAINYARD_MIN_DOWNLOAD_KIB", value_name = "KIB_PER_SECOND")]
     pub min_download_kib: Option<u32>,
 }
 
-/// The table `[http]`.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FileHttp {
@@ -46,12 +46,12 @@ pub(super) struct FileHttp {
     min_download_kib: Option<u32>,
 }
 
-/// What clients may take of the HTTP side.
+/// Bounds on what clients may use of the HTTP side.
 #[derive(Clone, Debug)]
 pub struct Http {
-    /// Of connections.
+    /// Bounds on connections.
     pub connections: ConnectionLimits,
-    /// Of bodies.
+    /// Bounds on bodies.
     pub bodies: BodyLimits,
 }
 

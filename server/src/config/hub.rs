@@ -5,27 +5,26 @@ use serde::Deserialize;
 
 use super::ConfigError;
 
-/// The public hub.
 const PUBLIC: &str = "https://huggingface.co";
-/// Says that there is no upstream.
+/// The value that sets no upstream.
 const NONE: &str = "none";
 
 /// Flags of `/hf`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct HubFlags {
-    /// The hub to which /hf redirects what this server does not have, such as data sets; `none` to answer 404
-    /// [default: https://huggingface.co, with --hf-require-key none].
+    /// Hub to which /hf redirects requests for files that this server does not have, such as data sets; `none` to
+    /// answer 404 [default: https://huggingface.co, with --hf-require-key none].
     #[arg(long, env = "TRAINYARD_HF_UPSTREAM", value_name = "URL")]
     pub hf_upstream: Option<String>,
-    /// Ask for an API key on /hf too: clients send it as HF_TOKEN.
+    /// Require an API key on /hf too: clients send it as HF_TOKEN.
     #[arg(long, env = "TRAINYARD_HF_REQUIRE_KEY")]
     pub hf_require_key: bool,
-    /// Offer the weights of the served models on /hf too, as the files that they are loaded from, for merging and exporting.
+    /// Offer the weights of the served models on /hf too, as the files that they are loaded from, for merging and
+    /// exporting.
     #[arg(long, env = "TRAINYARD_HF_WEIGHTS")]
     pub hf_weights: bool,
 }
 
-/// The table `[hub]`.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FileHub {
@@ -34,14 +33,14 @@ pub(super) struct FileHub {
     weights: bool,
 }
 
-/// How `/hf` is served.
+/// The settings of `/hf`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubConfig {
-    /// Where requests for other repositories are redirected, without a slash at the end.
+    /// The hub to which requests for other repositories are redirected, without a slash at the end.
     pub upstream: Option<String>,
-    /// Only callers with a key.
+    /// Whether only callers with a key are served.
     pub require_key: bool,
-    /// With the weights of the models that this process loads.
+    /// Whether the weights of the models that this process loads are offered.
     pub weights: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Values that need more than their type.
+//! Checks of values beyond their type.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,7 +10,7 @@ use trainyard_gpu_runtime::backend::HostKernels;
 use super::{ConfigError, NamedPath};
 use crate::metrics::Access;
 
-/// A century.
+/// The largest retention: a century.
 pub(super) const MAX_RETENTION_HOURS: f64 = 876_600.0;
 
 /// The shortest metrics token, in characters.
@@ -44,7 +44,7 @@ pub(super) fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {
     }
 }
 
-/// At least a second.
+/// Checks a retention: at least a second, at most [`MAX_RETENTION_HOURS`].
 pub(super) fn retention(hours: f64) -> Result<Duration, ConfigError> {
     let period = Duration::try_from_secs_f64(hours * 3_600.0).map_err(|_| ConfigError::Retention)?;
     if period < Duration::from_secs(1) || hours > MAX_RETENTION_HOURS {
@@ -54,7 +54,7 @@ pub(super) fn retention(hours: f64) -> Result<Duration, ConfigError> {
     }
 }
 
-/// Kernels that were chosen, if any, where they are among those that the processor has.
+/// Checks that the processor has the chosen kernels, if any were chosen.
 pub(super) fn kernels(
     chosen: Option<HostKernels>,
     available: Vec<HostKernels>,

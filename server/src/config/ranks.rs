@@ -1,4 +1,4 @@
-//! A worker whose ranks are processes: flags, and what they have to agree with.
+//! Workers whose ranks are processes: flags, and their check against the layout.
 
 use clap::Args;
 use trainyard_gpu_runtime::Parallel;
@@ -8,31 +8,31 @@ use super::ConfigError;
 /// Flags of a worker whose ranks are processes, on one machine or several. Each is started with the same flags but `--rank`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct RankFlags {
-    /// Which rank of --parallel this process is; without it the ranks are threads of one process. Rank 0 is the worker, the
+    /// Rank of this process in --parallel; without it the ranks are threads of one process. Rank 0 is the worker, the
     /// others compute with it.
     #[arg(long, env = "TRAINYARD_RANK", value_name = "R")]
     pub rank: Option<usize>,
-    /// How many ranks there are, as --parallel says; for launchers that know it.
+    /// Number of ranks, which must be that of --parallel; for launchers that know it.
     #[arg(long, env = "TRAINYARD_WORLD", value_name = "N")]
     pub world: Option<usize>,
-    /// Where rank 0 listens for the others. The network is trusted: what ranks exchange is neither encrypted nor
-    /// authenticated.
+    /// Address at which rank 0 listens for the others. The network is trusted: traffic between ranks is neither
+    /// encrypted nor authenticated.
     #[arg(long, env = "TRAINYARD_RENDEZVOUS", value_name = "HOST:PORT")]
     pub rendezvous: Option<String>,
 }
 
-/// This process among the ranks of a worker.
+/// The position of this process among the ranks of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankConfig {
-    /// Which one.
+    /// The number of this rank.
     pub rank: usize,
-    /// How many there are.
+    /// The number of ranks.
     pub world: usize,
-    /// Where rank 0 listens.
+    /// The address at which rank 0 listens.
     pub rendezvous: String,
 }
 
-/// What the flags say; `None` where ranks are threads.
+/// Checks the flags; `None` where ranks are threads.
 pub(super) fn resolve(flags: RankFlags, parallel: Parallel) -> Result<Option<RankConfig>, ConfigError> {
     let world = parallel.world();
     let (rank, rendezvous) = match (flags.rank, flags.rendezvous, flags.world) {

@@ -5,19 +5,18 @@ use std::time::Duration;
 use clap::Args;
 use serde::Deserialize;
 
-/// Flags of how long they stay in the storage.
+/// Flags of the lifetime of sampler weights that are saved without a name.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct SnapshotFlags {
-    /// Sampler weights saved without a name that stay in the storage in any case: the last ones used, so many of a run
+    /// Number of sampler weights saved without a name that always stay in the storage: the last ones used of each run
     /// [default: 8].
     #[arg(long, env = "TRAINYARD_SAMPLER_SNAPSHOTS", value_name = "N")]
     pub sampler_snapshots: Option<usize>,
-    /// Others stay for so long after they were saved or last sampled from [default: 600].
+    /// Seconds for which further ones stay after they were saved or last sampled from [default: 600].
     #[arg(long, env = "TRAINYARD_SAMPLER_SNAPSHOT_SECONDS", value_name = "SECONDS")]
     pub sampler_snapshot_seconds: Option<u64>,
 }
 
-/// The table `[sampler_snapshots]`.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FileSnapshots {
@@ -25,12 +24,12 @@ pub(super) struct FileSnapshots {
     seconds: Option<u64>,
 }
 
-/// How long they stay in the storage; the scheduler's defaults where `None`.
+/// The lifetime of unnamed sampler weights in the storage; the scheduler's defaults where `None`.
 #[derive(Clone, Copy, Debug)]
 pub struct SamplerSnapshots {
-    /// So many of a run in any case.
+    /// The number of weights of a run that always stay.
     pub kept: Option<usize>,
-    /// The others after their last use.
+    /// The time for which others stay after their last use.
     pub retention: Option<Duration>,
 }
 

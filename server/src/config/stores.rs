@@ -7,7 +7,7 @@ use trainyard_scheduler::{Database, Policies};
 
 use super::{ConfigError, QueueFlags, database, queue, read_file, tenants};
 
-/// Flags that name store and storage, as those of `trainyard serve` do.
+/// Flags that name store and storage, like those of `trainyard serve`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct StoreFlags {
     /// Folder of the store, payloads and checkpoints [default: data].
@@ -30,13 +30,13 @@ pub struct BackupFlags {
     #[command(flatten)]
     #[expect(missing_docs, reason = "the fields have theirs")]
     pub store: StoreFlags,
-    /// The folder that the backup becomes; it is not there yet, or empty.
+    /// Folder that the backup becomes; it must be empty or not exist yet.
     #[arg(long, value_name = "BACKUP", required_unless_present = "verify")]
     pub to: Option<PathBuf>,
-    /// Back up what there is when the storage lacks objects that the database names; the manifest lists them.
+    /// Complete the backup when the storage lacks objects that the database names; the manifest lists them.
     #[arg(long)]
     pub allow_missing: bool,
-    /// Check the files of a backup that was taken, and do nothing else.
+    /// Check the files of a finished backup, and do nothing else.
     #[arg(long, value_name = "BACKUP", conflicts_with_all = ["to", "allow_missing"])]
     pub verify: Option<PathBuf>,
 }
@@ -47,17 +47,17 @@ pub struct RestoreFlags {
     #[command(flatten)]
     #[expect(missing_docs, reason = "the fields have theirs")]
     pub store: StoreFlags,
-    /// The folder of a backup.
+    /// Folder of a backup.
     #[arg(long, value_name = "BACKUP")]
     pub from: PathBuf,
 }
 
-/// Where the service keeps what it has.
+/// The places where the service keeps its data.
 #[derive(Clone, Debug)]
 pub struct Stores {
-    /// Folder of one process.
+    /// The folder of one process.
     pub data_dir: PathBuf,
-    /// The store.
+    /// The database of sessions, runs and requests.
     pub database: Database,
     /// A folder, or `s3://BUCKET/PREFIX`.
     pub storage: String,
@@ -67,7 +67,7 @@ impl Stores {
     /// Joins flags (with their variables), the file and the defaults, as for `trainyard serve`.
     ///
     /// # Errors
-    /// When the file can't be read or the store's URL is none.
+    /// When the file can't be read or the URL of the store is invalid.
     pub fn resolve(flags: StoreFlags) -> Result<Self, ConfigError> {
         let file = read_file(flags.config.as_deref())?;
         Self::join(
@@ -77,17 +77,17 @@ impl Stores {
         )
     }
 
-    /// What the configuration file grants tenants, which programs beside the service can't change.
+    /// Reads the limits of tenants that the configuration file sets, which programs beside the service can't change.
     ///
     /// # Errors
-    /// When the file can't be read, or says something wrong of tenants.
+    /// When the file can't be read, or its tenants are invalid.
     pub fn policies(flags: &StoreFlags) -> Result<Policies, ConfigError> {
         let file = read_file(flags.config.as_deref())?;
         let training = queue::resolve(QueueFlags::default(), file.queue)?;
         Ok(tenants::resolve(&file.tenants, &file.keys, training)?.1)
     }
 
-    /// With the defaults of what is not given.
+    /// Joins the settings with the defaults of the missing ones.
     pub(super) fn join(
         data_dir: Option<PathBuf>,
         database_url: Option<String>,

@@ -9,14 +9,14 @@ use trainyard_wire::auth::KEY_PREFIX;
 
 use crate::auth::{Keys, SeedKey};
 
-/// `[[tenants]]`: one tenant with all that belongs to it.
+/// A table `[[tenants]]`: one tenant with its keys, share and quotas.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileTenant {
     name: String,
     #[serde(default)]
     weight: Option<u64>,
-    /// Its admins manage all tenants.
+    /// Whether its admins manage all tenants.
     #[serde(default)]
     operator: bool,
     #[serde(default)]
@@ -35,7 +35,7 @@ pub(super) struct FileTenant {
     max_queued_bytes: Option<u64>,
 }
 
-/// A key of a tenant: its text, or the SHA-256 of it for those who keep secrets out of files.
+/// A key of a tenant: its text, or its SHA-256 for those who keep secrets out of files.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TenantKey {
@@ -49,7 +49,7 @@ struct TenantKey {
     role: FileRole,
 }
 
-/// What a key of the file allows.
+/// The role that a key of the file allows.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum FileRole {
@@ -69,7 +69,7 @@ impl From<FileRole> for Role {
     }
 }
 
-/// `[[keys]]`: the older form, a key that names its tenant, which then has no quotas.
+/// A table `[[keys]]`: the older form, a key that names its tenant, which then has no quotas.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileKey {
@@ -84,67 +84,67 @@ pub(super) struct FileKey {
     role: FileRole,
 }
 
-/// What is wrong with the tenants or keys of the configuration file.
+/// An error in the tenants or keys of the configuration file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TenantsError {
-    /// A tenant without a name.
+    /// A tenant has an empty name.
     #[error("tenants: the name of tenant {0} is empty")]
     EmptyName(usize),
-    /// Two tenants of one name.
+    /// Two tenants have the same name.
     #[error("tenants: {0:?} is given twice")]
     Duplicate(String),
-    /// A tenant in both forms.
+    /// A tenant is listed in both forms.
     #[error("tenants: {0:?} also has [[keys]]; list all its keys under the tenant")]
     BothForms(String),
-    /// A share that is none, or too large.
+    /// The weight is 0 or too large.
     #[error("tenants: weight of {0:?} must be from 1 to {most}", most = Limit::Weight.largest())]
     Weight(String),
-    /// A quota that lets nothing through.
+    /// A quota of 0, which lets nothing through.
     #[error("tenants: {quota} of {tenant:?} must be at least 1; leave it out for no limit")]
     ZeroQuota {
-        /// Whose.
+        /// The name of the tenant.
         tenant: String,
-        /// Its name in the file.
+        /// The name of the quota in the file.
         quota: &'static str,
     },
-    /// A key that is given in no way, or in two.
+    /// A key has neither text nor digest, or both.
     #[error("{list}: {name:?} must have either key or sha256")]
     KeyForm {
-        /// `keys`, or `tenants` of which tenant.
+        /// The list that contains the key: `keys`, or `tenants` with the tenant's name.
         list: String,
         /// The key's name, or its position in the file.
         name: String,
     },
-    /// A key that no client can send.
-    #[error("{list}: key of {name:?} does not start with {KEY_PREFIX:?} and go on")]
+    /// No client can send this text as a key.
+    #[error("{list}: key of {name:?} must start with {KEY_PREFIX:?} and be longer")]
     KeyText {
-        /// `keys`, or `tenants` of which tenant.
+        /// The list that contains the key: `keys`, or `tenants` with the tenant's name.
         list: String,
         /// The key's name, or its position in the file.
         name: String,
     },
-    /// A key's digest is not one.
+    /// The digest of a key is malformed.
     #[error("{list}: sha256 of {name:?} is not 64 hexadecimal digits")]
     KeyDigest {
-        /// `keys`, or `tenants` of which tenant.
+        /// The list that contains the key: `keys`, or `tenants` with the tenant's name.
         list: String,
         /// The key's name, or its position in the file.
         name: String,
     },
-    /// A key that would be of two tenants, or is listed twice.
+    /// The key belongs to two tenants, or is listed twice.
     #[error("{list}: {name:?} is the same key as another one in the file")]
     DuplicateKey {
-        /// `keys`, or `tenants` of which tenant.
+        /// The list that contains the key: `keys`, or `tenants` with the tenant's name.
         list: String,
         /// The key's name, or its position in the file.
         name: String,
     },
-    /// A key without a tenant.
+    /// A key has no tenant.
     #[error("keys: tenant of {0:?} is empty")]
     KeyTenant(String),
 }
 
-/// The accepted keys and what each tenant is granted; `training` where it is not bounded otherwise.
+/// Returns the accepted keys and the limits of each tenant; `training` bounds tenants without bounds of their own.
 pub(super) fn resolve(
     tenants: &[FileTenant],
     keys: &[FileKey],
@@ -174,7 +174,7 @@ pub(super) fn resolve(
     Ok((keys, Policies::new(TenantPolicy { training, ..TenantPolicy::default() }, granted)))
 }
 
-/// What the file grants a tenant.
+/// Reads the limits that the file sets for a tenant.
 fn limits(tenant: &FileTenant) -> Result<TenantLimits, TenantsError> {
     let given = |limit: &Limit| match limit {
         Limit::Weight => tenant.weight,
@@ -193,7 +193,6 @@ fn limits(tenant: &FileTenant) -> Result<TenantLimits, TenantsError> {
     Limit::ALL.iter().filter_map(|limit| Some((*limit, given(limit)?))).map(check).collect()
 }
 
-/// Keys by their digests.
 #[derive(Default)]
 struct KeyRing {
     entries: Vec<SeedKey>,
@@ -248,7 +247,7 @@ impl KeyRing {
     }
 }
 
-/// Where a key stands in the file; the key itself is never printed.
+/// The place of a key in the file; the key itself is never printed.
 struct KeyLocation {
     list: String,
     name: String,

@@ -126,8 +126,8 @@ fn what_is_wrong_with_a_key_is_named_and_never_printed() {
     for (text, message) in [
         (keys("{ name = \"ci\" }"), format!("{list}: \"ci\" must have either key or sha256")),
         (keys("{ key = \"tml-secret\", sha256 = \"00\" }"), format!("{list}: \"key 1\" must have either")),
-        (keys("{ key = \"tml-a\" }, { key = \"secret\" }"), format!("{list}: key of \"key 2\" does not start")),
-        (keys("{ key = \"tml-\" }"), "does not start with \"tml-\" and go on".to_owned()),
+        (keys("{ key = \"tml-a\" }, { key = \"secret\" }"), format!("{list}: key of \"key 2\" must start")),
+        (keys("{ key = \"tml-\" }"), "must start with \"tml-\" and be longer".to_owned()),
         (keys("{ sha256 = \"secret\" }"), format!("{list}: sha256 of \"key 1\" is not 64 hexadecimal digits")),
         (keys("{ key = \"tml-secret\" }, { key = \"tml-secret\" }"), "\"key 2\" is the same key".to_owned()),
         (keys("{ key = \"tml-a\", tenant = \"x\" }"), "tenant".to_owned()),

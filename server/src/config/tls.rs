@@ -8,11 +8,11 @@ use serde::Deserialize;
 use super::ConfigError;
 use crate::tls::TlsFiles;
 
-/// Flags of HTTPS.
+/// Flags for serving HTTPS.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TlsFlags {
-    /// Serve HTTPS, of a worker its metrics: the certificate and those of its intermediate authorities, in PEM. Changes of
-    /// the file are noticed.
+    /// Serve HTTPS, on a worker for its metrics: the certificate and those of its intermediate authorities, in PEM.
+    /// Changes of the file are noticed.
     #[arg(long, env = "TRAINYARD_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// The private key of --tls-cert, in PEM (PKCS#8, PKCS#1 or SEC1, not encrypted).
@@ -20,7 +20,6 @@ pub struct TlsFlags {
     pub tls_key: Option<PathBuf>,
 }
 
-/// The table `[tls]`.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FileTls {
@@ -28,7 +27,7 @@ pub(super) struct FileTls {
     key: Option<PathBuf>,
 }
 
-/// Both files, or none.
+/// Returns both files, or neither.
 pub(super) fn resolve(flags: TlsFlags, file: FileTls) -> Result<Option<TlsFiles>, ConfigError> {
     match (flags.tls_cert.or(file.cert), flags.tls_key.or(file.key)) {
         (Some(cert), Some(key)) => Ok(Some(TlsFiles { cert, key })),

@@ -39,14 +39,14 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
     }
 }
 
-/// What ranks exchange with.
+/// Checks the library for communication between ranks.
 fn nccl() -> Result<Check, CudaError> {
     let version = Nccl::open()?.version()?;
     let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
     Ok(Check::ok(GROUP, "nccl", format!("NCCL {major}.{minor}.{patch}")))
 }
 
-/// The device, its driver and libraries, its ops, and how fast it is.
+/// Checks the device, its driver and libraries, its ops and its speed.
 fn examine(number: u16, dtype: Dtype) -> Result<Vec<Check>, CudaError> {
     let cuda = Cuda::open(i32::from(number), dtype)?;
     let device = cuda.gpu();
@@ -70,7 +70,7 @@ fn examine(number: u16, dtype: Dtype) -> Result<Vec<Check>, CudaError> {
     Ok(checks)
 }
 
-/// The op suite, for both types of weights.
+/// Runs the op suite for both types of weights.
 fn ops(cuda: Cuda) -> Result<Vec<Check>, CudaError> {
     let (number, own) = (cuda.gpu().ordinal(), cuda.dtype());
     let other = if own == Dtype::F32 { Dtype::Bf16 } else { Dtype::F32 };

@@ -1,4 +1,4 @@
-//! The data folder: whether it can be written, how much is free, and how long a write takes to be durable.
+//! The data folder: whether it is writable, how much space is free, and how long a write takes to be durable.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -11,10 +11,10 @@ use crate::disk::space;
 
 const GROUP: &str = "disk";
 const WRITES: usize = 9;
-/// Free bytes below which a server soon fails, and below which somebody should look.
+/// Free bytes below which a server soon fails; [`FEW_FREE`] is the limit for a warning.
 const LEAST_FREE: u64 = 512 << 20;
 const FEW_FREE: u64 = 8 << 30;
-/// Every commit waits for this at least once.
+/// The sync latency from which on there is a warning: every commit waits for a sync at least once.
 const SLOW_SYNC: Duration = Duration::from_millis(25);
 
 pub(super) fn check(data_dir: &Path) -> Vec<Check> {
@@ -41,13 +41,13 @@ pub(super) fn check(data_dir: &Path) -> Vec<Check> {
     checks
 }
 
-/// The folder itself, or the next one above it that is there.
+/// Returns the folder itself, or its nearest existing parent.
 fn existing(folder: &Path) -> Option<PathBuf> {
     let above = folder.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
     above.into_iter().find(|path| path.is_dir()).map(Path::to_owned)
 }
 
-/// The median of several writes of a page to a new file, which is removed.
+/// Measures the median latency of several durable writes of a page to a new file, which is removed.
 fn sync_latency(folder: &Path) -> io::Result<Duration> {
     let path = folder.join(format!(".doctor-{}", process::id()));
     let mut file = File::options().write(true).create_new(true).open(&path)?;
@@ -63,7 +63,7 @@ fn sync_latency(folder: &Path) -> io::Result<Duration> {
     written.map(|()| median(times))
 }
 
-/// Of at least one duration.
+/// Returns the median of at least one duration.
 pub(super) fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()

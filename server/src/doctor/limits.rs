@@ -4,7 +4,7 @@ use super::Check;
 use crate::listener::{ConnectionLimits, descriptors};
 
 const GROUP: &str = "limits";
-/// What the store, the storage, models and logs take.
+/// Open files that the store, the storage, models and logs need.
 const OWN: usize = 128;
 const FEW: usize = 4096;
 

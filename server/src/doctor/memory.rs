@@ -17,7 +17,7 @@ pub(super) fn check(config: &Config, models: &[ModelSource]) -> Vec<Check> {
         Some(bytes) => Check::ok(GROUP, "machine", format!("{} MiB, or the limit of the cgroup", bytes >> 20)),
         None => {
             let advice = "without --memory-mib the engine has no limit: give one";
-            Check::warning(GROUP, "machine", "the system does not tell", advice)
+            Check::warning(GROUP, "machine", "the system does not report its memory", advice)
         }
     }];
     // GPUs have their own, which a server divides when it has opened them.
@@ -48,7 +48,7 @@ fn budget(machine: Option<u64>, budget: Option<u64>) -> Check {
     }
 }
 
-/// Of all ranks, and what of the models each of them has.
+/// Checks how the memory of all ranks is divided, and the part of the models on each rank.
 fn division(plan: Result<MemoryPlan, LoadError>, ranks: u64) -> Check {
     match plan {
         Ok(plan) if ranks > 1 => {
@@ -57,7 +57,7 @@ fn division(plan: Result<MemoryPlan, LoadError>, ranks: u64) -> Check {
         }
         Ok(plan) => Check::ok(GROUP, "division", describe_memory(&plan)),
         Err(error @ LoadError::Layout(_)) => {
-            let advice = "give --parallel tp=N with an N that divides what the model has";
+            let advice = "give --parallel tp=N with an N that divides the model's dimensions";
             Check::failure(GROUP, "division", error.to_string(), advice)
         }
         Err(error) => {

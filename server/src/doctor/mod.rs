@@ -1,7 +1,7 @@
-//! What `trainyard doctor` looks at: whether a server with this configuration would start here and work well. It changes
-//! nothing: no database, folder or schema is made, and the few files that it writes to measure are removed.
+//! The checks of `trainyard doctor`: whether a server with this configuration would start here and work well. They
+//! change nothing: no database, folder or schema is made, and the few files written to measure are removed.
 //!
-//! Each group of checks is a file here. A check never fails the program: what it meets is its result.
+//! Each group of checks is a file here. A check never fails the program: an error is the result of the check.
 
 mod device;
 mod disk;
@@ -18,7 +18,7 @@ pub use report::{Check, Report, Status};
 
 use crate::config::Config;
 
-/// Looks at everything that a server with this configuration needs.
+/// Checks everything that a server with this configuration needs.
 pub async fn examine(config: &Config) -> Report {
     let mut checks = processor::check(config);
     checks.extend(device::check(config));
@@ -34,7 +34,7 @@ pub async fn examine(config: &Config) -> Report {
     Report::new(checks)
 }
 
-/// What there is to say about a configuration that is refused.
+/// Reports a configuration that is refused.
 pub fn refused(reason: &str) -> Report {
     let advice = "correct the flag, variable or file that it names; docs/operators/deployment.md describes them";
     Report::new(vec![Check::failure("configuration", "options", reason, advice)])

@@ -12,10 +12,10 @@ use crate::engine;
 
 const MODELS: &str = "models";
 const TOKENIZERS: &str = "tokenizers";
-/// Letters, digits, a line, and what is more than one byte.
+/// A text with letters, digits, a line feed and multi-byte characters.
 const TEXT: &str = "Trains leave at 10:45,\nnot before. Größe: 3 µm";
 
-/// Looks at all models; returns those that can be loaded.
+/// Checks all models; returns those that can be loaded.
 pub(super) fn check(config: &Config) -> (Vec<Check>, Vec<ModelSource>) {
     let (mut checks, mut tokenizers, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for NamedPath { name, path } in &config.models {
@@ -53,7 +53,7 @@ fn describe(source: &ModelSource, path: &Path, config: &Config) -> String {
     )
 }
 
-/// Of a file, or of the files in a folder.
+/// Returns the size of a file, or of the files in a folder.
 fn bytes(path: &Path) -> u64 {
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| if file.is_file() { file.len() } else { 0 });
     match fs::read_dir(path) {
@@ -74,7 +74,7 @@ fn advice(error: &LoadError) -> &'static str {
         LoadError::Device => "give --device another one, or cpu",
         LoadError::DeviceMemory => "give fewer models, or --device another one, or cpu",
         LoadError::Layout(_) | LoadError::Rank { .. } => {
-            "give --parallel fewer ranks, or a number that divides what the model has"
+            "give --parallel fewer ranks, or a number that divides the model's dimensions"
         }
         LoadError::Malformed { .. } | LoadError::MissingTensor(_) | LoadError::WrongShape { .. } => {
             "the file is damaged or incomplete: download it again and compare its digest"
@@ -86,7 +86,7 @@ fn tokenizer(name: &str, tried: Option<Result<RoundTrip, LoadError>>, source: &M
     const NO_TOKENIZER: &str = "clients need a tokenizer of their own, and stop strings are refused: put tokenizer.json \
                                 beside the weights";
     match tried {
-        None => Check::warning(TOKENIZERS, name, "there is none", NO_TOKENIZER),
+        None => Check::warning(TOKENIZERS, name, "missing", NO_TOKENIZER),
         Some(Err(error)) => {
             let advice = "the model would be served without text: replace tokenizer.json by that of the model";
             Check::warning(TOKENIZERS, name, error.to_string(), advice)
@@ -99,7 +99,7 @@ fn judge(name: &str, trip: &RoundTrip, vocab_size: usize) -> Check {
     let RoundTrip { tokens, text, vocabulary } = trip;
     if *vocabulary > vocab_size {
         let value = format!("{vocabulary} tokens, and the model has {vocab_size}");
-        return Check::warning(TOKENIZERS, name, value, "the tokenizer may be that of another model");
+        return Check::warning(TOKENIZERS, name, value, "the tokenizer may belong to another model");
     }
     if text.trim() != TEXT {
         let value = format!("a text comes back as {text:?}");

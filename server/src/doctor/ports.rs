@@ -1,4 +1,4 @@
-//! The port to listen on: whether it is free, or who has it.
+//! The port to listen on: whether it is free, or which process uses it.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 use super::Check;
 
 const GROUP: &str = "network";
-/// A listening socket in `/proc/net/tcp`.
+/// The state of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
 
 pub(super) fn check(host: IpAddr, port: u16) -> Vec<Check> {
@@ -33,7 +33,7 @@ pub(super) fn check(host: IpAddr, port: u16) -> Vec<Check> {
     vec![check]
 }
 
-/// Who listens on a port, as far as this user may know.
+/// Finds the process that listens on a port, as far as this user may know.
 fn owner(proc: &Path, port: u16) -> Option<String> {
     let inode = ["net/tcp", "net/tcp6"]
         .iter()
@@ -52,7 +52,7 @@ fn owner(proc: &Path, port: u16) -> Option<String> {
     None
 }
 
-/// The inode of the socket that listens on a port, by a table of the kernel.
+/// Finds the inode of the socket that listens on a port in a table of the kernel.
 fn inode(table: &str, port: u16) -> Option<String> {
     let local = format!(":{port:04X}");
     table.lines().skip(1).find_map(|line| {

@@ -1,4 +1,4 @@
-//! The processor, and the kernels that are chosen for it.
+//! The processor and the chosen kernels.
 
 use std::thread;
 
@@ -19,7 +19,7 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
     vec![kernels(isa, best), blocks, threads(config.threads, processors), ranks(config.parallel, config.threads)]
 }
 
-/// `isa` is used, and `best` the best one that the processor has.
+/// Checks the used kernels `isa` against `best`, the best ones that the processor has.
 fn kernels(isa: Isa, best: Isa) -> Check {
     match isa {
         isa if isa < best => {
@@ -45,7 +45,7 @@ fn threads(threads: usize, processors: usize) -> Check {
     Check::ok(GROUP, "threads", value)
 }
 
-/// Ranks have a part of the threads each, and at least one.
+/// Checks the threads of ranks: each has a part of them, at least one.
 fn ranks(layout: Parallel, threads: usize) -> Check {
     let ranks = layout.world();
     let value = match ranks {

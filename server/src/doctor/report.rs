@@ -1,46 +1,46 @@
-//! The result: as text for people, as JSON for programs.
+//! The report of all checks: as text for people, as JSON for programs.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Of the JSON document. Fields may be added to it; what is there stays.
+/// The version of the JSON document. Fields may be added to a version, but not changed or removed.
 const VERSION: u32 = 1;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// As it should be.
+    /// Everything is as it should be.
     Ok,
-    /// The server would start, and may work badly.
+    /// The server would start, but may work badly.
     Warning,
     /// The server would not start, or would lose or refuse work.
     Failure,
 }
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What it belongs to, e.g. `store`.
+    /// The group of the check, e.g. `store`.
     pub group: &'static str,
-    /// What was looked at, e.g. `schema`.
+    /// The subject of the check, e.g. `schema`.
     pub name: String,
-    /// How it is.
+    /// The result of the check.
     pub status: Status,
-    /// What was measured or found.
+    /// The measured or found value.
     pub value: String,
-    /// What to do; `None` where nothing is to be done.
+    /// The remedy; `None` where nothing needs to be done.
     pub advice: Option<String>,
 }
 
 impl Check {
-    /// As it should be.
+    /// Makes a check without a finding.
     pub fn ok(group: &'static str, name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { group, name: name.into(), status: Status::Ok, value: value.into(), advice: None }
     }
 
-    /// Something that should be better.
+    /// Makes a check with a finding that should be improved.
     pub fn warning(
         group: &'static str,
         name: impl Into<String>,
@@ -50,7 +50,7 @@ impl Check {
         Self { status: Status::Warning, advice: Some(advice.into()), ..Self::ok(group, name, value) }
     }
 
-    /// Something that has to be corrected.
+    /// Makes a check with a finding that must be corrected.
     pub fn failure(
         group: &'static str,
         name: impl Into<String>,
@@ -61,14 +61,14 @@ impl Check {
     }
 }
 
-/// All checks.
+/// The results of all checks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     version: u32,
     release: &'static str,
-    /// That of the worst check.
+    /// The status of the worst check.
     pub status: Status,
-    /// In the order in which they were made.
+    /// The checks in the order in which they were made.
     pub checks: Vec<Check>,
 }
 
@@ -79,7 +79,7 @@ impl Report {
     }
 }
 
-/// A line per check, with what to do below it, and a summary.
+/// Writes a line per check, with the remedy below it, and a summary.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = |of: fn(&Check) -> &str| self.checks.iter().map(|check| of(check).chars().count()).max();

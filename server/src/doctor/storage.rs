@@ -11,7 +11,7 @@ use trainyard_scheduler::{Storage, StorageError};
 use super::Check;
 
 const GROUP: &str = "storage";
-/// Requests to a bucket are repeated for minutes; whoever asks wants to know sooner.
+/// The time limit of the check. Requests to a bucket are repeated for minutes, which is too long here.
 const LIMIT: Duration = Duration::from_secs(30);
 const SLOW: Duration = Duration::from_secs(1);
 const SIZE: usize = 64 << 10;
@@ -33,7 +33,7 @@ pub(super) async fn check(url: &str) -> Vec<Check> {
     }
 }
 
-/// How long each step took, or which one failed.
+/// Measures each step; the error names the step that failed.
 async fn round_trip(storage: &Storage) -> Result<Vec<(&'static str, Duration)>, (&'static str, StorageError)> {
     let name = format!(".doctor-{}", process::id());
     let content = Bytes::from(vec![7; SIZE]);

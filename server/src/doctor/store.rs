@@ -10,7 +10,7 @@ use crate::config::Config;
 
 const GROUP: &str = "store";
 const SLOW: Duration = Duration::from_millis(10);
-/// Sessions, retention and rate limits are measured by the clocks of the processes.
+/// The accepted difference of clocks: sessions, retention and rate limits are measured by the clocks of the processes.
 const CLOCKS_AGREE: Duration = Duration::from_secs(2);
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
@@ -51,7 +51,7 @@ fn row_level_security(bypass: Option<&str>) -> Check {
     match bypass {
         None => Check::ok(GROUP, NAME, "keeps tenants apart".to_owned()),
         Some(reason) => {
-            let advice = "connect with a role of its own that owns the database and is no superuser (docs/operators/operations.md)";
+            let advice = "connect with a role of its own that owns the database and is not a superuser (docs/operators/operations.md)";
             Check::warning(GROUP, NAME, format!("does not keep tenants apart: {reason}"), advice)
         }
     }

@@ -1,65 +1,65 @@
-//! Why a token is refused.
+//! Reasons to refuse a token.
 
-/// Why a token is refused. The texts quote nothing of it.
+/// The reason why a token is refused. The messages quote nothing of the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// Larger than any token should be.
+    /// The token is longer than the limit.
     #[error("the token has {0} bytes, at most {max} are accepted", max = super::MAX_TOKEN)]
     TooLong(usize),
-    /// No JSON Web Token in compact form.
+    /// The text is not a JSON Web Token in compact form.
     #[error("the token is malformed: {0}")]
     Malformed(&'static str),
-    /// A token of five parts.
-    #[error("the token is encrypted: signed ones alone are accepted")]
+    /// The token has five parts, so it is encrypted.
+    #[error("the token is encrypted: only signed tokens are accepted")]
     Encrypted,
-    /// Anybody can write such a token.
+    /// The token is unsigned: anybody can write one.
     #[error("the token is not signed: the algorithm \"none\" is not accepted")]
     NotSigned,
-    /// A public key that is taken for a secret, or a secret that this server does not have.
+    /// The token is signed with a shared secret, such as a public key that is used as one.
     #[error("the token is signed with a shared secret: only signatures by a private key are accepted")]
     SharedSecret,
-    /// Another algorithm than its key is for.
+    /// The algorithm of the token differs from that of its key.
     #[error("the token's algorithm is not the one of its key, which is for {0}")]
     Algorithm(String),
-    /// An extension that must be understood, and is not.
-    #[error("the token's header has critical extensions (crit), of which none is supported")]
+    /// The header contains critical extensions, which the server does not support.
+    #[error("the token's header contains critical extensions (crit), which are not supported")]
     Critical,
-    /// None of the issuer's keys, or none any more.
+    /// The issuer does not publish the key, or no longer does.
     #[error("the token's issuer has no key with its kid")]
     UnknownKey,
-    /// Signed by a key that its issuer published once.
+    /// The issuer has withdrawn the key that signed the token.
     #[error("the token was signed by a key that its issuer has withdrawn")]
     WithdrawnKey,
-    /// One of several keys, but which?
+    /// The token names no key, and its issuer has several.
     #[error("the token's header has no kid, and its issuer has several keys")]
     NoKeyId,
-    /// Changed after it was signed, or signed by somebody else.
+    /// The signature does not match: the token was changed, or somebody else signed it.
     #[error("the token's signature is wrong")]
     Signature,
-    /// A claim that every token must have.
+    /// A required claim is missing.
     #[error("the token lacks the claim {0:?}")]
     Missing(String),
-    /// A claim of a wrong type or with a value that is not accepted.
+    /// A claim has a wrong type or a value that is not accepted.
     #[error("the token's claim {name:?} {problem}")]
     Claim {
-        /// Its name.
+        /// The name of the claim.
         name: String,
-        /// What is wrong.
+        /// The problem with its value.
         problem: &'static str,
     },
-    /// From somebody who is not trusted.
+    /// The issuer is not trusted.
     #[error("the token's issuer (iss) is not accepted by this server")]
     Issuer,
-    /// For somebody else.
-    #[error("the token is not for this server: its audience (aud) is another one")]
+    /// The token is meant for another audience.
+    #[error("the token is not for this server: its audience (aud) is different")]
     Audience,
-    /// Over.
+    /// The token has expired.
     #[error("the token has expired")]
     Expired,
-    /// Valid later, if the clocks are right.
+    /// The token becomes valid later, by this machine's clock.
     #[error("the token is not valid yet (nbf)")]
     NotYet,
-    /// Made later, if the clocks are right.
+    /// The token was issued in the future, by this machine's clock.
     #[error("the token was issued in the future (iat)")]
     IssuedInFuture,
     /// The holder has lost access since the token was made.

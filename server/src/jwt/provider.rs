@@ -1,5 +1,5 @@
-//! Signatures of JSON Web Tokens with `ring`, through the seam that the `jsonwebtoken` crate has for other cryptography.
-//! There is none for shared secrets.
+//! Signatures of JSON Web Tokens with `ring`, as a cryptography provider of the `jsonwebtoken` crate. Shared secrets
+//! are not supported.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind, Result, new_error};
@@ -25,7 +25,7 @@ static RING: CryptoProvider = CryptoProvider {
     },
 };
 
-/// Makes `ring` the process's provider. Without it, the crate panics at the first token.
+/// Makes `ring` the provider of the process. Without a provider, the crate panics at the first token.
 pub(super) fn install() {
     // An error says that it is there already.
     let _ = RING.install_default();
@@ -78,7 +78,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     Ok(Box::new(PublicKeyVerifier { algorithm: *algorithm, check, key: key.clone() }))
 }
 
-/// How `ring` checks a signature.
+/// The way in which `ring` checks a signature.
 enum Check {
     Plain(&'static dyn VerificationAlgorithm),
     Rsa(&'static RsaParameters),

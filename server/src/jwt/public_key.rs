@@ -7,62 +7,61 @@ use sha2::{Digest, Sha256};
 
 use super::TokenError;
 
-/// `ring` accepts no smaller ones.
+/// The shortest modulus that `ring` accepts.
 const MIN_RSA_BYTES: usize = 256;
 
 /// A key that verifies signatures.
 #[derive(Clone, Debug)]
 pub(crate) struct PublicKey {
-    /// Its name in the header of tokens.
+    /// The name of the key in the header of tokens.
     pub(crate) kid: Option<String>,
-    /// Identifies the key itself, whatever it is called: half of the SHA-256 of its parameters, in hexadecimal.
+    /// Half of the SHA-256 of the key's parameters, in hexadecimal; independent of the key's name.
     pub(crate) fingerprint: String,
-    /// What it may be used with.
+    /// The algorithms that the key may be used with.
     pub(super) algorithms: Vec<Algorithm>,
     pub(super) key: DecodingKey,
 }
 
 impl PublicKey {
-    /// An Ed25519 key.
     pub(crate) fn ed25519(kid: String, key: &[u8]) -> Self {
         let fingerprint = fingerprint(key);
         Self { kid: Some(kid), fingerprint, algorithms: vec![Algorithm::EdDSA], key: DecodingKey::from_ed_der(key) }
     }
 
-    /// A published key; otherwise why it can't be used.
+    /// Reads a published key; the error is the reason why the key can't be used.
     fn from_jwk(jwk: &Jwk) -> Result<Self, &'static str> {
         let common = &jwk.common;
         if common.public_key_use.as_ref().is_some_and(|purpose| *purpose != PublicKeyUse::Signature) {
-            return Err("it is not for signatures");
+            return Err("the key is not for signatures");
         }
         if common.key_operations.as_ref().is_some_and(|operations| !operations.contains(&KeyOperations::Verify)) {
-            return Err("it is not for the verification of signatures");
+            return Err("the key is not for the verification of signatures");
         }
         let possible = match &jwk.algorithm {
             AlgorithmParameters::RSA(_) => AlgorithmFamily::Rsa.algorithms(),
             AlgorithmParameters::EllipticCurve(key) => match key.curve {
                 EllipticCurve::P256 => &[Algorithm::ES256],
                 EllipticCurve::P384 => &[Algorithm::ES384],
-                _ => return Err("its curve is not supported"),
+                _ => return Err("the curve is not supported"),
             },
             AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => &[Algorithm::EdDSA],
-            AlgorithmParameters::OctetKey(_) => return Err("it is a shared secret"),
-            _ => return Err("its type is not supported"),
+            AlgorithmParameters::OctetKey(_) => return Err("the key is a shared secret"),
+            _ => return Err("the key type is not supported"),
         };
         let algorithms = match common.key_algorithm {
             None => possible.to_vec(),
             Some(only) => match Algorithm::try_from(only) {
                 Ok(only) if possible.contains(&only) => vec![only],
-                _ => return Err("its algorithm is not supported, or not for its type"),
+                _ => return Err("the algorithm is not supported, or does not match the key type"),
             },
         };
-        let key = DecodingKey::from_jwk(jwk).map_err(|_| "its numbers are no base64")?;
+        let key = DecodingKey::from_jwk(jwk).map_err(|_| "the parameters are not base64url")?;
         if let jsonwebtoken::DecodingKeyKind::RsaModulusExponent { n, .. } = key.kind()
             && n.len() < MIN_RSA_BYTES
         {
-            return Err("it is shorter than 2048 bits");
+            return Err("the key is shorter than 2048 bits");
         }
-        let parameters = serde_json::to_vec(&jwk.algorithm).map_err(|_| "its parameters are no JSON")?;
+        let parameters = serde_json::to_vec(&jwk.algorithm).map_err(|_| "the parameters are not JSON")?;
         Ok(Self { kid: common.key_id.clone(), fingerprint: fingerprint(&parameters), algorithms, key })
     }
 
@@ -80,16 +79,16 @@ fn fingerprint(parameters: &[u8]) -> String {
 pub(crate) struct PublicKeys(Vec<PublicKey>);
 
 impl PublicKeys {
-    /// These keys.
     pub(crate) fn new(keys: Vec<PublicKey>) -> Self {
         Self(keys)
     }
 
-    /// The keys of a published set that verify signatures, and why others don't. `None` when it is no key set.
+    /// Reads the keys of a published set that verify signatures, and the reasons why the others don't. Returns `None`
+    /// when `set` is not a key set.
     pub(crate) fn from_set(set: &Value) -> Option<(Self, Vec<&'static str>)> {
         let (mut keys, mut unusable) = (Vec::new(), Vec::new());
         for key in set.get("keys")?.as_array()? {
-            let read = serde_json::from_value(key.clone()).map_err(|_| "it lacks a parameter, or has a wrong one");
+            let read = serde_json::from_value(key.clone()).map_err(|_| "a parameter is missing or invalid");
             match read.and_then(|jwk: Jwk| PublicKey::from_jwk(&jwk)) {
                 Ok(key) => keys.push(key),
                 Err(reason) => unusable.push(reason),
@@ -98,22 +97,21 @@ impl PublicKeys {
         Some((Self(keys), unusable))
     }
 
-    /// Whether the key with this fingerprint is among them.
+    /// Returns whether the set contains the key with this fingerprint.
     pub(crate) fn contains(&self, fingerprint: &str) -> bool {
         self.0.iter().any(|key| key.fingerprint == fingerprint)
     }
 
-    /// How many of the keys of another set are not among these.
+    /// Counts the keys of `other` that are missing here.
     pub(crate) fn missing_of(&self, other: &Self) -> usize {
         other.0.iter().filter(|key| !self.contains(&key.fingerprint)).count()
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The key of this name; without one, the only key.
+    /// Finds the key with this name; without a name, the only key.
     pub(crate) fn find(&self, kid: Option<&str>) -> Result<&PublicKey, TokenError> {
         match (kid, self.0.as_slice()) {
             (Some(_), keys) => keys.iter().find(|key| key.kid.as_deref() == kid).ok_or(TokenError::UnknownKey),

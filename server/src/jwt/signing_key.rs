@@ -12,7 +12,7 @@ use super::PublicKey;
 /// An Ed25519 key that signs tokens.
 #[derive(Clone)]
 pub(crate) struct SigningKey {
-    /// Its name in the header of tokens: its thumbprint (RFC 7638).
+    /// The key's thumbprint (RFC 7638), which names it in the header of tokens.
     kid: String,
     key: EncodingKey,
     public: Vec<u8>,
@@ -27,33 +27,31 @@ pub(crate) struct PublicJwk {
 }
 
 impl SigningKey {
-    /// From 32 random bytes; `None` when there are not so many.
+    /// Makes the key from a seed of 32 bytes; `None` when `seed` has another length.
     pub(crate) fn from_seed(seed: &[u8]) -> Option<Self> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).ok()?;
         let public = pair.public_key().as_ref().to_vec();
         Some(Self { kid: thumbprint(&public), key: EncodingKey::from_ed_der(seed), public })
     }
 
-    /// Its name in the header of tokens.
     pub(crate) fn kid(&self) -> &str {
         &self.kid
     }
 
-    /// A token with these claims.
+    /// Makes a token with these claims.
     ///
     /// # Errors
-    /// When the claims are no JSON.
+    /// When the claims can't be written as JSON.
     pub(crate) fn sign(&self, claims: &impl Serialize) -> Result<String, jsonwebtoken::errors::Error> {
         let header = Header { kid: Some(self.kid.clone()), ..Header::new(Algorithm::EdDSA) };
         encode(&header, claims, &self.key)
     }
 
-    /// What verifies its tokens.
     pub(crate) fn public_key(&self) -> PublicKey {
         PublicKey::ed25519(self.kid.clone(), &self.public)
     }
 
-    /// What verifies its tokens, for others.
+    /// The public key, as the service publishes it.
     pub(crate) fn public_jwk(&self) -> PublicJwk {
         PublicJwk { kid: self.kid.clone(), x: URL_SAFE_NO_PAD.encode(&self.public) }
     }
@@ -70,7 +68,6 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// The key of RFC 8037, appendix A.
     #[test]
     fn the_published_key_and_its_thumbprint_are_those_of_the_rfc() {
         let seed = URL_SAFE_NO_PAD.decode("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A").unwrap();

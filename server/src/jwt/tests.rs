@@ -37,7 +37,7 @@ fn part(value: &Value) -> String {
     URL_SAFE_NO_PAD.encode(value.to_string())
 }
 
-/// A token with this header, signed in some way.
+/// A token with this header, signed by `sign`.
 fn token(header: &Value, claims: &Value, sign: impl Fn(&str) -> Vec<u8>) -> String {
     let message = format!("{}.{}", part(header), part(claims));
     let signature = URL_SAFE_NO_PAD.encode(sign(&message));
@@ -75,10 +75,10 @@ fn claims_must_be_there_and_right() {
         (changed("exp", json!(1e300)), missing("exp")),
         (without("exp"), missing("exp")),
         (changed("nbf", json!(NOW + 61)), TokenError::NotYet),
-        (changed("nbf", json!("now")), TokenError::claim("nbf", "is no time in seconds")),
+        (changed("nbf", json!("now")), TokenError::claim("nbf", "is not a time in seconds")),
         (changed("iat", json!(NOW + 61)), TokenError::IssuedInFuture),
         (changed("iss", json!("others")), TokenError::Issuer),
-        (changed("iss", json!(["them"])), TokenError::claim("iss", "is no text")),
+        (changed("iss", json!(["them"])), TokenError::claim("iss", "is not a string")),
         (without("iss"), missing("iss")),
         (changed("aud", json!("others")), TokenError::Audience),
         (changed("aud", json!([])), TokenError::Audience),
@@ -101,7 +101,7 @@ fn nobody_else_can_sign() {
     assert_eq!(refused(&format!("{message}.{}", other.rsplit_once('.').unwrap().1)), TokenError::Signature);
     assert_eq!(refused(&format!("{message}.{}", &signature[..40])), TokenError::Signature);
     assert_eq!(refused(&format!("{message}.")), TokenError::Signature);
-    assert_eq!(refused(&format!("{message}.??")), TokenError::Malformed("its signature is no base64url"));
+    assert_eq!(refused(&format!("{message}.??")), TokenError::Malformed("the signature is not base64url"));
     // A key that nobody published, and no key at all.
     assert_eq!(refused(&SigningKey::from_seed(&[9; 32]).unwrap().sign(&claims()).unwrap()), TokenError::UnknownKey);
     assert_eq!(refused(&token(&json!({"alg": "EdDSA"}), &claims(), |_| vec![0; 64])), TokenError::NoKeyId);
@@ -110,7 +110,7 @@ fn nobody_else_can_sign() {
     let signed = stolen.sign(&claims()).unwrap();
     let renamed = format!("{}.{}", part(&kid), signed.split_once('.').unwrap().1);
     assert_eq!(refused(&renamed), TokenError::Signature);
-    // A key that the token brings along is no reason to believe it.
+    // A key in the token's own header proves nothing.
     let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": stolen.public_jwk().x});
     for header in [
         json!({"alg": "EdDSA", "kid": key().kid(), "jwk": jwk}),
@@ -120,7 +120,7 @@ fn nobody_else_can_sign() {
     }
 }
 
-/// Header, payload and signature are covered to the last bit: another text is another token.
+/// Header, payload and signature are covered to the last bit: any changed character makes the token invalid.
 #[test]
 fn no_character_can_be_changed() {
     let good = key().sign(&claims()).unwrap();
@@ -166,21 +166,21 @@ fn the_key_decides_the_algorithm() {
 fn what_is_no_token_is_refused() {
     let good = key().sign(&claims()).unwrap();
     for (text, reason) in [
-        ("eyJ".to_owned(), "it has not three parts with dots between them"),
-        (good.replacen('.', "", 1), "it has not three parts with dots between them"),
-        (format!("{good}.x"), "it has not three parts with dots between them"),
-        (format!("eyJ?{good}"), "its header is no base64url"),
-        (format!("eyJ=.{good}").replacen(&good, "e30.", 1), "its header is no base64url"),
+        ("eyJ".to_owned(), "expected three dot-separated segments"),
+        (good.replacen('.', "", 1), "expected three dot-separated segments"),
+        (format!("{good}.x"), "expected three dot-separated segments"),
+        (format!("eyJ?{good}"), "the header is not base64url"),
+        (format!("eyJ=.{good}").replacen(&good, "e30.", 1), "the header is not base64url"),
         (
             format!("{}.e30.", URL_SAFE_NO_PAD.encode("{\"alg\":7}")),
-            "its header is no JSON object with alg and kid as strings",
+            "expected the header to be a JSON object with alg and kid as strings",
         ),
         (
             format!("{}.e30.", URL_SAFE_NO_PAD.encode("{\"alg\":\"EdDSA\",\"alg\":\"none\"}")),
-            "its header is no JSON object with alg and kid as strings",
+            "expected the header to be a JSON object with alg and kid as strings",
         ),
-        (format!("{}.!.", part(&json!({"alg": "EdDSA"}))), "its payload is no base64url"),
-        (format!("{}.W10.", part(&json!({"alg": "EdDSA"}))), "its payload is no JSON object"),
+        (format!("{}.!.", part(&json!({"alg": "EdDSA"}))), "the payload is not base64url"),
+        (format!("{}.W10.", part(&json!({"alg": "EdDSA"}))), "expected the payload to be a JSON object"),
     ] {
         assert_eq!(refused(&text), TokenError::Malformed(reason), "{text}");
     }

@@ -1,4 +1,4 @@
-//! Verifying a token.
+//! Verification of tokens.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 
 use super::{MAX_TOKEN, PublicKey, TokenError};
 
-/// A token in parts of which nothing is known to be true.
+/// The parts of a token that has not been verified yet.
 #[derive(Debug)]
 pub(crate) struct Unverified<'a> {
     token: &'a str,
     algorithm: String,
-    /// Which key it names.
+    /// The key that the token names.
     pub(crate) kid: Option<String>,
-    /// From whom it says that it is.
+    /// The issuer that the token names.
     pub(crate) issuer: String,
 }
 
@@ -27,21 +27,19 @@ struct Header {
     crit: Option<Value>,
 }
 
-/// What a token must say.
+/// The values that a token must match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected<'a> {
-    /// From whom it is.
     pub(crate) issuer: &'a str,
-    /// For whom it is.
     pub(crate) audience: &'a str,
-    /// By how much clocks may differ, in seconds.
+    /// The largest accepted difference of clocks, in seconds.
     pub(crate) leeway: i64,
     /// The present, in seconds since the epoch.
     pub(crate) now: i64,
 }
 
 impl<'a> Unverified<'a> {
-    /// Reads the header, and the issuer.
+    /// Reads the header and the issuer.
     pub(crate) fn parse(token: &'a str) -> Result<Self, TokenError> {
         if token.len() > MAX_TOKEN {
             return Err(TokenError::TooLong(token.len()));
@@ -50,11 +48,12 @@ impl<'a> Unverified<'a> {
         let (header, payload) = match parts.as_slice() {
             [header, payload, _] => (header, payload),
             [_, _, _, _, _] => return Err(TokenError::Encrypted),
-            _ => return Err(TokenError::Malformed("it has not three parts with dots between them")),
+            _ => return Err(TokenError::Malformed("expected three dot-separated segments")),
         };
-        let header = decoded(header).ok_or(TokenError::Malformed("its header is no base64url"))?;
-        let header: Header = serde_json::from_slice(&header)
-            .map_err(|_| TokenError::Malformed("its header is no JSON object with alg and kid as strings"))?;
+        let header = decoded(header).ok_or(TokenError::Malformed("the header is not base64url"))?;
+        let header: Header = serde_json::from_slice(&header).map_err(|_| {
+            TokenError::Malformed("expected the header to be a JSON object with alg and kid as strings")
+        })?;
         if header.alg.eq_ignore_ascii_case("none") {
             return Err(TokenError::NotSigned);
         }
@@ -64,14 +63,14 @@ impl<'a> Unverified<'a> {
         if header.crit.is_some() {
             return Err(TokenError::Critical);
         }
-        let payload = decoded(payload).ok_or(TokenError::Malformed("its payload is no base64url"))?;
-        let claims: Map<String, Value> =
-            serde_json::from_slice(&payload).map_err(|_| TokenError::Malformed("its payload is no JSON object"))?;
+        let payload = decoded(payload).ok_or(TokenError::Malformed("the payload is not base64url"))?;
+        let claims: Map<String, Value> = serde_json::from_slice(&payload)
+            .map_err(|_| TokenError::Malformed("expected the payload to be a JSON object"))?;
         let issuer = text(&claims, "iss")?.to_owned();
         Ok(Self { token, algorithm: header.alg, kid: header.kid, issuer })
     }
 
-    /// Its claims, once signature, issuer, audience and times are right.
+    /// Returns the claims if signature, issuer, audience and times are right.
     pub(crate) fn verify(&self, key: &PublicKey, expected: Expected<'_>) -> Result<Map<String, Value>, TokenError> {
         let algorithm = || TokenError::Algorithm(key.names());
         let [first, ..] = key.algorithms.as_slice() else { return Err(algorithm()) };
@@ -99,8 +98,8 @@ fn refusal(kind: ErrorKind, algorithm: impl Fn() -> TokenError) -> TokenError {
         ErrorKind::InvalidIssuer => TokenError::Issuer,
         ErrorKind::InvalidAudience => TokenError::Audience,
         ErrorKind::MissingRequiredClaim(name) => TokenError::Missing(name),
-        ErrorKind::Base64(_) => TokenError::Malformed("its signature is no base64url"),
-        _ => TokenError::Malformed("it is no signed JSON Web Token"),
+        ErrorKind::Base64(_) => TokenError::Malformed("the signature is not base64url"),
+        _ => TokenError::Malformed("expected a signed JSON Web Token"),
     }
 }
 
@@ -121,28 +120,28 @@ fn check_times(claims: &Map<String, Value>, expected: Expected<'_>) -> Result<()
     Ok(())
 }
 
-/// By how much the clock of an issuer may be ahead, in seconds.
+/// The largest accepted lead of an issuer's clock, in seconds.
 const SKEW: i64 = 60;
 
-/// A time in seconds since the epoch, if there is one.
+/// Reads a time in seconds since the epoch, if the claim is present.
 pub(crate) fn seconds(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, TokenError> {
-    /// The year 9999.
+    /// The end of the year 9999.
     const MOST: f64 = 253_402_300_799.0;
     match claims.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => match value.as_f64() {
             Some(time) if (0.0..=MOST).contains(&time) => Ok(Some(time as i64)),
-            _ => Err(TokenError::claim(name, "is no time in seconds")),
+            _ => Err(TokenError::claim(name, "is not a time in seconds")),
         },
     }
 }
 
-/// A text that must be there.
+/// Reads a required string.
 pub(crate) fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Result<&'a str, TokenError> {
     match claims.get(name) {
         None | Some(Value::Null) => Err(TokenError::Missing(name.to_owned())),
         Some(Value::String(text)) => Ok(text),
-        Some(_) => Err(TokenError::claim(name, "is no text")),
+        Some(_) => Err(TokenError::claim(name, "is not a string")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! How many connections are open, in all and per address.
+//! Counts of open connections, in all and per address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,24 +10,25 @@ use std::time::{Duration, Instant};
 use super::min_rate::MinRate;
 use crate::open_files;
 
-/// Most connections by default.
+/// The default limit on connections.
 const MOST: usize = 16_384;
-/// Of a process that does not say how many files it may open.
+/// The limit on open files that is assumed if the system does not tell it.
 const USUAL_DESCRIPTORS: usize = 1_024;
 
-/// A refusal is logged once in so long.
+/// The least time between two log lines about refusals.
 const LOG_PERIOD: Duration = Duration::from_secs(10);
 
-/// Bounds on connections.
+/// Bounds on the number, the headers and the rate of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Open connections.
+    /// The most open connections in all.
     pub total: usize,
-    /// Open connections from one address; from one /64 of IPv6, which is what a host usually gets.
+    /// The most open connections from one address; for IPv6 from one /64, which a host usually gets.
     pub per_address: usize,
-    /// In which the header of a request must arrive, from the start of a connection or the end of the last request.
+    /// The time in which the header of a request must arrive, from the start of a connection or the end of the last
+    /// request.
     pub header_timeout: Duration,
-    /// At which clients must read answers.
+    /// The rate at which clients must read answers.
     pub min_rate: MinRate,
 }
 
@@ -49,7 +50,7 @@ fn three_quarters(of: usize) -> usize {
     of - of / 4
 }
 
-/// Files that the process may open.
+/// Returns how many files the process may open.
 pub(crate) fn descriptors() -> usize {
     match open_files::limit(Path::new("/proc/self")).as_deref() {
         Some("unlimited") => usize::MAX,
@@ -58,19 +59,19 @@ pub(crate) fn descriptors() -> usize {
     }
 }
 
-/// Why a connection is refused.
+/// The reason why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    /// Too many in all.
-    #[error("{0} connections are open, which is all that this server takes; try again")]
+    /// Too many connections are open in all.
+    #[error("{0} connections are open, the most that this server accepts; try again")]
     Total(usize),
-    /// Too many from this address.
-    #[error("{0} connections are open from this address, which is all that it may have; try again")]
+    /// Too many connections are open from this address.
+    #[error("{0} connections are open from this address, the most that it may have; try again")]
     Address(usize),
 }
 
 impl Full {
-    /// The limit that is reached.
+    /// Returns the limit that is reached.
     pub fn limit(self) -> usize {
         match self {
             Self::Total(limit) | Self::Address(limit) => limit,
@@ -78,12 +79,12 @@ impl Full {
     }
 }
 
-/// Counts open connections.
+/// The counters of open connections.
 pub(super) struct Connections {
     limits: ConnectionLimits,
     open: Arc<Mutex<Open>>,
     start: Instant,
-    /// Milliseconds from the start until a refusal is logged again.
+    /// The time until which refusals are not logged, in milliseconds from the start.
     silent_until: AtomicU64,
 }
 
@@ -93,7 +94,7 @@ struct Open {
     by_client: HashMap<IpAddr, usize>,
 }
 
-/// A connection that counts until this is dropped.
+/// An open connection, which counts until it is dropped.
 pub(super) struct Admitted {
     open: Arc<Mutex<Open>>,
     client: IpAddr,
@@ -104,7 +105,7 @@ impl Connections {
         Self { limits, open: Arc::default(), start: Instant::now(), silent_until: AtomicU64::new(0) }
     }
 
-    /// Counts a connection, if it may be open.
+    /// Counts a connection, or returns the limit that it would exceed.
     pub(super) fn admit(&self, address: IpAddr) -> Result<Admitted, Full> {
         let client = client_of(address);
         let mut open = lock(&self.open);
@@ -120,7 +121,7 @@ impl Connections {
         Ok(Admitted { open: Arc::clone(&self.open), client })
     }
 
-    /// Whether a refusal should be logged: the first one in a while.
+    /// Returns whether a refusal should be logged: the first one in a while.
     pub(super) fn refused(&self) -> bool {
         let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         let next = now.saturating_add(LOG_PERIOD.as_millis() as u64);
@@ -148,7 +149,7 @@ fn lock(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What counts as one client.
+/// Maps an address to the client that it counts for.
 fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

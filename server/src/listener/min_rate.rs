@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// The rate at which a client must read what is ready for it.
+/// The rate at which a client must read data that is ready for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinRate {
-    /// Over which it is measured.
+    /// The time over which the rate is measured.
     pub window: Duration,
     /// Bytes that must be read in a window in which more is ready; 0 allows any rate.
     pub bytes: usize,
@@ -25,18 +25,18 @@ impl Default for MinRate {
 }
 
 impl MinRate {
-    /// So many KiB per second.
+    /// Sets the rate in KiB per second.
     #[must_use]
     pub fn kib(self, kib_per_second: u32) -> Self {
         Self { bytes: self.window.as_secs() as usize * kib_per_second as usize * 1024, ..self }
     }
 }
 
-/// A connection on which writing fails once its client reads too slowly.
+/// A connection on which writing fails when its client reads too slowly.
 pub(super) struct RateLimited<S> {
     stream: S,
     rate: MinRate,
-    /// Since something had to wait for the client.
+    /// The window that began when data first had to wait for the client.
     window: Option<Window>,
 }
 
@@ -50,7 +50,7 @@ impl<S: AsyncWrite + Unpin> RateLimited<S> {
         Self { stream, rate, window: None }
     }
 
-    /// Counts what was written, or waits for the end of the window in which too little was.
+    /// Counts written bytes, or waits for the end of the window in which too few were written.
     fn counted(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(result) = written {
             if let (Some(window), Ok(bytes)) = (&mut self.window, &result) {

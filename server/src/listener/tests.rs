@@ -13,7 +13,7 @@ use crate::auth::Keys;
 use crate::bodies::BodyLimits;
 use crate::state::Limits;
 
-/// Longer than anything takes, shorter than a test may.
+/// A time limit longer than any step takes, but shorter than a test may take.
 const LONG: Duration = Duration::from_secs(20);
 
 /// The API behind a listener.
@@ -42,7 +42,7 @@ impl Listening {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// A connection that has sent this.
+    /// Opens a connection and sends this text.
     async fn sent(&self, text: &str) -> TcpStream {
         let mut stream = self.connect().await;
         stream.write_all(text.as_bytes()).await.unwrap();
@@ -50,7 +50,7 @@ impl Listening {
     }
 }
 
-/// A request with a body that says its length.
+/// Writes a request whose header states the length of its body.
 fn request(method: Method, path: &str, body: &str, length: usize) -> String {
     format!(
         "{method} /api/v1/{path} HTTP/1.1\r\nhost: test\r\nx-api-key: {KEY}\r\ncontent-type: application/json\r\n\
@@ -63,7 +63,7 @@ fn session() -> String {
     request(Method::POST, "create_session", &body, body.len())
 }
 
-/// What arrives until the answer's body is there, or the connection ends.
+/// Reads until the answer's body has arrived, or the connection ends.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut read = Vec::new();
     let reading = async {
@@ -82,7 +82,7 @@ async fn answer(stream: &mut TcpStream) -> String {
     String::from_utf8(read).unwrap()
 }
 
-/// Bytes of an answer, whose head says the length of its body.
+/// Reads an answer whose head states the length of its body; returns its length.
 async fn length_of_answer(stream: &mut TcpStream) -> usize {
     let mut read = Vec::new();
     let head = loop {
@@ -157,7 +157,7 @@ async fn half_a_header_and_an_idle_connection_are_closed_by_the_timeout() {
 
 #[tokio::test]
 async fn connections_beyond_a_limit_are_told_which() {
-    for (limits, text) in [(limits(3, 9), "which is all that this server takes"), (limits(9, 3), "from this address")] {
+    for (limits, text) in [(limits(3, 9), "the most that this server accepts"), (limits(9, 3), "from this address")] {
         let server = listening(limits, BodyLimits::default()).await;
         let mut open = Vec::new();
         for _ in 0..3 {
@@ -222,7 +222,7 @@ async fn a_connection_whose_body_was_not_read_ends_with_notice() {
     assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
 }
 
-/// A client that asks for much and reads nothing, or too little, is cut off; one that reads at last gets all of it.
+/// A client that asks for much and reads too little is cut off; a client that starts to read in time gets everything.
 #[tokio::test]
 async fn answers_must_be_read() {
     const MANY: usize = 200;

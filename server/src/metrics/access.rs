@@ -1,4 +1,4 @@
-//! Who may read the metrics.
+//! The rule for who may read the metrics.
 
 use axum::http::HeaderMap;
 use sha2::{Digest, Sha256};
@@ -9,28 +9,28 @@ use crate::auth::{bearer, equal};
 use crate::error::ApiError;
 use crate::peer::is_forwarded;
 
-/// Why metrics that are open on loopback are refused.
+/// The reason to refuse a forwarded request for metrics that are open on loopback.
 const FORWARDED: &str =
-    "a proxy passed this request on, and the metrics are open to this machine alone: set --metrics-token";
+    "a proxy passed this request on, and the metrics are open only to this machine: set --metrics-token";
 
-/// Why they are refused to requests that name another host.
+/// The reason to refuse a request that names another host.
 const OTHER_HOST: &str = "the request's Host (or Origin) is not localhost, 127.0.0.1 or [::1], and the metrics are open only to \
     this machine: use such an address, or set --metrics-token";
 
-/// Who may read the metrics. They contain no secrets, but show how busy the service is, and with what.
+/// The rule for who may read the metrics. They contain no secrets, but show how busy the service is, and with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Whoever reaches the address.
+    /// Everybody who reaches the address may read them.
     Open,
-    /// Who sends this token, stored as its SHA-256.
+    /// Callers with this token may read them; its SHA-256 is stored.
     Token([u8; 32]),
-    /// Nobody: the path looks like any that is not served.
+    /// Nobody may read them: the path looks like one that does not exist.
     Off,
 }
 
 impl Access {
-    /// A token always guards; without one the metrics are open on loopback that is not said to be public, and off
-    /// elsewhere.
+    /// With a token, only its holders have access. Without one, the metrics are open on a private loopback address,
+    /// and off elsewhere.
     pub fn new(token: Option<&str>, private: bool) -> Self {
         match token {
             Some(token) => Self::Token(Sha256::digest(token.as_bytes()).into()),

@@ -17,9 +17,9 @@ use super::Metrics;
 use crate::calls::Call;
 use crate::traces::{AnsweredCall, Traces};
 
-/// Upper bounds in seconds; polls are held open for half a minute.
+/// Upper bounds of the buckets in seconds; polls are held open for half a minute.
 const SECONDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 45.0];
-/// The endpoint of a path that the API does not have.
+/// The label of paths that the API does not have.
 const UNMATCHED: &str = "unmatched";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -34,10 +34,10 @@ struct Of {
     endpoint: Endpoint,
 }
 
-/// The path as it is written in the table of endpoints, so that ids make no labels.
+/// A path as in the table of endpoints, with placeholders instead of ids, so that ids don't become labels.
 pub(super) type Endpoint = Arc<str>;
 
-/// What is counted of requests to the API.
+/// The metrics of requests to the API.
 #[derive(Debug)]
 pub(super) struct HttpMetrics {
     requests: Family<Answered, Counter>,
@@ -87,7 +87,7 @@ pub(crate) async fn count(
     response
 }
 
-/// Clients may invent methods, which must not make labels.
+/// Returns the label of a method. Clients may invent methods, which must not become labels.
 fn method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,4 +1,4 @@
-//! The process as its system sees it, under the names that Prometheus clients share.
+//! Metrics of the process from its system, under the names that Prometheus clients share.
 
 use std::fmt;
 use std::fs;
@@ -11,10 +11,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::open_files;
 
-/// In which the kernel counts the time of processes, whatever its own clock is.
+/// The unit in which the kernel counts the time of processes, whatever its own clock is.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Reads `/proc` at each scrape; what it does not say is left out.
+/// Reads `/proc` at each scrape; leaves out values that it lacks.
 #[derive(Debug)]
 pub(super) struct ProcessCollector {
     proc: PathBuf,
@@ -69,7 +69,7 @@ fn most_files(own: &Path) -> Option<i64> {
 /// Times of the process in seconds.
 struct Times {
     processor: f64,
-    /// Since the epoch.
+    /// The start of the process, in seconds since the epoch.
     started: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The log's lines about requests that were refused or failed.
+//! Log lines about requests that were refused or failed.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,11 +11,11 @@ use super::http::Endpoint;
 use crate::calls::Call;
 use crate::error::Reason;
 
-/// In so long an endpoint has [`LINES`] lines for each status.
+/// The period in which an endpoint gets [`LINES`] lines for each status.
 const PERIOD: Duration = Duration::from_secs(5);
 const LINES: u64 = 10;
 
-/// Logs refusals, and how many it left out.
+/// Logs refusals, and the number of lines that were left out.
 #[derive(Debug, Default)]
 pub(super) struct RefusalLog(Mutex<BTreeMap<(Endpoint, u16), Window>>);
 
@@ -56,7 +56,7 @@ impl RefusalLog {
         }
     }
 
-    /// How many lines were left out before this one, which is logged; `None` if it is left out too.
+    /// Returns how many lines were left out before this one; `None` if this one is left out too.
     fn admit(&self, endpoint: &Endpoint, status: u16, now: Instant) -> Option<u64> {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (Endpoint::clone(endpoint), status);

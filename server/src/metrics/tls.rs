@@ -11,7 +11,7 @@ struct Reload {
     outcome: &'static str,
 }
 
-/// What is counted of certificates. Cheap to clone; all clones count together.
+/// The metrics of certificates. Cheap to clone; all clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct TlsMetrics {
     reloads: Family<Reload, Counter>,
@@ -32,12 +32,12 @@ impl TlsMetrics {
         );
     }
 
-    /// A changed pair of files is served now, or is not usable.
+    /// Counts a changed pair of files, which is served now or was refused.
     pub(crate) fn reloaded(&self, succeeded: bool) {
         self.reloads.get_or_create(&of(succeeded)).inc();
     }
 
-    /// The certificate that is served expires then, in seconds since 1970.
+    /// Sets the expiry of the served certificate, in seconds since 1970.
     pub(crate) fn expires(&self, at: i64) {
         self.expiry.set(at);
     }

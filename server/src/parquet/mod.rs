@@ -1,7 +1,7 @@
 //! Parquet files: flat tables with plainly encoded, zstd-compressed columns, written row group by row group.
 //!
-//! What the format's specification calls `PLAIN`, `RLE`, a data page of version 1 and the compact protocol of Thrift; all
-//! of which every reader knows.
+//! The files use only encodings that every reader knows: in the terms of the format's specification `PLAIN`, `RLE`,
+//! data pages of version 1 and the compact protocol of Thrift.
 
 mod thrift;
 
@@ -10,7 +10,7 @@ use std::io;
 use thrift::Struct;
 
 const MAGIC: &[u8; 4] = b"PAR1";
-/// Of zstd: fast, and close to what higher ones reach on numbers.
+/// The compression level of zstd: fast, and close to what higher levels reach on numbers.
 const LEVEL: i32 = 3;
 
 // Enumerations of the specification.
@@ -26,40 +26,40 @@ const ENCODING_RLE: i32 = 3;
 const CODEC_ZSTD: i32 = 6;
 const DATA_PAGE: i32 = 0;
 
-/// What a column holds.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Signed 64-bit integers.
+    /// A signed 64-bit integer.
     Integer,
-    /// Text in UTF-8.
+    /// A text in UTF-8.
     Text,
-    /// Milliseconds since the epoch, UTC.
+    /// A time in milliseconds since the epoch, UTC.
     TimeMs,
-    /// 64-bit floats, any of which may be absent.
+    /// A 64-bit float, which may be absent.
     OptionalDouble,
 }
 
 /// A column of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Different from the others'.
+    /// The name of the column, which must be unique in the file.
     pub name: String,
-    /// Of each value.
+    /// The type of the values.
     pub kind: ColumnKind,
 }
 
 /// The values of a column in a row group.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values<'a> {
-    /// Of [`ColumnKind::Integer`] and [`ColumnKind::TimeMs`].
+    /// Values of [`ColumnKind::Integer`] and [`ColumnKind::TimeMs`].
     Integers(Vec<i64>),
-    /// Of [`ColumnKind::Text`].
+    /// Values of [`ColumnKind::Text`].
     Texts(Vec<&'a str>),
-    /// Of [`ColumnKind::OptionalDouble`].
+    /// Values of [`ColumnKind::OptionalDouble`].
     OptionalDoubles(Vec<Option<f64>>),
 }
 
-/// Writes a file part by part. The parts, one behind the other, are the file.
+/// Writes a file in parts. The concatenated parts are the file.
 #[derive(Debug)]
 pub struct ParquetWriter {
     columns: Vec<Column>,
@@ -70,19 +70,19 @@ pub struct ParquetWriter {
 }
 
 impl ParquetWriter {
-    /// A file with these columns.
+    /// Starts a file with these columns.
     pub fn new(columns: Vec<Column>) -> Self {
         Self { columns, offset: 0, rows: 0, groups: Vec::new() }
     }
 
-    /// The next part: a row group, with the values of each column in the order of the columns.
+    /// Returns the next part: a row group, with the values of each column in the order of the columns.
     ///
     /// # Errors
-    /// When the number or the kinds of the columns, or their lengths, are not what they should be.
+    /// When the number, the kinds or the lengths of the columns don't match.
     pub fn row_group(&mut self, values: &[Values<'_>]) -> io::Result<Vec<u8>> {
         let rows = values.first().map_or(0, Values::len);
         if values.len() != self.columns.len() || values.iter().any(|column| column.len() != rows) {
-            return Err(io::Error::other("the columns of a row group differ in their lengths or are not all"));
+            return Err(io::Error::other("expected values of equal length for every column of the row group"));
         }
         let mut part = if self.offset == 0 { MAGIC.to_vec() } else { Vec::new() };
         let (mut chunks, mut total) = (Vec::new(), 0);
@@ -114,7 +114,7 @@ impl ParquetWriter {
         Ok(part)
     }
 
-    /// The last part.
+    /// Returns the last part.
     pub fn finish(self) -> Vec<u8> {
         let mut part = if self.offset == 0 { MAGIC.to_vec() } else { Vec::new() };
         let root = Struct::new().text(4, "schema").i32(5, self.columns.len() as i32);
@@ -162,11 +162,10 @@ impl Values<'_> {
     }
 }
 
-/// A data page.
 struct Page {
     header: Vec<u8>,
     compressed: Vec<u8>,
-    /// Bytes before compression.
+    /// The size before compression, in bytes.
     plain: usize,
 }
 
@@ -189,7 +188,7 @@ impl Page {
                 body.extend_from_slice(&levels);
                 values.iter().flatten().for_each(|value| body.extend_from_slice(&value.to_le_bytes()));
             }
-            _ => return Err(io::Error::other(format!("the values of {:?} are of another kind", column.name))),
+            _ => return Err(io::Error::other(format!("the values of column {:?} do not match its kind", column.name))),
         }
         let compressed = zstd::bulk::compress(&body, LEVEL)?;
         let size = |bytes: usize| i32::try_from(bytes).map_err(|_| io::Error::other("a page is too large"));
@@ -205,7 +204,7 @@ impl Page {
     }
 }
 
-/// Which values are there, in runs of equal levels of one bit.
+/// Encodes which values are present, in runs of equal levels of one bit.
 fn definition_levels(values: &[Option<f64>]) -> Vec<u8> {
     let mut levels = Vec::new();
     for run in values.chunk_by(|a, b| a.is_some() == b.is_some()) {

@@ -1,4 +1,4 @@
-//! Structures in the compact protocol of Thrift, as far as parquet files need them.
+//! Structures in the compact protocol of Thrift, limited to what parquet files need.
 
 const I32: u8 = 5;
 const I64: u8 = 6;
@@ -6,7 +6,7 @@ const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// A structure that is being written. Fields come in the order of their numbers.
+/// A structure that is being written. Fields must come in the order of their numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Struct {
     bytes: Vec<u8>,
@@ -18,7 +18,7 @@ impl Struct {
         Self::default()
     }
 
-    /// A field's number as the difference to the previous one, and its type.
+    /// Writes a field's number, as the difference to the previous one, and its type.
     fn field(mut self, number: u8, kind: u8) -> Self {
         debug_assert!(number > self.last && number - self.last < 16, "fields come in order");
         self.bytes.push(((number - self.last) << 4) | kind);
@@ -71,7 +71,7 @@ impl Struct {
         this
     }
 
-    /// The structure with its end.
+    /// Ends the structure and returns its bytes.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes
@@ -92,7 +92,7 @@ impl Struct {
     }
 }
 
-/// Seven bits in each byte, the lowest first.
+/// Writes seven bits in each byte, the lowest first.
 pub(super) fn varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push((value as u8) | 0x80);
@@ -101,7 +101,7 @@ pub(super) fn varint(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// Small numbers of either sign as small numbers without one.
+/// Maps small numbers of either sign to small unsigned numbers.
 fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }

@@ -1,4 +1,4 @@
-//! Until when a certificate is valid: the one field that `rustls` does not hand out.
+//! The expiry of a certificate: the one field that `rustls` does not expose.
 
 use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time};
 
@@ -7,7 +7,7 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// `notAfter` of a DER certificate (RFC 5280, 4.1). `None` if it is malformed.
+/// Reads `notAfter` of a DER certificate (RFC 5280, 4.1). `None` if the certificate is malformed.
 pub(super) fn not_after(certificate: &[u8]) -> Option<OffsetDateTime> {
     let certificate = element(certificate)?.content;
     let mut fields = element(certificate)?.content;
@@ -29,7 +29,7 @@ struct Element<'a> {
     rest: &'a [u8],
 }
 
-/// The first element of a DER sequence.
+/// Returns the first element of a DER sequence.
 fn element(der: &[u8]) -> Option<Element<'_>> {
     let (&tag, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -43,7 +43,7 @@ fn element(der: &[u8]) -> Option<Element<'_>> {
     Some(Element { tag, content, rest })
 }
 
-/// `YYMMDDHHMMSSZ` of 1950 to 2049, or the same with four digits of the year.
+/// Reads `YYMMDDHHMMSSZ` of 1950 to 2049, or the same with four digits of the year.
 fn time(tag: u8, text: &[u8]) -> Option<OffsetDateTime> {
     let digits = text.strip_suffix(b"Z")?;
     let (year, rest) = match tag {
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// Self-signed, valid until 2031-02-03T04:05:06Z.
+    /// A self-signed certificate, valid until 2031-02-03T04:05:06Z.
     const CERTIFICATE: &str = concat!(
         "MIIBBDCBq6ADAgECAgEHMAoGCCqGSM49BAMCMAwxCjAIBgNVBAMMAXQwHhcNMjYwMTAxMDAwMDAwWhcNMzEwMjAzMDQwNTA2WjAM",
         "MQowCAYDVQQDDAF0MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAET2xj+QrsG2/lyv+PC9hFvn4haZ4dXHwLGxL+CBh2BgTinHsy",

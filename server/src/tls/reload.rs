@@ -1,4 +1,4 @@
-//! Following the certificate and the key: whatever renews them replaces files, and tells nobody.
+//! Reloads of the certificate and the key: programs that renew them only replace the files.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use tokio::time::{Instant, interval_at};
 
 use super::{Pair, Tls, TlsError, TlsFiles};
 
-/// How often the files are read.
+/// The time between two reads of the files.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// Looks at the files until the runtime ends.
+/// Watches the files until the runtime ends.
 pub(super) fn spawn(tls: Tls, files: TlsFiles, loaded: Pair) -> Result<(), TlsError> {
     let mut hangup = signal(SignalKind::hangup()).map_err(TlsError::Signal)?;
     let mut ticks = interval_at(Instant::now() + PERIOD, PERIOD);
@@ -33,19 +33,19 @@ struct Reloader {
     seen: Seen,
 }
 
-/// What the files were when they were last read.
+/// The state of the files when they were last read.
 enum Seen {
-    /// The pair that is served.
+    /// The files contain the served pair.
     Loaded(Pair),
-    /// Something that can't be served; the other pair still is. Whoever replaces two files is between them for a
-    /// moment, so it is reported only when it stays.
+    /// The files can't be served; the former pair still is. Between the replacements of the two files this is normal,
+    /// so it is reported only when it stays.
     Unusable(Option<Pair>),
-    /// The same, reported.
+    /// The unusable pair, after it was reported.
     Reported(Option<Pair>),
 }
 
 impl Reloader {
-    /// Loads the files if they changed. `asked`: by somebody who waits for the outcome.
+    /// Loads the files if they changed. `asked` is set when somebody waits for the outcome.
     fn look(&mut self, asked: bool) {
         let read = self.files.read();
         let content = read.as_ref().ok().cloned();

@@ -1,4 +1,4 @@
-//! Sending spans to a collector, in batches.
+//! The export of spans to a collector, in batches.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use tokio::time::{Instant, timeout_at};
 
 use super::TraceMetrics;
 
-/// Spans of an export.
+/// The most spans of an export.
 const BATCH: usize = 512;
-/// How long the first span of a batch waits for others.
+/// The time that the first span of a batch waits for others.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// What the exporting task gets.
+/// A message to the exporting task.
 pub(super) enum Message {
     Span(Box<SpanData>),
-    /// Asks for an export of all that came before.
+    /// Asks for an export of all earlier spans.
     Flush(oneshot::Sender<()>),
 }
 
-/// Exports until the senders are gone. A batch that the collector does not take is lost: its successors must not wait for it
-/// longer than the exporter's timeout.
+/// Exports until the senders are gone. A batch that the collector does not accept is lost: later batches must not wait
+/// for it longer than the exporter's timeout.
 pub(super) async fn export(exporter: impl SpanExporter, mut messages: mpsc::Receiver<Message>, metrics: TraceMetrics) {
     let mut failing = false;
     while let Some(first) = messages.recv().await {
@@ -45,7 +45,7 @@ pub(super) async fn export(exporter: impl SpanExporter, mut messages: mpsc::Rece
     }
 }
 
-/// The spans until the batch is full, late or flushed.
+/// Collects spans until the batch is full, late or flushed.
 async fn gather(
     first: Message,
     messages: &mut mpsc::Receiver<Message>,

@@ -1,4 +1,4 @@
-//! Spans on their way to a collector.
+//! Metrics of spans on their way to a collector.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -14,7 +14,7 @@ struct Of {
     outcome: &'static str,
 }
 
-/// What is counted of spans. Cheap to clone; all clones count together.
+/// The counters of spans. Cheap to clone; all clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct TraceMetrics(Family<Of, Counter>);
 
@@ -27,12 +27,12 @@ impl TraceMetrics {
         registry.register("trace_spans", "Spans that were exported, refused or not queued", self.0.clone());
     }
 
-    /// The queue was full.
+    /// Counts a span that found the queue full.
     pub(super) fn dropped(&self) {
         self.0.get_or_create(&Of { outcome: DROPPED }).inc();
     }
 
-    /// So many spans were sent, and taken or not.
+    /// Counts sent spans as accepted or refused.
     pub(super) fn exported(&self, spans: usize, taken: bool) {
         let outcome = if taken { EXPORTED } else { FAILED };
         self.0.get_or_create(&Of { outcome }).inc_by(spans as u64);

@@ -1,4 +1,4 @@
-//! What is recorded, with the attributes of OpenTelemetry's semantic conventions.
+//! The recorded spans, with the attributes of OpenTelemetry's semantic conventions.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,19 +12,18 @@ use trainyard_scheduler::{Executed, RequestKind, Stages, Timestamp, TraceContext
 use super::{Recorder, Traces};
 use crate::calls::Call;
 
-/// An answered call.
 pub(crate) struct AnsweredCall<'a> {
     pub(crate) call: &'a Call,
     pub(crate) method: &'static str,
-    /// The path as the table of endpoints has it.
+    /// The path as in the table of endpoints.
     pub(crate) route: &'a str,
-    /// The path as the client wrote it.
+    /// The path as the client sent it.
     pub(crate) path: String,
     pub(crate) status: u16,
     pub(crate) started: SystemTime,
 }
 
-/// A span before it has the fields that all have.
+/// A span before the common fields are set.
 struct Span {
     name: Cow<'static, str>,
     kind: SpanKind,
@@ -69,7 +68,7 @@ impl Traces {
         });
     }
 
-    /// Records a request that a call submitted, with its stages: it may end long after the call.
+    /// Records a request that a call submitted, with its stages; the request may end long after the call.
     pub(crate) fn executed(&self, executed: Executed<'_>) {
         let Some(recorder) = self.0.as_ref().filter(|_| executed.origin.trace.sampled) else { return };
         let Executed { request, kind, tenant, run, tokens, failure, origin, stages } = executed;

@@ -100,7 +100,7 @@ async fn a_token_ends_with_its_key_and_its_user() {
     change(None, Some(false)).await.unwrap();
     assert_eq!(whoami(&server, &token).await.json()["scopes"], json!(["train", "sample", "checkpoints"]));
     directory.revoke_key(acme.clone(), id).await.unwrap();
-    assert_eq!(refused(&server, &token).await, "the token is of no use any more: the API key was revoked");
+    assert_eq!(refused(&server, &token).await, "the token is no longer valid: the API key was revoked");
     assert_eq!(whoami(&server, &key).await.refused(401), "the API key was revoked");
 }
 

@@ -8,23 +8,23 @@ use serde_json::Value;
 
 use crate::jwt::PublicKeys;
 
-/// How long a connection may take.
+/// The time limit of a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long an answer may take, to its end.
+/// The time limit of a whole answer.
 pub(super) const TOTAL: Duration = Duration::from_secs(10);
-/// The largest answer that is read, in bytes.
+/// The largest accepted answer, in bytes.
 const MOST: usize = 256 << 10;
 
-/// Where an issuer publishes its keys.
+/// The place where an issuer publishes its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// At this URL.
+    /// A URL of the key set.
     Keys(String),
-    /// Where its OpenID configuration says, which is below the issuer's URL.
+    /// The URL in its OpenID configuration, which is below the issuer's URL.
     Discovery,
 }
 
-/// Why there are no keys.
+/// The reason why the keys could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
     #[error("{0}: {1}")]
@@ -37,14 +37,14 @@ pub(super) enum FetchError {
     Content(String, &'static str),
 }
 
-/// A client for an issuer: without redirects, since the address is configured.
+/// Makes an HTTP client for an issuer. It follows no redirects, since the address is configured.
 pub(super) fn client() -> reqwest::Result<Client> {
     // The first one that is installed counts; there is but one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().connect_timeout(CONNECT).timeout(TOTAL).redirect(Policy::none()).build()
 }
 
-/// Whether nobody on the way can change what a URL answers: it is HTTPS, or on this machine.
+/// Returns whether nobody on the way can change the answer of a URL: it is HTTPS, or on this machine.
 pub(crate) fn is_protected(url: &str) -> bool {
     let Ok(url) = Url::parse(url) else { return false };
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
@@ -56,13 +56,14 @@ pub(crate) fn is_protected(url: &str) -> bool {
     }
 }
 
-/// Whether the configuration of an issuer may say that its keys are there. An issuer elsewhere makes nobody call this machine.
+/// Returns whether the configuration of an issuer may name this URL for its keys. An issuer elsewhere must not make
+/// the server call this machine.
 fn may_lead_to(issuer: &str, keys: &str) -> bool {
     let is_https = |url: &str| Url::parse(url).is_ok_and(|url| url.scheme() == "https");
     is_protected(keys) && (is_https(keys) || !is_https(issuer))
 }
 
-/// The keys, and why some are not used.
+/// Fetches the keys; also returns the reasons why some are not used.
 pub(super) async fn fetch(
     client: &Client,
     source: &KeySource,
@@ -73,18 +74,18 @@ pub(super) async fn fetch(
         KeySource::Discovery => discover(client, issuer).await?,
     };
     let set = get(client, &url).await?;
-    PublicKeys::from_set(&set).ok_or(FetchError::Content(url, "the answer is no JSON Web Key Set"))
+    PublicKeys::from_set(&set).ok_or(FetchError::Content(url, "the answer is not a JSON Web Key Set"))
 }
 
 async fn discover(client: &Client, issuer: &str) -> Result<String, FetchError> {
     let url = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
     let configuration = get(client, &url).await?;
     if configuration.get("issuer").and_then(Value::as_str) != Some(issuer) {
-        return Err(FetchError::Content(url, "the answer is of another issuer"));
+        return Err(FetchError::Content(url, "the answer names another issuer"));
     }
     match configuration.get("jwks_uri").and_then(Value::as_str) {
         Some(keys) if may_lead_to(issuer, keys) => Ok(keys.to_owned()),
-        Some(_) => Err(FetchError::Content(url, "its jwks_uri is not HTTPS")),
+        Some(_) => Err(FetchError::Content(url, "the jwks_uri of the answer is not HTTPS")),
         None => Err(FetchError::Content(url, "the answer has no jwks_uri")),
     }
 }
@@ -102,10 +103,10 @@ async fn get(client: &Client, url: &str) -> Result<Value, FetchError> {
         }
         body.extend_from_slice(&chunk);
     }
-    serde_json::from_slice(&body).map_err(|_| FetchError::Content(url.to_owned(), "the answer is no JSON"))
+    serde_json::from_slice(&body).map_err(|_| FetchError::Content(url.to_owned(), "the answer is not JSON"))
 }
 
-/// An error with what caused it: the first one alone says next to nothing.
+/// Formats an error with its causes; the outermost message is not specific enough.
 fn causes(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);

@@ -1,8 +1,8 @@
 //! The published keys of an issuer, fetched when they are needed.
 //!
-//! They are used for some seconds, then fetched again beside the requests that go on using them for a short while. A token
-//! that names a key which is not among them makes the service look, once in a while. A key that the issuer does not publish
-//! any more is of no use from the next look on, also for tokens that it has signed before.
+//! Keys are used for some seconds, then fetched again in the background while requests use the old ones for a short
+//! while. A token that names an unknown key triggers a fetch, at most once in a while. A key that the issuer no longer
+//! publishes is refused from the next fetch on, also for tokens that it has signed before.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,21 +14,20 @@ use super::fetch::{KeySource, TOTAL, client, fetch};
 use crate::error::ApiError;
 use crate::jwt::{PublicKey, PublicKeys, TokenError};
 
-/// How long after a look no other one is made for a key that is not known.
+/// The shortest time between fetches for an unknown key.
 const PAUSE: Duration = Duration::from_secs(5);
-/// How long after a look that failed no other one is made while there are no keys.
+/// The shortest time between fetches after one failed, while there are no keys.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// How long keys are used.
+/// Times for which keys are used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
-    /// Without another look.
+    /// The time without another fetch.
     fresh: Duration,
-    /// While another look is being made.
+    /// The time while another fetch is running.
     overdue: Duration,
-    /// When they can't be fetched again.
+    /// The time while fetches fail.
     usable: Duration,
-    /// See [`PAUSE`].
     pause: Duration,
 }
 
@@ -42,7 +41,7 @@ impl Times {
 
 #[derive(Clone)]
 struct Known {
-    /// When they were asked for.
+    /// The time of the fetch.
     at: Instant,
     keys: Arc<PublicKeys>,
 }
@@ -54,9 +53,8 @@ pub(super) struct RemoteKeys {
     times: Times,
     client: Option<reqwest::Client>,
     known: RwLock<Option<Known>>,
-    /// When the last look ended; one at a time.
+    /// The end of the last fetch; the lock allows one at a time.
     looked: Mutex<Option<Instant>>,
-    /// Whether it failed.
     failed: AtomicBool,
 }
 
@@ -64,7 +62,7 @@ impl RemoteKeys {
     pub(super) fn new(source: KeySource, issuer: String, times: Times) -> Self {
         let client = client();
         if let Err(error) = &client {
-            tracing::error!(%error, "tokens of the external issuer are refused: there is no HTTP client");
+            tracing::error!(%error, "tokens of the external issuer are refused: failed to make an HTTP client");
         }
         Self {
             source,
@@ -77,18 +75,17 @@ impl RemoteKeys {
         }
     }
 
-    /// The key of this name.
     pub(super) async fn find(self: &Arc<Self>, kid: Option<&str>) -> Result<PublicKey, ApiError> {
         Ok(self.ask(|keys| keys.find(kid).cloned()).await??)
     }
 
-    /// Whether the key with this fingerprint is among them.
+    /// Returns whether the key with this fingerprint is published.
     pub(super) async fn contain(self: &Arc<Self>, fingerprint: &str) -> Result<bool, ApiError> {
         let found = self.ask(|keys| if keys.contains(fingerprint) { Ok(()) } else { Err(TokenError::WithdrawnKey) });
         Ok(found.await?.is_ok())
     }
 
-    /// What the keys say. Looks again when they have no answer.
+    /// Returns the answer of the keys; fetches them again when they have none.
     async fn ask<T>(
         self: &Arc<Self>,
         answer: impl Fn(&PublicKeys) -> Result<T, TokenError>,
@@ -103,7 +100,7 @@ impl RemoteKeys {
         Ok(answer(&keys))
     }
 
-    /// Looks again at keys that are not fresh: beside the requests, and before them once that should have been done. Nobody
+    /// Fetches keys that are not fresh: in the background, and before the request once they are overdue. No request
     /// waits for an issuer that did not answer the last time.
     async fn renew(self: &Arc<Self>) {
         let Some(age) = self.known().map(|known| known.at.elapsed()) else { return };
@@ -154,7 +151,6 @@ impl RemoteKeys {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The keys, as long as they may be used.
     fn usable(&self) -> Option<Arc<PublicKeys>> {
         self.known().filter(|known| known.at.elapsed() < self.times.usable).map(|known| known.keys)
     }

@@ -72,9 +72,9 @@ fn claims_that_say_nothing_usable_are_refused() {
         ("sub", json!(""), "\"sub\" is empty"),
         ("sub", json!("x".repeat(201)), "\"sub\" is empty, longer"),
         ("org", Value::Null, "lacks the claim \"org\""),
-        ("org", json!(7), "\"org\" is no text"),
+        ("org", json!(7), "\"org\" is not a string"),
         ("org", json!("a\nb"), "\"org\" is empty, longer"),
-        ("email", json!(["a@b"]), "\"email\" is no text"),
+        ("email", json!(["a@b"]), "\"email\" is not a string"),
         ("email_verified", json!(false), "\"email_verified\" is false"),
     ] {
         let error = read(&settings(), &changed(name, value)).unwrap_err().to_string();

@@ -21,23 +21,24 @@ const CPU: &str = "cpu";
 /// Flags of `trainyard plan`.
 #[derive(Args, Clone, Debug)]
 pub(in crate::cli) struct PlanFlags {
-    /// The model: a Hugging Face folder, a config.json, a GGUF file, an id in the hub's cache, or llama-3.1-8b, llama-3.1-70b or
-    /// qwen3-235b-a22b.
+    /// Model: a Hugging Face folder, a config.json, a GGUF file, an id in the hub's cache, or llama-3.1-8b,
+    /// llama-3.1-70b or qwen3-235b-a22b.
     #[arg(long, value_name = "CONFIG")]
     pub(super) model: String,
-    /// How ranks share it: ranks of each axis, and zero=3 where replicas share parameters, such as tp=4,dp=2,zero=3.
+    /// Layout of the ranks that share the model: ranks of each axis, and zero=3 where replicas share parameters, such
+    /// as tp=4,dp=2,zero=3.
     #[arg(long, value_name = "LAYOUT", default_value = "tp=1")]
     pub(super) parallel: PlannedLayout,
-    /// What each rank computes with: a100, h100, h200 or b200, or cpu for a part of this machine.
+    /// Device of each rank: a100, h100, h200 or b200, or cpu for a part of this machine.
     #[arg(long, value_name = "NAME", default_value = "h100")]
     device: String,
-    /// What connects machines: nvlink, 400g, or bytes per second of each device in one direction.
+    /// Link between machines: nvlink, 400g, or bytes per second of each device in one direction.
     #[arg(long, value_name = "LINK", default_value = "400g")]
     link: LinkKind,
-    /// Devices of a machine, which reach each other by their own link.
+    /// Devices of a machine; they reach each other over their own link.
     #[arg(long, value_name = "N", default_value_t = 8)]
     gpus_per_node: usize,
-    /// Compute type.
+    /// Type of GEMM inputs.
     #[arg(long, value_enum, default_value = "bf16")]
     dtype: ComputeType,
     /// Tokens of a microbatch on each replica.
@@ -55,25 +56,26 @@ pub(in crate::cli) struct PlanFlags {
     /// Rank of the adapter that is trained, on attention and MLP.
     #[arg(long, value_name = "N", default_value_t = 32)]
     rank: u32,
-    /// The adapter is also on the unembedding.
+    /// Train the adapter on the unembedding too.
     #[arg(long)]
     train_unembed: bool,
     /// Train all parameters instead of an adapter.
     #[arg(long, conflicts_with_all = ["rank", "train_unembed"])]
     full: bool,
-    /// With --device cpu: FLOP/s of GEMMs; measured when absent.
+    /// FLOP/s of GEMMs, with --device cpu; measured when absent.
     #[arg(long, value_name = "FLOPS")]
     flops: Option<f64>,
-    /// With --device cpu: bytes of memory read per second; measured when absent.
+    /// Bytes of memory read per second, with --device cpu; measured when absent.
     #[arg(long, value_name = "BYTES_PER_S")]
     bandwidth: Option<f64>,
-    /// With --device cpu: memory that the engine may have; four fifths of the machine's when absent.
+    /// Memory that the engine may use, with --device cpu; four fifths of the machine's when absent.
     #[arg(long, value_name = "MIB")]
     memory_mib: Option<u64>,
-    /// With --device cpu: threads that are measured; one per processor when absent.
+    /// Threads that are measured, with --device cpu; one per processor when absent.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// With --device cpu: kernels, amx-bf16, avx512-bf16, avx2 or portable; the best ones that the processor has when absent.
+    /// Kernels, with --device cpu: amx-bf16, avx512-bf16, avx2 or portable; the best ones that the processor has when
+    /// absent.
     #[arg(long, value_name = "CLASS")]
     kernels: Option<HostKernels>,
     /// Print a JSON document for programs.
@@ -81,12 +83,12 @@ pub(in crate::cli) struct PlanFlags {
     pub(super) json: bool,
 }
 
-/// Why the flags mean nothing.
+/// An invalid flag.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FlagError {
     #[error("--model {0}: {1}")]
     Model(String, LoadError),
-    #[error("--model {0}: there is no such file, folder or shape; shapes are {1}")]
+    #[error("--model {0}: not found; expected a file, a folder or one of the shapes {1}")]
     NoModel(String, String),
     #[error("--device {0}: unknown; devices are {1} and cpu")]
     Device(String, String),
@@ -94,12 +96,12 @@ pub(super) enum FlagError {
     ForCpu(&'static str),
     #[error("{0} must be a positive number")]
     Positive(&'static str),
-    #[error("--memory-mib: the system does not tell how much memory there is; give it")]
+    #[error("--memory-mib: missing, and the system does not report its memory")]
     Memory,
 }
 
 impl PlanFlags {
-    /// What the model is made of.
+    /// Reads the configuration of the model.
     pub(super) fn config(&self) -> Result<ModelConfig, FlagError> {
         let name = &self.model;
         if let Some(shape) = named_shape(name) {
@@ -114,7 +116,7 @@ impl PlanFlags {
         })
     }
 
-    /// What ranks compute with.
+    /// Returns the device of each rank.
     pub(super) fn device(&self) -> Result<Device, FlagError> {
         if self.device == CPU {
             return self.host().map(Device::host);
@@ -155,12 +157,10 @@ impl PlanFlags {
         Ok(Host { memory_bytes, flops, bandwidth })
     }
 
-    /// Where ranks are.
     pub(super) fn network(&self) -> Network {
         Network { per_node: self.gpus_per_node, between: self.link }
     }
 
-    /// What they compute.
     pub(super) fn work(&self) -> Workload {
         let Self { rank, train_unembed, .. } = *self;
         let lora = LoraSpec { rank, seed: 0, train_unembed, train_mlp: true, train_attn: true };

@@ -1,4 +1,4 @@
-//! `trainyard plan`: what a layout would take and how fast it would be, before there is a machine for it.
+//! `trainyard plan`: estimates the memory and the speed of a layout, before there is a machine for it.
 
 mod flags;
 mod table;
@@ -10,7 +10,6 @@ pub(super) use flags::PlanFlags;
 use serde::Serialize;
 use trainyard_gpu_runtime::plan::{Device, Network, Plan, plan as plan_layout};
 
-/// What is printed.
 #[derive(Debug, Serialize)]
 struct Printed {
     model: String,
@@ -18,7 +17,7 @@ struct Printed {
     device: Device,
     network: Network,
     dtype: &'static str,
-    /// What the run trains.
+    /// The parameters that the run trains.
     trains: String,
     microbatch_tokens: usize,
     microbatches: usize,
@@ -30,7 +29,7 @@ struct Printed {
 /// Plans and prints.
 ///
 /// # Errors
-/// Flags that mean nothing, and ranks that cannot share the model; each is named.
+/// When flags are invalid, or the ranks can't share the model; the error names the flag.
 pub(super) fn plan(flags: &PlanFlags) -> Result<(), Box<dyn Error>> {
     let printed = planned(flags)?;
     let mut out = io::stdout().lock();

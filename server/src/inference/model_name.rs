@@ -1,4 +1,4 @@
-//! What the field `model` of a request names.
+//! The meaning of a request's field `model`.
 
 use trainyard_protocol::{BaseModel, TenantId, TinkerPath};
 
@@ -7,9 +7,9 @@ use crate::error::ApiError;
 use crate::exports::{ensure_readable, is_sampled};
 use crate::state::AppState;
 
-/// What a tinker path begins with.
+/// Prefix of tinker paths.
 const SCHEME: &str = "tinker://";
-/// Stands between a base model's name and a context length.
+/// Separates a base model's name from a context length.
 const SUFFIX: &str = ":peft:";
 
 /// Weights to sample from.
@@ -17,9 +17,8 @@ const SUFFIX: &str = ":peft:";
 pub(crate) struct Target {
     /// The base model, or that of the checkpoint.
     pub(crate) base: BaseModel,
-    /// The weights.
     pub(crate) source: Source,
-    /// As the client wrote it.
+    /// The name as the client wrote it.
     pub(crate) name: String,
 }
 
@@ -48,7 +47,7 @@ fn without_context_length(name: &str) -> &str {
     }
 }
 
-/// Finds what a name means for a tenant. What does not exist and what belongs to others are refused alike.
+/// Finds the model that a name means for a tenant. Unknown models and those of other tenants are refused alike.
 ///
 /// # Errors
 /// [`ApiError::NotFound`] for an unknown model; when base model and checkpoint do not fit.

@@ -1,7 +1,7 @@
-//! The part of the Hugging Face hub protocol that `AutoTokenizer.from_pretrained` needs, so that a client on a
-//! closed network sets `HF_ENDPOINT=<server>/hf` and nothing else. Serves tokenizer and configuration files, and weights
-//! where that is asked for. The protocol is that of `huggingface_hub`: file metadata in headers, errors distinguished by
-//! `X-Error-Code`.
+//! The part of the Hugging Face hub protocol that `AutoTokenizer.from_pretrained` needs, so that a client on a closed
+//! network sets `HF_ENDPOINT=<server>/hf` and nothing else. It serves tokenizer and configuration files, and weights if
+//! the operator enables them. The protocol is that of `huggingface_hub`: file metadata in headers, errors distinguished
+//! by `X-Error-Code`.
 
 mod content;
 mod weights;
@@ -29,7 +29,6 @@ const REPO_COMMIT: &str = "x-repo-commit";
 const ERROR_CODE: &str = "x-error-code";
 const ERROR_MESSAGE: &str = "x-error-message";
 
-/// The only branch.
 const BRANCH: &str = "main";
 
 /// The models' tokenizers. Cheap to clone; all clones are one hub.
@@ -37,14 +36,14 @@ const BRANCH: &str = "main";
 pub struct Hub(Arc<RwLock<Arc<Repos>>>);
 
 impl Hub {
-    /// Has these models from now on, each a repository of its name.
+    /// Replaces the models that the hub serves, each as a repository of its name.
     pub fn set(&self, models: &BTreeMap<String, ModelFiles>) {
         let repos = models.iter().map(|(name, files)| (name.clone(), Repo::new(files))).collect();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Repos(repos));
     }
 
-    /// Offers the weights of a model too. Their digests are computed from now on, one after the other: a client that
-    /// asks earlier waits.
+    /// Offers the weights of a model too. Their digests are computed in the background, one after the other; a client
+    /// that asks earlier waits.
     pub fn offer_weights(&self, model: &str, weights: Vec<WeightFile>) {
         let mut repos = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = repos.0.clone();
@@ -63,7 +62,7 @@ impl Hub {
         });
     }
 
-    /// Its routes, to be nested under `/hf`. What it does not have is redirected to `upstream`, another hub.
+    /// The routes, to be nested under `/hf`. Requests for other models are redirected to `upstream`, another hub.
     pub fn router(&self, upstream: Option<String>) -> Router {
         let state = Routes { hub: self.clone(), upstream: upstream.map(Arc::from) };
         // Names have one segment or more, which no route pattern can express before a fixed segment.
@@ -86,7 +85,7 @@ impl Hub {
 pub(crate) struct HeldFiles {
     repos: Arc<Repos>,
     model: String,
-    /// Differs from that of other files.
+    /// Identifies the files: other files have another commit.
     pub(crate) commit: String,
 }
 
@@ -100,7 +99,7 @@ impl HeldFiles {
     }
 }
 
-/// What answers.
+/// State of the routes.
 #[derive(Clone)]
 struct Routes {
     hub: Hub,
@@ -119,7 +118,7 @@ struct Repo {
 
 #[derive(Clone)]
 enum File {
-    /// With its SHA-256 in hex.
+    /// Content in memory, with its SHA-256 in hex.
     Held {
         content: Bytes,
         digest: String,
@@ -128,7 +127,7 @@ enum File {
 }
 
 impl File {
-    /// In bytes.
+    /// Length in bytes.
     fn size(&self) -> u64 {
         match self {
             Self::Held { content, .. } => content.len() as u64,
@@ -136,7 +135,7 @@ impl File {
         }
     }
 
-    /// Differs from that of other contents.
+    /// Version of the content; other contents have another version.
     fn version(&self) -> &str {
         match self {
             Self::Held { digest, .. } => digest,
@@ -144,7 +143,7 @@ impl File {
         }
     }
 
-    /// SHA-256 in hex.
+    /// The SHA-256 of the content, in hex.
     async fn digest(&self) -> io::Result<&str> {
         match self {
             Self::Held { digest, .. } => Ok(digest),
@@ -152,7 +151,7 @@ impl File {
         }
     }
 
-    /// A part that is there.
+    /// Reads a part, which must lie within the file.
     async fn read(&self, part: Range<u64>) -> io::Result<Body> {
         match self {
             Self::Held { content, .. } => {
@@ -232,7 +231,7 @@ async fn answer(
     }
 }
 
-/// Sends the client to another hub, with its method and body. Clients follow that to the public hub's own address.
+/// Redirects the client to another hub, keeping method and body. Clients follow that to the public hub's own address.
 fn redirect(upstream: &str, uri: &Uri) -> Response {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     match HeaderValue::try_from(format!("{upstream}{path}")) {
@@ -274,7 +273,7 @@ fn info(name: &str, repo: &Repo) -> Value {
     })
 }
 
-/// Forty digits that identify a content, as Git has them.
+/// The forty hexadecimal digits that identify a content, as in Git.
 fn oid(file: &File) -> String {
     let mut digest = hex(&Sha256::digest(file.version()));
     digest.truncate(40);
@@ -288,7 +287,7 @@ fn tree(repo: &Repo, inside: impl Fn(&str) -> bool) -> Vec<Value> {
     repo.files.iter().filter(|(path, _)| inside(path)).map(entry).collect()
 }
 
-/// `<repo>/resolve/<revision>/<file>`: the file, or the part of it that is asked for.
+/// `<repo>/resolve/<revision>/<file>`: the file, or the requested part of it.
 async fn resolve(repos: &Repos, path: &str, method: &Method, range: Option<&HeaderValue>) -> Result<Response, Missing> {
     let (name, rest) = path.split_once("/resolve/").ok_or(Missing::Repo)?;
     let (revision, file) = rest.split_once('/').ok_or(Missing::Entry)?;

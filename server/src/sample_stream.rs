@@ -1,8 +1,8 @@
 //! A sample's tokens as they are sampled, and its result: for endpoints that stream.
 //!
-//! The result is the truth. Tokens that were not reported before the sample's end come from it, so that a stream holds every
-//! token of the result once and in order, wherever the sample is executed and whoever executes it again. Where that gives other
-//! tokens than those that were streamed, the stream ends with an error.
+//! The result is authoritative. Tokens that were not reported before the sample's end are taken from it. So a stream
+//! contains every token of the result once and in order, wherever the sample is executed or executed again. If the
+//! result contains other tokens than were streamed, the stream ends with an error.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -19,34 +19,34 @@ use trainyard_wire::sampling::{SampleOutput, decode_result};
 /// How long one wait for the result lasts before the next begins.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// What a stream says.
+/// An event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
     /// Tokens of a sequence, each once and in order.
     Tokens(SampleProgress),
-    /// The whole result; the last event.
+    /// The whole result, which is the last event.
     Done(Box<SampleOutput>),
 }
 
 /// Why a stream ends without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    /// The sample failed.
+    /// The sample has failed.
     #[error("{0}")]
     Failed(OpError),
     /// The sample was cancelled, by its client or with its session.
     #[error("the sample was cancelled")]
     Cancelled,
-    /// It is unknown or its result is gone, or the store can't be read.
+    /// The request is unknown, its result is gone, or the store can't be read.
     #[error(transparent)]
     Scheduler(#[from] Error),
     /// The stored result can't be read.
     #[error(transparent)]
     Result(#[from] ResultError),
-    /// The result is not in the form of a sample's.
+    /// The result is not that of a sample.
     #[error("the request's result is not that of a sample")]
     NoSample,
-    /// The sample was executed again, on a machine that computes other bits.
+    /// The sample was executed again, on a machine whose arithmetic gives other bits.
     #[error("the sample was executed again with other tokens than those that were streamed")]
     Diverged,
 }
@@ -54,13 +54,13 @@ pub enum StreamError {
 type PendingResult = Pin<Box<dyn Future<Output = Result<Poll, Error>> + Send>>;
 
 enum Phase {
-    /// Tokens come as they are sampled.
+    /// The sample is running, and tokens are streamed as they are sampled.
     Running,
-    /// What is left of the result.
+    /// The remaining events of the result.
     Ended(VecDeque<StreamEvent>),
 }
 
-/// Follows a sample until its end. When it is dropped before, the sample is cancelled: nobody waits for it.
+/// Follows a sample until its end. Dropping the stream earlier cancels the sample.
 pub struct SampleStream {
     scheduler: Scheduler,
     tenant: TenantId,
@@ -74,7 +74,7 @@ pub struct SampleStream {
 }
 
 impl SampleStream {
-    /// Follows a sample that was submitted. To be called within a tokio runtime.
+    /// Follows a sample that was submitted. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown request, [`Error::Gone`] when its result was dropped.
@@ -131,7 +131,7 @@ impl SampleStream {
         }
     }
 
-    /// What is left to say when the sample has ended.
+    /// The remaining events after the sample's end.
     fn rest(&self, poll: Poll) -> Result<VecDeque<StreamEvent>, StreamError> {
         let output = match poll {
             Poll::Succeeded { encoding: Encoding::Protobuf, payload } => decode_result(&payload)?,
@@ -165,7 +165,7 @@ impl Drop for SampleStream {
     }
 }
 
-/// What came of a request, once it has ended.
+/// The answer to a request, once it has ended.
 async fn ended(scheduler: Scheduler, tenant: TenantId, request: RequestId) -> Result<Poll, Error> {
     loop {
         match scheduler.poll(&tenant, &request, WAIT).await? {

@@ -1,5 +1,5 @@
-//! The thread that joins scheduler and engine: it takes work, executes it in the engine's bounded steps, and
-//! reports what came of it. HTTP never waits for it.
+//! The thread that joins scheduler and engine: it takes work, executes it in the engine's bounded steps, and reports
+//! the results. HTTP never waits for it.
 
 mod dispatch;
 mod folders;
@@ -38,31 +38,31 @@ use crate::workspace::Workspace;
 /// How long an idle worker waits before it checks for a stop. Work wakes it at once.
 const IDLE_WAIT: Duration = Duration::from_millis(200);
 
-/// The same while folders are being fetched.
+/// How long a worker waits while folders are being fetched.
 const FETCH_WAIT: Duration = Duration::from_millis(2);
 
 /// Consecutive steps that may panic before the worker stops.
 const MAX_PANICS: u32 = 3;
 
-/// A running worker.
+/// Handle of a running worker.
 pub struct WorkerHandle {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
 impl WorkerHandle {
-    /// Asks it to finish its current step and take no more work. What it started and did not finish is executed
+    /// Asks the worker to finish its current step and take no more work. Started but unfinished requests are executed
     /// again after the next start.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
     }
 
-    /// Whether its thread has ended.
+    /// Whether the worker's thread has ended.
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Stops it and waits for its thread.
+    /// Stops the worker and waits for its thread.
     pub fn join(self) {
         self.stop();
         if self.thread.join().is_err() {
@@ -73,20 +73,20 @@ impl WorkerHandle {
 
 /// Dependencies of a worker.
 pub struct WorkerDeps {
-    /// Executes operations.
+    /// Engine that executes the operations.
     pub engine: Box<dyn Engine>,
-    /// Where the engine writes and reads folders.
+    /// Folders that the engine writes and reads.
     pub workspace: Workspace,
-    /// Moves folders to and from the storage.
+    /// Runtime on which folders move to and from the storage.
     pub runtime: Handle,
-    /// Makes the names of folders unique.
+    /// Source of the random bits that make names of folders unique.
     pub random: Random,
 }
 
-/// Starts the worker.
+/// Starts the worker on a thread of its own.
 ///
 /// # Errors
-/// When the system gives no thread.
+/// When the system can't start a thread.
 pub fn spawn(mailbox: impl Mailbox, deps: WorkerDeps) -> io::Result<WorkerHandle> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
@@ -124,13 +124,13 @@ struct Worker<M> {
     runtime: Handle,
     random: Random,
     started: BTreeMap<RequestId, PendingReply>,
-    /// Whose folders are being fetched.
+    /// Requests whose folders are being fetched.
     waiting: BTreeMap<RequestId, (TenantShare, WaitingForFolder)>,
     saves: WaitingSaves,
     progress: ProgressReports,
     arrived: Sender<FetchedFolder>,
     arrivals: Receiver<FetchedFolder>,
-    /// Panics of consecutive steps.
+    /// Panics in consecutive steps.
     panics: u32,
 }
 
@@ -192,7 +192,7 @@ impl<M: Mailbox> Worker<M> {
             WorkItem::Start(work) => self.start(work),
             WorkItem::Cancel(_) => {}
             WorkItem::UnloadRun(run) => {
-                // Nobody waits for their results any more.
+                // Nobody waits for their results.
                 self.started.retain(|_, reply| reply.run.as_ref() != Some(&run));
                 self.waiting.retain(|_, (_, waiting)| waiting.reply.run.as_ref() != Some(&run));
                 self.saves.forget(&run);
@@ -286,7 +286,7 @@ impl<M: Mailbox> Worker<M> {
         }
     }
 
-    /// Reports what samples have sampled that somebody watches.
+    /// Reports the new tokens of watched samples.
     fn report_progress(&mut self, now: Instant) {
         if !self.progress.is_due(now) {
             return;
@@ -332,7 +332,7 @@ impl<M: Mailbox> Worker<M> {
         }
     }
 
-    /// Stores a folder, encrypted where it is to be, and only then reports the save.
+    /// Stores a folder, encrypted if required, and reports the save only afterwards.
     fn publish(&self, request: RequestId, folder: WrittenFolder) {
         let (mailbox, workspace) = (Arc::clone(&self.mailbox), self.workspace.clone());
         self.runtime.spawn(async move {
@@ -343,8 +343,8 @@ impl<M: Mailbox> Worker<M> {
         });
     }
 
-    /// Fails a request during which the engine panicked. Its run is in an unknown state, so it is unloaded and
-    /// marked; other runs go on.
+    /// Fails a request during which the engine panicked. The state of its run is unknown, so the run is unloaded and
+    /// marked; other runs continue.
     fn abandon(&mut self, request: &RequestId) {
         let Some(reply) = self.started.remove(request) else { return };
         let mut effects = Vec::new();
@@ -361,7 +361,7 @@ impl<M: Mailbox> Worker<M> {
         self.mailbox.complete(request.clone(), Outcome::Failed(error), effects);
     }
 
-    /// Calls the engine; a panic is logged and gives `None`. The callers restore the engine's state.
+    /// Calls the engine. A panic is logged and gives `None`; the callers restore the engine's state.
     fn guard<T>(&mut self, call: &str, f: impl FnOnce(&mut dyn Engine) -> T) -> Option<T> {
         match catch_unwind(AssertUnwindSafe(|| f(self.engine.as_mut()))) {
             Ok(value) => Some(value),

@@ -1,6 +1,6 @@
-//! The folders that the engine writes and reads. Where the storage is a folder they lie in it; where it is a bucket
-//! they lie in a work area on this machine: what the engine wrote is uploaded, what it is to read is fetched and
-//! cached for the next time, within the cache's capacity. Other processes that compute with this one fetch the same.
+//! The folders that the engine writes and reads. If the storage is a folder, they are in it. If the storage is a
+//! bucket, they are in a work area on this machine: written folders are uploaded, and fetched folders are cached within
+//! the cache's capacity. Other processes that compute with this one fetch the same folders.
 
 mod other_ranks;
 
@@ -28,23 +28,23 @@ pub struct Workspace {
     ranks: Option<Arc<dyn OtherRanks>>,
 }
 
-/// A folder that the engine may read as long as this is held.
+/// A folder that the engine may read while this guard is held.
 #[derive(Debug)]
 pub struct FolderGuard(Arc<PathBuf>);
 
 impl FolderGuard {
-    /// Where it is.
+    /// Path of the folder on this machine.
     pub fn dir(&self) -> &Path {
         &self.0
     }
 }
 
 impl Workspace {
-    /// A work area in the data folder, empty and with a capacity of so many bytes of copies. It is used when the storage
-    /// is no folder.
+    /// Opens an empty work area in the data folder, with a cache of `capacity` bytes. It is unused if the storage is a
+    /// folder.
     ///
     /// # Errors
-    /// When what an earlier process left can't be removed.
+    /// When the files of an earlier process can't be removed.
     pub fn open(storage: Storage, data_dir: &Path, capacity: u64) -> io::Result<Self> {
         Ok(Self {
             storage,
@@ -55,31 +55,31 @@ impl Workspace {
         })
     }
 
-    /// With other processes, which need what this one reads.
+    /// Adds other processes, which need the folders that this one reads.
     #[must_use]
     pub fn with_ranks(self, ranks: Arc<dyn OtherRanks>) -> Self {
         Self { ranks: Some(ranks), ..self }
     }
 
-    /// Where the engine is to write the folder that will have this location in the storage.
+    /// The path to which the engine must write the folder for this location in the storage.
     pub fn target(&self, location: &Path) -> PathBuf {
         self.storage.local(location).unwrap_or_else(|| self.fresh())
     }
 
-    /// Stores a folder that the engine has written. Afterwards it is complete, and may be recorded.
+    /// Stores a folder that the engine has written. Afterwards the folder is complete and may be recorded.
     pub async fn publish(&self, written: &Path, location: &Path) -> Result<(), StorageError> {
         self.storage.publish(written, location).await?;
         if self.storage.local(location).is_none() {
             let size = self.storage.files(location).await?.values().sum();
-            // It may well be read soon. Other ranks have not written it.
+            // It will probably be read soon. Other ranks have not written it.
             drop(self.add(location, written.to_owned(), size, self.ranks.is_none()));
-            // Nobody reads it yet, so it goes too where there is no room.
+            // Nobody reads it yet, so it is evicted too if there is no room.
             self.make_room();
         }
         Ok(())
     }
 
-    /// A folder of the storage, if the engine can read it without any fetching on this or another rank.
+    /// A folder of the storage, if this rank and the others can read it without fetching.
     pub fn present(&self, location: &Path) -> Option<FolderGuard> {
         match self.storage.local(location) {
             Some(dir) => Some(FolderGuard(Arc::new(dir))),
@@ -87,16 +87,16 @@ impl Workspace {
         }
     }
 
-    /// A folder of the storage, for the engine to read.
+    /// Fetches a folder of the storage for the engine to read.
     ///
     /// # Errors
-    /// [`StorageError::NotFound`] when there is none.
+    /// [`StorageError::NotFound`] when there is no such folder.
     pub async fn fetch(&self, location: &Path) -> Result<FolderGuard, StorageError> {
         if let Some(dir) = self.storage.local(location) {
             self.storage.files(location).await?;
             return Ok(FolderGuard(Arc::new(dir)));
         }
-        // One fetches, others that want the same wait for it.
+        // One caller fetches; others that want the same folder wait for it.
         let gate = self.copies().gate(location);
         let _turn = gate.lock().await;
         let held = self.copies().lease(location);
@@ -121,18 +121,18 @@ impl Workspace {
         }
     }
 
-    /// Has the other ranks fetch a folder that this one has at `dir`, or is fetching.
+    /// Makes the other ranks fetch a folder that this rank has at `dir` or is fetching.
     async fn fetch_on_ranks(&self, dir: &Path, location: &Path) -> Result<(), StorageError> {
         let Some(ranks) = &self.ranks else { return Ok(()) };
         let fetched = fetch_on(&**ranks, dir, location).await;
         if fetched.is_err() {
-            // Some may have it.
+            // Some ranks may have fetched it.
             ranks.remove(dir);
         }
         fetched
     }
 
-    /// Keeps a copy, and removes others for which there is no room beside it.
+    /// Keeps a copy, and evicts others if they no longer fit.
     fn add(&self, location: &Path, dir: PathBuf, size: u64, everywhere: bool) -> FolderGuard {
         let (lease, older) = self.copies().add(location, dir, size, everywhere);
         if let Some(older) = older {
@@ -142,7 +142,7 @@ impl Workspace {
         lease
     }
 
-    /// Removes copies that nobody reads until the others are within the capacity.
+    /// Removes unread copies until the rest is within the capacity.
     fn make_room(&self) {
         let removed = self.copies().evict();
         removed.iter().for_each(|dir| self.discard(dir));
@@ -156,8 +156,7 @@ impl Workspace {
         }
     }
 
-    /// A name in the work area that nothing has had before: the engine may take what it has read from a folder for
-    /// what is there.
+    /// A name in the work area that was never used before: the engine may cache what it read from a folder by its path.
     fn fresh(&self) -> PathBuf {
         self.work.join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
     }
@@ -171,7 +170,7 @@ impl Workspace {
 struct Copies {
     capacity: u64,
     bytes: u64,
-    /// Counts uses.
+    /// Number of uses so far.
     uses: u64,
     by_location: BTreeMap<PathBuf, CachedFolder>,
     gates: BTreeMap<PathBuf, Arc<tokio::sync::Mutex<()>>>,
@@ -181,7 +180,7 @@ struct CachedFolder {
     dir: Arc<PathBuf>,
     size: u64,
     last_use: u64,
-    /// Whether all ranks have it.
+    /// Whether all ranks have the copy.
     everywhere: bool,
 }
 
@@ -209,7 +208,7 @@ impl Copies {
         }
     }
 
-    /// Returns an older copy of the same, which is to be removed.
+    /// Adds a copy and returns an older one of the same folder, which must be removed.
     fn add(
         &mut self,
         location: &Path,
@@ -226,8 +225,8 @@ impl Copies {
         (FolderGuard(dir), older.map(|older| older.dir))
     }
 
-    /// Evicts copies until the others fit; returns their folders, which are to be removed. What the engine is reading stays,
-    /// even beyond the capacity.
+    /// Evicts copies until the others fit, and returns their folders, which must be removed. Folders that the engine is
+    /// reading stay, even beyond the capacity.
     fn evict(&mut self) -> Vec<Arc<PathBuf>> {
         let mut evicted = Vec::new();
         while self.bytes > self.capacity {
@@ -245,10 +244,10 @@ impl Copies {
     }
 }
 
-/// A work area without what an earlier process left in it.
+/// Creates a work area without the files of an earlier process.
 ///
 /// # Errors
-/// When that can't be removed.
+/// When those files can't be removed.
 pub(crate) fn emptied(work: PathBuf) -> io::Result<PathBuf> {
     match fs::remove_dir_all(&work) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -256,10 +255,11 @@ pub(crate) fn emptied(work: PathBuf) -> io::Result<PathBuf> {
     }
 }
 
-/// Fetches a folder of the storage to `dir`, which does not exist yet, and does not when this fails. Returns its bytes.
+/// Fetches a folder of the storage to `dir`, which must not exist yet and does not exist after a failure. Returns the
+/// size in bytes.
 ///
 /// # Errors
-/// [`StorageError::NotFound`] when there is none.
+/// [`StorageError::NotFound`] when there is no such folder.
 pub(crate) async fn fetch_to(storage: &Storage, location: &Path, dir: &Path) -> Result<u64, StorageError> {
     let failed = |error: io::Error| StorageError::Failed {
         doing: "fetch",
@@ -294,7 +294,7 @@ mod tests {
         dir
     }
 
-    /// The same for a folder and for objects.
+    /// Covers a folder and an object store.
     #[tokio::test]
     async fn what_was_published_is_read_again() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A file as an answer: all of it or the part that is asked for.
+//! A file as an answer: all of it or the requested part.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::File;
 
-/// The file, or its part in `range`; of a `HEAD`, its headers alone.
+/// The file, or its part in `range`; for a `HEAD`, only its headers.
 pub(super) async fn content(name: &str, file: &File, method: &Method, range: Option<&HeaderValue>) -> Response {
     let size = file.size();
     let kind = match name.rsplit_once('.') {
@@ -56,8 +56,8 @@ fn unreadable(name: &str, error: &std::io::Error) -> Response {
     StatusCode::INTERNAL_SERVER_ERROR.into_response()
 }
 
-/// The bytes that a `Range` header asks for: empty if there are none, `None` to send everything (what a server
-/// may do with a header that it does not understand, such as several ranges).
+/// The bytes that a `Range` header asks for: empty if there are none, `None` to send everything. A server may send
+/// everything if it does not understand the header, such as several ranges.
 fn part(range: &HeaderValue, size: u64) -> Option<Range<u64>> {
     let (first, last) = range.to_str().ok()?.strip_prefix("bytes=")?.split_once('-')?;
     if first.is_empty() {

@@ -1,4 +1,4 @@
-//! The weights of a model as the hub offers them: files that are too large to be held, read piece by piece.
+//! The weights of a model as the hub offers them: files that are too large to hold in memory, read piece by piece.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,27 +16,26 @@ use tokio::task::spawn_blocking;
 
 use super::hex;
 
-/// The map from tensors to files, of a model that has several.
+/// The map from tensors to files, for a model that has several files.
 const INDEX: &str = "model.safetensors.index.json";
 /// Bytes that are read at a time.
 const PIECE: usize = 256 << 10;
 
-/// A file with weights, or about them.
+/// A file of a model's weights, or their index.
 #[derive(Clone, Debug)]
 pub struct WeightFile {
-    /// Its name in the repository.
+    /// Name in the repository.
     pub name: String,
-    /// Where it is.
     path: PathBuf,
-    /// In bytes, when the process started.
+    /// Size in bytes when the process started.
     pub size: u64,
-    /// Changes when the file is replaced.
+    /// Version of the content, which changes when the file is replaced.
     pub version: String,
     /// SHA-256 in hex, once it is computed.
     digest: Arc<OnceCell<String>>,
 }
 
-/// The files of a model at a path: those in safetensors of a folder with their index, or the one file that it is.
+/// The weight files of a model: the safetensors files of a folder with their index, or the single file at `path`.
 ///
 /// # Errors
 /// When the folder or a file can't be read.
@@ -66,7 +65,7 @@ impl WeightFile {
         Ok(Self { name, path, size: metadata.len(), version, digest: Arc::default() })
     }
 
-    /// SHA-256 in hex. The first call reads the whole file; others wait for it.
+    /// The SHA-256 in hex. The first call reads the whole file; others wait for it.
     pub(super) async fn digest(&self) -> io::Result<&str> {
         let computed = self.digest.get_or_try_init(|| async {
             let path = self.path.clone();
@@ -75,7 +74,7 @@ impl WeightFile {
         computed.await.map(String::as_str)
     }
 
-    /// A part of the file, in pieces.
+    /// Reads a part of the file, in pieces.
     pub(super) async fn read(&self, part: Range<u64>) -> io::Result<impl Stream<Item = io::Result<Bytes>> + use<>> {
         let mut file = tokio::fs::File::open(&self.path).await?;
         file.seek(SeekFrom::Start(part.start)).await?;

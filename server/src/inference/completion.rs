@@ -17,11 +17,10 @@ use crate::state::AppState;
 
 /// A prompt, and how to complete it.
 pub(crate) struct Prompt {
-    /// At least one.
+    /// At least one token.
     pub(crate) tokens: Vec<u32>,
-    /// How to sample.
     pub(crate) settings: Settings,
-    /// What to look for in the completions.
+    /// The marks to look for in the completions.
     pub(crate) format: OutputFormat,
     /// Whether it is a conversation, which the tokenizer's end token ends as well as the model's.
     pub(crate) is_chat: bool,
@@ -33,33 +32,31 @@ pub(crate) struct Prompt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tokens {
     pub(crate) prompt: u64,
-    /// Of the prompt, served from the prefix cache.
+    /// Tokens of the prompt that were served from the prefix cache.
     pub(crate) cached: u64,
-    /// Sampled, in all completions.
+    /// Tokens sampled in all completions.
     pub(crate) sampled: u64,
 }
 
-/// Completions in progress.
 pub(crate) struct Completion {
     generation: Generation,
     sequences: Vec<SequenceText>,
     scores: bool,
-    /// The prompt.
     pub(crate) prompt: Vec<u32>,
-    /// Of the prompt, once the completions have ended and if they were asked for.
+    /// The prompt's tokens with log-probabilities, if requested; filled once the completions have ended.
     pub(crate) prompt_tokens: Vec<Token>,
     /// Complete once the completions have ended.
     pub(crate) tokens: Tokens,
 }
 
-/// What is new in the completion with this position.
+/// A new piece of the completion with this position.
 pub(crate) type Update = (usize, Piece);
 
 impl Completion {
     /// Submits a prompt.
     ///
     /// # Errors
-    /// When the model does not take it, a queue is full or a quota is used up.
+    /// When the model does not accept the prompt, a queue is full or a quota is used up.
     pub(crate) async fn start(
         state: &AppState,
         tenant: &TenantId,
@@ -102,17 +99,17 @@ impl Completion {
         self.generation.id().as_str()
     }
 
-    /// How many there are.
+    /// Number of completions.
     pub(crate) fn count(&self) -> usize {
         self.sequences.len()
     }
 
-    /// Whether log-probabilities were asked for.
+    /// Whether the request asks for log-probabilities.
     pub(crate) fn scores(&self) -> bool {
         self.scores
     }
 
-    /// Waits for more; `None` after the end. May be dropped and called again.
+    /// Waits for more updates; `None` after the end. May be dropped and called again.
     ///
     /// # Errors
     /// When the sample fails, or this process can't wait for it.
@@ -127,7 +124,7 @@ impl Completion {
         }
     }
 
-    /// Waits for the end; everything that is new.
+    /// Waits for the end and returns all remaining updates.
     ///
     /// # Errors
     /// When the sample fails, or this process can't wait for it.

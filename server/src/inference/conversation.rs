@@ -1,4 +1,4 @@
-//! Conversations to prompts, with what the model's template offers.
+//! Turns conversations into prompts, using what the model's template supports.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::texts::ModelText;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// The variables by which templates switch thoughts on and off, and say how long they are.
+/// The variables by which templates switch thoughts on and off, and set their length.
 const ENABLE_THINKING: &str = "enable_thinking";
 const REASONING_EFFORT: &str = "reasoning_effort";
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -19,11 +19,11 @@ const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh",
 /// A prompt for an assistant's message.
 pub(crate) struct Rendered {
     pub(crate) tokens: Vec<u32>,
-    /// What the message may consist of.
+    /// The parts of which the message may consist.
     pub(crate) format: OutputFormat,
 }
 
-/// A map with its members in this order.
+/// A map that keeps its members in this order.
 pub(crate) fn map<const N: usize>(members: [(&str, Value); N]) -> Value {
     Value::from_pairs(members)
 }
@@ -31,7 +31,7 @@ pub(crate) fn map<const N: usize>(members: [(&str, Value); N]) -> Value {
 /// Renders a conversation and encodes it. `prefill` is the assistant's last message, which the model continues.
 ///
 /// # Errors
-/// When the template does not take the conversation.
+/// When the template does not accept the conversation.
 pub(crate) async fn render(
     state: &AppState,
     text: &Arc<ModelText>,
@@ -59,10 +59,10 @@ pub(crate) async fn render(
     state.inference.texts.work(work).await?
 }
 
-/// The tokens of a text; at least one.
+/// Encodes a text into at least one token.
 ///
 /// # Errors
-/// When there are none.
+/// When the text has no tokens.
 pub(crate) fn encode(text: &ModelText, prompt: &str, framed: bool) -> Result<Vec<u32>, ApiError> {
     let encoded = text.tokenizer.encode(prompt, framed);
     let tokens = encoded.map_err(|error| ApiError::Internal(format!("a prompt was not encoded: {error}")))?;
@@ -93,10 +93,10 @@ fn continued(mut prompt: String, last: &str) -> Result<String, ApiError> {
     Ok(prompt)
 }
 
-/// Sets the effort that a model makes.
+/// Sets the reasoning effort of the model.
 ///
 /// # Errors
-/// When the template has no such thing, or `value` is no effort.
+/// When the template has no variable for the effort, or `value` is not a valid effort.
 pub(crate) fn set_effort(
     template: &ChatTemplate,
     conversation: &mut Conversation,
@@ -129,7 +129,7 @@ pub(crate) fn set_effort(
 /// Switches thoughts on or off.
 ///
 /// # Errors
-/// When they are asked for and the template has none.
+/// When the request asks for thoughts and the template does not support them.
 pub(crate) fn set_thinking(
     template: &ChatTemplate,
     conversation: &mut Conversation,

@@ -1,4 +1,4 @@
-//! Text of a growing sequence of tokens: what is emitted is final, and never half a character.
+//! Decoding of a growing sequence of tokens: emitted text is final and never ends within a character.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use trainyard_gpu_runtime::tokenizer::TextTokenizer;
 
 use super::texts::ModelText;
 
-/// Tokens after which text that still ends within a character is emitted as it is: no character has more bytes.
+/// Number of tokens after which text that still ends within a character is emitted: no character has more bytes.
 const MAX_PENDING: usize = 8;
 
-/// Decodes one sequence.
+/// State of decoding one sequence.
 pub(crate) struct Detokenizer {
     text: Arc<ModelText>,
-    /// Of byte-level vocabularies: bytes of a character whose rest is to come.
+    /// For byte-level vocabularies: the bytes of an incomplete character.
     bytes: Vec<u8>,
-    /// Of other vocabularies: the tokens that the decoder needs to see, of which the first `emitted` are emitted.
+    /// For other vocabularies: the tokens that the decoder needs to see, of which the first `emitted` are emitted.
     window: Vec<u32>,
     emitted: usize,
 }
@@ -28,10 +28,10 @@ impl Detokenizer {
         &self.text.tokenizer
     }
 
-    /// Appends a token; the text that is decided now. Special tokens have none.
+    /// Appends a token and returns the text that became final. Special tokens have no text.
     pub(crate) fn push(&mut self, token: u32) -> String {
         if self.tokenizer().special(token).is_some() {
-            // A special token ends what was begun.
+            // A special token ends an incomplete character.
             return self.finish();
         }
         if self.tokenizer().is_byte_level() {
@@ -48,7 +48,7 @@ impl Detokenizer {
         self.emit(&whole)
     }
 
-    /// The end of the sequence: what is left, with U+FFFD for incomplete characters.
+    /// Ends the sequence and returns the remaining text, with U+FFFD for incomplete characters.
     pub(crate) fn finish(&mut self) -> String {
         if self.tokenizer().is_byte_level() {
             return String::from_utf8_lossy(&std::mem::take(&mut self.bytes)).into_owned();
@@ -59,8 +59,8 @@ impl Detokenizer {
         rest
     }
 
-    /// What the window's text has beyond what was emitted. Afterwards the window starts with the last token that was
-    /// emitted before: decoders treat the first one of a text differently.
+    /// The text of the window beyond what was emitted. Afterwards the window starts with the last token that was
+    /// emitted before: decoders treat the first token of a text differently.
     fn emit(&mut self, whole: &str) -> String {
         let before = self.tokenizer().decode(self.window.get(..self.emitted).unwrap_or_default());
         let common = whole.char_indices().zip(before.chars()).take_while(|((_, a), b)| a == b).count();
@@ -71,8 +71,8 @@ impl Detokenizer {
     }
 }
 
-/// Takes the characters that are complete from the front, with U+FFFD for bytes that begin none, as
-/// `String::from_utf8_lossy` does it for the whole.
+/// Takes the complete characters from the front, with U+FFFD for bytes that begin none, like `String::from_utf8_lossy`
+/// for the whole.
 fn take_complete(bytes: &mut Vec<u8>) -> String {
     let mut text = String::new();
     loop {

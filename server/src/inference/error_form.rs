@@ -13,21 +13,21 @@ use trainyard_wire::openai::{ErrorResponse, OpenAiError};
 
 use crate::error::{Detail, json_response};
 
-/// Where the OpenAI API is.
+/// Path prefix of the OpenAI API.
 pub(crate) const OPENAI: &str = "/oai/api/v1/";
-/// Where the Anthropic API is.
+/// Path prefix of the Anthropic API.
 pub(crate) const ANTHROPIC: &str = "/anthropic/api/v1/";
-/// Where both are too.
+/// Short path prefix of both APIs.
 const SHORT: &str = "/v1/";
 
-/// What a path below `/v1` is short for.
+/// The full path of a path below `/v1`.
 pub(crate) fn long_path(path: &str) -> Option<String> {
     let rest = path.strip_prefix(SHORT)?;
     let messages = rest == "messages" || rest.starts_with("messages/");
     Some(format!("{}{rest}", if messages { ANTHROPIC } else { OPENAI }))
 }
 
-/// The path below `/v1` that is short for another.
+/// The path below `/v1` that abbreviates this path.
 pub(crate) fn short_path(path: &str) -> Option<String> {
     let rest = path.strip_prefix(OPENAI).or_else(|| path.strip_prefix(ANTHROPIC))?;
     Some(format!("{SHORT}{rest}"))
@@ -64,7 +64,8 @@ pub(crate) fn anthropic_value(status: StatusCode, detail: &str) -> Value {
     serde_json::to_value(anthropic(status, detail)).unwrap_or_else(|_| json!({ "type": "error" }))
 }
 
-/// What the fields of a sample are called in these APIs. Some are checked where the Tinker protocol's names are used.
+/// Replaces names of sample fields by those of these APIs. Some fields are checked under the names of the Tinker
+/// protocol.
 fn renamed(detail: &str) -> Cow<'_, str> {
     let Some(rest) = detail.strip_prefix("sampling_params.") else { return Cow::Borrowed(detail) };
     match rest.strip_prefix("json_schema") {
@@ -123,7 +124,7 @@ pub(crate) fn anthropic(status: StatusCode, detail: &str) -> AnthropicErrorRespo
     }
 }
 
-/// The field that a text is about: what stands before its first colon, or between backticks after `field`.
+/// The field that a text is about: the part before its first colon, or between backticks after `field`.
 fn field_of(detail: &str) -> Option<&str> {
     let plain = |name: &&str| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.[]".contains(&byte))

@@ -14,23 +14,24 @@ use crate::error::ApiError;
 use crate::sample_stream::{SampleStream, StreamError, StreamEvent};
 use crate::state::AppState;
 
-/// A request that its tenant's rate limit holds back for longer is refused.
+/// Longest delay by a rate limit; a request that its tenant's limit holds back for longer is refused.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// How often that is asked until the request starts: it is held back when it is about to start, a moment after its submission.
+/// Interval of checking the rate limit until the request starts. A request is held back when it is about to start, a
+/// moment after its submission.
 const PAUSE_CHECKS: Duration = Duration::from_millis(300);
-/// After how many seconds a client should repeat a request that this server can't finish.
+/// Seconds after which a client should repeat a request that this server can't finish.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// A submitted sample.
+/// A submitted sample, which is cancelled when this is dropped.
 pub(crate) struct Generation {
     state: AppState,
     tenant: TenantId,
     request: RequestId,
     session: SessionId,
     stream: SampleStream,
-    /// When it is asked what a sample without any token waits for.
+    /// When to check next what a sample without any token waits for.
     look: Instant,
-    /// When it is asked whether a rate limit holds it back; `None` once it has started.
+    /// When to check next whether a rate limit holds it back; `None` once it has started.
     pause_check: Option<Instant>,
 }
 
@@ -38,7 +39,7 @@ impl Generation {
     /// Submits a sample. Dropping the future cancels it too, whether or not it was submitted already.
     ///
     /// # Errors
-    /// When the model does not take it, a queue is full or a quota is used up.
+    /// When the model does not accept the sample, a queue is full or a quota is used up.
     pub(crate) async fn start(
         state: &AppState,
         tenant: &TenantId,
@@ -54,7 +55,7 @@ impl Generation {
                 None => begun.await,
             }
         });
-        // On a task of its own: were it dropped between the submission and the stream, nobody would cancel the sample.
+        // A separate task: if it were dropped between the submission and the stream, nobody would cancel the sample.
         let begun = tokio::spawn(begun.in_current_span()).await;
         let mut generation = begun.map_err(|error| ApiError::Internal(format!("submit a sample: {error}")))??;
         generation.check_pause().await?;
@@ -71,7 +72,7 @@ impl Generation {
         let sessions = &state.inference.sessions;
         let mut place = sessions.place(&state.scheduler, &tenant, &target.source).await?;
         let request = match Self::submit(&state, &tenant, &target, &place, &sample, server_seed).await {
-            // The session was ended by somebody, or expired while nobody asked for anything.
+            // A client ended the session, or it expired while no request arrived.
             Err(ApiError::Gone(_) | ApiError::NotFound { .. }) => {
                 sessions.forget(&tenant, &place.session).await;
                 place = sessions.place(&state.scheduler, &tenant, &target.source).await?;
@@ -79,7 +80,7 @@ impl Generation {
             }
             submitted => submitted?,
         };
-        // From here on the sample is cancelled with the stream.
+        // From here on, dropping the stream cancels the sample.
         let stream = SampleStream::open(&state.scheduler, tenant.clone(), request.clone()).await?;
         let (session, pause_check) = (place.session, Some(Instant::now() + PAUSE_CHECKS));
         let look = Instant::now() + state.limits.long_poll;
@@ -109,7 +110,7 @@ impl Generation {
         &self.request
     }
 
-    /// Refuses what a rate limit holds back for long: clients of these APIs expect to be told, not to wait.
+    /// Refuses a request that a rate limit holds back for long: clients of these APIs expect a refusal, not a wait.
     async fn check_pause(&mut self) -> Result<(), ApiError> {
         let Some(pause) = self.state.scheduler.pause(&self.tenant, &self.request).await? else { return Ok(()) };
         let wait = self.state.clock.now().until(pause.until);
@@ -123,7 +124,7 @@ impl Generation {
         })
     }
 
-    /// Waits for more; `None` after the result. May be dropped and called again.
+    /// Waits for the next event; `None` after the result. May be dropped and called again.
     ///
     /// # Errors
     /// When the sample fails, or this process can't wait for it.
@@ -151,7 +152,7 @@ impl Generation {
         }
     }
 
-    /// Keeps the session alive while the sample waits, and gives up when nobody executes it.
+    /// Keeps the session alive while the sample waits, and fails when no worker can execute it.
     async fn check_waiting(&mut self) -> Result<(), ApiError> {
         self.look = Instant::now() + self.state.limits.long_poll;
         self.state.scheduler.heartbeat(&self.tenant, &self.session).await?;
@@ -163,7 +164,7 @@ impl Generation {
         }
     }
 
-    /// The result was read: it need not be kept.
+    /// Acknowledges that the result was read, so that the store need not keep it.
     pub(crate) fn acknowledge(&self) {
         let (scheduler, tenant, request) = (self.state.scheduler.clone(), self.tenant.clone(), self.request.clone());
         tokio::spawn(async move {

@@ -36,7 +36,7 @@ pub(crate) use self::sse::Answered;
 pub(crate) use self::texts::ModelText;
 use self::texts::ModelTexts;
 
-/// What requests share. Cheap to clone.
+/// State that requests share. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Inference {
     pub(crate) texts: ModelTexts,

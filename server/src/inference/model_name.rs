@@ -1,4 +1,4 @@
-//! What the field `model` of a request names.
+//! The meaning of a request's field `model`.
 
 use trainyard_protocol::{BaseModel, TenantId, TinkerPath};
 
@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::exports::{ensure_readable, is_sampled};
 use crate::state::AppState;
 
-/// What a tinker path begins with.
+/// Prefix of tinker paths.
 const SCHEME: &str = "tinker://";
 
 /// Weights to sample from.
@@ -15,9 +15,8 @@ const SCHEME: &str = "tinker://";
 pub(crate) struct Target {
     /// The base model, or that of the checkpoint.
     pub(crate) base: BaseModel,
-    /// The weights.
     pub(crate) source: Source,
-    /// As the client wrote it.
+    /// The name as the client wrote it.
     pub(crate) name: String,
 }
 

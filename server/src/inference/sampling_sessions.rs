@@ -1,5 +1,5 @@
 //! The sampling sessions behind requests that name none: one session per tenant and server, with a sampling session for
-//! each model that is asked for.
+//! each requested model.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use trainyard_scheduler::{Error, NewSamplingSession, NewSession, Scheduler};
 
 /// Marks these sessions in the catalogue.
 const TAG: &str = "inference";
-/// Sampling sessions of one session; beyond that a new one begins.
+/// Most sampling sessions of one session; beyond that a new session begins.
 const MAX_SAMPLING_SESSIONS: usize = 1_024;
 
-/// What a request samples from.
+/// The weights from which a request samples.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Source {
     /// The base model's name.
@@ -27,7 +27,7 @@ pub(crate) struct Source {
 #[derive(Clone, Default)]
 pub(crate) struct SamplingSessions(Arc<SyncMutex<BTreeMap<TenantId, Shared>>>);
 
-/// A tenant's session, once it is needed; locked while it is created.
+/// The session of a tenant, created when it is first needed and locked meanwhile.
 type Shared = Arc<Mutex<Option<Own>>>;
 
 /// The session of a tenant.
@@ -47,7 +47,7 @@ pub(crate) struct Place {
 }
 
 impl SamplingSessions {
-    /// A number that no other sample has, in a sampling session on `source`.
+    /// A sample number, unique within a sampling session on `source`.
     ///
     /// # Errors
     /// When a session can't be created, or the checkpoint is gone.
@@ -75,7 +75,7 @@ impl SamplingSessions {
         Ok(Place { session: own.session.clone(), sampling_session, seq_id })
     }
 
-    /// Lets the next request of a tenant have a new session, unless it has one already: this one is over.
+    /// Gives the next request of a tenant a new session, unless it has one already: the given session has ended.
     pub(crate) async fn forget(&self, tenant: &TenantId, session: &SessionId) {
         let own = self.of(tenant);
         let mut own = own.lock().await;
@@ -118,7 +118,7 @@ impl Own {
             model_path: path.transpose().map_err(|error| Error::Invalid(error.message))?,
             snapshot: None,
         };
-        // Used up in any case: what failed half-way may exist.
+        // The number is used up in any case: a partly failed submission may exist.
         self.next_sampling += 1;
         let id = scheduler.create_sampling_session(tenant, new).await?;
         self.sampling.insert(source.clone(), id.clone());

@@ -1,4 +1,4 @@
-//! One completion from tokens to parts of text.
+//! One completion, from tokens to parts of text.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::output::{OutputFormat, OutputParser, Part};
 use super::stop::{Filtered, StopFilter};
 use super::texts::{EndToken, ModelText};
 
-/// What is new in a completion.
+/// A new piece of a completion.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Piece {
-    /// More of it.
+    /// More of the text, thoughts or calls.
     Part(Part),
-    /// Tokens whose log-probabilities were asked for.
+    /// Tokens whose log-probabilities were requested.
     Tokens(Vec<Token>),
-    /// Its end.
+    /// The completion has ended.
     End(End),
 }
 
@@ -26,16 +26,16 @@ pub(crate) struct Token {
     pub(crate) id: u32,
     /// `None` for the first token of a prompt.
     pub(crate) logprob: Option<f32>,
-    /// Most likely first.
+    /// Candidates, most likely first.
     pub(crate) candidates: Vec<(u32, f32)>,
 }
 
 /// How a completion ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct End {
-    /// Its last part is a call of a tool, or its text follows one.
+    /// Whether the last part is a call of a tool, or text that follows one.
     pub(crate) calls_tools: bool,
-    /// `max_tokens` or the context limit.
+    /// Whether the completion reached `max_tokens` or the context limit.
     pub(crate) too_long: bool,
     /// The stop string that was found.
     pub(crate) stop_string: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) struct SequenceText {
     detokenizer: Detokenizer,
     stop: StopFilter,
     parser: OutputParser,
-    /// Whether log-probabilities are asked for.
+    /// Whether the request asks for log-probabilities.
     logprobs: bool,
     /// A token that is no text, whether or not it is a special one.
     end: Option<EndToken>,
@@ -143,7 +143,7 @@ fn token(sequence: &SampleProgress, at: usize) -> Option<Token> {
     Some(Token { id, logprob, candidates })
 }
 
-/// The candidates of a row; the cells that hold none are left out.
+/// The candidates of a row, without its empty cells.
 pub(crate) fn row(topk: &TopkLogprobs, at: usize) -> Vec<(u32, f32)> {
     let range = at.saturating_mul(topk.k)..at.saturating_add(1).saturating_mul(topk.k);
     let (ids, logprobs) = (topk.token_ids.get(range.clone()), topk.logprobs.get(range));
@@ -151,7 +151,7 @@ pub(crate) fn row(topk: &TopkLogprobs, at: usize) -> Vec<(u32, f32)> {
     cells.filter(|(_, logprob)| *logprob > EMPTY).collect()
 }
 
-/// Marks a cell without a candidate, or less.
+/// Cells up to this value contain no candidate.
 const EMPTY: f32 = -99_998.0;
 
 #[cfg(test)]

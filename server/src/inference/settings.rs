@@ -1,4 +1,4 @@
-//! How to sample, as the compatible APIs say it.
+//! Sampling settings of the compatible APIs.
 
 use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MIN_TEMPERATURE};
 use trainyard_protocol::{SamplingControls, SamplingParams, Stop};
@@ -7,28 +7,28 @@ use trainyard_wire::json::fold_seed;
 use super::texts::EndToken;
 use crate::error::ApiError;
 
-/// Completions of one request.
+/// Most completions of one request.
 pub(crate) const MAX_COMPLETIONS: u32 = 128;
 /// Stop strings: those that the engine takes, but for one that may stand for an end token.
 const MOST_STRINGS: usize = MAX_STOP_STRINGS - 1;
 /// Candidates per token.
 pub(crate) const MAX_LOGPROBS: u32 = 20;
 
-/// How to sample completions of one prompt, checked.
+/// Checked settings for sampling the completions of one prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
-    /// Completions.
+    /// Number of completions.
     pub(crate) n: u32,
-    /// Most tokens of each; up to the context limit when `None`.
+    /// Most tokens of each completion; up to the context limit when `None`.
     pub(crate) max_tokens: Option<u32>,
     pub(crate) temperature: f64,
     pub(crate) top_p: f64,
     pub(crate) top_k: Option<u32>,
     pub(crate) seed: Option<i128>,
     pub(crate) stop: Vec<String>,
-    /// Log-probabilities with so many candidates, if they are asked for.
+    /// Number of candidates to return with the log-probabilities; `None` for no log-probabilities.
     pub(crate) logprobs: Option<u32>,
-    /// Penalties, biases and the like; in their ranges.
+    /// Penalties, biases and the like, within their ranges.
     pub(crate) controls: SamplingControls,
 }
 
@@ -48,10 +48,10 @@ impl Default for Settings {
     }
 }
 
-/// Refuses a number outside of a range, by the field's name.
+/// Checks that a number is within a range; the error contains the field's name.
 ///
 /// # Errors
-/// When it is outside, or no number.
+/// When it is outside of the range or not a number.
 pub(crate) fn within(field: &str, value: f64, least: f64, most: f64) -> Result<f64, ApiError> {
     if (least..=most).contains(&value) {
         return Ok(value);
@@ -59,10 +59,10 @@ pub(crate) fn within(field: &str, value: f64, least: f64, most: f64) -> Result<f
     Err(ApiError::invalid(format!("{field}: {value} is not between {least} and {most}")))
 }
 
-/// Refuses a count outside of a range, by the field's name.
+/// Checks that a count is within a range; the error contains the field's name.
 ///
 /// # Errors
-/// When it is outside.
+/// When it is outside of the range.
 pub(crate) fn count(field: &str, value: u32, least: u32, most: u32) -> Result<u32, ApiError> {
     if (least..=most).contains(&value) {
         return Ok(value);
@@ -70,18 +70,18 @@ pub(crate) fn count(field: &str, value: u32, least: u32, most: u32) -> Result<u3
     Err(ApiError::invalid(format!("{field}: {value} is not between {least} and {most}")))
 }
 
-/// Refuses a setting that would have an effect which this server does not have.
+/// Refuses a setting that this server does not implement.
 ///
 /// # Errors
-/// When it is `set`.
+/// When `set` is true.
 pub(crate) fn unsupported(field: &str, set: bool, reason: &str) -> Result<(), ApiError> {
     if set { Err(ApiError::invalid(format!("{field}: {reason}"))) } else { Ok(()) }
 }
 
-/// The `k` of top-k; -1 and 0 are off.
+/// The `k` of top-k; -1 and 0 disable it.
 ///
 /// # Errors
-/// When it is below that or too large.
+/// When it is less than -1 or too large.
 pub(crate) fn top_k(value: Option<i64>) -> Result<Option<u32>, ApiError> {
     match value {
         None | Some(-1 | 0) => Ok(None),
@@ -92,7 +92,7 @@ pub(crate) fn top_k(value: Option<i64>) -> Result<Option<u32>, ApiError> {
     }
 }
 
-/// Stop strings within their limits.
+/// Checks stop strings against their limits.
 ///
 /// # Errors
 /// When there are too many, or one is empty or too long.
@@ -127,7 +127,7 @@ impl Settings {
             stop,
             temperature: if greedy { 0.0 } else { self.temperature as f32 },
             top_k: self.top_k,
-            // 0 keeps the most likely token alone.
+            // With 0, only the most likely token is a candidate.
             top_p: (self.top_p as f32).max(f32::MIN_POSITIVE),
             controls: self.controls.clone(),
         }

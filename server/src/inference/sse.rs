@@ -1,4 +1,5 @@
-//! Answers in server-sent events. The client's hanging up drops the source, and with it what it waits for.
+//! Answers in server-sent events. When the client disconnects, the source is dropped, and with it the request it waits
+//! for.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,21 +13,21 @@ use tokio::time::timeout;
 
 use crate::error::{ApiError, FailureEvent};
 
-/// After so long without an event a sign of life is sent, for proxies between.
+/// Time without an event after which a ping is sent, so that proxies keep the connection open.
 const SILENCE: Duration = Duration::from_secs(15);
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// An answer, whole or in events.
 pub(crate) enum Answered<T> {
-    /// To be written as JSON.
+    /// A value that is written as JSON.
     Whole(Box<T>),
-    /// Events.
+    /// A response of events.
     Stream(Response),
 }
 
-/// What makes events.
+/// A source of events.
 pub(crate) trait EventSource: Send + 'static {
-    /// A sign of life.
+    /// Text of a ping.
     const PING: &'static str;
 
     /// Waits for further events, as text; `None` after the last. May be dropped and called again.

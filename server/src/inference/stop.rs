@@ -1,4 +1,4 @@
-//! Stop strings in text that arrives in pieces: what may be the beginning of one is held back until it is decided.
+//! Stop strings in text that arrives in pieces: a possible beginning of a stop string is held back until it is decided.
 
 /// Cuts one text at the first stop string in it.
 pub(crate) struct StopFilter {
@@ -7,7 +7,7 @@ pub(crate) struct StopFilter {
     held: String,
 }
 
-/// What becomes of a piece of text.
+/// The result of filtering a piece of text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Filtered {
     /// Text before any stop string.
@@ -17,7 +17,7 @@ pub(crate) struct Filtered {
 }
 
 impl StopFilter {
-    /// None of the strings is empty.
+    /// The strings must not be empty.
     pub(crate) fn new(strings: Vec<String>) -> Self {
         Self { strings, held: String::new() }
     }
@@ -37,18 +37,18 @@ impl StopFilter {
         Filtered { text, matched: None }
     }
 
-    /// The stop string that a special token's text has, if any.
+    /// The stop string that a special token's text contains, if any.
     pub(crate) fn in_special(&self, token: &str) -> Option<String> {
         self.strings.iter().find(|string| token.contains(string.as_str())).cloned()
     }
 
-    /// The end of the text: what was held back is no stop string.
+    /// Ends the text and returns the part that was held back: it is not a stop string.
     pub(crate) fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
 }
 
-/// Bytes at the end of a text that are the beginning of `string`, but not all of it.
+/// Number of bytes at the end of a text that begin `string` without completing it.
 pub(crate) fn partial_suffix(text: &str, string: &str) -> usize {
     let starts = string.char_indices().map(|(at, _)| at).skip(1);
     let beginnings = starts.filter_map(|end| string.get(..end));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces make no difference.
+        /// Filtering in pieces gives the same as filtering the whole.
         #[test]
         fn pieces_are_as_the_whole(
             pieces in prop::collection::vec("[ab]{0,3}", 0..8), strings in prop::collection::vec("[ab]{1,4}", 1..3),

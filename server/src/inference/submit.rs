@@ -1,4 +1,4 @@
-//! Samples on their way to the scheduler, whatever API they come from.
+//! Submission of samples to the scheduler, for every API.
 
 use trainyard_protocol::limits::{check_candidates, check_targets};
 use trainyard_protocol::{BaseModel, PreparedContent, Sample, SamplingSessionId, Stop, TenantId};
@@ -8,16 +8,16 @@ use trainyard_wire::payload::{CodecError, Payload};
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// After how many seconds a client should repeat a sample that was rejected with 429.
+/// Seconds after which a client should repeat a sample that was rejected with 429.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// A sample as a client identifies it.
 pub(crate) struct NewSample {
-    /// Where it samples from.
+    /// Sampling session from which it samples.
     pub(crate) sampling_session: SamplingSessionId,
-    /// Identifies it there.
+    /// Number that identifies the sample in its sampling session.
     pub(crate) seq_id: i64,
-    /// What to sample.
+    /// Prompt and parameters.
     pub(crate) sample: Sample,
     /// Whether the server chose its seed.
     pub(crate) server_seed: bool,
@@ -34,7 +34,7 @@ impl From<CodecError> for ApiError {
 /// Checks a sample against its model and submits it.
 ///
 /// # Errors
-/// When the model does not take it, too many are pending or a quota is used up.
+/// When the model does not accept it, too many are pending or a quota is used up.
 pub(crate) async fn submit(
     state: &AppState,
     tenant: &TenantId,
@@ -56,10 +56,10 @@ pub(crate) async fn submit(
     Ok(state.scheduler.submit_sample(tenant, submission).await?)
 }
 
-/// Refuses a sample that its model can't take.
+/// Refuses a sample that its model can't execute.
 ///
 /// # Errors
-/// The user's.
+/// The user's errors.
 pub(crate) fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<(), ApiError> {
     sample.params.controls.check_vocabulary(model.vocab_size)?;
     let vocabulary = model.vocab_size as i64;
@@ -86,7 +86,8 @@ pub(crate) fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<
 
 /// Rejects a sample with 429 while too many are pending; the client sends the same request again.
 ///
-/// A tenant with less than an even share of what may wait is accepted all the same: another's queue must not keep it out.
+/// A tenant with less than an even share of the queue is accepted all the same, so that another tenant's queue does not
+/// keep it out.
 ///
 /// # Errors
 /// When too many are pending.

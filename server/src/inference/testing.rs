@@ -48,7 +48,7 @@ fn model_text(tokenizer: &Value, config: &Value) -> Arc<ModelText> {
     Arc::new(ModelText::read("test", file).unwrap())
 }
 
-/// With no template.
+/// The byte-level tokenizer of tests, without a chat template.
 pub(crate) fn byte_level() -> Arc<ModelText> {
     model_text(&byte_level_json(), &json!({}))
 }

@@ -18,7 +18,7 @@ const AT_ONCE: usize = 4;
 
 /// What turns text into a model's tokens and back.
 pub(crate) struct ModelText {
-    /// Of the base model.
+    /// The base model's tokenizer.
     pub(crate) tokenizer: TextTokenizer,
     template: Result<Option<ChatTemplate>, TemplateError>,
     /// The `eos_token` of `tokenizer_config.json`.
@@ -32,14 +32,14 @@ pub(crate) struct EndToken {
     pub(crate) text: String,
 }
 
-/// Those of all base models that were asked for. Cheap to clone.
+/// Tokenizers and templates of the base models requested so far. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ModelTexts {
     read: Arc<Mutex<BTreeMap<String, Known>>>,
     working: Arc<Semaphore>,
 }
 
-/// With what identifies the files that it was read from.
+/// A model's texts with the commit of the files that they were read from.
 struct Known {
     commit: String,
     text: Arc<ModelText>,
@@ -52,10 +52,10 @@ impl Default for ModelTexts {
 }
 
 impl ModelTexts {
-    /// That of a base model.
+    /// The tokenizer and template of a base model.
     ///
     /// # Errors
-    /// When it has no tokenizer, or one that can't be read.
+    /// When the model has no tokenizer, or its tokenizer can't be read.
     pub(crate) async fn get(&self, hub: &Hub, model: &str) -> Result<Arc<ModelText>, ApiError> {
         let files = hub.files(model).ok_or_else(|| without_tokenizer(model))?;
         if let Some(known) = self.lock().get(model).filter(|known| known.commit == files.commit) {
@@ -69,7 +69,7 @@ impl ModelTexts {
         Ok(text)
     }
 
-    /// Does what takes long on a thread of its own.
+    /// Runs long work on a separate thread.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -93,7 +93,7 @@ fn without_tokenizer(model: &str) -> ApiError {
 }
 
 impl ModelText {
-    /// Reads the files of a model, which `file` finds by name.
+    /// Reads the files of a model; `file` finds them by name.
     pub(super) fn read(model: &str, file: impl Fn(&str) -> Option<bytes::Bytes>) -> Result<Self, ApiError> {
         let json = file("tokenizer.json").ok_or_else(|| without_tokenizer(model))?;
         let tokenizer = TextTokenizer::from_json(&json)
@@ -105,7 +105,7 @@ impl ModelText {
             collect_sources(&found["chat_template"], &mut sources);
         }
         collect_sources(&config["chat_template"], &mut sources);
-        // Where there are both, this is the newer form.
+        // If both exist, this is the newer form.
         if let Some(source) = file("chat_template.jinja").and_then(|text| String::from_utf8(text.to_vec()).ok()) {
             sources.insert("default".to_owned(), source);
         }
@@ -130,7 +130,7 @@ impl ModelText {
     /// The chat template.
     ///
     /// # Errors
-    /// When there is none, or none that works.
+    /// When there is no template, or it does not compile.
     pub(crate) fn template(&self) -> Result<&ChatTemplate, ApiError> {
         match &self.template {
             Ok(Some(template)) => Ok(template),
@@ -157,7 +157,7 @@ fn collect_sources(found: &Value, sources: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The special tokens that templates name: texts, or objects with their `content`.
+/// The special tokens that templates use: texts, or objects with their `content`.
 fn special_tokens(config: &Value) -> BTreeMap<String, String> {
     let names = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
     let text = |name: &str| {

@@ -22,7 +22,7 @@ const RETRY: Duration = Duration::from_secs(2);
 /// Shows a server until `q` or Ctrl-C is pressed.
 ///
 /// # Errors
-/// When this is no terminal, or the server refuses the key.
+/// When standard input or output is not a terminal, or the server refuses the key.
 pub fn top(flags: &ServerFlags) -> Result<(), Box<dyn Error>> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err("top needs a terminal; programs read GET /metrics".into());
@@ -59,7 +59,7 @@ async fn show(terminal: &mut DefaultTerminal, flags: &ServerFlags, first: Overvi
     }
 }
 
-/// The next overview, from the stream or from a new one.
+/// The next overview, from the open stream or from a new one.
 async fn next(stream: &mut Option<Overviews>, flags: &ServerFlags) -> Result<Overview, String> {
     if let Some(open) = stream {
         return open.next().await;
@@ -73,7 +73,7 @@ enum Key {
     Redraw,
 }
 
-/// What is pressed, read by a thread of its own.
+/// Keys that are pressed, read by a separate thread.
 fn keys() -> mpsc::UnboundedReceiver<Key> {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {

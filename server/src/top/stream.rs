@@ -1,4 +1,4 @@
-//! The server's events.
+//! The server's stream of overviews.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use trainyard_wire::overview::Overview;
 use crate::auth::API_KEY;
 use crate::config::ServerFlags;
 
-/// A server that sends nothing for so long, not even a heartbeat, is gone.
+/// A server that sends nothing for this long, not even a heartbeat, is unavailable.
 const SILENCE: Duration = Duration::from_secs(40);
-/// Longest event.
+/// Most bytes of one event.
 const MOST_BYTES: usize = 4 << 20;
 
 /// A stream of overviews.
 pub(super) struct Overviews {
     response: Response,
-    /// What came of the event that is not complete.
+    /// Bytes received of the incomplete event.
     rest: Vec<u8>,
 }
 
 impl Overviews {
-    /// Asks a server for them.
+    /// Opens the stream of a server.
     ///
     /// # Errors
-    /// Why there are none, in words.
+    /// A message that says why there is no stream.
     pub(super) async fn open(flags: &ServerFlags) -> Result<Self, String> {
         // The first one that is installed counts; there is but one.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -45,10 +45,10 @@ impl Overviews {
         }
     }
 
-    /// Waits for the next one. Nothing is lost when the future is dropped.
+    /// Waits for the next overview. Nothing is lost when the future is dropped.
     ///
     /// # Errors
-    /// Why there is none, in words.
+    /// A message that says why there is no overview.
     pub(super) async fn next(&mut self) -> Result<Overview, String> {
         loop {
             while let Some(event) = take_event(&mut self.rest) {
@@ -66,14 +66,14 @@ impl Overviews {
     }
 }
 
-/// Takes a complete event: what ends with an empty line.
+/// Takes a complete event, which ends with an empty line.
 fn take_event(rest: &mut Vec<u8>) -> Option<Vec<u8>> {
     let end = rest.windows(2).position(|pair| pair == b"\n\n")?;
     let tail = rest.split_off(end + 2);
     Some(std::mem::replace(rest, tail))
 }
 
-/// An overview; `None` for a heartbeat.
+/// Reads an overview; `None` for a heartbeat.
 fn read(event: &[u8]) -> Result<Option<Overview>, String> {
     let text = std::str::from_utf8(event).map_err(|error| error.to_string())?;
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));

@@ -1,4 +1,4 @@
-//! The screen.
+//! The layout of the screen.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -12,7 +12,7 @@ use trainyard_wire::overview::{MinuteRate, Overview};
 const MINUTES: i64 = 60;
 const MINUTE_MS: i64 = 60_000;
 
-/// Draws all of it.
+/// Draws the whole screen.
 pub(super) fn draw(frame: &mut Frame<'_>, shown: &Overview, url: &str, problem: Option<&str>) {
     let lines = |count: usize| Constraint::Length(count.clamp(1, 8) as u16 + 3);
     let areas = Layout::vertical([

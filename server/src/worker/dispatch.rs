@@ -1,4 +1,4 @@
-//! From a stored request to the operation that executes it.
+//! Makes the operation that executes a stored request.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,14 @@ use crate::save_locations::{checkpoint_location, snapshot_location};
 use crate::stored_samples::PromptToStore;
 use crate::workspace::Workspace;
 
-/// What a request needs next.
+/// Next step for a request.
 pub(super) enum Dispatch {
-    /// The engine.
     Start(Box<Operation>, Box<PendingReply>),
-    /// A folder, and then the engine.
+    /// Fetch a folder, then start.
     Wait(Box<WaitingForFolder>),
 }
 
-/// What dispatching works with.
+/// Context for dispatching requests.
 pub(super) struct Dispatcher<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) preparer: &'a dyn Prepare,
@@ -50,7 +49,7 @@ impl Dispatcher<'_> {
     /// Decodes a stored request.
     ///
     /// # Errors
-    /// The user's when the request is wrong, the server's when its bytes are.
+    /// The user's when the request is wrong, the server's when its stored bytes are.
     pub(super) fn dispatch(&self, work: Work) -> Result<Dispatch, OpError> {
         match work.kind {
             RequestKind::Sample => self.sample(work),
@@ -60,7 +59,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// What the scheduler asks for on its own account.
+    /// Makes the operation of a request that the scheduler sends on its own account.
     fn maintenance(&self, work: &Work) -> Result<Dispatch, OpError> {
         let run = run_of(work)?;
         let operation = serde_json::from_slice(&work.payload).map_err(|error| unreadable(work, &error.to_string()))?;
@@ -248,7 +247,7 @@ fn decode(work: &Work) -> Result<Payload, OpError> {
     Payload::decode(&work.payload).map_err(|error| unreadable(work, &error.to_string()))
 }
 
-/// The store holds something that this program did not write; the client learns no details.
+/// The error for a stored request that this program did not write. The client learns no details.
 fn unreadable(work: &Work, reason: &str) -> OpError {
     tracing::error!(request = %work.request, kind = work.kind.as_str(), reason, "a stored request is unreadable");
     OpError::server("the stored request is unreadable; the server's log has the details")

@@ -112,7 +112,7 @@ fn a_sample_uses_the_weights_of_its_session() {
     assert!(dispatch(sampling(None), &workspace()).is_err());
 }
 
-/// In a bucket the checkpoint has to be fetched first.
+/// A checkpoint in a bucket must be fetched before its sample starts.
 #[test]
 fn a_sample_waits_for_its_weights() {
     let workspace = Workspace::open(Storage::in_memory(), Path::new("/none"), 0).unwrap();

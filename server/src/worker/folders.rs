@@ -1,4 +1,4 @@
-//! Fetching the folders that operations read and publishing those that they wrote, while the engine goes on.
+//! Fetching the folders that operations read and publishing those that they wrote, while the engine continues.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,28 +12,21 @@ use super::mailbox::Mailbox;
 use super::reply::{PendingReply, WrittenFolder};
 use crate::workspace::{FolderGuard, Workspace};
 
-/// Between two attempts to reach the store.
+/// Pause between two attempts to reach the store.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Between two attempts to fetch a folder without which a run would be lost.
+/// Pause between two attempts to fetch a folder without which a run would be lost.
 const STORAGE_PAUSE: Duration = Duration::from_secs(2);
 
 /// A folder that an operation reads.
 #[derive(Clone, Debug)]
 pub(super) enum FolderSource {
-    /// A checkpoint that is loaded into a run; the catalogue knows where it is.
-    Load {
-        /// Whose load.
-        tenant: TenantId,
-        /// The load.
-        request: RequestId,
-        /// The checkpoint.
-        path: TinkerPath,
-    },
-    /// At this location in the storage.
+    /// A checkpoint that is loaded into a run; the catalogue contains its location.
+    Load { tenant: TenantId, request: RequestId, path: TinkerPath },
+    /// A location in the storage.
     At(PathBuf),
 }
 
-/// Makes the operation, once its folder is on this machine.
+/// Makes the operation once its folder is on this machine.
 pub(super) type BuildOperation = Box<dyn FnOnce(&Path) -> Operation + Send>;
 
 /// A request that waits for a folder.
@@ -41,17 +34,17 @@ pub(super) struct WaitingForFolder {
     pub(super) folder: FolderSource,
     pub(super) build: BuildOperation,
     pub(super) reply: PendingReply,
-    /// It restores a run, which would be lost without it: a storage that fails is waited for.
+    /// Whether the operation restores a run. The run would be lost without the folder, so a failing storage is retried.
     pub(super) restores: bool,
 }
 
-/// What came of fetching a request's folder.
+/// Result of fetching a request's folder.
 pub(super) struct FetchedFolder {
     pub(super) request: RequestId,
     pub(super) folder: Result<FolderGuard, OpError>,
 }
 
-/// Finds a folder and fetches it; with `restores` however long the storage fails.
+/// Finds a folder and fetches it. With `restores`, retries for as long as the storage fails.
 pub(super) async fn fetch<M: Mailbox>(
     mailbox: Arc<M>,
     workspace: Workspace,
@@ -85,7 +78,7 @@ pub(super) async fn fetch<M: Mailbox>(
     }
 }
 
-/// Finds the folder of a load, however long the store can't be reached.
+/// Finds the folder of a load, retrying for as long as the store is unavailable.
 async fn pin<M: Mailbox>(
     mailbox: &M,
     tenant: &TenantId,
@@ -100,7 +93,7 @@ async fn pin<M: Mailbox>(
     }
 }
 
-/// Stores what the engine wrote, encrypted where it is to be. Returns what to report.
+/// Stores a folder that the engine wrote, encrypted if required. Returns what to report.
 pub(super) async fn publish(
     workspace: Workspace,
     mut folder: WrittenFolder,
@@ -113,7 +106,7 @@ pub(super) async fn publish(
     Ok((folder.outcome, folder.effects))
 }
 
-/// Encrypts the files of a folder; the bytes of all of them.
+/// Encrypts the files of a folder and returns their total size in bytes.
 async fn encrypt(folder: PathBuf, recipients: Vec<Recipient>) -> Result<u64, OpError> {
     let encrypting = tokio::task::spawn_blocking(move || age::encrypt_folder(&folder, &recipients));
     let encrypted =
@@ -124,7 +117,7 @@ async fn encrypt(folder: PathBuf, recipients: Vec<Recipient>) -> Result<u64, OpE
     })
 }
 
-/// The client learns no details.
+/// The error for a storage failure. The client learns no details.
 fn unavailable(error: &StorageError) -> OpError {
     tracing::error!(%error, "storage request failed");
     OpError::server("the storage failed; the server's log has the details")

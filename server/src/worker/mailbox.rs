@@ -1,4 +1,4 @@
-//! What the worker asks of the scheduler.
+//! The worker's view of the scheduler.
 
 use std::future::Future;
 use std::num::NonZeroU32;
@@ -8,32 +8,32 @@ use std::time::Duration;
 use trainyard_protocol::{EngineStats, RequestId, SampleProgress, TenantId, TinkerPath};
 use trainyard_scheduler::{Effect, Encode, Error, Measured, Outcome, Scheduler, WatchedSample, WorkItem};
 
-/// Where work comes from and results go.
+/// Source of work and receiver of results.
 pub trait Mailbox: Send + Sync + 'static {
-    /// What is ready now.
+    /// Takes the work that is ready now.
     fn take_work(&self) -> Vec<WorkItem>;
-    /// What is ready, waiting for it.
+    /// Takes the work that is ready, waiting for it up to `timeout`.
     fn wait_work(&self, timeout: Duration) -> Vec<WorkItem>;
     /// The tenant's share of a busy engine.
     fn weight(&self, tenant: &TenantId) -> NonZeroU32;
-    /// Records what the engine has done and holds.
+    /// Records what the engine has executed and what it holds.
     fn observe_engine(&self, stats: EngineStats);
-    /// The folder, in the storage, that a load reads; it stays there until the load has ended.
+    /// The storage folder that a load reads. The folder stays there until the load has ended.
     fn pin_load(
         &self,
         tenant: &TenantId,
         request: &RequestId,
         path: &TinkerPath,
     ) -> impl Future<Output = Result<PathBuf, Error>> + Send;
-    /// Reports samples that the engine executes from now on; returns at once.
+    /// Reports samples that the engine executes from now on. Returns at once.
     fn samples_admitted(&self, requests: &[RequestId]);
     /// The samples whose tokens somebody waits for.
     fn watched_samples(&self) -> Vec<WatchedSample>;
-    /// Reports tokens of a watched sample; returns at once.
+    /// Reports tokens of a watched sample. Returns at once.
     fn report_progress(&self, request: &RequestId, progress: Vec<SampleProgress>);
-    /// Reports a request's end; returns at once.
+    /// Reports the end of a request. Returns at once.
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>);
-    /// Reports a request's success with what it used and measured, whose result is still to be encoded; returns at once.
+    /// Reports a request's success with what it used and measured; `encode` makes its result later. Returns at once.
     fn complete_encoded_by(&self, request: RequestId, measured: Measured, encode: Encode);
 }
 

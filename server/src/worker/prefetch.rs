@@ -9,7 +9,7 @@ use trainyard_scheduler::{Decoded, PrefetchDecoder, RequestKind};
 use trainyard_wire::payload::Payload;
 use trainyard_wire::training;
 
-/// Decodes samples, and checks the examples of training requests. Others are small: the worker decodes them.
+/// Decodes samples and checks the examples of training requests. Other requests are small and decoded by the worker.
 pub fn prefetch(preparer: Arc<dyn Prepare>) -> PrefetchDecoder {
     Arc::new(move |kind, base_model, payload| match kind {
         RequestKind::Forward | RequestKind::ForwardBackward => {
@@ -32,7 +32,7 @@ pub(super) fn prepare_batch(
     preparer.prepare(base_model, training::stored_batch(payload)?)
 }
 
-/// What is unreadable is left to the worker, which logs it.
+/// Decodes a stored sample. An unreadable one is left to the worker, which logs it.
 fn decode_sample(payload: &Bytes) -> Decoded {
     match Payload::decode(payload) {
         Ok(Payload::Sample { sample, .. }) => Decoded::new(PreparedContent::Sample(sample)),
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use crate::engine::testing::{EXTENTS, preparer};
 
-    /// A pass over one token.
+    /// Makes a training pass over one token.
     fn pass(token: u8) -> Bytes {
         let chunk = proto::EncodedTextChunk { tokens: vec![token, 0, 0, 0].into() };
         let targets = proto::Tensor {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use trainyard_protocol::{Engine, RequestId, SampleProgress};
 use trainyard_scheduler::WatchedSample;
 
-/// At least this long between two reports: tokens of several steps travel together.
+/// Least time between two reports, so that tokens of several steps travel together.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// What was reported of the samples that are watched.
+/// What has been reported of the watched samples.
 #[derive(Default)]
 pub(super) struct ProgressReports {
     samples: BTreeMap<RequestId, ReportedSample>,
@@ -18,17 +18,17 @@ pub(super) struct ProgressReports {
 
 struct ReportedSample {
     generation: u64,
-    /// Tokens by sequence.
+    /// Reported tokens by sequence.
     tokens: Vec<usize>,
 }
 
 impl ProgressReports {
-    /// Whether it is time for a report.
+    /// Whether a report is due.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.last.is_none_or(|last| now.saturating_duration_since(last) >= INTERVAL)
     }
 
-    /// The tokens of the watched samples that were not reported yet.
+    /// Tokens of the watched samples that have not been reported yet.
     pub(super) fn collect(
         &mut self,
         engine: &dyn Engine,
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// Samples with so many tokens in each sequence.
+    /// Samples with the given number of tokens in each sequence.
     struct Counts(BTreeMap<RequestId, Vec<usize>>);
 
     impl Engine for Counts {

@@ -1,4 +1,4 @@
-//! From an operation's result to what is stored of it.
+//! Turns an operation's result into what is stored of it.
 
 use std::path::PathBuf;
 
@@ -18,30 +18,31 @@ use super::save_attempt::SaveAttempt;
 use crate::stored_samples::PromptToStore;
 use crate::workspace::FolderGuard;
 
-/// What a finished operation comes to.
+/// Outcome of a finished operation.
 pub(super) enum CompletionOutcome {
-    /// Reported at once.
+    /// An outcome that is reported at once.
     Report(Outcome, Vec<Effect>),
-    /// A result that may be large, and what it took and measured: the store's writer encodes it, off the engine's thread.
+    /// A result that may be large, with what it used and measured. The store's writer encodes it off the engine's
+    /// thread.
     Encode(Measured, Encode),
-    /// Reported once the folder that the engine wrote is in the storage.
+    /// A result that is reported once the folder that the engine wrote is in the storage.
     Publish(WrittenFolder),
 }
 
-/// A folder that the engine wrote, and what becomes true with it.
+/// A folder that the engine wrote, and the effects of storing it.
 pub(super) struct WrittenFolder {
-    /// Where it is on this machine.
+    /// Path on this machine.
     pub(super) written: PathBuf,
-    /// Where it belongs in the storage.
+    /// Location in the storage.
     pub(super) location: PathBuf,
     pub(super) outcome: Outcome,
     pub(super) effects: Vec<Effect>,
-    /// To whom its files are to be encrypted before; nobody when empty.
+    /// Recipients for whom the files are encrypted before they are stored; empty for no encryption.
     pub(super) age_recipients: Vec<String>,
 }
 
 impl WrittenFolder {
-    /// With so many bytes in its files.
+    /// Sets the number of bytes in the folder's files.
     pub(super) fn of_size(mut self, size_bytes: u64) -> Self {
         for effect in &mut self.effects {
             if let Effect::Checkpoint(new) = effect {
@@ -60,12 +61,12 @@ pub(super) struct PendingReply {
     pub(super) run: Option<RunId>,
     /// The folder that its operation reads.
     pub(super) folder: Option<FolderGuard>,
-    /// Of a client's save: how it is written again.
+    /// How a client's save is written again; `None` for other requests.
     pub(super) save: Option<Box<SaveAttempt>>,
     kind: ReplyKind,
 }
 
-/// What the reply says, by the request's operation.
+/// What the reply contains, by the request's operation.
 #[derive(Debug)]
 pub(super) enum ReplyKind {
     CreateModel {
@@ -76,7 +77,7 @@ pub(super) enum ReplyKind {
         path: String,
         creates: bool,
     },
-    /// With the tokens of its examples.
+    /// A training pass, with the number of tokens in its examples.
     ForwardBackward {
         tokens: u64,
     },
@@ -95,12 +96,12 @@ pub(super) enum ReplyKind {
         location: PathBuf,
     },
     Restored,
-    /// With the length of its prompt, the layout of its scored tokens, and what it is computed with.
+    /// A sample, with the length of its prompt, the layout of its scored tokens, and the arithmetic that computes it.
     Sample {
         prompt: u64,
         sparse: Option<SparseIndices>,
         computed_with: ComputedWith,
-        /// The prompt, where the run asks for its samples to be stored.
+        /// The prompt, if the run stores its samples.
         store: Option<PromptToStore>,
     },
 }
@@ -110,7 +111,7 @@ impl PendingReply {
         Self { run, folder: None, save: None, kind }
     }
 
-    /// What to store of the operation's result.
+    /// Makes the outcome of the operation's result.
     pub(super) fn finish(self, result: Result<OpResult, OpError>) -> CompletionOutcome {
         match (self.kind, result) {
             (ReplyKind::ForwardBackward { tokens }, Ok(OpResult::ForwardBackward(result))) => {
@@ -126,7 +127,7 @@ impl PendingReply {
             }
             (ReplyKind::OptimStep, Ok(OpResult::OptimStep { mut metrics })) => {
                 let measured = Measured { metrics: Some(metrics.clone()), ..Measured::default() };
-                // JSON has no NaN: a metric without a value is left out.
+                // JSON has no NaN, so a metric without a value is left out.
                 metrics.retain(|_, value| value.is_finite());
                 CompletionOutcome::Encode(measured, Box::new(move || json(&OptimStepResult { metrics })))
             }
@@ -184,7 +185,7 @@ impl ReplyKind {
     }
 }
 
-/// What a sample used. The prompt counts once, however many completions it has.
+/// Tokens that a sample used. The prompt counts once, however many completions it has.
 fn sampled(prompt: u64, result: &SampleResult) -> Tokens {
     let cached = u64::from(result.prompt_cache_hit_tokens).min(prompt);
     let sampled = result.sequences.iter().map(|sequence| sequence.tokens.len() as u64).sum();
@@ -211,7 +212,7 @@ fn written_by_maintenance(files: SavedFiles, location: PathBuf, effect: Effect) 
     WrittenFolder { written: files.dir, location, outcome, effects, age_recipients: Vec::new() }
 }
 
-/// Nobody reads what comes of the scheduler's own requests.
+/// Outcome of the scheduler's own requests, whose results nobody reads.
 fn nothing() -> Outcome {
     Outcome::Succeeded { encoding: Encoding::Json, payload: Bytes::from_static(b"{}") }
 }

@@ -1,4 +1,4 @@
-//! What it takes to write a save again.
+//! What is needed to write a save again.
 
 use std::time::{Duration, Instant};
 
@@ -6,12 +6,12 @@ use trainyard_protocol::{Operation, TenantShare};
 
 /// How long a save waits for space before it fails.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// From a failure to the next attempt; doubled each time, up to
+/// Pause before the first retry; doubled for each further one, up to `MOST_PAUSE`.
 const PAUSE: Duration = Duration::from_millis(500);
-/// so much.
+/// Longest pause between two attempts.
 const MOST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What it takes to write a client's save again.
+/// What is needed to write a client's save again.
 #[derive(Clone, Debug)]
 pub(super) struct SaveAttempt {
     pub(super) share: TenantShare,
@@ -21,7 +21,7 @@ pub(super) struct SaveAttempt {
 }
 
 impl SaveAttempt {
-    /// Of an operation that is about to be executed for the first time; `None` when it is no save for a client.
+    /// State for an operation about to be executed for the first time; `None` unless it is a client's save.
     pub(super) fn first(share: &TenantShare, operation: &Operation) -> Option<Box<Self>> {
         let saves = match operation {
             Operation::SaveState(_) | Operation::SaveExternal(_) => true,
@@ -37,7 +37,7 @@ impl SaveAttempt {
         self.started.elapsed() < PATIENCE
     }
 
-    /// Until the next attempt, each time longer.
+    /// Pause before the next attempt, each time longer.
     pub(super) fn next_pause(&mut self) -> Duration {
         let pause = self.pause;
         self.pause = (pause * 2).min(MOST_PAUSE);

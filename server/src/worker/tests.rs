@@ -25,7 +25,7 @@ struct State {
     admitted: Vec<RequestId>,
     watched: Vec<WatchedSample>,
     progress: Vec<(RequestId, SampleProgress)>,
-    /// Where the catalogue's checkpoints are.
+    /// Locations of the catalogue's checkpoints.
     saved: BTreeMap<TinkerPath, PathBuf>,
 }
 
@@ -107,14 +107,14 @@ impl Mailbox for Fake {
     }
 }
 
-/// Answers every operation at the next step; panics where a run's name says so.
+/// Answers every operation at the next step, and panics for runs whose name asks for it.
 #[derive(Clone, Default)]
 struct Script {
     calls: Arc<Mutex<Vec<String>>>,
     queue: Arc<Mutex<VecDeque<(RequestId, Operation)>>>,
-    /// Saves that find no space.
+    /// Number of further saves that find no space.
     full: Arc<Mutex<u32>>,
-    /// Reported as admitted by the next step.
+    /// Samples that the next step reports as admitted.
     admitted: Arc<Mutex<Vec<RequestId>>>,
     failure: Arc<Mutex<Option<OpError>>>,
 }
@@ -339,7 +339,7 @@ fn a_save_that_finds_no_space_is_written_once_there_is_some() {
     assert!(error_of(&outcome).no_space);
 }
 
-/// The same for a folder and for objects.
+/// Covers a folder and an object store.
 #[test]
 fn a_run_is_created_stepped_saved_and_loaded() {
     run_through(&Bench::new());

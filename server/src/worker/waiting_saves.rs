@@ -18,7 +18,7 @@ struct WaitingSave {
 }
 
 impl WaitingSaves {
-    /// Keeps a save that failed for another attempt, or returns what is to be answered.
+    /// Keeps a failed save for another attempt, or returns the answer.
     pub(super) fn keep(
         &mut self,
         request: &RequestId,
@@ -35,7 +35,7 @@ impl WaitingSaves {
         None
     }
 
-    /// Takes those whose next attempt is due.
+    /// Takes the saves whose next attempt is due.
     pub(super) fn due(&mut self) -> Vec<(RequestId, PendingReply)> {
         if self.0.is_empty() {
             return Vec::new();
@@ -44,7 +44,7 @@ impl WaitingSaves {
         self.0.extract_if(.., |_, save| save.due <= now).map(|(request, save)| (request, save.reply)).collect()
     }
 
-    /// Drops those of a run that is unloaded.
+    /// Drops the saves of a run that is unloaded.
     pub(super) fn forget(&mut self, run: &RunId) {
         self.0.retain(|_, save| save.reply.run.as_ref() != Some(run));
     }

@@ -1,4 +1,4 @@
-//! Ranks that are other processes, and read what this one reads from copies of their own.
+//! Ranks that are other processes, and read the same folders from copies of their own.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use trainyard_scheduler::StorageError;
 
 /// The other ranks, as rank 0 sees them.
 pub trait OtherRanks: Send + Sync {
-    /// Has all of them fetch the folder at `location` in the storage, which this rank has at `dir`.
+    /// Makes all of them fetch the folder at `location` in the storage, which this rank has at `dir`.
     fn fetch(&self, dir: &Path, location: &Path, done: FetchDone);
 
-    /// Has them remove their copies.
+    /// Makes them remove their copies.
     fn remove(&self, dir: &Path);
 }
 
@@ -28,10 +28,10 @@ impl OtherRanks for RankFolders {
 /// Waits until all other ranks have a folder.
 ///
 /// # Errors
-/// As of a fetch on this rank.
+/// The same errors as a fetch on this rank.
 pub(super) async fn fetch_on(ranks: &dyn OtherRanks, dir: &Path, location: &Path) -> Result<(), StorageError> {
     let (done, fetched) = oneshot::channel();
-    // Whoever waits may have given up.
+    // The waiting caller may have given up.
     ranks.fetch(dir, location, Box::new(move |result| drop(done.send(result))));
     let name = location.display().to_string();
     match fetched.await {

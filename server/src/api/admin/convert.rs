@@ -1,4 +1,4 @@
-//! Between the store's values and those of the wire.
+//! Conversions between the store's values and those of the wire.
 
 use trainyard_scheduler::{self as scheduler, Role, Scope, Timestamp};
 use trainyard_wire::admin::{ApiKey, Organisation, Project, User};
@@ -13,7 +13,7 @@ pub(super) fn role(text: Option<&str>) -> Result<Role, ApiError> {
         .ok_or_else(|| ApiError::invalid(format!("role: {text:?} is none of admin, member and read-only")))
 }
 
-/// Reads scopes.
+/// Parses the scopes of a key.
 pub(super) fn scopes(names: &[String]) -> Result<Vec<Scope>, ApiError> {
     let unknown = |name: &str| {
         let all: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Between the scheduler's limits and those of the wire.
+//! Conversions between the scheduler's limits and those of the wire.
 
 use std::num::NonZeroU64;
 
@@ -8,7 +8,7 @@ use trainyard_wire::limits::{ChangeLimitsRequest, LimitOrigin, LimitValue, Limit
 
 use crate::error::ApiError;
 
-/// The limits of a tenant for which the store has these.
+/// The limits of a tenant, from the limits in the store and those in the configuration file.
 pub(super) fn response(tenant: &TenantId, file: &Policies, stored: &TenantLimits) -> LimitsResponse {
     let found = |limit: Limit| {
         let seeded = file.seed(tenant).and_then(|seed| seed.get(limit)).map(|value| (value, LimitOrigin::File));
@@ -28,10 +28,10 @@ pub(super) fn response(tenant: &TenantId, file: &Policies, stored: &TenantLimits
     }
 }
 
-/// The changes that a request asks for.
+/// The changes in a request.
 ///
 /// # Errors
-/// [`ApiError::Invalid`] that names a limit whose value is out of range.
+/// [`ApiError::Invalid`] with the name of a limit whose value is out of range.
 pub(super) fn changes(request: &ChangeLimitsRequest) -> Result<LimitChanges, ApiError> {
     let asked = |limit: Limit| match limit {
         Limit::Weight => request.weight,

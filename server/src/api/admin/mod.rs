@@ -1,4 +1,4 @@
-//! The administration of organisations: what admins do, for their own organisation, or for all if that is an operator.
+//! The administration of organisations by admins: of their own organisation, or of all if it is an operator.
 
 mod convert;
 mod limits;
@@ -28,7 +28,7 @@ pub(super) use self::usage::{admin_usage_csv, billing_storage, billing_usage};
 use crate::auth::Principal;
 use crate::error::ApiError;
 
-/// The organisation that a call is about. One that the caller does not manage looks like one that does not exist.
+/// The organisation of a call. One that the caller does not manage looks like one that does not exist.
 pub(super) fn organisation(caller: &Principal, named: Option<String>) -> Result<TenantId, ApiError> {
     match named {
         Some(name) if name != caller.tenant.as_str() && !caller.operator => {

@@ -1,4 +1,4 @@
-//! `GET /docs/`: the document as a page to read and to try out. All of it is in the binary.
+//! `GET /docs/`: the OpenAPI document as a page to read and try out. The binary contains all of it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,7 +10,7 @@ use utoipa_swagger_ui::Config;
 
 use crate::error::ApiError;
 
-/// What the page consists of; the crate has more builds of the same program.
+/// Files of the page; the crate has more builds of the same program.
 const FILES: [(&str, &str); 8] = [
     ("index.html", "text/html; charset=utf-8"),
     ("index.css", "text/css; charset=utf-8"),
@@ -22,7 +22,7 @@ const FILES: [(&str, &str); 8] = [
     ("favicon-32x32.png", "image/png"),
 ];
 
-/// The page loads and calls this server alone, runs no script but its own files, and is shown in no frame.
+/// The page loads and calls only this server, runs only its own script files, and can't be embedded in frames.
 const POLICY: [(HeaderName, HeaderValue); 4] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -47,7 +47,7 @@ pub(crate) async fn to_page() -> Redirect {
     Redirect::permanent("docs/")
 }
 
-/// The page.
+/// Serves the page.
 pub(crate) async fn page() -> Result<Response, ApiError> {
     file("index.html")
 }
@@ -80,7 +80,7 @@ mod tests {
         server.send(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
-    /// The values of an attribute.
+    /// The values of an attribute in a page.
     fn values<'a>(page: &'a str, attribute: &str) -> Vec<&'a str> {
         let parts = page.split(attribute).skip(1);
         parts.map(|rest| rest.strip_prefix("=\"").unwrap().split('"').next().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! `GET /livez` and `GET /readyz`, for what supervises processes and spreads load over them. Neither needs a key.
+//! `GET /livez` and `GET /readyz`, for supervisors and load balancers. Neither needs a key.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use tokio::time::timeout;
 use crate::error::json_response;
 use crate::state::AppState;
 
-/// How long a check may take.
+/// Longest duration of a check.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// What is said of disks.
+/// Message for an almost full disk.
 const DISK_LOW: &str = "almost full: saves, new runs and large requests are refused";
 
-/// The process runs. Whether it can do anything is what [`readyz`] says: restarting it would not help.
+/// The process runs. Whether it can serve requests is reported by [`readyz`]: a restart would not help.
 pub(crate) async fn livez() -> Response {
     json_response(StatusCode::OK, &json!({ "status": "ok" }))
 }
 
-/// Whether requests should be sent here: each check with `ok` or what is wrong; 503 unless all are `ok`. A disk that is
-/// almost full is no reason to send requests elsewhere, where it is the same disk, and most of them are accepted.
+/// Whether requests should be sent here: each check with `ok` or its problem; 503 unless all are `ok`. An almost full
+/// disk does not cause a 503: other servers use the same disk, and most requests are accepted.
 pub(crate) async fn readyz(State(state): State<AppState>) -> Response {
     let ((store, workers), storage) = tokio::join!(store_and_workers(&state), storage(&state));
     let models = if state.is_ready() { "ok" } else { "still loading" };

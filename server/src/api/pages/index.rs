@@ -1,4 +1,4 @@
-//! `GET /`: the console for browsers, and what this is for programs.
+//! `GET /`: the console for browsers, and a description of the service for programs.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -9,7 +9,7 @@ use super::console;
 use crate::error::json_response;
 use crate::state::AppState;
 
-/// Names the service and where its description and its health are; the console's page where one is accepted. Needs no key.
+/// Names the service and the paths of its description and health; serves the console's page to browsers. Needs no key.
 pub(crate) async fn index(State(state): State<AppState>, headers: HeaderMap) -> Response {
     if state.console && accepts_pages(&headers) {
         return console::page(&state, &headers).await;
@@ -32,7 +32,7 @@ pub(crate) async fn index(State(state): State<AppState>, headers: HeaderMap) -> 
     response
 }
 
-/// Browsers name what they show; programs accept anything.
+/// Whether the client is a browser: browsers list the types they show, programs accept anything.
 fn accepts_pages(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|range| range.trim().starts_with("text/html"))

@@ -5,8 +5,8 @@ use trainyard_protocol::OpError;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// A checkpoint's name `found` for its base model, where `wanted` is another one for the same weights; or, as the inner
-/// error, that the checkpoint does not fit, with the `field` that says what is wanted.
+/// The name `found` in a checkpoint for its base model, if `wanted` is another name of the same weights. The inner
+/// error says that the checkpoint does not fit, with the `field` that contains `wanted`.
 ///
 /// # Errors
 /// When the store fails.

@@ -13,7 +13,7 @@ use crate::bodies::{INLINE_DECODING, Memory, Reservation};
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Endpoints that store their bodies, with the bytes up to which a body is accepted while the disk is almost full. Those that
+/// Endpoints that store their bodies, with the most bytes of a body accepted while the disk is almost full. Those that
 /// create runs or save are refused then whatever their size.
 const STORED: [(&str, usize); 10] = [
     ("/api/v1/asample", SMALL_WORK),
@@ -28,15 +28,15 @@ const STORED: [(&str, usize); 10] = [
     ("/api/v1/copy_weights", SMALL_SESSION),
 ];
 
-/// A small body of work.
+/// Most bytes of a small body that submits work.
 const SMALL_WORK: usize = 64 << 10;
-/// A small body of a session and what belongs to it, which stay for long.
+/// Most bytes of a small body about sessions, which are stored for long.
 const SMALL_SESSION: usize = 4 << 10;
 
-/// Endpoints whose bodies may have as many bytes as the server takes: they bring tokens and tensors.
+/// Endpoints with tokens and tensors, whose bodies may be as large as the server accepts.
 const BULK: [&str; 3] = ["/api/v1/asample", "/api/v1/forward", "/api/v1/forward_backward"];
 
-/// Endpoints whose bodies are texts.
+/// Endpoints whose bodies contain text.
 const TEXTS: [&str; 4] = [
     "/oai/api/v1/completions",
     "/oai/api/v1/chat/completions",
@@ -44,10 +44,10 @@ const TEXTS: [&str; 4] = [
     "/anthropic/api/v1/messages/count_tokens",
 ];
 
-/// Bytes of a body of texts, at most: JSON takes many times as much in memory.
+/// Most bytes of a body of text: JSON takes many times as much in memory.
 const MAX_TEXT_BODY: usize = 16 << 20;
 
-/// Bytes of any other body, at most.
+/// Most bytes of any other body.
 const MAX_SMALL_BODY: usize = 4 << 20;
 
 /// The content types that endpoints distinguish.
@@ -58,13 +58,13 @@ pub(crate) enum Media {
     Other,
 }
 
-/// A decompressed body.
+/// A body after decompression.
 pub(crate) struct RawBody {
     pub(crate) bytes: Bytes,
     pub(crate) media: Media,
-    /// Until it is decoded.
+    /// Held until the body is decoded.
     reservation: Option<Reservation>,
-    /// Until it is processed.
+    /// Held until the body is processed.
     _memory: Memory,
 }
 
@@ -74,13 +74,13 @@ impl RawBody {
         Self { media: Media::Json, ..self }
     }
 
-    /// Decodes it, once, on a thread of its own when it is large.
+    /// Decodes the body, on a separate thread if it is large.
     pub(crate) async fn decode<T: Send + 'static>(
         &mut self,
         read: impl FnOnce(&Bytes) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         let (bytes, reservation) = (self.bytes.clone(), self.reservation.take());
-        // The thread goes on when the client has gone, so it owns the reservation.
+        // The thread continues after the client has disconnected, so it owns the reservation.
         beside(bytes.len(), move || {
             let _reservation = reservation;
             read(&bytes)
@@ -89,7 +89,7 @@ impl RawBody {
     }
 }
 
-/// Does what takes a time like so many bytes, on a thread of its own when they are many.
+/// Runs work whose duration depends on this many bytes, on a separate thread if they are many.
 pub(crate) async fn beside<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> T + Send + 'static,
@@ -113,7 +113,7 @@ impl FromRequest<AppState> for RawBody {
         let small = STORED.iter().find(|(path, _)| *path == parts.uri.path()).map_or(usize::MAX, |(_, small)| *small);
         let admit = |size| if size > small { state.disks.admit() } else { Ok(()) };
         let (bytes, memory) = state.receiving.receive(body, limit, parts.extensions.get(), admit).await?;
-        // Not before the body is read: a client's next request would meet the end of the connection.
+        // Not before the body is read: a client's next request would find the connection closed.
         let encoding = encoding(&parts.headers)?;
         let (bytes, reservation) = match encoding {
             Encoding::Identity => {
@@ -139,7 +139,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<AppState> for JsonBody<T>
     }
 }
 
-/// Bytes of a body that this path takes, before and after decompression.
+/// Most bytes of a body on this path, before and after decompression.
 fn most_bytes(path: &str) -> usize {
     if BULK.contains(&path) {
         usize::MAX
@@ -177,7 +177,7 @@ fn media(headers: &HeaderMap) -> Media {
     }
 }
 
-/// Bytes that a compressed body can be decompressed to within `limit`: what its frame says when that is all of it.
+/// Most bytes to which a compressed body is decompressed, up to `limit`: the size in its frame's header, if it has one.
 fn decompressed_limit(body: &[u8], limit: usize) -> usize {
     if zstd_safe::find_frame_compressed_size(body) != Ok(body.len()) {
         return limit;
@@ -188,7 +188,7 @@ fn decompressed_limit(body: &[u8], limit: usize) -> usize {
     }
 }
 
-/// Decompresses a body under a reservation of `limit` bytes, and releases what it does not need.
+/// Decompresses a body under a reservation of `limit` bytes, and releases the unused part.
 async fn decompress(body: Bytes, limit: usize, mut reservation: Reservation) -> Result<(Bytes, Reservation), ApiError> {
     let done = tokio::task::spawn_blocking(move || {
         let bytes = decompress_now(&body, limit)?;
@@ -198,7 +198,7 @@ async fn decompress(body: Bytes, limit: usize, mut reservation: Reservation) -> 
     done.await.unwrap_or_else(|error| Err(ApiError::Internal(format!("decompression did not finish: {error}"))))
 }
 
-/// Decodes one byte beyond the limit at most, so that a small body can't fill the memory.
+/// Decodes at most one byte beyond the limit, so that a small body can't fill the memory.
 fn decompress_now(body: &[u8], limit: usize) -> Result<Bytes, ApiError> {
     let invalid = |error: std::io::Error| ApiError::invalid(format!("the body is not valid zstd: {error}"));
     let decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(invalid)?;

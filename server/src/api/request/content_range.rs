@@ -6,24 +6,24 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::error::ApiError;
 
-/// Of the bytes of one request, RFC 9530.
+/// Header with the digest of the bytes in one request (RFC 9530).
 pub(crate) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("content-digest");
-/// Of the whole file, RFC 9530.
+/// Header with the digest of the whole file (RFC 9530).
 pub(crate) const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
-/// Which part of a file a request has.
+/// The part of a file that a request contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All of it.
+    /// The whole file.
     Whole,
-    /// From `start` up to before `end`.
+    /// The bytes from `start` up to, but without, `end`.
     Range { start: u64, end: u64, total: Option<u64> },
-    /// None: it asks how much has arrived.
+    /// No bytes: the request asks how much has arrived.
     Status { total: Option<u64> },
 }
 
 impl Part {
-    /// Reads `bytes <first>-<last>/<total>` or `bytes */<total>`, with `*` for a total that is not known yet.
+    /// Parses `bytes <first>-<last>/<total>` or `bytes */<total>`, with `*` for an unknown total.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
         let Some(text) = single(headers, &header::CONTENT_RANGE)? else { return Ok(Self::Whole) };
         Self::parse(text).ok_or_else(|| {
@@ -46,12 +46,13 @@ impl Part {
     }
 }
 
-/// Digits alone: `parse` takes signs too.
+/// Parses a number of only digits: `parse` accepts signs too.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// The SHA-256 in a digest header; `None` when there is none, as in one of other algorithms alone, which RFC 9530 ignores.
+/// The SHA-256 in a digest header. `None` when the header is absent or contains only other algorithms, which RFC 9530
+/// ignores.
 pub(crate) fn sha256(headers: &HeaderMap, name: &HeaderName) -> Result<Option<[u8; 32]>, ApiError> {
     let Some(text) = single(headers, name)? else { return Ok(None) };
     let wrong = || ApiError::invalid(format!("{name}: expected sha-256=:<base64 of 32 bytes>:"));

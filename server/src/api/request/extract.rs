@@ -11,7 +11,7 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Decoded path parameters.
+/// Path parameters, decoded; refusals are JSON.
 pub(crate) struct ApiPath<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ApiPath<T> {
@@ -24,7 +24,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ApiPath
     }
 }
 
-/// Decoded query parameters.
+/// Query parameters, decoded; refusals are JSON.
 pub(crate) struct ApiQuery<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ApiQuery<T> {
@@ -38,14 +38,14 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ApiQuer
     }
 }
 
-/// What is wrong with a query, which names the field.
+/// The message for an invalid query, which names the field.
 fn query_error(text: &str) -> String {
     const FRAME: &str = "Failed to deserialize query string: ";
     text.strip_prefix(FRAME).map_or_else(|| format!("the query is invalid: {text}"), str::to_owned)
 }
 
-/// The checkpoint that `{run}/…/{kind}/{name}` names. One that can't exist is not found, but a kind that can't exist is
-/// the client's mistake: it left the kind out.
+/// The checkpoint of `{run}/…/{kind}/{name}`. A name that can't exist is not found, but a kind that can't exist is the
+/// client's mistake: the id lacks its kind.
 pub(crate) fn checkpoint_path((run, kind, name): (String, String, String)) -> Result<TinkerPath, ApiError> {
     let missing = || ApiError::NotFound { what: "checkpoint", id: format!("{run}/{kind}/{name}") };
     let kind = CheckpointKind::from_segment(&kind).ok_or_else(|| no_kind(&format!("{kind}/{name}")))?;
@@ -53,15 +53,15 @@ pub(crate) fn checkpoint_path((run, kind, name): (String, String, String)) -> Re
     Ok(TinkerPath { run: RunId::new(run.clone()), kind, name })
 }
 
-/// Why an id names no checkpoint.
+/// The error for an id without a kind.
 fn no_kind(id: &str) -> ApiError {
     ApiError::invalid(format!(
         "checkpoint id: {id:?} has no kind; expected weights/<name>, sampler_weights/<name> or external_weights/<name>"
     ))
 }
 
-/// What `{run_id}/checkpoints/{kind}[/{name}]` answers to methods that need more of the path: the run is looked up first,
-/// then the id is said to be incomplete.
+/// Answers methods that need a longer path than `{run_id}/checkpoints/{kind}[/{name}]`. The run is looked up first;
+/// then the id is refused as incomplete.
 pub(crate) async fn incomplete_checkpoint_id(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,

@@ -31,8 +31,8 @@ fn asked(request: &Request) -> String {
 
 /// Changes paths before they are routed.
 ///
-/// Percent-encoded slashes become plain ones: a checkpoint id is `weights/<name>`, and clients send it as two segments or
-/// encoded as one. Paths below `/v1` are short for those of the compatible APIs.
+/// Percent-encoded slashes become plain ones: a checkpoint id is `weights/<name>`, and clients send it as two segments
+/// or encoded as one. Paths below `/v1` abbreviate those of the compatible APIs.
 pub(crate) async fn rewrite_path(mut request: Request, next: Next) -> Response {
     let path_and_query = request.uri().path_and_query().map(|value| value.as_str()).unwrap_or_default();
     let (path, query) = path_and_query.split_once('?').map_or((path_and_query, None), |(p, q)| (p, Some(q)));
@@ -54,8 +54,8 @@ pub(crate) async fn rewrite_path(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Tells the client that the connection ends with a refusal that leaves its body unread: it would send its next request
-/// there.
+/// Tells the client that the connection closes after a refusal that leaves its body unread. Otherwise the client would
+/// send its next request on it.
 pub(crate) async fn close_unread(request: Request, next: Next) -> Response {
     let has_body = !request.body().is_end_stream();
     let matched = request.extensions().get::<MatchedPath>().is_some();

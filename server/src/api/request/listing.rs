@@ -1,4 +1,4 @@
-//! What the listings share: pages, and catalogue entries as the wire writes them.
+//! Pages of listings, and catalogue entries in the form of the wire.
 
 use trainyard_protocol::{CheckpointKind, TenantId};
 use trainyard_scheduler::{AccessScope, Checkpoint, NumericsChange, Page, Run};
@@ -8,12 +8,12 @@ use trainyard_wire::timestamp::rfc3339;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Most entries of one page.
+/// Most entries in one page.
 const MAX_PAGE: u32 = 1_000;
-/// Bytes of metadata of one page.
+/// Most bytes of metadata in one page.
 const MAX_PAGE_BYTES: usize = 16 << 20;
 
-/// Checks a page. A limit that is too large is refused: a shorter page would look like the last one.
+/// Checks a page. A limit that is too large is refused, because a shorter page would look like the last one.
 pub(crate) fn page(query: &PageQuery) -> Result<Page, ApiError> {
     if !(1..=MAX_PAGE).contains(&query.limit) {
         return Err(ApiError::invalid(format!("limit: {} is not between 1 and {MAX_PAGE}", query.limit)));
@@ -24,7 +24,7 @@ pub(crate) fn page(query: &PageQuery) -> Result<Page, ApiError> {
     Ok(Page { limit: query.limit, offset: query.offset })
 }
 
-/// Whose objects are asked for.
+/// Parses whose objects a listing contains.
 pub(crate) fn scope(access_scope: Option<&str>) -> Result<AccessScope, ApiError> {
     match access_scope {
         None | Some("owned") => Ok(AccessScope::Owned),
@@ -35,12 +35,12 @@ pub(crate) fn scope(access_scope: Option<&str>) -> Result<AccessScope, ApiError>
     }
 }
 
-/// Where a page lies.
+/// The position of a page.
 pub(crate) fn cursor(page: Page, total_count: u64) -> catalogue::Cursor {
     catalogue::Cursor { offset: page.offset, limit: page.limit, total_count }
 }
 
-/// A checkpoint as the wire writes it.
+/// A checkpoint in the form of the wire.
 pub(crate) fn checkpoint(found: Checkpoint) -> catalogue::Checkpoint {
     catalogue::Checkpoint {
         checkpoint_id: format!("{}/{}", found.path.kind.segment(), found.path.name),
@@ -55,7 +55,7 @@ pub(crate) fn checkpoint(found: Checkpoint) -> catalogue::Checkpoint {
     }
 }
 
-/// A run with the newest of its checkpoints that the tenant may read, as the wire writes it.
+/// A run with the newest of its checkpoints that the tenant may read, in the form of the wire.
 pub(crate) async fn training_run(
     state: &AppState,
     tenant: &TenantId,
@@ -78,13 +78,14 @@ pub(crate) async fn training_run(
     })
 }
 
-/// A change as the wire writes it.
+/// A change in the form of the wire.
 pub(crate) fn numerics_change(change: NumericsChange) -> catalogue::NumericsChange {
     let NumericsChange { at, from, to } = change;
     catalogue::NumericsChange { time: rfc3339(at), from, to }
 }
 
-/// Runs as [`training_run`] writes them. A page with too much metadata is refused: one that is cut would look like the last.
+/// Runs in the form of [`training_run`]. A page with too much metadata is refused, because a cut one would look like
+/// the last.
 pub(crate) async fn page_of_runs(
     state: &AppState,
     tenant: &TenantId,

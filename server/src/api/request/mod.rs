@@ -1,4 +1,4 @@
-//! What handlers share: bodies, extractors, refusals, submission, answers.
+//! Code that handlers share: bodies, extractors, refusals, submission, answers.
 
 pub(crate) mod base_name;
 pub(crate) mod body;

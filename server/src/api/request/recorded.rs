@@ -1,4 +1,4 @@
-//! The log-probabilities that were recorded of the sequences that training examples name.
+//! The recorded log-probabilities of the sequences that training examples name.
 
 use trainyard_protocol::{OpError, RawBatch, TenantId};
 use trainyard_wire::proto::ForwardBackwardRequest;
@@ -8,11 +8,11 @@ use super::body::beside;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// A request whose `logprobs` are the recorded ones: the message to store, and what was decoded of it.
+/// A request whose `logprobs` are the recorded ones: the message to store, and its decoded content.
 pub(super) type Resolved = Result<(ForwardBackwardRequest, RawBatch), OpError>;
 
 /// Looks up the sequences that the examples of a request name. The inner error is the user's.
-///
+/// The stored message contains the recorded values, so that executing it again needs no record and gives the same bits.
 /// What is stored holds the recorded values, so that executing it again needs no record and gives the same bits.
 pub(crate) async fn resolve(
     state: &AppState,
@@ -25,7 +25,7 @@ pub(crate) async fn resolve(
         Err(error) => return Ok(Err(error)),
     };
     let mut renewals = Vec::new();
-    // One after the other: a result may be large.
+    // One after the other, because a result may be large.
     for id in provenance.requests() {
         let record = state.scheduler.recorded_result(tenant, &id).await?;
         if record.as_ref().is_some_and(|record| record.renewal_due) {

@@ -19,7 +19,7 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     }
 }
 
-/// What a handler returns.
+/// Result of a handler.
 pub(crate) type Reply<T> = Result<Answer<T>, ApiError>;
 
 /// An answer of the compatible APIs.

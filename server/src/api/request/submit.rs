@@ -1,4 +1,4 @@
-//! What the endpoints that submit work share.
+//! Submission of work, which several endpoints share.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -19,12 +19,12 @@ const MAX_SAVE: usize = 1 << 20;
 /// A payload as the scheduler stores it, or why the request is refused.
 pub(crate) struct NewRequest {
     pub(crate) payload: Bytes,
-    /// Its content, for the worker.
+    /// Content for the worker.
     pub(crate) decoded: Decoded,
     pub(crate) identity: Bytes,
-    /// What it costs.
+    /// Number of tokens that quotas count.
     pub(crate) tokens: u64,
-    /// The kind of the checkpoint that it writes.
+    /// Kind of the checkpoint that the request writes.
     pub(crate) stores: Option<CheckpointKind>,
     pub(crate) rejected: Option<OpError>,
 }
@@ -45,7 +45,7 @@ impl NewRequest {
         }
     }
 
-    /// A request that takes its position in the order and fails.
+    /// A request that takes its position in the order, and then fails.
     pub(crate) fn rejected(error: OpError, body: &Bytes) -> Self {
         let identity = without_sampling_number(body);
         let (payload, decoded) = (Bytes::new(), Decoded::default());
@@ -53,8 +53,8 @@ impl NewRequest {
     }
 }
 
-/// Clients renew `sampling_session_seq_id` when they repeat a save. A larger body is none of theirs, and reading it would
-/// take many times its length.
+/// Clients renew `sampling_session_seq_id` when they repeat a save. A larger body does not come from them, and reading
+/// it would take many times its length.
 fn without_sampling_number(body: &Bytes) -> Bytes {
     if body.len() > MAX_SAVE {
         return body.clone();
@@ -68,8 +68,8 @@ fn without_sampling_number(body: &Bytes) -> Bytes {
     }
 }
 
-/// Submits a JSON training request. When its ids are readable it is accepted, and what is wrong with it
-/// is said by its future: a client never sends a refused `seq_id` again, and later ones would wait for it.
+/// Submits a JSON training request. If its ids are readable, it is accepted, and its future reports its errors: a
+/// client never repeats a refused `seq_id`, and later requests would wait for it.
 pub(crate) async fn submit_json<T: DeserializeOwned + Send + 'static>(
     state: &AppState,
     tenant: &TenantId,
@@ -86,7 +86,7 @@ pub(crate) async fn submit_json<T: DeserializeOwned + Send + 'static>(
     submit(state, tenant, &run, seq_id, kind, new).await
 }
 
-/// Refuses what creates or saves something while a disk is almost full.
+/// Refuses requests that create or save something while a disk is almost full.
 pub(crate) fn admit(state: &AppState, kind: RequestKind) -> Result<(), ApiError> {
     match kind {
         RequestKind::CreateModel
@@ -97,7 +97,7 @@ pub(crate) fn admit(state: &AppState, kind: RequestKind) -> Result<(), ApiError>
     }
 }
 
-/// The ids of a training request, or why there are none.
+/// The ids of a training request, or the error if they are missing.
 pub(crate) fn ids(found: Option<(RunId, i64)>, error: Option<&OpError>) -> Result<(RunId, i64), ApiError> {
     found.ok_or_else(|| match error {
         Some(error) => ApiError::invalid(error.message.clone()),

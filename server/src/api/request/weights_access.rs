@@ -6,11 +6,12 @@ use trainyard_scheduler::Error;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// In whose name a checkpoint is read: the caller's, or, where the caller may not read it, that of the tenant whose key the
-/// caller gives as `weights_access_token`.
+/// The tenant in whose name a checkpoint is read: the caller, or, if the caller may not read it, the tenant whose key
+/// is `weights_access_token`.
 ///
 /// # Errors
-/// [`ApiError::Forbidden`] when the token is no valid key of this server for checkpoints. Whether there is such a checkpoint does not show.
+/// [`ApiError::Forbidden`] when the token is not a valid key for checkpoints. The error does not reveal whether the
+/// checkpoint exists.
 pub(crate) async fn reader(
     state: &AppState,
     tenant: &TenantId,

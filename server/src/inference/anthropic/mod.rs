@@ -1,4 +1,4 @@
-//! The Anthropic API.
+//! Requests and answers of the Anthropic API.
 
 mod messages;
 mod prompt;
@@ -11,7 +11,7 @@ use trainyard_wire::anthropic::AnthropicUsage;
 use super::completion::Tokens;
 use super::sequence::End;
 
-/// Tokens of a request.
+/// Counts the tokens of a request.
 fn usage(tokens: Tokens) -> AnthropicUsage {
     AnthropicUsage {
         input_tokens: tokens.prompt.saturating_sub(tokens.cached),
@@ -31,7 +31,7 @@ fn stop_reason(end: &End) -> &'static str {
     }
 }
 
-/// The id of a call, which no other call has.
+/// The id of a call, unique within the server.
 fn call_id(request: &str, number: usize) -> String {
     format!("toolu_{}_{number}", request.trim_start_matches("msg_"))
 }

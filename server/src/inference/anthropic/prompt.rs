@@ -1,4 +1,4 @@
-//! From the messages of the Anthropic API to a conversation.
+//! Turns requests of the Anthropic API into conversations.
 
 use minijinja::Value as Ordered;
 use trainyard_wire::anthropic::{
@@ -12,10 +12,10 @@ use super::super::settings::unsupported;
 use super::super::template::{ChatTemplate, Conversation};
 use crate::error::ApiError;
 
-/// The least budget for thoughts that the API has.
+/// The least budget for thoughts that the API accepts.
 const MIN_BUDGET: u32 = 1_024;
 
-/// What a prompt is made of.
+/// The parts of a request from which its prompt is made.
 pub(super) struct Parts<'a> {
     pub(super) messages: &'a [AnthropicMessage],
     pub(super) system: Option<&'a AnthropicContent>,
@@ -23,7 +23,7 @@ pub(super) struct Parts<'a> {
     pub(super) tool_choice: Option<&'a ToolChoice>,
     pub(super) thinking: Option<&'a Thinking>,
     pub(super) output: Option<&'a OutputConfig>,
-    /// Where there is one.
+    /// Limit of the reply, if the request has one.
     pub(super) max_tokens: Option<u32>,
 }
 
@@ -55,10 +55,10 @@ impl<'a> From<&'a CountTokensRequest> for Parts<'a> {
     }
 }
 
-/// The conversation, and the text of its last message where the assistant is to continue that.
+/// The conversation, and the text of its last message if the assistant is to continue it.
 ///
 /// # Errors
-/// When a part is wrong or not supported.
+/// When a part is invalid or not supported.
 pub(super) fn conversation(
     parts: &Parts<'_>,
     template: &ChatTemplate,
@@ -91,7 +91,7 @@ pub(super) fn conversation(
     Ok((conversation, prefill))
 }
 
-/// Whether thoughts are asked for.
+/// Whether the request asks for thoughts.
 fn enabled(thinking: &Thinking, max_tokens: Option<u32>) -> Result<bool, ApiError> {
     match (thinking.kind.as_str(), thinking.budget_tokens) {
         ("disabled", _) => Ok(false),
@@ -105,7 +105,7 @@ fn enabled(thinking: &Thinking, max_tokens: Option<u32>) -> Result<bool, ApiErro
     }
 }
 
-/// Adds a message, as the messages that templates know. The text of one of the assistant that may be continued is returned.
+/// Adds a message in the form that templates expect. Returns its text if it is the assistant's and may be continued.
 fn add_message(
     field: &str,
     message: &AnthropicMessage,
@@ -128,7 +128,7 @@ fn add_message(
         match (role, block.kind.as_str()) {
             (_, "text") => own.texts.push(required(&field, "text", block.text.as_deref())?),
             ("assistant", "thinking") => own.thoughts.push(required(&field, "thinking", block.thinking.as_deref())?),
-            // Nobody here can read these.
+            // This server can't decrypt these.
             ("assistant", "redacted_thinking") => {}
             ("assistant", "tool_use") => own.calls.push(call(&field, block)?),
             ("user", "tool_result") => messages.push(result(&field, block)?),
@@ -144,7 +144,7 @@ fn add_message(
     Ok(prefill)
 }
 
-/// The blocks of a message that make one of the template's messages.
+/// The blocks of a message that become one message of the template.
 #[derive(Default)]
 struct Own<'a> {
     texts: Vec<&'a str>,
@@ -153,7 +153,7 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// `None` where there was nothing but results of tools.
+    /// `None` if the message contained only results of tools.
     fn message(self, role: &str) -> Option<Ordered> {
         if role == "user" && self.texts.is_empty() {
             return None;
@@ -191,7 +191,7 @@ fn result(field: &str, block: &Block) -> Result<Ordered, ApiError> {
     Ok(map([("role", role), ("content", content), ("tool_call_id", Ordered::from(id))]))
 }
 
-/// Content that may hold texts alone.
+/// The text of content that may contain only text blocks.
 fn text_of(field: &str, content: &AnthropicContent) -> Result<String, ApiError> {
     let blocks = match content {
         AnthropicContent::Text(text) => return Ok(text.clone()),
@@ -207,7 +207,7 @@ fn text_of(field: &str, content: &AnthropicContent) -> Result<String, ApiError> 
     Ok(texts.join("\n"))
 }
 
-/// The tools in the form that templates know.
+/// The tools in the form that templates expect.
 fn tools(parts: &Parts<'_>) -> Result<Vec<Ordered>, ApiError> {
     if parts.tools.len() > MAX_TOOLS {
         let found = parts.tools.len();

@@ -23,7 +23,7 @@ pub(super) fn empty(id: String, model: String, usage: AnthropicUsage) -> Message
     }
 }
 
-/// The arguments of a call as a value; those that are no object are given under the name `input`.
+/// The arguments of a call as a value; those that are not an object become the member `input` of one.
 fn input(arguments: &str) -> Value {
     match serde_json::from_str(arguments) {
         Ok(object @ Value::Object(_)) => object,

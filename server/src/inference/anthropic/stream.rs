@@ -25,9 +25,9 @@ pub(super) struct MessageStream {
     id: String,
     completion: Completion,
     ready: VecDeque<String>,
-    /// The block that is not closed.
+    /// The block that is not closed yet.
     open: Option<Open>,
-    /// Blocks that were begun.
+    /// Number of blocks begun so far.
     blocks: usize,
     calls: usize,
     end: Option<End>,

@@ -22,14 +22,14 @@ pub(super) struct ChatStream {
     text: Arc<ModelText>,
     top: u32,
     include_usage: bool,
-    /// Of each completion.
+    /// State of each completion's reply.
     replies: Vec<ReplyState>,
-    /// Chunks to be sent.
+    /// Chunks that are ready to be sent.
     ready: VecDeque<String>,
     done: bool,
 }
 
-/// What was sent of a reply, and what waits for its next chunk.
+/// The sent part of a reply, and the part that waits for its next chunk.
 #[derive(Default)]
 struct ReplyState {
     calls: usize,

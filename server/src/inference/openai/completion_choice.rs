@@ -1,4 +1,4 @@
-//! Choices of `POST completions`, as pieces of a completion make them.
+//! Choices of `POST completions`, made from the pieces of a completion.
 
 use trainyard_wire::openai::{CompletionChoice, CompletionLogprobs};
 
@@ -12,13 +12,11 @@ use super::logprobs::of_completion;
 /// How the answer shows a request's completions.
 #[derive(Clone, Copy)]
 pub(super) struct Shown {
-    /// Completions per prompt.
     pub(super) n: usize,
-    /// The prompt stands before the completion.
+    /// Whether the prompt precedes the completion.
     pub(super) echo: bool,
-    /// Log-probabilities are there.
     pub(super) logprobs: bool,
-    /// The completion is left out: `max_tokens` is 0, and one token had to be sampled.
+    /// Whether the completion is left out: `max_tokens` is 0, and one token had to be sampled.
     pub(super) prompt_alone: bool,
 }
 
@@ -44,7 +42,7 @@ fn extend(logprobs: &mut CompletionLogprobs, new: CompletionLogprobs) {
     logprobs.text_offset.extend(new.text_offset);
 }
 
-/// What an update adds to a choice of a stream.
+/// The addition of an update to a choice of a stream.
 pub(super) fn delta(
     first: usize,
     (at, piece): Update,

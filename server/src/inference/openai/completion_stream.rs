@@ -13,12 +13,12 @@ use super::completion_choice::{Shown, delta};
 use super::{DONE, Head, PING, failure, usage};
 use crate::error::ApiError;
 
-/// Completions of all prompts as chunks, as they come.
+/// Completions of all prompts as chunks, in the order of their arrival.
 pub(super) struct CompletionStream {
     head: Head,
-    /// By prompt.
+    /// Completions of each prompt.
     all: Vec<Completion>,
-    /// Prompts whose completions have not ended.
+    /// Whether the completions of each prompt are still running.
     open: Vec<bool>,
     text: Arc<ModelText>,
     shown: Shown,
@@ -56,7 +56,7 @@ impl CompletionStream {
         }
     }
 
-    /// Waits for more of any prompt; `None` after the end of all.
+    /// Waits for an update of any prompt; `None` after the end of all.
     async fn more(&mut self) -> Result<Option<(usize, Option<Vec<Update>>)>, ApiError> {
         let open = self.all.iter_mut().zip(&self.open).enumerate().filter(|(_, (_, open))| **open);
         let waits: Vec<_> =

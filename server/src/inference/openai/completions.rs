@@ -22,7 +22,7 @@ use super::{Answered, Head, usage};
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// `max_tokens` of a request that has none.
+/// `max_tokens` of a request that does not set it.
 const DEFAULT_MAX_TOKENS: u32 = 16;
 
 /// Completes prompts.
@@ -60,7 +60,7 @@ fn settings(request: &CompletionRequest) -> Result<Settings, ApiError> {
     let logprobs = request.logprobs.map(|most| count("logprobs", most, 0, MAX_LOGPROBS)).transpose()?;
     Ok(Settings {
         n: count("n", request.n.unwrap_or(1), 1, MAX_COMPLETIONS)?,
-        // No sample is without a token.
+        // A sample has at least one token.
         max_tokens: Some(request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS).max(1)),
         temperature: within("temperature", request.temperature.unwrap_or(1.0), 0.0, 2.0)?,
         top_p: within("top_p", request.top_p.unwrap_or(1.0), 0.0, 1.0)?,
@@ -166,7 +166,7 @@ async fn whole(
     Ok(CompletionResponse { id, object: "text_completion".to_owned(), created, model, choices, usage })
 }
 
-/// A choice before its completion: with the prompt, if that is echoed.
+/// A choice before its completion, with the prompt if the request echoes it.
 fn begin(index: usize, completion: &Completion, text: &ModelText, shown: Shown) -> CompletionChoice {
     let prompt = if shown.echo { text.tokenizer.decode(&completion.prompt) } else { String::new() };
     let logprobs = shown.logprobs.then(|| of_completion(text, &completion.prompt_tokens, &mut 0));

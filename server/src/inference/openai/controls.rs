@@ -1,4 +1,4 @@
-//! Penalties, biases, `min_p` and the form of a reply, as the OpenAI API and its extensions have them.
+//! Penalties, biases, `min_p` and response formats, as in the OpenAI API and its extensions.
 
 use trainyard_protocol::SamplingControls;
 use trainyard_wire::openai::ResponseFormat;
@@ -7,7 +7,7 @@ use trainyard_wire::sampling::LogitBias;
 use super::super::template::to_line;
 use crate::error::ApiError;
 
-/// What `json_object` stands for.
+/// The schema of `json_object`.
 const ANY_OBJECT: &str = r#"{"type": "object"}"#;
 
 /// The fields of a request.
@@ -21,10 +21,10 @@ pub(super) struct Given<'a> {
     pub(super) response_format: Option<&'a ResponseFormat>,
 }
 
-/// The controls that were asked for.
+/// The controls that the request sets.
 ///
 /// # Errors
-/// The user's, by field.
+/// The user's errors, with the field.
 pub(super) fn controls(given: &Given<'_>) -> Result<SamplingControls, ApiError> {
     let off = SamplingControls::default();
     let or = |value: Option<f64>, off: f32| value.map_or(off, |value| value as f32);
@@ -40,7 +40,7 @@ pub(super) fn controls(given: &Given<'_>) -> Result<SamplingControls, ApiError> 
     Ok(controls)
 }
 
-/// The schema that a form stands for, as JSON; none for text.
+/// The schema of a response format, as JSON; `None` for text.
 fn schema(format: &ResponseFormat) -> Result<Option<String>, ApiError> {
     let refuse = |text: &str| Err(ApiError::invalid(format!("response_format.{text}")));
     match (format.kind.as_str(), &format.json_schema) {

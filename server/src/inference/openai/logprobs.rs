@@ -7,7 +7,7 @@ use trainyard_wire::openai::{CompletionLogprobs, TokenLogprob, TopLogprob};
 use super::super::sequence::Token;
 use super::super::texts::ModelText;
 
-/// What JSON has for a probability of zero.
+/// The value that stands for the logarithm of zero in JSON.
 const LEAST: f64 = -9_999.0;
 
 fn finite(logprob: f32) -> f64 {
@@ -19,7 +19,8 @@ fn shown(text: &ModelText, token: u32) -> (String, Vec<u8>) {
     (String::from_utf8_lossy(&bytes).into_owned(), bytes)
 }
 
-/// Those of a chat completion. Special tokens, such as the one that ended it, are no part of its content.
+/// The log-probabilities of a chat completion. Special tokens, such as the one that ended it, do not belong to its
+/// content.
 pub(super) fn of_chat(text: &ModelText, tokens: &[Token], top: u32) -> Vec<TokenLogprob> {
     let content = tokens.iter().filter(|token| text.tokenizer.special(token.id).is_none());
     content
@@ -38,7 +39,7 @@ pub(super) fn of_chat(text: &ModelText, tokens: &[Token], top: u32) -> Vec<Token
         .collect()
 }
 
-/// Those of a text completion, of which `offset` characters were there before.
+/// The log-probabilities of a text completion; `offset` counts the characters before it.
 pub(super) fn of_completion(text: &ModelText, tokens: &[Token], offset: &mut usize) -> CompletionLogprobs {
     let mut logprobs = CompletionLogprobs::default();
     for token in tokens {
@@ -49,7 +50,7 @@ pub(super) fn of_completion(text: &ModelText, tokens: &[Token], offset: &mut usi
         logprobs.tokens.push(shown_token);
         logprobs.token_logprobs.push(token.logprob.map(finite));
         let candidates = token.candidates.iter();
-        // Two candidates may look alike: the likelier one comes first and stays.
+        // Two candidates may have the same text: the likelier one comes first and is kept.
         let mut top = BTreeMap::new();
         for &(id, logprob) in candidates {
             top.entry(shown(text, id).0).or_insert(finite(logprob));

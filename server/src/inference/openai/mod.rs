@@ -1,4 +1,4 @@
-//! The OpenAI API.
+//! Requests and answers of the OpenAI API.
 
 mod chat;
 mod chat_reply;
@@ -25,7 +25,7 @@ const DONE: &str = "data: [DONE]\n\n";
 /// A comment, which clients skip.
 const PING: &str = ": ping\n\n";
 
-/// What every answer and every chunk of a request has.
+/// Fields that every answer and every chunk of a request contains.
 #[derive(Clone)]
 struct Head {
     id: String,
@@ -39,7 +39,7 @@ impl Head {
     }
 }
 
-/// Tokens of all prompts of a request.
+/// Counts the tokens of all prompts of a request.
 fn usage<'a>(completions: impl Iterator<Item = &'a Completion>) -> Usage {
     let sums = completions.fold((0, 0, 0), |(prompt, sampled, cached), completion| {
         let tokens = completion.tokens;
@@ -54,7 +54,7 @@ fn failure(error: &ApiError) -> String {
     super::sse::data(&body).unwrap_or_else(|_| DONE.to_owned())
 }
 
-/// Whether a completion's text ended by itself.
+/// The reason for which a completion ended.
 fn finish_reason(end: &super::sequence::End) -> &'static str {
     match end {
         end if end.too_long => "length",

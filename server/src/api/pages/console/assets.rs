@@ -14,7 +14,7 @@ use crate::state::AppState;
 
 const HTML: &str = "text/html; charset=utf-8";
 const INDEX: &str = include_str!("../../../../console/index.html");
-/// Where the page has its session, as an attribute.
+/// The attribute that contains the page's session.
 const SESSION: &str = "<meta name=\"session\" content=\"";
 
 /// A file that the page loads.
@@ -22,7 +22,7 @@ struct File {
     name: &'static str,
     content_type: &'static str,
     bytes: Bytes,
-    /// Of its content.
+    /// Version, derived from the content.
     version: String,
 }
 
@@ -38,7 +38,7 @@ static FILES: LazyLock<[File; 3]> = LazyLock::new(|| {
     ]
 });
 
-/// The page before and behind its session. It names files with their versions: a browser keeps them.
+/// The page before and behind its session. It names files with their versions, so that a browser can cache them.
 static PAGE: LazyLock<(String, String)> = LazyLock::new(|| {
     let mut html = INDEX.to_owned();
     for File { name, version, .. } in FILES.iter() {
@@ -48,7 +48,7 @@ static PAGE: LazyLock<(String, String)> = LazyLock::new(|| {
     (format!("{before}{SESSION}"), behind.to_owned())
 });
 
-/// The page loads and calls this server alone, runs no script but its own file, and is shown in no frame.
+/// The page loads and calls only this server, runs only its own script file, and can't be embedded in frames.
 const POLICY: [(HeaderName, HeaderValue); 4] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -62,7 +62,8 @@ const POLICY: [(HeaderName, HeaderValue); 4] = [
     (header::VARY, HeaderValue::from_static("accept")),
 ];
 
-/// The page with the session of its browser, so that it need not ask for it. Without one it asks for a key.
+/// The page with the session of its browser, so that the page need not ask for it. Without one, the page asks for a
+/// key.
 pub(in crate::api) async fn page(state: &AppState, headers: &HeaderMap) -> Response {
     let (before, behind) = &*PAGE;
     let (session, cookie) = match login::current(state, headers).await {
@@ -89,7 +90,7 @@ pub(super) async fn to_page() -> Redirect {
     Redirect::permanent("/")
 }
 
-/// A file that the page loads. What is asked for with its version stays as it is.
+/// A file that the page loads. A request with the file's version may be cached without limit.
 pub(super) async fn asset(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,

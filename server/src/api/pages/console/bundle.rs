@@ -1,4 +1,5 @@
-//! The pages' modules as one script: each has a function of its own for its names, and a browser asks once for all.
+//! The pages' modules as one script: each module has a function of its own for its names, and a browser fetches them
+//! all with one request.
 
 use std::sync::LazyLock;
 
@@ -8,7 +9,7 @@ macro_rules! modules {
     };
 }
 
-/// Each imports from those before it alone. The last one is no function: it may wait.
+/// Each module imports only from those before it. The last one is not wrapped in a function, because it may wait.
 pub(super) static MODULES: &[(&str, &str)] = &modules![
     "dom",
     "api",
@@ -24,7 +25,7 @@ pub(super) static MODULES: &[(&str, &str)] = &modules![
     "app",
 ];
 
-/// The script.
+/// All modules as one script.
 pub(super) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     let mut script = String::new();
     for (at, (name, source)) in MODULES.iter().enumerate() {
@@ -40,7 +41,7 @@ pub(super) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     script
 });
 
-/// A module's lines, which take what it imports from the functions before it.
+/// A module's lines, which take the imported names from the functions before it.
 fn body(source: &str) -> String {
     let mut body = String::new();
     for line in source.lines() {
@@ -52,13 +53,13 @@ fn body(source: &str) -> String {
     body
 }
 
-/// Of a line that imports: the names in braces, and the module.
+/// Parses a line that imports: the names in braces, and the module.
 fn imported(line: &str) -> Option<(&str, &str)> {
     let (names, module) = line.strip_prefix("import ")?.split_once(" from \"./")?;
     Some((names, module.strip_suffix(".js\";")?))
 }
 
-/// Of a line that exports: the name.
+/// Parses a line that exports: the name.
 fn exported(line: &str) -> Option<&str> {
     let declared = line.strip_prefix("export ")?;
     let declared = declared.strip_prefix("async ").unwrap_or(declared);
@@ -97,7 +98,7 @@ mod tests {
             let line = line.trim_start();
             assert!(!line.starts_with("import ") && !line.starts_with("export "), "{}: {line}", at + 1);
         }
-        // What waits is not within a function that does not.
+        // `await` at the top level of a module would be inside of a function that is not asynchronous.
         for (name, source) in &MODULES[..MODULES.len() - 1] {
             let waits = source.lines().any(|line| line.starts_with("await ") || line.contains("= await import"));
             assert!(!waits, "{name}");

@@ -1,4 +1,4 @@
-//! `GET /console/data/events`: what a page shows, as it changes, in server-sent events.
+//! `GET /console/data/events`: the content of a page, as it changes, in server-sent events.
 
 use std::time::Duration;
 
@@ -19,23 +19,23 @@ use crate::error::ApiError;
 use crate::inference::sse::{EventSource, named, respond};
 use crate::state::AppState;
 
-/// A stream ends after so long, and the browser opens another: its session is checked again.
+/// Longest duration of a stream. Afterwards the browser opens another, and its session is checked again.
 const LONGEST: Duration = Duration::from_secs(300);
-/// How often what has no notifications is looked at while a page shows it.
+/// How often content without notifications is read while a page shows it.
 const PERIOD: Duration = Duration::from_secs(2);
-/// Metrics of a run that trains fast are sent together.
+/// Pause between two events, so that metrics of a run that trains fast are sent together.
 const PAUSE: Duration = Duration::from_millis(400);
 /// Most rows of one event.
 const ROWS: usize = 2_000;
 
-/// What to follow: one of the four.
+/// One of the four things to follow.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EventsQuery {
     /// `overview`, `runs`, `run` or `samples`.
     topic: String,
     run_id: String,
-    /// Of a run: from which step on its metrics are sent.
+    /// First step of a run whose metrics are sent.
     from_step: i64,
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn events(
     Ok(respond(Events { state, caller, topic, end, due: Instant::now(), last: None }))
 }
 
-/// What a page follows.
+/// The content that a page follows.
 struct Events {
     state: AppState,
     caller: Principal,
@@ -81,7 +81,7 @@ struct Events {
     end: Instant,
     /// When to look again.
     due: Instant,
-    /// What was sent last.
+    /// The last content that was sent.
     last: Option<String>,
 }
 
@@ -97,7 +97,7 @@ struct FollowedRun {
     watch: MetricsWatch,
     reader: MetricsReader,
     requests_due: Instant,
-    /// The newest requests as they were sent last.
+    /// The newest requests, as they were last sent.
     requests: String,
 }
 
@@ -148,18 +148,18 @@ impl Events {
     }
 }
 
-/// Metrics of an event.
+/// The metrics in an event.
 #[derive(Serialize)]
 struct Rows<'a> {
     rows: &'a [MetricsLine],
 }
 
 impl FollowedSamples {
-    /// The samples as they are: at once the first time, after a change from then on.
+    /// The current samples: at once the first time, then after each change.
     async fn next(&mut self, state: &AppState, caller: &Principal) -> Result<String, ApiError> {
         if self.looked {
             self.watch.changed().await;
-            // Registered before the next look, so that nothing is missed.
+            // Registered before the next read, so that nothing is missed.
             self.watch = state.scheduler.watch_samples(&self.run);
         }
         self.looked = true;
@@ -168,20 +168,20 @@ impl FollowedSamples {
 }
 
 impl FollowedRun {
-    /// New metrics, or the newest requests where these changed; `None` when it is time to look again.
+    /// New metrics, or the newest requests if they changed; `None` when it is time to read again.
     async fn next(&mut self, state: &AppState, caller: &Principal) -> Result<Option<String>, ApiError> {
         let requests = match Instant::now() >= self.requests_due {
             true => Some(named("requests", &requests::look(state, &caller.tenant, &self.run).await?)?),
             false => None,
         };
-        // The last to be waited for: what was read is sent, also when this is dropped and called again.
+        // The last wait of this function: what was read is sent, also when this is dropped and called again.
         let page = self.reader.page().await?;
         if page.is_empty() && requests.is_none() {
             tokio::select! {
                 () = self.watch.recorded() => {}
                 () = sleep(PERIOD) => {}
             }
-            // Registered before the next look, so that nothing is missed.
+            // Registered before the next read, so that nothing is missed.
             self.watch = state.scheduler.watch_metrics(&self.run);
             return Ok(None);
         }

@@ -5,7 +5,7 @@ use axum::extract::{Path, Query};
 use axum::response::Redirect;
 use serde::Deserialize;
 
-/// `GET /sessions`.
+/// `GET /sessions`: the list of runs.
 pub(super) async fn sessions() -> Redirect {
     Redirect::temporary("/#/runs")
 }
@@ -15,7 +15,7 @@ pub(super) async fn session(Path(session): Path<String>) -> Redirect {
     Redirect::temporary(&format!("/#/runs?q={}", encoded(&session)))
 }
 
-/// `GET /training_runs/{run_id}`.
+/// `GET /training_runs/{run_id}`: the page of the run.
 pub(super) async fn training_run(Path(run): Path<String>) -> Redirect {
     Redirect::temporary(&format!("/#/run/{}", encoded(&run)))
 }
@@ -25,14 +25,14 @@ pub(super) async fn checkpoint(Path((run, _)): Path<(String, String)>) -> Redire
     Redirect::temporary(&format!("/#/run/{}", encoded(&run)))
 }
 
-/// What `GET /playground` names.
+/// Query of `GET /playground`.
 #[derive(Deserialize)]
 pub(super) struct PlaygroundQuery {
     #[serde(default)]
     checkpoint: String,
 }
 
-/// `GET /playground?checkpoint=…`.
+/// `GET /playground?checkpoint=…`: the playground with this model.
 pub(super) async fn playground(Query(query): Query<PlaygroundQuery>) -> Redirect {
     Redirect::temporary(&format!("/#/playground?model={}", encoded(&query.checkpoint)))
 }
@@ -42,7 +42,7 @@ pub(super) async fn keys() -> Redirect {
     Redirect::temporary("/#/admin")
 }
 
-/// Percent-encoded, so that it is one part of an address whatever it holds.
+/// Percent-encodes a text, so that it is one part of an address whatever it contains.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

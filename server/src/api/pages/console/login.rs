@@ -13,22 +13,22 @@ use crate::auth::{Principal, browser};
 use crate::error::{ApiError, json_response};
 use crate::state::AppState;
 
-/// What a login sends.
+/// Body of a login.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Login {
     key: String,
 }
 
-/// `GET /console/session`: whose session it is. Where no keys are needed, one begins.
+/// `GET /console/session`: the holder of the session. If the server needs no keys, a session begins.
 pub(super) async fn session(State(state): State<AppState>, headers: HeaderMap) -> Result<Response, ApiError> {
     current(&state, &headers).await.map(respond)
 }
 
-/// The session of a browser, and its cookie where it begins now: where no keys are needed.
+/// The session of a browser. If the server needs no keys and a session begins now, also its cookie.
 ///
 /// # Errors
-/// When there is none and none begins.
+/// When there is no session and none begins.
 pub(super) async fn current(state: &AppState, headers: &HeaderMap) -> Result<(Value, Option<HeaderValue>), ApiError> {
     if let Some((token, holder)) = state.auth.current_session(headers).await? {
         return Ok((described(state, &token, &holder), None));
@@ -40,7 +40,7 @@ pub(super) async fn current(state: &AppState, headers: &HeaderMap) -> Result<(Va
     Ok((described(state, &token, &holder), begun(state, &token)))
 }
 
-/// `POST /console/login`: a session for the holder of a key. The body is JSON, which no form of another page can send.
+/// `POST /console/login`: a session for the holder of a key. The body is JSON, which a form of another page can't send.
 pub(super) async fn login(
     State(state): State<AppState>,
     headers: HeaderMap,
@@ -52,7 +52,7 @@ pub(super) async fn login(
     Ok(respond((described(&state, &token, &holder), begun(&state, &token))))
 }
 
-/// `POST /console/logout`: ends the session, and takes the cookie back.
+/// `POST /console/logout`: ends the session and removes the cookie.
 pub(super) async fn logout(
     State(state): State<AppState>,
     method: Method,
@@ -86,7 +86,7 @@ fn respond((session, cookie): (Value, Option<HeaderValue>)) -> Response {
     with(response, cookie)
 }
 
-/// The cookie of a session that begins.
+/// The cookie of a new session.
 fn begun(state: &AppState, token: &str) -> Option<HeaderValue> {
     cookie(state, token, browser::LIFETIME.as_secs())
 }
@@ -168,10 +168,10 @@ mod tests {
         send(&server, Method::POST, create, &forged, body).await.refused(403);
         let good = [("cookie", cookie.as_str()), ("x-csrf-token", csrf.as_str())];
         assert_eq!(send(&server, Method::POST, create, &good, body).await.status, 200);
-        // A key in a header is no browser's session.
+        // A key in a header does not make a browser's session.
         let keyed = [("cookie", cookie.as_str()), ("x-api-key", "tml-acme-0123456789")];
         assert_eq!(send(&server, Method::POST, create, &keyed, body).await.status, 200);
-        // Another session of the same key outlives a logout, and no copy of the cookie does.
+        // Another session of the same key survives a logout, but a copy of the cookie does not.
         let other = send(&server, Method::POST, "/console/login", &[], right).await;
         let (other_cookie, other_csrf) = (cookie_of(&other), other.json()["csrf"].as_str().unwrap().to_owned());
         let leaving = [("cookie", other_cookie.as_str()), ("x-csrf-token", other_csrf.as_str())];

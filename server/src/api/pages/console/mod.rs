@@ -20,7 +20,7 @@ use axum::routing::{get, post};
 pub(in crate::api) use self::assets::page;
 use crate::state::AppState;
 
-/// What needs no session.
+/// Routes that need no session.
 pub(crate) fn open() -> Router<AppState> {
     Router::new()
         .route("/console", get(assets::to_page))
@@ -38,7 +38,7 @@ pub(crate) fn open() -> Router<AppState> {
         .route("/keys/{key_id}", get(hosted::keys))
 }
 
-/// What needs one, or a key.
+/// Routes that need a session or a key.
 pub(crate) fn keyed() -> Router<AppState> {
     Router::new()
         .route("/console/data/overview", get(overview::overview))

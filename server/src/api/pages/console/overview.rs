@@ -21,12 +21,12 @@ const MINUTE: u32 = 60_000;
 const DAY: i64 = 24 * HOUR;
 const FAILURES: u32 = 20;
 
-/// The service as the caller may see it: all tenants for an operator's admin, its own for anybody else.
+/// The service as the caller may see it: all tenants for an operator's admin, only its own for other callers.
 pub(super) async fn overview(State(state): State<AppState>, Caller(caller): Caller) -> Reply<Overview> {
     Ok(Answer(look(&state, &caller).await?))
 }
 
-/// What the page shows now.
+/// The current content of the page.
 pub(super) async fn look(state: &AppState, caller: &Principal) -> Result<Overview, ApiError> {
     let (scheduler, now, tenant) = (&state.scheduler, state.clock.now(), &caller.tenant);
     let sees_all = caller.operator && caller.role == trainyard_scheduler::Role::Admin;
@@ -93,7 +93,7 @@ fn engine_use(report: EngineReport) -> EngineUse {
     }
 }
 
-/// By tenant; the rows come in that order.
+/// Queues by tenant; the rows arrive in that order.
 fn queues(rows: &[QueuedRequests], now: Timestamp) -> Vec<TenantQueue> {
     let of_tenant = |rows: &[QueuedRequests]| {
         let queued = || rows.iter().filter(|row| row.state == RequestState::Queued);

@@ -15,7 +15,7 @@ use crate::state::AppState;
 
 const NEWEST: u32 = 50;
 
-/// What the page shows.
+/// Content of the page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Requests {
     requests: Vec<RequestLine>,
@@ -29,9 +29,9 @@ struct RequestLine {
     state: &'static str,
     tokens: u64,
     created: String,
-    /// From acceptance to the end, if it has ended.
+    /// Time from acceptance to the end, if the request has ended.
     seconds: Option<f64>,
-    /// Why it failed, or waits.
+    /// Reason of a failure or of a wait.
     reason: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn requests(
     Ok(Answer(look(&state, &tenant, &RunId::new(run_id)).await?))
 }
 
-/// The newest requests of a run now.
+/// The newest requests of a run.
 pub(super) async fn look(state: &AppState, tenant: &TenantId, run: &RunId) -> Result<Requests, ApiError> {
     let found = state.scheduler.newest_requests(tenant, run, NEWEST).await?;
     let waiting = found.iter().rev().find(|request| request.state == RequestState::Queued);
@@ -100,7 +100,7 @@ mod tests {
         for seq_id in 1..=2 {
             server.post("forward_backward", backward(&run, seq_id)).await.json();
         }
-        // What waits is known once the worker asked for more.
+        // The reason of the wait is known once the worker has asked for more.
         assert_eq!(server.state.scheduler.take_work(), vec![]);
         let path = format!("/console/data/runs/{run}/requests");
         let requests =

@@ -1,4 +1,4 @@
-//! `GET /console/data/runs/{run_id}`: what a run is.
+//! `GET /console/data/runs/{run_id}`: the configuration of a run.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// A run's configuration.
+/// Configuration of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Configuration {
     run_id: String,
@@ -39,9 +39,9 @@ pub(super) struct Configuration {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Adapter {
     rank: u32,
-    /// As text: a browser's numbers are shorter.
+    /// The seed as text, because numbers in browsers have fewer digits.
     seed: String,
-    /// Which layers it adapts.
+    /// Kinds of layers that the adapter covers.
     adapts: Vec<&'static str>,
 }
 

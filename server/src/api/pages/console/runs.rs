@@ -1,4 +1,4 @@
-//! `GET /console/data/runs`: runs by filter and order, with how far they are.
+//! `GET /console/data/runs`: runs with their progress, filtered and sorted.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,12 +15,12 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Runs that a filter looks at: the newest ones.
+/// Number of newest runs that a filter examines.
 const LOOKED_AT: u32 = 5_000;
-/// Most runs of one answer.
+/// Most runs in one answer.
 const PAGE: usize = 200;
 
-/// Which runs, and in which order.
+/// Filter and order of the runs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RunsQuery {
@@ -39,9 +39,9 @@ pub(super) struct RunsQuery {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Runs {
     runs: Vec<RunLine>,
-    /// On all pages.
+    /// Number of runs on all pages.
     total: usize,
-    /// Whether older runs were not looked at.
+    /// Whether older runs were not examined.
     truncated: bool,
 }
 
@@ -60,7 +60,7 @@ struct RunLine {
     loss: Option<f64>,
 }
 
-/// The caller's runs.
+/// Lists the caller's runs.
 pub(super) async fn runs(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
@@ -78,7 +78,7 @@ enum Order {
     Loss,
 }
 
-/// The page that a query asks for, now.
+/// The page for a query.
 pub(super) async fn look(state: &AppState, tenant: &TenantId, query: &RunsQuery) -> Result<Runs, ApiError> {
     let order = match query.sort.as_str() {
         "" | "created" => Order::Created,
@@ -123,7 +123,7 @@ pub(super) async fn look(state: &AppState, tenant: &TenantId, query: &RunsQuery)
     Ok(Runs { runs: lines(state, tenant, page).await?, total, truncated })
 }
 
-/// As [`look`] where all runs are asked for, the newest first: of the others their number is read alone.
+/// The page of all runs, the newest first, like [`look`]; runs on other pages are only counted.
 async fn newest(state: &AppState, tenant: &TenantId, limit: usize, offset: usize) -> Result<Runs, ApiError> {
     let total = state.scheduler.count_newest_runs(tenant, LOOKED_AT).await?;
     let left = total.saturating_sub(offset as u64).min(limit as u64);
@@ -150,7 +150,7 @@ async fn lines(state: &AppState, tenant: &TenantId, page: Vec<ListedRun>) -> Res
     Ok(page.into_iter().zip(progress).map(|(listed, progress)| line(listed, &progress)).collect())
 }
 
-/// A run's state, as far as it matters to who looks at it.
+/// A run's state, as far as it matters to a reader.
 pub(super) fn state_of(listed: &ListedRun) -> &'static str {
     match listed.run.state {
         trainyard_scheduler::RunState::Creating => "creating",
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(newest["runs"][1]["loss"], 1.5);
         assert_eq!(newest["runs"][2], find(&server, "q=first").await["runs"][0]);
         assert_eq!((&newest["runs"][0]["steps"], &newest["runs"][0]["loss"]), (&json!(0), &Value::Null));
-        // Pages, of the plain list and of one that is filtered.
+        // Pages of the plain list, and of a filtered one.
         for query in ["limit=1&offset=1", "limit=1&offset=1&state=active"] {
             let page = find(&server, query).await;
             assert_eq!((ids(&page), &page["total"]), (vec![&*b], &json!(3)), "{query}");
@@ -269,7 +269,7 @@ mod tests {
             ("q=sweep%3Dthird", vec![&*c]),
             ("q=SECOND+tiny", vec![&*b]),
             ("q=project%3Dfirst", vec![]),
-            // Names of fields are no content.
+            // Names of fields are not searched.
             ("q=tag", vec![]),
             ("state=failed", vec![]),
         ] {

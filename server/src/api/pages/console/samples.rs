@@ -17,23 +17,23 @@ use crate::inference::{ModelText, pieces};
 use crate::state::AppState;
 use crate::stored_samples::{StoredSample, StoredSequence};
 
-/// Samples of one answer.
+/// Most samples in one answer.
 const NEWEST: u32 = 20;
-/// What JSON has for a probability of zero.
+/// The value that stands for the logarithm of zero in JSON.
 const LEAST: f64 = -9_999.0;
 
-/// What the page shows.
+/// Content of the page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Samples {
     samples: Vec<SampleLine>,
-    /// How many of its newest samples the run stores; `None` when it asked for none.
+    /// Number of newest samples that the run stores; `None` when it stores none.
     newest: Option<u32>,
-    /// How many are stored, and their bytes.
+    /// Number of stored samples, and their bytes.
     count: u64,
     bytes: u64,
     /// Whether the storage quota has no room for more.
     quota_is_full: bool,
-    /// How a run asks for it, and for how many at most.
+    /// Metadata key with which a run requests this, and the largest value.
     key: &'static str,
     most: u32,
 }
@@ -43,12 +43,12 @@ struct SampleLine {
     request_id: String,
     sampling_session_id: String,
     time: String,
-    /// Tokens of the whole prompt, of which the last ones follow.
+    /// Number of tokens in the whole prompt, of which the last ones follow.
     prompt_tokens: u32,
     prompt: Vec<u32>,
-    /// Their text, if the model has a tokenizer here.
+    /// Text of these tokens, if the model has a tokenizer here.
     prompt_text: Option<String>,
-    /// Completions that were sampled, of which the first ones follow.
+    /// Number of sampled completions, of which the first ones follow.
     sampled: u32,
     sequences: Vec<SequenceLine>,
 }
@@ -56,11 +56,11 @@ struct SampleLine {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct SequenceLine {
     stop_reason: &'static str,
-    /// Tokens of the whole completion, of which the first ones follow.
+    /// Number of tokens in the whole completion, of which the first ones follow.
     sampled: u32,
     tokens: Vec<u32>,
     logprobs: Vec<f64>,
-    /// The text of each token, if the model has a tokenizer here.
+    /// Text of each token, if the model has a tokenizer here.
     texts: Option<Vec<String>>,
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn delete(
     Ok(Answer(json!({"deleted": deleted})))
 }
 
-/// The newest stored samples now.
+/// The newest stored samples.
 pub(super) async fn look(state: &AppState, tenant: &TenantId, run: &RunId) -> Result<Samples, ApiError> {
     let found = state.scheduler.run_samples(tenant, run, NEWEST).await?;
     let text = match found.samples.is_empty() {

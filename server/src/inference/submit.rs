@@ -104,6 +104,7 @@ pub(crate) fn check_queue(state: &AppState, tenant: &TenantId) -> Result<(), Api
     if open.all < most || open.own < most / open.tenants.max(1) {
         return Ok(());
     }
-    let message = format!("{} of your samples have not ended, which is all that are taken now; try again", open.own);
+    let message =
+        format!("{} of your samples are waiting or running, the most that the server accepts now; try again", open.own);
     Err(ApiError::Busy { message, retry_after_seconds: RETRY_AFTER_SECONDS })
 }

@@ -79,7 +79,7 @@ fn step(field: &str, value: Option<i64>) -> Result<Option<i64>, ApiError> {
 
 fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, ApiError> {
     let Some(text) = text else { return Ok(None) };
-    let wrong = || ApiError::invalid(format!("{field}: {text:?} is no RFC 3339 time"));
+    let wrong = || ApiError::invalid(format!("{field}: expected an RFC 3339 time, found {text:?}"));
     let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| wrong())?;
     i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).map(|ms| Some(Timestamp(ms))).map_err(|_| wrong())
 }

@@ -14,7 +14,6 @@ pub(crate) const MAX_LOGPROBS: u32 = 20;
 /// Checked settings for sampling the completions of one prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
-    /// Number of completions.
     pub(crate) n: u32,
     /// Most tokens of each completion; up to the context limit when `None`.
     pub(crate) max_tokens: Option<u32>,

@@ -17,7 +17,6 @@ pub(crate) struct NewSample {
     pub(crate) sampling_session: SamplingSessionId,
     /// Number that identifies the sample in its sampling session.
     pub(crate) seq_id: i64,
-    /// Prompt and parameters.
     pub(crate) sample: Sample,
     /// Whether the server chose its seed.
     pub(crate) server_seed: bool,

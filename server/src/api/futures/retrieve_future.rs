@@ -193,7 +193,7 @@ fn is_sample(headers: &HeaderMap) -> bool {
 /// a pause, so a fault of the store is said as 429.
 fn refusal(error: Error, sample: bool) -> ApiError {
     match error {
-        Error::NotFound { what, id } if sample => ApiError::Gone(format!("{what} {id:?} does not exist any more")),
+        Error::NotFound { what, id } if sample => ApiError::Gone(format!("{what} {id:?} no longer exists")),
         Error::Store(doing) | Error::Unavailable(doing) | Error::NoSpace(doing) | Error::Conflict(doing) => {
             tracing::error!(doing, "future could not be read: store unavailable");
             ApiError::Busy { message: "the store is not available; try again".to_owned(), retry_after_seconds: 1 }

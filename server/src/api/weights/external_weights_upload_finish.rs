@@ -83,9 +83,9 @@ async fn begin_check(state: &AppState, tenant: &TenantId, upload: &Upload) -> Re
 enum Checked {
     Done,
     Pending,
-    /// The client's fault.
+    /// The upload was refused, with the reason for the client.
     Refused(OpError),
-    /// The check came to no end.
+    /// The check did not finish.
     Interrupted(String),
 }
 

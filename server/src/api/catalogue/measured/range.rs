@@ -9,12 +9,12 @@ use trainyard_wire::run_metrics::MetricsFilter;
 
 use crate::error::ApiError;
 
-/// A checked filter.
+/// A filter whose values have been checked.
 #[derive(Debug)]
 pub(super) struct Selection {
     pub(super) range: MetricsRange,
     pub(super) kind: Option<RequestKind>,
-    /// All when `None`.
+    /// Names of the metrics; all when `None`.
     pub(super) names: Option<BTreeSet<String>>,
 }
 

@@ -133,7 +133,7 @@ fn missing_worker(wait: WorkerWait) -> String {
     }
 }
 
-/// Why a request waits, if that is known.
+/// The reason for which a request waits, if it is known.
 pub(crate) async fn waiting_reason(state: &AppState, tenant: &TenantId, id: &RequestId) -> Option<String> {
     pending(state, tenant, id).await.queue_state_reason
 }

@@ -79,7 +79,7 @@ async fn begin_check(state: &AppState, tenant: &TenantId, upload: &Upload) -> Re
     Ok(begun?)
 }
 
-/// What came of the requests of a check.
+/// Outcome of the requests of a check.
 enum Checked {
     Done,
     Pending,
@@ -89,7 +89,7 @@ enum Checked {
     Interrupted(String),
 }
 
-/// Has a run load the upload and export it again, and waits for both.
+/// Makes a run load the upload and export it again, and waits for both.
 async fn check(state: &AppState, tenant: &TenantId, upload: &Upload, run: &RunId) -> Result<TinkerPath, ApiError> {
     let session = SessionId::new(run.as_str().split(':').next().unwrap_or_default());
     let checked = match submit(state, tenant, upload, run, &session).await {

@@ -58,7 +58,7 @@ impl Selection {
         self.names.as_ref().is_none_or(|names| names.contains(name))
     }
 
-    /// What is asked for of a row; `None` when that is nothing.
+    /// The selected metrics of a row; `None` when there are none.
     pub(super) fn of(&self, mut row: RunMetrics) -> Option<RunMetrics> {
         if self.kind.is_some_and(|kind| kind != row.kind) {
             return None;

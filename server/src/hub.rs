@@ -127,7 +127,6 @@ enum File {
 }
 
 impl File {
-    /// Length in bytes.
     fn size(&self) -> u64 {
         match self {
             Self::Held { content, .. } => content.len() as u64,

@@ -17,7 +17,7 @@ use crate::state::AppState;
 
 /// A prompt, and how to complete it.
 pub(crate) struct Prompt {
-    /// At least one token.
+    /// Tokens of the prompt, at least one.
     pub(crate) tokens: Vec<u32>,
     pub(crate) settings: Settings,
     /// The marks to look for in the completions.
@@ -99,7 +99,6 @@ impl Completion {
         self.generation.id().as_str()
     }
 
-    /// Number of completions.
     pub(crate) fn count(&self) -> usize {
         self.sequences.len()
     }

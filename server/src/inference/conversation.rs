@@ -78,7 +78,7 @@ fn refused(error: TemplateError) -> ApiError {
 
 fn check_tools(template: &ChatTemplate, conversation: &Conversation) -> Result<(), ApiError> {
     if !conversation.tools.is_empty() && !template.mentions("tools") {
-        return Err(ApiError::invalid("tools: the model's chat template has none"));
+        return Err(ApiError::invalid("tools: the model's chat template does not support tools"));
     }
     Ok(())
 }
@@ -121,7 +121,7 @@ pub(crate) fn set_effort(
     } else if template.mentions(ENABLE_THINKING) {
         conversation.variables.insert(ENABLE_THINKING.to_owned(), Value::from(!none));
     } else {
-        return Err(ApiError::invalid(format!("{field}: the model's chat template has no such thing")));
+        return Err(ApiError::invalid(format!("{field}: the model's chat template does not support it")));
     }
     Ok(())
 }
@@ -138,7 +138,7 @@ pub(crate) fn set_thinking(
     if template.mentions(ENABLE_THINKING) {
         conversation.variables.insert(ENABLE_THINKING.to_owned(), Value::from(enabled));
     } else if enabled && !template.mentions("<think>") {
-        return Err(ApiError::invalid("thinking: the model's chat template has none"));
+        return Err(ApiError::invalid("thinking: the model's chat template does not support thinking"));
     }
     Ok(())
 }

@@ -12,9 +12,9 @@ const MAX_PENDING: usize = 8;
 /// State of decoding one sequence.
 pub(crate) struct Detokenizer {
     text: Arc<ModelText>,
-    /// For byte-level vocabularies: the bytes of an incomplete character.
+    /// Bytes of an incomplete character, in byte-level vocabularies.
     bytes: Vec<u8>,
-    /// For other vocabularies: the tokens that the decoder needs to see, of which the first `emitted` are emitted.
+    /// Tokens that the decoder needs to see, in other vocabularies; the first `emitted` of them are emitted.
     window: Vec<u32>,
     emitted: usize,
 }

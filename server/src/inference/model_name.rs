@@ -54,7 +54,7 @@ pub(crate) async fn resolve(state: &AppState, tenant: &TenantId, name: &str) -> 
     let path: TinkerPath = path.parse().map_err(|_| unknown())?;
     if !is_sampled(path.kind) {
         return Err(ApiError::invalid(format!(
-            "model: {path} is no sampler checkpoint (sampler_weights/<name>) and no external one (external_weights/<name>)"
+            "model: expected sampler_weights/<name> or external_weights/<name>, found {path}"
         )));
     }
     let found = match state.scheduler.checkpoint(tenant, &path).await {

@@ -17,7 +17,6 @@ pub(crate) const MAX_LOGPROBS: u32 = 20;
 /// Checked settings for sampling the completions of one prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
-    /// Number of completions.
     pub(crate) n: u32,
     /// Most tokens of each completion; up to the context limit when `None`.
     pub(crate) max_tokens: Option<u32>,
@@ -87,7 +86,7 @@ pub(crate) fn top_k(value: Option<i64>) -> Result<Option<u32>, ApiError> {
         None | Some(-1 | 0) => Ok(None),
         Some(k) => match u32::try_from(k) {
             Ok(k) => Ok(Some(k)),
-            Err(_) => Err(ApiError::invalid(format!("top_k: {k} is neither -1 nor 0 (off) nor at least 1"))),
+            Err(_) => Err(ApiError::invalid(format!("top_k: expected -1 or 0 (off), or 1 to {}, found {k}", u32::MAX))),
         },
     }
 }

@@ -17,7 +17,6 @@ pub(crate) struct NewSample {
     pub(crate) sampling_session: SamplingSessionId,
     /// Number that identifies the sample in its sampling session.
     pub(crate) seq_id: i64,
-    /// Prompt and parameters.
     pub(crate) sample: Sample,
     /// Whether the server chose its seed.
     pub(crate) server_seed: bool,
@@ -96,6 +95,7 @@ pub(crate) fn check_queue(state: &AppState, tenant: &TenantId) -> Result<(), Api
     if open.all < most || open.own < most / open.tenants.max(1) {
         return Ok(());
     }
-    let message = format!("{} of your samples have not ended, which is all that are taken now; try again", open.own);
+    let message =
+        format!("{} of your samples are waiting or running, the most that the server accepts now; try again", open.own);
     Err(ApiError::Busy { message, retry_after_seconds: RETRY_AFTER_SECONDS })
 }

@@ -89,7 +89,7 @@ impl ModelTexts {
 }
 
 fn without_tokenizer(model: &str) -> ApiError {
-    ApiError::invalid(format!("model: {model:?} has no tokenizer.json, so that it takes no text"))
+    ApiError::invalid(format!("model: {model:?} has no tokenizer.json, so it accepts only tokens"))
 }
 
 impl ModelText {
@@ -135,7 +135,7 @@ impl ModelText {
         match &self.template {
             Ok(Some(template)) => Ok(template),
             Ok(None) => Err(ApiError::invalid(
-                "model: it has no chat template; render the conversation yourself and use /completions",
+                "model: the model has no chat template; render the conversation yourself and use /completions",
             )),
             Err(error) => Err(ApiError::invalid(format!("model: {error}"))),
         }

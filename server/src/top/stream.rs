@@ -57,9 +57,12 @@ impl Overviews {
                 }
             }
             let chunk = timeout(SILENCE, self.response.chunk()).await;
-            match chunk.map_err(|_| "the server is silent".to_owned())?.map_err(|error| error.to_string())? {
+            match chunk
+                .map_err(|_| "the server stopped sending events".to_owned())?
+                .map_err(|error| error.to_string())?
+            {
                 Some(chunk) if self.rest.len() + chunk.len() <= MOST_BYTES => self.rest.extend_from_slice(&chunk),
-                Some(_) => return Err("the server sent an event that is too long".to_owned()),
+                Some(_) => return Err("the server sent an event that exceeds the size limit".to_owned()),
                 None => return Err("the server ended the stream".to_owned()),
             }
         }

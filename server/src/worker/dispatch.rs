@@ -239,7 +239,7 @@ fn run_of(work: &Work) -> Result<RunId, OpError> {
 fn stored_sample(work: &Work) -> Result<Sample, OpError> {
     match decode(work)? {
         Payload::Sample { sample, .. } => Ok(*sample),
-        _ => Err(unreadable(work, "it is no sample")),
+        _ => Err(unreadable(work, "it is not a sample")),
     }
 }
 

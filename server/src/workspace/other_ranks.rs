@@ -38,6 +38,6 @@ pub(super) async fn fetch_on(ranks: &dyn OtherRanks, dir: &Path, location: &Path
         Ok(Ok(())) => Ok(()),
         Ok(Err(FetchFailure::Missing)) => Err(StorageError::NotFound(name)),
         Ok(Err(FetchFailure::Failed(detail))) => Err(StorageError::Failed { doing: "fetch", name, detail }),
-        Err(_) => Err(StorageError::Failed { doing: "fetch", name, detail: "the ranks are gone".to_owned() }),
+        Err(_) => Err(StorageError::Failed { doing: "fetch", name, detail: "the other ranks have ended".to_owned() }),
     }
 }

@@ -45,7 +45,7 @@ pub(in crate::api) async fn audit(
     let from = match query.day.as_deref() {
         Some(day) => midnight(
             Date::parse(day, &Iso8601::DATE)
-                .map_err(|_| ApiError::invalid(format!("day: {day:?} is no date; expected YYYY-MM-DD")))?,
+                .map_err(|_| ApiError::invalid(format!("day: expected a date as YYYY-MM-DD, found {day:?}")))?,
         ),
         None => today(state.clock.now()),
     };

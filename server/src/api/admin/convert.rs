@@ -10,14 +10,14 @@ use crate::error::ApiError;
 pub(super) fn role(text: Option<&str>) -> Result<Role, ApiError> {
     let text = text.unwrap_or(Role::Member.as_str());
     Role::from_text(text)
-        .ok_or_else(|| ApiError::invalid(format!("role: {text:?} is none of admin, member and read-only")))
+        .ok_or_else(|| ApiError::invalid(format!("role: expected admin, member or read-only, found {text:?}")))
 }
 
 /// Parses the scopes of a key.
 pub(super) fn scopes(names: &[String]) -> Result<Vec<Scope>, ApiError> {
     let unknown = |name: &str| {
         let all: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
-        ApiError::invalid(format!("scopes: {name:?} is none of {}", all.join(", ")))
+        ApiError::invalid(format!("scopes: expected any of {}, found {name:?}", all.join(", ")))
     };
     names.iter().map(|name| Scope::from_text(name).ok_or_else(|| unknown(name))).collect()
 }

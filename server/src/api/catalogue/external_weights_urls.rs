@@ -32,7 +32,9 @@ pub(in crate::api) async fn external_weights_urls(
 ) -> Reply<ExternalUrlsResponse> {
     let path = checkpoint_path(parts)?;
     if path.kind != CheckpointKind::External {
-        return Err(ApiError::invalid(format!("{path} is no external checkpoint (external_weights/<name>)")));
+        return Err(ApiError::invalid(format!(
+            "expected an external checkpoint (external_weights/<name>), found {path}"
+        )));
     }
     let checkpoint = state.scheduler.checkpoint(&tenant, &path).await?;
     let base = base_url(&state, &headers)?;

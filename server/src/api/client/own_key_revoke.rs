@@ -20,7 +20,7 @@ pub(in crate::api) async fn own_key_revoke(
     let Some(found) = caller.key.as_deref() else {
         let text = match caller.credential {
             Credential::Issuer { .. } => "the caller has no API key, but a token of the external issuer",
-            _ => "the API key is not in the store: it can be removed from the configuration file alone",
+            _ => "the API key is not in the store; remove it from the configuration file",
         };
         return Err(ApiError::NotAllowed(text.to_owned()));
     };

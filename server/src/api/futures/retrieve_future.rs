@@ -133,7 +133,7 @@ fn missing_worker(wait: WorkerWait) -> String {
     }
 }
 
-/// Why a request waits, if that is known.
+/// The reason for which a request waits, if it is known.
 pub(crate) async fn waiting_reason(state: &AppState, tenant: &TenantId, id: &RequestId) -> Option<String> {
     pending(state, tenant, id).await.queue_state_reason
 }
@@ -193,7 +193,7 @@ fn is_sample(headers: &HeaderMap) -> bool {
 /// a pause, so a fault of the store is said as 429.
 fn refusal(error: Error, sample: bool) -> ApiError {
     match error {
-        Error::NotFound { what, id } if sample => ApiError::Gone(format!("{what} {id:?} does not exist any more")),
+        Error::NotFound { what, id } if sample => ApiError::Gone(format!("{what} {id:?} no longer exists")),
         Error::Store(doing) | Error::Unavailable(doing) | Error::NoSpace(doing) | Error::Conflict(doing) => {
             tracing::error!(doing, "future could not be read: store unavailable");
             ApiError::Busy { message: "the store is not available; try again".to_owned(), retry_after_seconds: 1 }

@@ -38,7 +38,7 @@ pub(in crate::api) async fn retrieve_futures(
     Ok(Answer(RetrieveFuturesResponse { completions, cursor: done.cursor }))
 }
 
-/// How long to wait, once the rest of the request is found sound.
+/// The time to wait, once the rest of the request has been checked.
 fn timeout(state: &AppState, request: &RetrieveFuturesRequest) -> Result<Duration, ApiError> {
     if request.target.kind != "sampling_session" {
         let kind = &request.target.kind;

@@ -29,7 +29,7 @@ impl Part {
         Self::parse(text).ok_or_else(|| {
             let shown: String = text.chars().take(80).collect();
             ApiError::invalid(format!(
-                "Content-Range: {shown:?} is not bytes <first>-<last>/<total> or bytes */<total>, with * for an unknown total"
+                "Content-Range: expected bytes <first>-<last>/<total> or bytes */<total> (* if unknown), not {shown:?}"
             ))
         })
     }
@@ -72,9 +72,9 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(ApiError::invalid(format!("{name}: it is given more than once")));
+        return Err(ApiError::invalid(format!("{name}: expected one header, found several")));
     }
-    value.to_str().map(Some).map_err(|_| ApiError::invalid(format!("{name}: it is no text")))
+    value.to_str().map(Some).map_err(|_| ApiError::invalid(format!("{name}: expected visible ASCII characters")))
 }
 
 #[cfg(test)]

@@ -27,4 +27,4 @@ pub(crate) async fn reader(
 }
 
 const UNKNOWN: ApiError =
-    ApiError::Forbidden("weights_access_token: it is no valid key of this server for checkpoints");
+    ApiError::Forbidden("weights_access_token: expected a valid API key that may read checkpoints");

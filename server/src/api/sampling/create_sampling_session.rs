@@ -49,7 +49,7 @@ async fn source(
     model_path: Option<String>,
 ) -> Result<(String, Option<TinkerPath>), ApiError> {
     let Some(text) = model_path else {
-        let base = base_model.ok_or_else(|| ApiError::invalid("base_model is required when there is no model_path"))?;
+        let base = base_model.ok_or_else(|| ApiError::invalid("base_model is required without model_path"))?;
         return Ok((base, None));
     };
     let path = sampler_path(&text)?;
@@ -66,7 +66,7 @@ fn sampler_path(text: &str) -> Result<TinkerPath, ApiError> {
         text.parse().map_err(|error: OpError| ApiError::invalid(format!("model_path: {}", error.message)))?;
     if !is_sampled(path.kind) {
         return Err(ApiError::invalid(format!(
-            "model_path: {text:?} is no sampler checkpoint (sampler_weights/<name>) and no external one (external_weights/<name>)"
+            "model_path: expected sampler_weights/<name> or external_weights/<name>, found {text:?}"
         )));
     }
     Ok(path)

@@ -158,7 +158,6 @@ impl Server {
         self.state.disks.look();
     }
 
-    /// Its endpoints.
     pub(crate) fn router(&self) -> Router {
         self.router.clone()
     }
@@ -303,7 +302,7 @@ impl Server {
         self.state.scheduler.complete(work.request.clone(), outcome, vec![]);
     }
 
-    /// As the SDK polls for a sample or a training result.
+    /// Polls as the SDK does for a sample or a training result.
     pub(crate) async fn poll(&self, request_id: &str) -> Got {
         let body = json!({"request_id": request_id, "allow_metadata_only": true}).to_string();
         self.call(Method::POST, "/api/v1/retrieve_future", &[("accept", "application/x-protobuf")], body).await

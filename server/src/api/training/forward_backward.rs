@@ -68,7 +68,7 @@ impl Pass {
         Self { kind, payload, batch: training::batch(request), named }
     }
 
-    /// From the message that JSON says.
+    /// Makes the request from a decoded message and encodes it.
     pub(crate) fn written(request: ForwardBackwardRequest) -> Self {
         Self::new(training::encode(&request), request)
     }
@@ -264,7 +264,7 @@ mod tests {
         post(&server, "identity", message("none:train:0", 0, false)).await.refused(400);
     }
 
-    /// A datum that is no message: the ids are readable, so the request takes its position in the order and fails.
+    /// A malformed datum with readable ids: the request takes its position in the order and fails.
     #[tokio::test]
     async fn a_malformed_datum_consumes_its_seq_id() {
         let server = Server::start().await;

@@ -79,17 +79,17 @@ async fn begin_check(state: &AppState, tenant: &TenantId, upload: &Upload) -> Re
     Ok(begun?)
 }
 
-/// What came of the requests of a check.
+/// Outcome of the requests of a check.
 enum Checked {
     Done,
     Pending,
-    /// The client's fault.
+    /// The upload was refused, with the reason for the client.
     Refused(OpError),
-    /// The check came to no end.
+    /// The check did not finish.
     Interrupted(String),
 }
 
-/// Has a run load the upload and export it again, and waits for both.
+/// Makes a run load the upload and export it again, and waits for both.
 async fn check(state: &AppState, tenant: &TenantId, upload: &Upload, run: &RunId) -> Result<TinkerPath, ApiError> {
     let session = SessionId::new(run.as_str().split(':').next().unwrap_or_default());
     let checked = match submit(state, tenant, upload, run, &session).await {

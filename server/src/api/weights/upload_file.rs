@@ -73,11 +73,11 @@ const MOST_DRAINED: usize = 16 << 20;
 /// What a request writes.
 struct Plan {
     part: Part,
-    /// Where the body begins in the file.
+    /// Offset in the file at which the body begins.
     start: u64,
-    /// Where the file ends so far.
+    /// Current length of the file.
     received: u64,
-    /// Where the body ends at most.
+    /// Greatest offset at which the body may end.
     most: u64,
     content_digest: Option<[u8; 32]>,
     whole_digest: Option<[u8; 32]>,

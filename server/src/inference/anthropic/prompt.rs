@@ -320,7 +320,10 @@ mod tests {
             (json!({"tools": [{"name": "bash", "type": "bash_20250124"}]}), "tools.0.type: \"bash_20250124\""),
             (json!({"tool_choice": {"type": "any"}}), "tool_choice.type: \"any\" is not supported"),
             (json!({"thinking": {"type": "enabled", "budget_tokens": 5}}), "thinking.budget_tokens: a number"),
-            (json!({"thinking": {"type": "adaptive"}}), "thinking: the model's chat template has none"),
+            (
+                json!({"thinking": {"type": "adaptive"}}),
+                "thinking: the model's chat template does not support thinking",
+            ),
             (json!({"output_config": {"effort": "low"}}), "output_config.effort: the model's chat template"),
             (json!({"output_config": {"format": {}}}), "output_config.format: is not supported"),
         ] {

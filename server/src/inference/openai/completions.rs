@@ -82,7 +82,7 @@ fn settings(request: &CompletionRequest) -> Result<Settings, ApiError> {
 fn check_unsupported(request: &CompletionRequest) -> Result<(), ApiError> {
     let not = "is not supported";
     let best_of = request.best_of.is_some_and(|best| best != request.n.unwrap_or(1));
-    unsupported("best_of", best_of, "other values than that of n are not supported")?;
+    unsupported("best_of", best_of, "values other than n are not supported")?;
     unsupported("suffix", request.suffix.as_deref().is_some_and(|suffix| !suffix.is_empty()), not)?;
     unsupported("echo", request.echo && request.stream, "is not supported in streams")
 }
@@ -205,7 +205,7 @@ mod tests {
             (json!({"foo": 1}), "unknown field `foo`"),
             (json!({"prompt": [1, "a"]}), "prompt: expected a string"),
             (json!({"logprobs": 21}), "logprobs: 21"),
-            (json!({"best_of": 2}), "best_of: other values"),
+            (json!({"best_of": 2}), "best_of: values other than n"),
             (json!({"suffix": "x"}), "suffix: is not supported"),
             (json!({"echo": true, "stream": true}), "echo: is not supported in streams"),
             (json!({"presence_penalty": 2.5}), "presence_penalty: 2.5 is outside [-2, 2]"),

@@ -44,7 +44,7 @@ pub(super) fn controls(given: &Given<'_>) -> Result<SamplingControls, ApiError> 
 fn schema(format: &ResponseFormat) -> Result<Option<String>, ApiError> {
     let refuse = |text: &str| Err(ApiError::invalid(format!("response_format.{text}")));
     match (format.kind.as_str(), &format.json_schema) {
-        ("text" | "json_object", Some(_)) => refuse("json_schema: is for the type \"json_schema\""),
+        ("text" | "json_object", Some(_)) => refuse("json_schema: requires the type \"json_schema\""),
         ("text", None) => Ok(None),
         ("json_object", None) => Ok(Some(ANY_OBJECT.to_owned())),
         ("json_schema", None) => refuse("json_schema: a schema is required"),
@@ -95,7 +95,7 @@ mod tests {
                 json!({"type": "json_schema", "json_schema": {"name": "n"}}),
                 "response_format.json_schema.schema: a schema",
             ),
-            (json!({"type": "text", "json_schema": {}}), "response_format.json_schema: is for"),
+            (json!({"type": "text", "json_schema": {}}), "response_format.json_schema: requires"),
             (json!({"type": "json_schema", "json_schema": {"schema": [1]}}), "json_schema: must be an object"),
         ] {
             let refused = read(&format).unwrap_err().to_string();

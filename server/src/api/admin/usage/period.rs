@@ -29,7 +29,8 @@ pub(super) fn read(query: &UsageQuery, now: Timestamp) -> Result<(Timestamp, Tim
 }
 
 fn hour(field: &str, text: &str) -> Result<Timestamp, ApiError> {
-    let expected = || ApiError::invalid(format!("{field}: {text:?} is no RFC 3339 time at the start of an hour"));
+    let expected =
+        || ApiError::invalid(format!("{field}: expected an RFC 3339 time at the start of an hour, found {text:?}"));
     let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| expected())?;
     let milliseconds = i64::try_from(time.unix_timestamp_nanos() / 1_000_000).map_err(|_| expected())?;
     let is_whole = time.nanosecond() == 0 && milliseconds.rem_euclid(HOUR) == 0;

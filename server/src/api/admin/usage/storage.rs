@@ -1,4 +1,4 @@
-//! From stored checkpoints to storage by hour.
+//! Storage by hour, computed from stored checkpoints.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,17 @@ use trainyard_scheduler::{Attribution, StoredCheckpoint, Timestamp};
 use super::GIGABYTE;
 use super::period::HOUR;
 
-/// What checkpoints came to in an hour.
+/// Use of storage by checkpoints in an hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct HourOfStorage {
     /// Stored, in gigabyte hours.
     pub(super) gigabyte_hours: f64,
-    /// Saved.
+    /// Number of checkpoints saved in the hour.
     pub(super) saved: u64,
 }
 
-/// By the start of the hour and attribution, for whole hours from `from` to `to`. What is stored counts until `now`.
+/// Storage by the start of the hour and attribution, for whole hours from `from` to `to`. Checkpoints that still exist
+/// count until `now`.
 pub(super) fn by_hour(
     stored: Vec<StoredCheckpoint>,
     (from, to): (Timestamp, Timestamp),

@@ -6,7 +6,7 @@ use trainyard_scheduler::RunMetrics;
 
 use crate::parquet::{Column, ColumnKind, Values};
 
-/// What comes before the metrics.
+/// Columns before the metrics.
 const FIXED: [(&str, ColumnKind); 4] = [
     ("step", ColumnKind::Integer),
     ("seq_id", ColumnKind::Integer),

@@ -5,8 +5,8 @@ use trainyard_scheduler::MetricPoint;
 /// Points of each stretch at most: its smallest and its largest value and the first that is not finite.
 const PER_STRETCH: usize = 3;
 
-/// At most `most` of the points (but at least four), in their order: all, or of each of equally wide stretches of
-/// `position` the smallest and the largest value and the first gap; and the last point.
+/// Thins out a curve to at most `most` points (but at least four), in their order. If there are more, equally wide
+/// stretches of `position` keep their smallest and largest value and their first gap; the last point stays.
 pub(super) fn thin_out(
     points: Vec<MetricPoint>,
     most: usize,

@@ -60,7 +60,7 @@ pub(in crate::api) async fn metrics_export(
     Ok(response)
 }
 
-/// What is left of a run's metrics.
+/// The metrics of a run that remain to be sent.
 struct Rows {
     reader: MetricsReader,
     selection: Selection,

@@ -9,12 +9,12 @@ use trainyard_wire::run_metrics::MetricsFilter;
 
 use crate::error::ApiError;
 
-/// A checked filter.
+/// A filter whose values have been checked.
 #[derive(Debug)]
 pub(super) struct Selection {
     pub(super) range: MetricsRange,
     pub(super) kind: Option<RequestKind>,
-    /// All when `None`.
+    /// Names of the metrics; all when `None`.
     pub(super) names: Option<BTreeSet<String>>,
 }
 
@@ -58,7 +58,7 @@ impl Selection {
         self.names.as_ref().is_none_or(|names| names.contains(name))
     }
 
-    /// What is asked for of a row; `None` when that is nothing.
+    /// The selected metrics of a row; `None` when there are none.
     pub(super) fn of(&self, mut row: RunMetrics) -> Option<RunMetrics> {
         if self.kind.is_some_and(|kind| kind != row.kind) {
             return None;
@@ -79,7 +79,7 @@ fn step(field: &str, value: Option<i64>) -> Result<Option<i64>, ApiError> {
 
 fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, ApiError> {
     let Some(text) = text else { return Ok(None) };
-    let wrong = || ApiError::invalid(format!("{field}: {text:?} is no RFC 3339 time"));
+    let wrong = || ApiError::invalid(format!("{field}: expected an RFC 3339 time, found {text:?}"));
     let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| wrong())?;
     i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).map(|ms| Some(Timestamp(ms))).map_err(|_| wrong())
 }

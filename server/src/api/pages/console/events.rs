@@ -67,7 +67,9 @@ pub(super) async fn events(
             state.scheduler.run(&caller.tenant, &run).await?;
             Topic::Samples(FollowedSamples { watch: state.scheduler.watch_samples(&run), run, looked: false })
         }
-        topic => return Err(ApiError::invalid(format!("topic: {topic:?} is none of overview, runs, run and samples"))),
+        topic => {
+            return Err(ApiError::invalid(format!("topic: expected overview, runs, run or samples, found {topic:?}")));
+        }
     };
     let end = Instant::now() + LONGEST;
     Ok(respond(Events { state, caller, topic, end, due: Instant::now(), last: None }))

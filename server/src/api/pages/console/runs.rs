@@ -86,12 +86,15 @@ pub(super) async fn look(state: &AppState, tenant: &TenantId, query: &RunsQuery)
         "steps" => Order::Steps,
         "loss" => Order::Loss,
         sort => {
-            let text = format!("sort: {sort:?} is none of \"created\", \"last_request\", \"steps\" and \"loss\"");
+            let text = format!("sort: expected created, last_request, steps or loss, found {sort:?}");
             return Err(ApiError::invalid(text));
         }
     };
     if !["", "active", "ended", "creating", "failed"].contains(&query.state.as_str()) {
-        return Err(ApiError::invalid(format!("state: {:?} is no state of a run", query.state)));
+        return Err(ApiError::invalid(format!(
+            "state: expected active, ended, creating or failed, found {:?}",
+            query.state
+        )));
     }
     let limit = query.limit.unwrap_or(100);
     if !(1..=PAGE).contains(&limit) {

@@ -47,6 +47,8 @@ impl Api {
     }
     /// Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
     ///
+    /// Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only read.
+    ///
     /// `POST /api/v1/retrieve_futures`
     ///
     /// # Errors

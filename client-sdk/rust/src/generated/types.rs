@@ -1876,7 +1876,7 @@ pub struct RetrieveFuturesRequest {
     /// The cursor of the last answer; 0 at first.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub prev_cursor: ::std::option::Option<u64>,
-    /// Results that the server may drop.
+    /// Results that the server may drop: at most 16,384 ids of 64 bytes. A key that may only read drops none.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub retrieved_request_ids: ::std::vec::Vec<::std::string::String>,
     /// Whose completions.
@@ -5620,7 +5620,7 @@ impl RetrieveFuturesRequest {
         self.prev_cursor = ::std::option::Option::Some(value);
         self
     }
-    /// Results that the server may drop.
+    /// Results that the server may drop: at most 16,384 ids of 64 bytes. A key that may only read drops none.
     #[must_use]
     pub fn retrieved_request_ids(
         mut self,

@@ -22,7 +22,8 @@ class RetrieveFuturesRequest:
     Attributes:
         target (FuturesTarget): One, possibly cloned, sampling session.
         prev_cursor (int | Unset): The cursor of the last answer; 0 at first.
-        retrieved_request_ids (list[str] | Unset): Results that the server may drop.
+        retrieved_request_ids (list[str] | Unset): Results that the server may drop: at most 16,384 ids of 64 bytes. A
+            key that may only read drops none.
         timeout (float | None | Unset): Seconds to wait; the server's choice when null, 0 returns at once.
     """
 

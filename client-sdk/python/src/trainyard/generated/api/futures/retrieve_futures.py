@@ -63,6 +63,9 @@ def sync_detailed(
 
      Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
 
+    Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only
+    read.
+
     Args:
         body (RetrieveFuturesRequest): Body of `retrieve_futures`.
 
@@ -94,6 +97,9 @@ def sync(
 
      Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
 
+    Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only
+    read.
+
     Args:
         body (RetrieveFuturesRequest): Body of `retrieve_futures`.
 
@@ -119,6 +125,9 @@ async def asyncio_detailed(
     """Waits for samples of one sampling session to finish
 
      Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
+
+    Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only
+    read.
 
     Args:
         body (RetrieveFuturesRequest): Body of `retrieve_futures`.
@@ -148,6 +157,9 @@ async def asyncio(
     """Waits for samples of one sampling session to finish
 
      Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
+
+    Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only
+    read.
 
     Args:
         body (RetrieveFuturesRequest): Body of `retrieve_futures`.

@@ -28,7 +28,7 @@ pub const MAX_NUM_SAMPLES: u32 = 1_024;
 pub const MAX_TOPK_LOGPROBS: u32 = 1_024;
 /// Candidates that one request may come to hold, for its sampled tokens and for its prompt; see [`check_candidates`].
 pub const MAX_CANDIDATES: u64 = 1 << 22;
-/// Largest LoRA rank.
+/// Largest rank of a LoRA adapter.
 pub const MAX_LORA_RANK: u32 = 4_096;
 /// Numerator of the LoRA scale, which is `LORA_ALPHA / rank`.
 pub const LORA_ALPHA: f32 = 32.0;

@@ -48,7 +48,7 @@ impl<'a> Corpus<'a> {
         Self { changes, ..self }
     }
 
-    /// Replaces the words.
+    /// Replaces the words that mutations insert.
     pub fn words(self, words: &'a [&'a str]) -> Self {
         Self { words, ..self }
     }

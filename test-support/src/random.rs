@@ -1,6 +1,5 @@
 //! Pseudo-random numbers that are the same on every run.
 
-/// A xorshift64* generator.
 pub(crate) struct Random(u64);
 
 impl Random {

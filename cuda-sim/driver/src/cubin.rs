@@ -38,7 +38,7 @@ impl Cubins {
         let Some(text) = self.known_text(&name)? else {
             let refusal = format!("a cubin for {} is refused: machine code is not simulated", cubin.architecture);
             match &self.folder {
-                Some(folder) => self.log(&format!("{refusal}, and there is no {}", folder.join(&name).display())),
+                Some(folder) => self.log(&format!("{refusal}, and {} does not exist", folder.join(&name).display())),
                 // Every cubin is refused for the same reason, which is said once.
                 None if !std::mem::replace(&mut self.refusal_logged, true) => self.log(&refusal),
                 None => {}

@@ -75,7 +75,7 @@ pub(crate) struct Core {
     pub(crate) memory: OnceLock<Arc<dyn PlanMemory>>,
     /// What decides the bits of this process's worker's results, by base model.
     pub(crate) numerics: OnceLock<BTreeMap<String, Numerics>>,
-    /// Runs of which was said that they wait for a worker with their numerics.
+    /// Runs whose wait for a worker with their numerics has been logged.
     pub(crate) numerics_waits: Mutex<BTreeSet<RunId>>,
     /// Held while one is decoded.
     pub(crate) prefetching: tokio::sync::Mutex<()>,
@@ -108,16 +108,16 @@ pub(crate) struct Core {
     pub(crate) heartbeat: tokio::sync::Mutex<()>,
     /// When this worker's last heartbeat was recorded, in ms since the epoch; 0 before the first.
     pub(crate) last_heartbeat: AtomicI64,
-    /// Since when the store has been reachable, in ms since the epoch.
+    /// Time at which the store became reachable, in ms since the epoch.
     pub(crate) store_reachable_since: AtomicI64,
     /// Whether other workers can execute samples that this one can, as when that was last looked at.
     pub(crate) shares_samples: AtomicBool,
     /// Unfinished samples of all processes, when they were last counted.
     pub(crate) open_samples: Mutex<BTreeMap<TenantId, u64>>,
-    /// Why this program can't work with the database any more, once its schema was changed.
+    /// Reason why this program no longer supports the database, once the schema has changed.
     pub(crate) outdated: watch::Sender<Option<Error>>,
     pub(crate) orphan_gc: tokio::sync::Mutex<OrphanGcProgress>,
-    /// Tests: the writer drops what it has not written, as a killed process does.
+    /// Makes the writer drop its unwritten messages, as a killed process does.
     #[cfg(test)]
     pub(crate) killed: AtomicBool,
 }
@@ -223,14 +223,14 @@ impl Core {
         self.grants_due.notify_one();
     }
 
-    /// As [`Self::wake_claims`] after leases were released, and once more a moment later: a request that was being
+    /// Wakes claims after leases were released, and once more a moment later: a request that was being
     /// accepted meanwhile is addressed to the worker that had the lease, and was not visible yet.
     pub(crate) fn wake_claims_of_released(self: &Arc<Self>) {
         self.wake_claims();
         self.wake_claims_after(SECOND_LOOK);
     }
 
-    /// As [`Self::wake_claims`], after a delay.
+    /// Wakes claims after a delay.
     pub(crate) fn wake_claims_after(self: &Arc<Self>, delay: Duration) {
         let core = Arc::downgrade(self);
         self.runtime.spawn(async move {
@@ -282,7 +282,7 @@ impl Core {
         matches!(self.options.database, Database::Postgres(_))
     }
 
-    /// Whether nothing can be written any more.
+    /// Whether the writer has stopped.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_outdated() || self.messages.upgrade().is_none_or(|messages| messages.is_closed())
     }
@@ -290,7 +290,6 @@ impl Core {
 
 /// What the writer receives.
 pub(crate) enum Message {
-    /// Something to write.
     Write(Box<dyn QueuedWrite>),
     /// Write what has been received, then stop.
     Close(oneshot::Sender<()>),
@@ -311,7 +310,7 @@ pub(crate) enum Urgency {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
     Run(RunId),
-    /// A sample.
+    /// A sample, by the id of its request.
     Request(RequestId),
     /// The samples of a sampling session, whose completions clients see in order.
     Samples(SamplingSessionId),
@@ -325,10 +324,10 @@ pub(crate) type WriteResults = Vec<Result<(), Error>>;
 /// A step of a write of any type.
 pub(crate) type WriteStep<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// A [`Write`](crate::writer::write::Write) of any type, with its sender.
+/// A [`Write`](crate::writer::write::Write) of any type, with its sender. Methods with the name of one of its methods
+/// forward to it.
 pub(crate) trait QueuedWrite: Send {
     fn urgency(&self) -> Urgency;
-    /// See [`Write::scope`](crate::writer::write::Write::scope).
     fn scope(&self) -> RowScope;
     /// Whether it is undone alone when it fails. What can't fail alone needs no savepoint.
     fn undo(&self) -> bool;
@@ -339,11 +338,8 @@ pub(crate) trait QueuedWrite: Send {
     /// What is locked for it: tenants ([`Write::counts`](crate::writer::write::Write::counts)) and
     /// [sessions](crate::writer::write::Write::sessions), by name.
     fn locks(&self, core: &Core) -> Vec<String>;
-    /// See [`Write::subjects`](crate::writer::write::Write::subjects).
     fn subjects(&self) -> Vec<Subject>;
-    /// See [`Write::is_ready`](crate::writer::write::Write::is_ready).
     fn is_ready(&mut self) -> bool;
-    /// See [`Write::prepare`](crate::writer::write::Write::prepare).
     fn prepare<'a>(&'a mut self, core: &'a Core) -> WriteStep<'a>;
     fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> WriteStep<'a>;
     /// The type of the writes that it joins, if it joins any.

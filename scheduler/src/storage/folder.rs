@@ -179,7 +179,7 @@ impl Walk<'_> {
     }
 }
 
-/// The names in a folder; none when there is no such folder. Names that are no text are not ours.
+/// Returns the names in a folder; an absent folder is empty. Names that are not UTF-8 are skipped.
 fn sorted_names(dir: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 /// A part of the storage whose entries all lie at the same depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
-    /// Its first folder.
     pub root: &'static str,
     /// How many names below that an entry has: 1 for files in it.
     pub depth: usize,

@@ -45,7 +45,7 @@ pub enum StorageError {
     NoSpace {
         /// The operation, as a verb.
         doing: &'static str,
-        /// Of the file or folder.
+        /// The path of the file or folder.
         name: String,
     },
     /// It could not be reached, or refused.
@@ -53,9 +53,9 @@ pub enum StorageError {
     Failed {
         /// The operation, as a verb.
         doing: &'static str,
-        /// Of the file or folder.
+        /// The path of the file or folder.
         name: String,
-        /// The cause.
+        /// The error that caused this one.
         detail: String,
     },
 }
@@ -86,7 +86,7 @@ enum Backend {
 }
 
 impl Storage {
-    /// A folder.
+    /// A folder of this machine.
     pub fn folder(root: impl Into<PathBuf>) -> Self {
         Backend::Folder(Folder::new(root.into())).into()
     }
@@ -102,7 +102,9 @@ impl Storage {
         match url.split_once("://") {
             None if !url.is_empty() => Ok(Self::folder(url)),
             Some(("file", path)) if path.starts_with('/') => Ok(Self::folder(path)),
-            _ => Err(StorageError::Settings(format!("{url:?} is no storage: give a folder or s3://BUCKET/PREFIX"))),
+            _ => Err(StorageError::Settings(format!(
+                "{url:?} is not a storage: expected a folder or s3://BUCKET/PREFIX"
+            ))),
         }
     }
 
@@ -134,7 +136,7 @@ impl Storage {
         self.times.of(Operation::List, request).await
     }
 
-    /// Where a folder of the storage lies, or would lie, on this machine. `None` when the storage is no folder.
+    /// Returns the path of a folder of the storage on this machine, whether or not it exists. `None` if the storage is not a folder.
     pub fn local(&self, location: &Path) -> Option<PathBuf> {
         match &self.backend {
             Backend::Folder(folder) => Some(folder.path(location)),
@@ -178,7 +180,7 @@ impl Storage {
     /// The files of a folder with their sizes.
     ///
     /// # Errors
-    /// [`StorageError::NotFound`] when there is no such folder.
+    /// [`StorageError::NotFound`] if the folder does not exist.
     pub async fn files(&self, location: &Path) -> Result<BTreeMap<String, u64>, StorageError> {
         let request = async {
             match &self.backend {
@@ -192,7 +194,7 @@ impl Storage {
     /// A file of a folder: its size and its bytes. The name must be one that [`Self::files`] gave.
     ///
     /// # Errors
-    /// [`StorageError::NotFound`] when there is no such file.
+    /// [`StorageError::NotFound`] if the file does not exist.
     pub async fn read(&self, location: &Path, file: &str) -> Result<(u64, Pieces), StorageError> {
         let (started, times) = (Instant::now(), self.times.clone());
         let request = async {
@@ -220,7 +222,7 @@ impl Storage {
     /// Copies a folder's files into an existing, empty folder on this machine. Returns their bytes.
     ///
     /// # Errors
-    /// [`StorageError::NotFound`] when there is no such folder.
+    /// [`StorageError::NotFound`] if the folder does not exist.
     pub async fn fetch(&self, location: &Path, to: &Path) -> Result<u64, StorageError> {
         let mut total = 0;
         for (file, size) in self.files(location).await? {

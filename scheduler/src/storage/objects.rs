@@ -28,7 +28,7 @@ const CHECK_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub(super) struct Objects {
     store: Arc<dyn ObjectStore>,
-    /// Before all names; empty, or without slashes at its ends.
+    /// Prefix of all names; empty, or without slashes at its ends.
     prefix: Arc<str>,
 }
 
@@ -37,7 +37,7 @@ impl Objects {
         Self { store: Arc::new(store), prefix: prefix.trim_matches('/').into() }
     }
 
-    /// `s3://BUCKET/PREFIX`.
+    /// The address of the storage: `s3://BUCKET/PREFIX`.
     pub(super) fn s3(url: &str) -> Result<Self, StorageError> {
         let (bucket, prefix) = url
             .strip_prefix("s3://")
@@ -263,7 +263,7 @@ fn local_files(dir: &Path) -> Result<BTreeMap<String, u64>, StorageError> {
         let metadata = entry.metadata().map_err(unreadable)?;
         match entry.file_name().into_string() {
             Ok(name) if metadata.is_file() => files.insert(name, metadata.len()),
-            _ => return Err(StorageError::failed("read", entry.path().display(), "it is no file")),
+            _ => return Err(StorageError::failed("read", entry.path().display(), "it is not a file")),
         };
     }
     Ok(files)

@@ -10,9 +10,9 @@ use crate::{AccessScope, Checkpoint, CheckpointPosition, Error, Timestamp};
 /// A checkpoint that a search examines.
 pub(crate) struct Candidate {
     pub(crate) checkpoint: Checkpoint,
-    /// Of its metadata.
+    /// Bytes of the metadata.
     pub(crate) bytes: usize,
-    /// Whose it is.
+    /// Tenant that owns the checkpoint.
     pub(crate) owner: TenantId,
     /// Project of the checkpoint, shown only to its owner.
     pub(crate) project_id: Option<String>,

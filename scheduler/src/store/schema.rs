@@ -81,7 +81,7 @@ fn migration(&(version, name, sqlite, postgres): &Step, dialect: Dialect) -> Mig
     Migration::new(version, name.into(), MigrationType::Simple, text.into_sql_str(), false)
 }
 
-/// The first migration.
+/// Returns the first migration for a dialect.
 fn initial(dialect: Dialect) -> Migration {
     migration(&STEPS[0], dialect)
 }

@@ -13,7 +13,7 @@ use crate::{
 
 /// Sessions that a search looks at.
 pub(crate) struct SessionBatch {
-    /// With the bytes of their metadata.
+    /// Sessions, each with the bytes of its metadata.
     pub(crate) sessions: Vec<(FoundSession, usize)>,
     /// Whether nothing follows them.
     pub(crate) is_last: bool,

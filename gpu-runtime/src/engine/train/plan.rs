@@ -40,11 +40,11 @@ struct MicrobatchBuilder {
     memory: PassMemory,
     /// Number of rows of each replica.
     rows: Vec<usize>,
-    /// Of custom losses, by replica.
+    /// Elements of the custom losses of each replica.
     elements: Vec<usize>,
-    /// Of a replica.
+    /// Most elements of custom losses of one replica.
     max_elements: usize,
-    /// Of a replica.
+    /// Most rows of one replica.
     max_rows: usize,
     /// Tokens that a replica might have had.
     capacity: usize,

@@ -11,7 +11,7 @@ use crate::model::{FailedDatum, GradientSum, TrainOutput};
 #[derive(Clone, Copy)]
 pub(super) struct DatumCost {
     pub(super) rows: usize,
-    /// Of a custom loss, at most.
+    /// Most elements that a custom loss computes for the datum.
     pub(super) elements: usize,
     /// Tokens that the tenant's share is charged.
     pub(super) charge: usize,

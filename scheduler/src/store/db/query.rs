@@ -237,7 +237,7 @@ pub(crate) fn text_bytes(row: &Row, name: &'static str) -> Result<usize, Error> 
     row.text_bytes(name).map_err(failed("read a row"))
 }
 
-/// A column's value.
+/// Returns the value of a column.
 pub(crate) fn column<T: Column>(row: &Row, name: &'static str) -> Result<T, Error> {
     let value = match row {
         Row::Sqlite(row) => row.try_get(name),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 /// A part of the storage whose entries all lie at the same depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
+    /// Name of the folder that contains all entries, at the root of the storage.
     pub root: &'static str,
     /// How many names below that an entry has: 1 for files in it.
     pub depth: usize,

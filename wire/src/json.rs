@@ -14,6 +14,9 @@ use trainyard_protocol::{OpError, RunId};
 /// Free-form metadata as clients send it.
 pub type Metadata = BTreeMap<String, Value>;
 
+/// Most bytes of the start, and of the end, of a long text in an error.
+const MAX_REPEATED: usize = 500;
+
 /// Reads a body. The error is the user's and says where: `sampling_params.temperature: invalid type …`.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, OpError> {
     if body.trim_ascii().is_empty() {
@@ -38,7 +41,18 @@ fn describe(path: &str, error: &serde_json::Error) -> String {
     if let Some(at) = text.rfind(" at line ") {
         text.truncate(at);
     }
-    if path == "." { text } else { format!("{path}: {text}") }
+    let text = shortened(text);
+    if path == "." { text } else { format!("{}: {text}", shortened(path.to_owned())) }
+}
+
+/// Leaves out the middle of a text that repeats a long value of the body.
+fn shortened(text: String) -> String {
+    if text.len() <= 2 * MAX_REPEATED {
+        return text;
+    }
+    let start = text.floor_char_boundary(MAX_REPEATED);
+    let end = text.ceil_char_boundary(text.len() - MAX_REPEATED);
+    format!("{}…{}", &text[..start], &text[end..])
 }
 
 /// The run and `seq_id` of a training request whose other fields may be wrong, so that the id can be
@@ -262,6 +276,18 @@ mod tests {
 
     fn message(body: &str) -> String {
         parse::<Outer>(body.as_bytes()).unwrap_err().message
+    }
+
+    #[test]
+    fn errors_repeat_only_the_ends_of_long_values() {
+        let body = format!("{{\"model_id\": \"{}\"}}", "ä".repeat(1 << 20));
+        let error = parse::<BTreeMap<String, u64>>(body.as_bytes()).unwrap_err();
+        assert!(error.message.len() < 1_100, "{}", error.message.len());
+        assert!(error.message.starts_with("model_id: invalid type: string \"ää"), "{error}");
+        assert!(error.message.ends_with("expected u64"), "{error}");
+        let error =
+            parse::<BTreeMap<String, u64>>(format!("{{\"{}\": -1}}", "k".repeat(1 << 20)).as_bytes()).unwrap_err();
+        assert!(error.message.len() < 2_200, "{}", error.message.len());
     }
 
     #[test]

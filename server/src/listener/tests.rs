@@ -123,13 +123,13 @@ async fn stalled_uploads_block_no_small_request_and_are_ended() {
 async fn a_body_without_memory_is_told_when_to_come_back() {
     let bodies = BodyLimits { memory: 8 << 20, wait: Duration::from_millis(100), window: LONG, bytes_per_window: 1 };
     let server = listening(limits(10, 10), bodies).await;
-    let _holder = server.sent(&request(Method::POST, "telemetry", "{", 6 << 20)).await;
+    let _holder = server.sent(&request(Method::POST, "forward_backward", "{", 6 << 20)).await;
     let mut late = server.connect().await;
     let body = format!("\"{}\"", "x".repeat(2 << 20));
     let mut refused = String::new();
     // Until the holder's header has arrived.
     for _ in 0..100 {
-        late = server.sent(&request(Method::POST, "telemetry", &body, body.len())).await;
+        late = server.sent(&request(Method::POST, "forward_backward", &body, body.len())).await;
         refused = answer(&mut late).await;
         if refused.starts_with("HTTP/1.1 429") {
             break;

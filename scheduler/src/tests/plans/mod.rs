@@ -239,7 +239,10 @@ fn collect(dir: &Path, names: &mut BTreeSet<String>) {
         // The recorder's source mentions names, too.
         if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("recording.rs") {
             let comments = text.lines().filter_map(|line| line.split_once("\"-- "));
-            names.extend(comments.map(|(_, name)| name.trim_end_matches("\";").to_owned()));
+            let names_of_statements = comments
+                .map(|(_, name)| name.trim_end_matches("\";"))
+                .filter(|name| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_: ".contains(c)));
+            names.extend(names_of_statements.map(str::to_owned));
         }
     }
 }

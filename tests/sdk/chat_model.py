@@ -29,6 +29,10 @@ def write_endless(folder: pathlib.Path) -> pathlib.Path:
     (folder / "config.json").unlink()
     changed = {"eos_token_id": None, "max_position_embeddings": CONTEXT + 1_000}
     (folder / "config.json").write_text(json.dumps(config | changed))
+    tokenizer_config = json.loads((folder / "tokenizer_config.json").read_text())
+    # A conversation would also end at this token.
+    del tokenizer_config["eos_token"]
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
     return folder
 
 

@@ -40,7 +40,7 @@ def test_other_recipients_are_refused_by_place(service):
     ssh = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
     for recipients, texts in [
         ([good, ssh], ("age_encryption_recipients[1]", "SSH")),
-        ([good[:-1]], ("age_encryption_recipients[0]", "not an age recipient")),
+        ([good[:-1]], ("age_encryption_recipients[0]", "expected an age recipient")),
         ([good] * 11, ("age_encryption_recipients", "at most 10")),
     ]:
         refused(lambda r=recipients: run.save_weights_external("x", age_encryption_recipients=r).result(WAIT), *texts)

@@ -157,7 +157,7 @@ def test_headers_are_not_repeated_with_others_in_them(server, canary, name):
     """As bytes on a connection: clients refuse to send most of these."""
     values = [b"a\rx-injected: yes", b"a\x00b", b"\xff\xfe", "é".encode(), b"a" * 20_000, b" \t ", *map(str.encode, urls(canary))]
     for value in values:
-        given = b"" if name == "host" else b"host: test\r\n"
+        given = b"" if name == "host" else b"host: 127.0.0.1\r\n"
         head = b"GET /api/v1/healthz HTTP/1.1\r\n" + given + name.encode() + b": " + value + b"\r\nconnection: close\r\n\r\n"
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
             connection.sendall(head)
@@ -172,7 +172,7 @@ def test_headers_are_not_repeated_with_others_in_them(server, canary, name):
 
 def test_a_line_break_begins_no_header(server):
     """A header of the client's is another header, and no part of an answer."""
-    head = b"GET /api/v1/healthz HTTP/1.1\r\nhost: test\r\nx-request-id: a\r\nx-injected: yes\r\nconnection: close\r\n\r\n"
+    head = b"GET /api/v1/healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-request-id: a\r\nx-injected: yes\r\nconnection: close\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
         connection.sendall(head)
         answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
@@ -192,7 +192,7 @@ RAW_PATHS = [
 def test_paths_of_requests_are_no_paths_of_files(server, path):
     """As they are on a connection: clients resolve the dots before they send them."""
     filled = path.format(model=MODEL, up="../" * 12, encoded="%2e%2e%2f" * 12, secret=str(FOLDER / "secret.txt")[1:])
-    head = f"GET {filled} HTTP/1.1\r\nhost: test\r\nx-api-key: {KEY}\r\nconnection: close\r\n\r\n"
+    head = f"GET {filled} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {KEY}\r\nconnection: close\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
         connection.sendall(head.encode())
         answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))

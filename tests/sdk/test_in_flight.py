@@ -142,7 +142,7 @@ def test_a_body_that_arrives_later_changes_nothing(server, credential):
     wire.session()
     body = json.dumps({"tags": ["late"], "user_metadata": {}, "sdk_version": "0.38.0"}).encode()
     head = (
-        f"POST /api/v1/create_session HTTP/1.1\r\nhost: test\r\nx-api-key: {credential.value}\r\n"
+        f"POST /api/v1/create_session HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {credential.value}\r\n"
         f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     )
     with connect(server) as connection:
@@ -160,7 +160,7 @@ def test_a_body_that_arrives_later_changes_nothing(server, credential):
 def test_refused_callers_do_not_reach_the_body(server, forged):
     """The refusal comes while the body is still to come."""
     head = (
-        f"POST /api/v1/forward_backward HTTP/1.1\r\nhost: test\r\nx-api-key: {forged}\r\n"
+        f"POST /api/v1/forward_backward HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {forged}\r\n"
         "content-type: application/json\r\ncontent-length: 200000000\r\n\r\n"
     )
     with connect(server) as connection:

@@ -10,7 +10,7 @@ import wire as raw
 from server import KEY, Server
 
 STALLED = (
-    f"POST /api/v1/forward_backward HTTP/1.1\r\nhost: test\r\nx-api-key: {KEY}\r\n"
+    f"POST /api/v1/forward_backward HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {KEY}\r\n"
     f"content-type: application/x-protobuf\r\ncontent-length: {250 << 20}\r\n\r\n"
 ).encode()
 

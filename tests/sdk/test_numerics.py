@@ -135,7 +135,7 @@ def test_a_run_is_continued_with_another_type_where_that_is_allowed(tmp_path, ca
             (change,) = changed(server, run)
             assert change["from"].startswith("f32 ") and change["to"].startswith("bf16 "), change
             assert metric(server, "numerics_changes_total") == 1
-            assert "run is continued in another way" in server.text()
+            assert "run continues with other numerics" in server.text()
             restart(server, model=f"{TINY}={other_weights}")
             run.forward_backward(BATCH, "cross_entropy")
             until_waiting(server)

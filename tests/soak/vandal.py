@@ -93,7 +93,7 @@ class Vandal(Background):
     def _raw(self, rest: bytes, close=False) -> int | None:
         """Returns the status of the answer; None if the connection ended first."""
         address = urlparse(self.server.url)
-        start = f"POST /api/v1/create_session HTTP/1.1\r\nhost: test\r\nx-api-key: {self.key}\r\n".encode()
+        start = f"POST /api/v1/create_session HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {self.key}\r\n".encode()
         with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
             connection.sendall(start + rest)
             if close:

@@ -173,7 +173,10 @@ def test_errors_are_in_the_form_of_the_api(server, claude):
     assert "foo" in text
     kind, text = error(lambda: create(model=MODEL, **common, tool_choice={"type": "any"}), anthropic.BadRequestError)
     assert text.startswith("tool_choice.type: ")
+    # Programs of this machine need no key of the service; a page in a browser does.
+    stranger = api(server, "sk-ant-wrong").messages
+    assert stranger.create(model=MODEL, **common).type == "message"
     with pytest.raises(anthropic.AuthenticationError):
-        api(server, "sk-ant-wrong").messages.create(model=MODEL, **common)
+        stranger.create(model=MODEL, **common, extra_headers={"origin": server.url})
     missing = httpx.get(f"{server.url}/anthropic/api/v1/nothing", headers={"x-api-key": KEY})
     assert (missing.status_code, missing.json()["error"]["type"]) == (404, "not_found_error")

@@ -13,7 +13,7 @@ use ring::error::Unspecified;
 use ring::rand::{SecureRandom, SystemRandom};
 
 pub use folder::encrypt_folder;
-pub use recipient::{Recipient, recipients};
+pub use recipient::{MAX_RECIPIENTS, Recipient, recipients};
 
 /// The reason why a file could not be encrypted.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use ring::rand::SystemRandom;
 use trainyard_protocol::OpError;
 
 /// Most recipients of an export.
-const MAX_RECIPIENTS: usize = 10;
+pub const MAX_RECIPIENTS: usize = 10;
 
 /// Bytes of the longest text that an error repeats.
 const MAX_SHOWN: usize = 256;

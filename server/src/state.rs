@@ -174,7 +174,7 @@ impl AppState {
             models: setup.models,
             preparer: setup.preparer,
             receiving: BodyBudget::new(setup.limits.bodies.clone(), setup.keyed),
-            answers: Answers::new((setup.limits.answer_memory, setup.limits.bodies.wait), setup.keyed),
+            answers: Answers::new(setup.limits.answer_memory, setup.limits.bodies.wait, setup.keyed),
             auth: Arc::new(setup.auth),
             keyed: setup.keyed,
             limits: Arc::new(setup.limits),

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Error as _, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
+use trainyard_age::MAX_RECIPIENTS;
 use trainyard_protocol::limits::{MAX_LOSS_INPUTS, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_TEXT_BYTES};
 
 use super::json;
@@ -25,8 +26,6 @@ pub const MAX_TOOLS: usize = 1_024;
 pub const MAX_OWNERS: usize = 10;
 /// Results that a client says at once to have. The official client sends all those that it got during one poll.
 pub(crate) const MAX_RETRIEVED: usize = 16_384;
-/// Recipients of one export.
-const MAX_RECIPIENTS: usize = 10;
 
 /// Makes a reader for each list: of texts with so many bytes at most, or of anything.
 macro_rules! lists {
@@ -35,7 +34,8 @@ macro_rules! lists {
         others { $($other:ident: $others:expr, $other_noun:literal;)* }
     ) => {
         $(pub(crate) fn $text<'de, D: Deserializer<'de>, L: ListField<String>>(deserializer: D) -> Result<L, D::Error> {
-            deserializer.deserialize_option(Texts { most: $texts, noun: $text_noun, bytes: $bytes }).map(L::from_list)
+            let texts = Texts { most: $texts, noun: $text_noun, bytes: $bytes };
+            deserializer.deserialize_option(OrNull(texts)).map(L::from_list)
         })*
         $(pub(crate) fn $other<'de, D, T, L>(deserializer: D) -> Result<L, D::Error>
         where
@@ -105,7 +105,7 @@ impl<T> ListField<T> for Option<Vec<T>> {
     }
 }
 
-/// A list of texts, or null.
+/// A list of texts.
 struct Texts {
     most: usize,
     noun: &'static str,
@@ -113,22 +113,10 @@ struct Texts {
 }
 
 impl<'de> Visitor<'de> for Texts {
-    type Value = Option<Vec<String>>;
+    type Value = Vec<String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a sequence")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_none<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -139,7 +127,7 @@ impl<'de> Visitor<'de> for Texts {
             read.push(text);
         }
         json::at_most(list, read.len(), self.most, self.noun)?;
-        Ok(Some(read))
+        Ok(read)
     }
 }
 
@@ -171,14 +159,14 @@ impl Visitor<'_> for Text {
     }
 }
 
-/// A list, or null.
-struct OrNull<T>(json::Bounds<T>);
+/// A list as the inner visitor reads it, or null.
+struct OrNull<V>(V);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for OrNull<T> {
-    type Value = Option<Vec<T>>;
+impl<'de, V: Visitor<'de>> Visitor<'de> for OrNull<V> {
+    type Value = Option<V::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a sequence")
+        self.0.expecting(f)
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
@@ -190,7 +178,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OrNull<T> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        self.0.read(deserializer).map(Some)
+        deserializer.deserialize_seq(self.0).map(Some)
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Answer {
 
 impl Answers {
     /// Makes a budget of `memory` bytes for all answers; with `several` tenants, each may use half of it.
-    pub(crate) fn new((memory, wait): (usize, Duration), several: bool) -> Self {
+    pub(crate) fn new(memory: usize, wait: Duration, several: bool) -> Self {
         let limits = BodyLimits { memory, wait: wait.min(MAX_WAIT), ..BodyLimits::default() };
         Self { budget: BodyBudget::new(limits, several), shared: Arc::default() }
     }
@@ -185,7 +185,7 @@ mod tests {
 
     #[tokio::test]
     async fn memory_is_held_until_the_client_has_read_or_is_gone() {
-        let answers = Answers::new((64 * MIB, MAX_WAIT), false);
+        let answers = Answers::new(64 * MIB, MAX_WAIT, false);
         let tenant = TenantId::new("a");
         let mut reading = Vec::new();
         while let Ok(memory) = answers.try_reserve(&tenant, 8 * MIB) {
@@ -212,7 +212,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_tenant_has_half_of_the_memory() {
-        let answers = Answers::new((64 * MIB, MAX_WAIT), true);
+        let answers = Answers::new(64 * MIB, MAX_WAIT, true);
         let (greedy, other) = (TenantId::new("greedy"), TenantId::new("other"));
         let mut held = Vec::new();
         while let Ok(memory) = answers.try_reserve(&greedy, 8 * MIB) {
@@ -225,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn clients_of_one_result_share_it() {
-        let answers = Answers::new((64 * MIB, MAX_WAIT), false);
+        let answers = Answers::new(64 * MIB, MAX_WAIT, false);
         let tenant = TenantId::new("a");
         assert!(answers.find(&shared("r")).is_none());
         // More is reserved for writing it than it takes.

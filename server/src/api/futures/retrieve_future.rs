@@ -59,9 +59,7 @@ pub(in crate::api) async fn retrieve_future(
         return Ok(Answer(CreateCustomLossResponse::new(loss.as_str())).into_response());
     }
     match wait(&state, &tenant, &id).await {
-        Ok(Poll::Succeeded { encoding, payload }) => {
-            succeeded(&state, &tenant, id, (encoding, payload), &headers).await
-        }
+        Ok(Poll::Succeeded { encoding, payload }) => succeeded(&state, &tenant, id, encoding, payload, &headers).await,
         Ok(Poll::Pending) => Ok(Answer(pending(&state, &tenant, &id).await).into_response()),
         Ok(Poll::Failed(error)) => Ok(Answer(FailedResponse::from(error)).into_response()),
         Ok(Poll::Cancelled) => Ok(Answer(FailedResponse::from(OpError::user("cancelled"))).into_response()),
@@ -74,7 +72,8 @@ async fn succeeded(
     state: &AppState,
     tenant: &TenantId,
     id: RequestId,
-    (encoding, mut payload): (Encoding, Bytes),
+    encoding: Encoding,
+    mut payload: Bytes,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let content_type = if encoding == Encoding::Protobuf && prefers_protobuf(headers) { PROTOBUF } else { JSON };

@@ -34,7 +34,7 @@ async fn a_pending_poll_is_held_open_and_says_try_again() {
 }
 
 #[tokio::test]
-async fn a_poll_of_a_tenant_that_used_up_its_pace_says_why_and_how_long() {
+async fn a_poll_of_a_tenant_that_used_up_its_rate_limit_says_why_and_how_long() {
     let policy = TenantPolicy { tokens_per_minute: NonZeroU64::new(60), ..TenantPolicy::default() };
     let server = Server::granted(policy).await;
     let sampler = server.sampler().await;

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -32,6 +32,9 @@ use crate::traces::Traces;
 
 pub(crate) const KEY: &str = "tml-test";
 pub(crate) const MODEL: &str = "acme/tiny";
+
+/// The document, written once for the servers of all tests.
+static OPENAPI: LazyLock<Bytes> = LazyLock::new(|| crate::openapi::json().unwrap().into());
 
 /// A clock that tests set.
 pub(crate) struct TestClock(AtomicI64);
@@ -145,7 +148,7 @@ impl Server {
             process_metrics: ProcessMetrics::default(),
             disks,
             console: true,
-            openapi: crate::openapi::json().unwrap().into(),
+            openapi: OPENAPI.clone(),
             traces: Traces::default(),
         });
         let router = crate::api::router(state.clone());

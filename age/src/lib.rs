@@ -2,38 +2,19 @@
 //!
 //! This crate only writes files. Its tests decrypt them with the crate `age`.
 
+mod error;
 mod folder;
 mod header;
 mod recipient;
 mod stream;
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 
-use ring::error::Unspecified;
 use ring::rand::{SecureRandom, SystemRandom};
 
+pub use error::AgeError;
 pub use folder::encrypt_folder;
 pub use recipient::{MAX_RECIPIENTS, Recipient, recipients};
-
-/// The reason why a file could not be encrypted.
-#[derive(Debug, thiserror::Error)]
-pub enum AgeError {
-    /// The plaintext could not be read or the file could not be written.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    /// The list of recipients is empty.
-    #[error("expected at least one recipient")]
-    NoRecipients,
-    /// A cryptographic operation failed; the library does not tell why.
-    #[error("a cryptographic operation failed")]
-    Cryptography,
-}
-
-impl From<Unspecified> for AgeError {
-    fn from(_: Unspecified) -> Self {
-        Self::Cryptography
-    }
-}
 
 /// Encrypts all of `plain` to recipients, and returns the bytes that were written. Holds two chunks of 64 KiB at a time.
 ///
@@ -58,6 +39,8 @@ pub fn encrypt(plain: impl Read, mut to: impl Write, recipients: &[Recipient]) -
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::io;
 
     use super::*;
 

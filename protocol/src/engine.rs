@@ -7,23 +7,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    MemoryUse, Numerics, OpError, OpResult, Operation, PlanMemory, Prepare, RequestId, RunId, SampleProgress, Unbounded,
+    BaseModel, MemoryUse, Numerics, OpError, OpResult, Operation, PlanMemory, Prepare, RequestId, RunId,
+    SampleProgress, Unbounded,
 };
-
-/// A base model that the engine serves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BaseModel {
-    /// The name that clients use.
-    pub name: String,
-    /// The family, e.g. `llama`.
-    pub arch: String,
-    /// Most tokens of a prompt and its completion together.
-    pub max_context_length: usize,
-    /// Size of the vocabulary: token ids are below it.
-    pub vocab_size: usize,
-    /// Number of parameters of the base model.
-    pub parameters: u64,
-}
 
 /// The tenant whose fair share of the engine an operation uses. Busy tenants share the engine in proportion to their
 /// weights (weighted deficit round-robin); one tenant's backlog does not delay another.
@@ -101,6 +87,9 @@ impl Completion {
     }
 }
 
+/// Tells whether nobody waits for a training request; callable on any thread.
+pub type IsAbandoned = Arc<dyn Fn(&RequestId) -> bool + Send + Sync>;
+
 /// An engine: executes operations in bounded steps on the thread that owns it.
 ///
 /// The caller keeps the order of a run's operations: it starts the next one after the previous one's completion. A
@@ -148,8 +137,13 @@ pub trait Engine: Send {
         Vec::new()
     }
 
-    /// Cancels unfinished samples and frees what they hold; they get no completion. Other ids are ignored.
+    /// Cancels unfinished samples and training requests, and frees what they hold; they get no completion. A training
+    /// request leaves its run as it was before it. Other ids are ignored.
     fn cancel(&mut self, ids: &BTreeSet<RequestId>);
+
+    /// Installs a function that tells, also during a step, which training requests are about to be cancelled. A step that
+    /// takes long may ask it, and complete such a request with an error.
+    fn ask_when_abandoned(&mut self, _is_abandoned: IsAbandoned) {}
 
     /// Unloads a run and frees its memory.
     fn unload_run(&mut self, run: &RunId);

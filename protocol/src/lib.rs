@@ -3,12 +3,14 @@
 //! This crate contains ids, operations with their results, error categories, limits and the [`Engine`] trait. It
 //! depends on no clock, executor, database, HTTP or tensor library.
 
+mod base_model;
 mod controls;
 pub mod custom_loss;
 mod engine;
 mod error;
 mod head;
 mod ids;
+mod images;
 pub mod limits;
 mod loss;
 mod memory;
@@ -20,14 +22,16 @@ mod results;
 mod sampling;
 mod tensor;
 
+pub use base_model::BaseModel;
 pub use controls::SamplingControls;
-pub use engine::{BaseModel, Completion, Engine, EngineStats, TenantShare};
+pub use engine::{Completion, Engine, EngineStats, IsAbandoned, TenantShare};
 pub use error::{Category, OpError, redacted};
 pub use head::ModelHead;
 pub use ids::{
     CheckpointKind, CheckpointName, CustomLossId, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath,
     UploadId,
 };
+pub use images::{DecodedImages, Image, ImageDigest, ImageSpan, PreparedImage, Vision};
 pub use loss::{ClipRange, LossConfig, LossConfigValue, LossFn};
 pub use memory::{MemoryPlan, MemoryUse, PlanMemory, RunMemory, Unbounded};
 pub use numerics::Numerics;

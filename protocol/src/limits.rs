@@ -41,6 +41,10 @@ pub const MAX_TARGETS: usize = 1_024;
 pub const TARGETS_PER_TOKEN: u64 = 64;
 /// Most chunks of one input, and most provenance spans of one example.
 pub const MAX_CHUNKS: usize = 16_384;
+/// Most images of one request, unless the server is configured otherwise.
+pub const MAX_IMAGES: usize = 1_024;
+/// Most pixels of the different images of one request, unless the server is configured otherwise.
+pub const MAX_IMAGE_PIXELS: u64 = 1 << 28;
 /// Most inputs of the loss function of one example.
 pub const MAX_LOSS_INPUTS: usize = 64;
 /// Most settings of the loss function in one request.
@@ -71,6 +75,18 @@ pub const MIN_TEMPERATURE: f32 = 1e-6;
 /// Returns the most targets of one position for a model of this vocabulary.
 pub fn max_targets(vocab_size: usize) -> usize {
     vocab_size.min(MAX_TARGETS)
+}
+
+/// Checks the number of datums of a training request.
+///
+/// # Errors
+/// A user error, for none and for more than [`MAX_DATUMS`].
+pub fn check_datums(count: usize) -> Result<(), OpError> {
+    match count {
+        0 => Err(OpError::user("data: at least one datum is required")),
+        1..=MAX_DATUMS => Ok(()),
+        _ => Err(OpError::user(format!("data: {count} datums, at most {MAX_DATUMS} are allowed"))),
+    }
 }
 
 /// Refuses more targets per position than [`max_targets`]. The error is a text to append to the field's name.

@@ -35,3 +35,11 @@ fn too_many_targets_are_refused() {
 fn a_small_vocabulary_has_fewer_targets() {
     assert_eq!([0, 512, 50_000].map(max_targets), [0, 512, MAX_TARGETS]);
 }
+
+#[test]
+fn a_training_request_has_one_datum_or_more_up_to_a_limit() {
+    let refusal = |count| check_datums(count).err().map(|error| error.message);
+    assert_eq!([1, MAX_DATUMS].map(refusal), [None, None]);
+    assert_eq!(refusal(0).as_deref(), Some("data: at least one datum is required"));
+    assert_eq!(refusal(MAX_DATUMS + 1).as_deref(), Some("data: 65537 datums, at most 65536 are allowed"));
+}

@@ -34,6 +34,22 @@ pub struct LoraSpec {
     pub train_mlp: bool,
     /// Whether the attention projections are adapted.
     pub train_attn: bool,
+    /// Whether adapters on latent attention are also on the projections from latents, `q_b_proj` and `kv_b_proj`. New runs, like
+    /// the hosted service, adapt only the projections to latents and the output projection. Specs without the field, which older
+    /// releases write, are of runs that adapt all.
+    #[serde(default = "LoraSpec::former_latent_up", skip_serializing_if = "LoraSpec::is_former_latent_up")]
+    pub latent_up: bool,
+}
+
+impl LoraSpec {
+    /// Value of `latent_up` in specs from before the field.
+    fn former_latent_up() -> bool {
+        true
+    }
+
+    fn is_former_latent_up(latent_up: &bool) -> bool {
+        *latent_up == Self::former_latent_up()
+    }
 }
 
 /// Optimizer that applies gradients.
@@ -220,6 +236,18 @@ impl Operation {
             Self::SaveRun(operation) => Some(&operation.run),
             Self::RestoreRun(operation) => Some(&operation.run),
             Self::SaveSnapshot(_) | Self::Sample(_) => None,
+        }
+    }
+
+    /// Returns the folder that the operation writes, if it writes one.
+    pub fn target(&self) -> Option<&SaveTarget> {
+        match self {
+            Self::SaveState(operation) => Some(&operation.target),
+            Self::SaveSampler(operation) => operation.target.as_ref(),
+            Self::SaveExternal(operation) => Some(&operation.target),
+            Self::SaveRun(operation) => Some(&operation.target),
+            Self::SaveSnapshot(operation) => Some(&operation.target),
+            _ => None,
         }
     }
 

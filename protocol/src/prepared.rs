@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::custom_loss::CustomLoss;
-use crate::{BaseModel, LossConfig, LossFn, OpError, Sample, Tensor};
+use crate::{BaseModel, DecodedImages, ImageSpan, LossConfig, LossFn, OpError, PreparedImage, Sample, Tensor};
 
 /// A decoded training example: row `i` of every per-token input belongs to input position `i`.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Datum {
     pub tokens: Vec<i64>,
     /// Inputs of the loss function by name.
     pub loss_fn_inputs: BTreeMap<String, Tensor>,
+    /// Images among the tokens, in ascending order and without overlap.
+    pub images: Vec<ImageSpan>,
 }
 
 /// Decoded examples of a `forward` or `forward_backward`, not yet checked against loss function and model.
@@ -29,6 +31,8 @@ pub struct RawBatch {
     pub loss_fn_config: LossConfig,
     /// Graph that `custom` names, or the reason why it can't be used.
     pub custom_loss: Option<Result<Arc<CustomLoss>, OpError>>,
+    /// Decoded images of all examples.
+    pub decoded: DecodedImages,
 }
 
 /// Bounds against which examples are checked.
@@ -68,6 +72,9 @@ pub struct PreparedDatum {
     pub values: Option<ValueInputs>,
     /// Inputs of a custom loss beside the log-probabilities, in the order of its inputs.
     pub custom: Vec<Tensor>,
+    /// Decoded images among the tokens, in ascending order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<PreparedImage>,
 }
 
 /// Per-token inputs of a policy-gradient loss.
@@ -131,5 +138,10 @@ pub enum PreparedContent {
     /// Examples of `forward` or `forward_backward`, or the reason why they are refused when their turn comes.
     Batch(Result<PreparedBatch, OpError>),
     /// A sample, checked when it was submitted.
-    Sample(Box<Sample>),
+    Sample {
+        /// The sample, without decoded images.
+        sample: Box<Sample>,
+        /// Decoded images of its prompt; those that are missing are still to be decoded.
+        images: DecodedImages,
+    },
 }

@@ -104,7 +104,7 @@ pub struct PromptAltTokens {
 pub struct SampleResult {
     /// Completions in the order of the request's sequence ids.
     pub sequences: Vec<SampledSequence>,
-    /// Log-probabilities of the prompt's tokens. Entry 0 and entries that were not asked for are NaN.
+    /// Log-probabilities of the prompt's tokens. Entry 0, those of images, and entries that were not asked for are NaN.
     pub prompt_logprobs: Option<Vec<f32>>,
     /// Candidates for the prompt's tokens. Row 0 and rows that were not asked for are absent.
     pub topk_prompt_logprobs: Option<TopkLogprobs>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::scored_tokens;
-use crate::{OpError, SamplingControls, SessionId, Tensor, TensorValues};
+use crate::{DecodedImages, ImageSpan, OpError, SamplingControls, SessionId, Tensor, TensorValues};
 
 /// Weights from which a sample is drawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +68,9 @@ pub struct SamplingParams {
 pub struct Sample {
     /// Prompt token ids, at least one.
     pub prompt: Vec<i64>,
+    /// Images among the prompt's tokens, in ascending order and without overlap.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageSpan>,
     /// Number of completions to sample.
     pub num_samples: u32,
     /// Parameters of the sampling.
@@ -134,6 +137,9 @@ pub struct SampleOperation {
     pub source: SamplerSource,
     /// Request that is executed.
     pub sample: Sample,
+    /// Decoded images of the prompt.
+    #[serde(default, skip_serializing_if = "DecodedImages::is_empty")]
+    pub images: DecodedImages,
 }
 
 /// Token ids whose log-probabilities in a prompt are asked for, `[len(prompt) - 1, K]`: dense, or the cells that two index

@@ -1,4 +1,4 @@
-//! Organisations, projects, users, API keys and the audit log.
+//! Administration: organisations, projects, users, API keys and the audit log.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{json, lists};
 
-/// Which organisation; the caller's own when absent. Others are there for the admins of operators alone.
+/// The organisation that a request concerns. Only admins of operators may name one other than their own.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct OrganisationQuery {
-    /// Its name.
+    /// Name of the organisation; the caller's own by default.
     #[serde(default)]
     pub organisation: Option<String>,
 }
@@ -20,276 +20,277 @@ pub struct OrganisationQuery {
 /// An organisation: the tenant that owns sessions, runs and checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Organisation {
-    /// The tenant of its objects.
+    /// Unique name; the tenant of its sessions, runs and checkpoints.
     pub name: String,
-    /// For people.
+    /// Name for display; any text.
     pub display_name: String,
-    /// Its admins manage all organisations.
+    /// Whether this is an operator, whose admins manage all organisations.
     pub operator: bool,
-    /// When it was created.
+    /// Time of creation, in RFC 3339.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// Since when none of its keys and tokens is accepted.
+    /// Time from which its keys and tokens are refused, in RFC 3339; absent while it is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub disabled_at: Option<String>,
 }
 
-/// Answer of `GET admin/organisations`.
+/// Response body of `GET admin/organisations`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OrganisationsResponse {
-    /// Those that the caller manages, by name.
+    /// The organisations that the caller manages, ordered by name.
     pub organisations: Vec<Organisation>,
 }
 
-/// Body of `POST admin/organisations`.
+/// Request body of `POST admin/organisations`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CreateOrganisationRequest {
-    /// The tenant of its objects.
+    /// Unique name; the tenant of its sessions, runs and checkpoints.
     pub name: String,
-    /// Its admins manage all organisations.
+    /// Makes it an operator, whose admins manage all organisations.
     #[serde(default)]
     pub operator: bool,
 }
 
-/// Body of `PUT admin/organisations/{organisation}`; what is absent stays.
+/// Request body of `PUT admin/organisations/{organisation}`. Absent fields keep their values.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeOrganisationRequest {
-    /// For people.
+    /// Name for display, of at most 200 characters.
     #[serde(default)]
     #[schema(max_length = 200)]
     pub display_name: Option<String>,
-    /// Whether its keys and tokens are refused; for admins of operators.
+    /// Whether to refuse the organisation's keys and tokens. Only admins of operators may change this.
     #[serde(default)]
     pub disabled: Option<bool>,
 }
 
-/// A project.
+/// A project of an organisation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Project {
-    /// As sessions name it.
+    /// Id by which sessions refer to the project.
     pub id: String,
-    /// For people.
+    /// Name for display; any text.
     pub name: String,
-    /// When it was created.
+    /// Time of creation, in RFC 3339.
     #[schema(format = DateTime)]
     pub created_at: String,
 }
 
-/// Answer of `GET admin/projects`.
+/// Response body of `GET admin/projects`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProjectsResponse {
-    /// By id.
+    /// The organisation's projects, ordered by id.
     pub projects: Vec<Project>,
 }
 
-/// Body of `POST admin/projects`.
+/// Request body of `POST admin/projects`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CreateProjectRequest {
-    /// As sessions name it.
+    /// Id by which sessions refer to the project.
     pub id: String,
-    /// For people.
+    /// Name for display; empty by default.
     #[serde(default, deserialize_with = "json::or_default")]
     pub name: String,
 }
 
-/// A user.
+/// A user of an organisation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct User {
-    /// A time-ordered id.
+    /// Id that increases with the time of creation.
     pub id: String,
-    /// Names the user within the organisation.
+    /// Email address, unique within the organisation.
     pub email: String,
-    /// For people.
+    /// Name for display; any text.
     pub name: String,
-    /// `admin`, `member` or `read-only`: the most that the user's keys allow.
+    /// `admin`, `member` or `read-only`: the highest role of the user's keys.
     pub role: String,
-    /// When it was created.
+    /// Time of creation, in RFC 3339.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// Since when none of the user's keys is accepted.
+    /// Time from which the user's keys are refused, in RFC 3339; absent while the user is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub disabled_at: Option<String>,
 }
 
-/// Answer of `GET admin/users`.
+/// Response body of `GET admin/users`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsersResponse {
-    /// By email.
+    /// The organisation's users, ordered by email address.
     pub users: Vec<User>,
 }
 
-/// Body of `POST admin/users`.
+/// Request body of `POST admin/users`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CreateUserRequest {
-    /// Names the user within the organisation.
+    /// Email address, unique within the organisation.
     pub email: String,
-    /// For people.
+    /// Name for display; empty by default.
     #[serde(default, deserialize_with = "json::or_default")]
     pub name: String,
-    /// `admin`, `member` (when absent) or `read-only`.
+    /// Highest role of the user's keys: `admin`, `member` (the default) or `read-only`.
     #[serde(default)]
     pub role: Option<String>,
 }
 
-/// Body of `PUT admin/users/{email}`; what is absent stays.
+/// Request body of `PUT admin/users/{email}`. Absent fields keep their values.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChangeUserRequest {
-    /// `admin`, `member` or `read-only`.
+    /// Highest role of the user's keys: `admin`, `member` or `read-only`.
     #[serde(default)]
     pub role: Option<String>,
-    /// Whether the user's keys are refused.
+    /// Whether to refuse the user's keys.
     #[serde(default)]
     pub disabled: Option<bool>,
 }
 
-/// An API key, without the key.
+/// An API key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApiKey {
-    /// Names it.
+    /// Number that identifies the key.
     pub id: i64,
-    /// For people.
+    /// Name for display; any text.
     pub name: String,
-    /// For people.
+    /// Note for display; any text.
     pub note: String,
-    /// The first characters of the key.
+    /// First characters of the key, to recognise it by.
     pub hint: String,
-    /// The email of the user whose it is; absent for one of the organisation's programs.
+    /// Email address of the user who owns the key; absent if the key belongs to a program of the organisation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// `admin`, `member` or `read-only`: the most that it allows.
+    /// `admin`, `member` or `read-only`: the highest role that the key grants.
     pub role: String,
-    /// What it is cut to, of `train`, `sample`, `checkpoints` and `admin`; absent for all of its role.
+    /// Scopes that the key is limited to: `train`, `sample`, `checkpoints` and `admin`; absent if it grants all scopes
+    /// of its role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Vec<String>>,
-    /// When it was created.
+    /// Time of creation, in RFC 3339.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// When it expires, if it does.
+    /// Time at which the key expires, in RFC 3339; absent if it never does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
-    /// When it was revoked.
+    /// Time at which the key was revoked, in RFC 3339; absent unless it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub revoked_at: Option<String>,
 }
 
-/// Answer of `GET admin/keys`.
+/// Response body of `GET admin/keys`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeysResponse {
-    /// Oldest first.
+    /// The organisation's keys, oldest first.
     pub keys: Vec<ApiKey>,
 }
 
-/// Body of `POST admin/keys`.
+/// Request body of `POST admin/keys`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CreateKeyRequest {
-    /// For people.
+    /// Name for display; any text.
     pub name: String,
-    /// For people.
+    /// Note for display; empty by default.
     #[serde(default, deserialize_with = "json::or_default")]
     pub note: String,
-    /// The email of the user whose it is; absent for one of the organisation's programs.
+    /// Email address of the user who owns the key; absent for a key of one of the organisation's programs.
     #[serde(default)]
     pub user: Option<String>,
-    /// `admin`, `member` (when absent) or `read-only`.
+    /// Highest role: `admin`, `member` or `read-only`; by default its user's, or `member`.
     #[serde(default)]
     pub role: Option<String>,
-    /// Cuts it to some of `train`, `sample`, `checkpoints` and `admin`.
+    /// Limits the key to these scopes: `train`, `sample`, `checkpoints` or `admin`; all scopes of its role by default.
     #[serde(default, deserialize_with = "lists::scopes")]
     #[schema(max_items = 16)]
     pub scopes: Option<Vec<String>>,
-    /// Seconds from now after which it expires; absent for never.
+    /// Seconds from now until the key expires; it never does by default.
     #[serde(default)]
     #[schema(minimum = 1)]
     pub expires_in_seconds: Option<u32>,
 }
 
-/// Answer of `POST admin/keys`.
+/// Response body of `POST admin/keys`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CreateKeyResponse {
-    /// The key. It is stored nowhere, and never shown again.
+    /// The key. It is returned only once; the server stores only its SHA-256.
     pub key: String,
-    /// What is known of it.
+    /// The stored details of the key.
     pub details: ApiKey,
 }
 
-/// Answer of `GET auth/apikey/me`.
+/// Response body of `GET auth/apikey/me`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OwnKeyResponse {
-    /// Names the key; 0 where the store does not have it.
+    /// Number that identifies the key; 0 if it is not in the store.
     pub key_id: i64,
-    /// For people.
+    /// Name for display; any text.
     pub name: String,
-    /// For people.
+    /// Note for display; any text.
     pub note: String,
-    /// Whose it is.
+    /// The owner of the key.
     pub details: OwnKeyDetails,
 }
 
-/// Whose a key is.
+/// The owner of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OwnKeyDetails {
-    /// The organisation.
+    /// The organisation that the key belongs to.
     pub org_details: OwnKeyOrganisation,
-    /// The user.
+    /// The user that the key belongs to.
     pub user_details: OwnKeyUser,
 }
 
-/// The organisation of a key.
+/// The organisation that a key belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OwnKeyOrganisation {
-    /// Its name.
+    /// Name of the organisation.
     pub name: String,
 }
 
-/// The user of a key.
+/// The user that a key belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OwnKeyUser {
-    /// The user's email; empty for a key that is no user's.
+    /// Email address of the user; empty if the key does not belong to a user.
     pub email: String,
 }
 
-/// Query of `audit`.
+/// Query parameters of `audit`.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct AuditQuery {
-    /// `all` (when absent), `checkpoints`, `projects`, `teams` or `organizations`.
+    /// Events to return: `all` (the default), `checkpoints`, `projects`, `teams` or `organizations`.
     #[serde(default)]
     pub event_type: Option<String>,
-    /// `YYYY-MM-DD`, from midnight to midnight UTC; today when absent.
+    /// Day in UTC, as `YYYY-MM-DD`; today by default.
     #[serde(default)]
     pub day: Option<String>,
-    /// The organisation; the caller's own when absent.
+    /// Name of the organisation; the caller's own by default.
     #[serde(default)]
     pub organisation: Option<String>,
 }
 
-/// Answer of `audit`.
+/// Response body of `audit`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditResponse {
-    /// Oldest first; of more than 10,000 the newest.
+    /// The newest 10,000 entries of the day, oldest first.
     pub entries: Vec<AuditEntry>,
 }
 
-/// Something that was done.
+/// An action that was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
-    /// When.
+    /// Time of the action, in RFC 3339.
     #[schema(format = DateTime)]
     pub timestamp: String,
-    /// Object and act, such as `checkpoint_delete`.
+    /// Object and action, such as `checkpoint_delete`.
     pub event: String,
-    /// `actor`, `subject`, `key_id`, `request_id`, `address` and what else there is to say.
+    /// Details: `actor`, `subject`, `key_id`, `request_id`, `address`, and others that depend on the event.
     #[schema(value_type = Object)]
     pub event_details: BTreeMap<String, Value>,
-    /// The run of a checkpoint.
+    /// Run of the checkpoint that was acted on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_id: Option<String>,
-    /// The checkpoint.
+    /// Path of the checkpoint that was acted on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tinker_path: Option<String>,
 }

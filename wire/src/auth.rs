@@ -1,120 +1,120 @@
-//! Tokens, the keys that verify them, and who the caller is.
+//! Authentication: tokens, the keys that verify them, and the caller's identity.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The prefix of every API key.
+/// Prefix of every API key.
 pub const KEY_PREFIX: &str = "tml-";
 
-/// Body of `auth/token`.
+/// Request body of `auth/token`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct AuthTokenRequest {}
 
-/// Answer of `auth/token`.
+/// Response body of `auth/token`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuthTokenResponse {
-    /// A JSON Web Token, which is sent as the key was: in `X-API-Key`, or as a bearer token.
+    /// A JSON Web Token. Clients send it in place of the API key, in `X-API-Key` or as a bearer token.
     pub jwt: String,
 }
 
-/// Answer of `/.well-known/jwks.json`: a JSON Web Key Set (RFC 7517).
+/// Response body of `/.well-known/jwks.json`: a JSON Web Key Set (RFC 7517).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JwksResponse {
-    /// The keys with which tokens are signed, former ones included whose tokens are still accepted.
+    /// Keys that sign tokens now, and former ones whose tokens are still accepted.
     pub keys: Vec<JwkResponse>,
 }
 
 /// A public key (RFC 8037).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JwkResponse {
-    /// Always `OKP`.
+    /// Key type, always `OKP`.
     pub kty: String,
-    /// Always `Ed25519`.
+    /// Curve of the key, always `Ed25519`.
     pub crv: String,
-    /// The key, in base64url.
+    /// The public key, in base64url.
     pub x: String,
-    /// Its name, which the header of a token has.
+    /// Id of the key, which the header of a token contains.
     pub kid: String,
-    /// Always `EdDSA`.
+    /// Algorithm of the signatures, always `EdDSA`.
     pub alg: String,
-    /// Always `sig`.
+    /// Use of the key, always `sig`.
     #[serde(rename = "use")]
     pub purpose: String,
 }
 
 impl JwkResponse {
-    /// An Ed25519 key that signs.
+    /// Returns an Ed25519 key for signatures.
     pub fn ed25519(kid: String, x: String) -> Self {
         let text = str::to_owned;
         Self { kty: text("OKP"), crv: text("Ed25519"), x, kid, alg: text("EdDSA"), purpose: text("sig") }
     }
 }
 
-/// Answer of `admin/signing_keys/rotate`.
+/// Response body of `admin/signing_keys/rotate`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RotateSigningResponse {
-    /// How many keys were withdrawn.
+    /// Number of keys that were withdrawn.
     pub withdrawn: usize,
 }
 
-/// Answer of `auth/whoami`.
+/// Response body of `auth/whoami`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WhoamiResponse {
-    /// Names the user, or the key of a program: `sub` of its tokens.
+    /// Identifies the user, or the key of a program: the claim `sub` of its tokens.
     pub subject: String,
-    /// The organisation, whose objects the caller sees.
+    /// The organisation that owns the objects that the caller sees.
     pub organisation: String,
-    /// Whether the organisation's admins manage all others.
+    /// Whether admins of this organisation manage all others.
     pub operator: bool,
-    /// The user; absent for a program.
+    /// The user who calls; absent for a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<WhoamiUser>,
     /// `admin`, `member` or `read-only`.
     pub role: String,
-    /// What it may change: `train`, `sample`, `checkpoints`, `admin`.
+    /// What the caller may change: `train`, `sample`, `checkpoints`, `admin`.
     pub scopes: Vec<String>,
-    /// By what the server knows the caller, or its token's maker.
+    /// How the server identified the caller, or the caller for whom it issued the token.
     pub credential: WhoamiCredential,
-    /// The key of the call, or that its token was made from, where the store has it.
+    /// The key of the call, or the key that its token was issued for; absent if it is not in the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<WhoamiKey>,
-    /// When the key or token of the call expires, if it does.
+    /// Time at which the key or token of the call expires, in RFC 3339; absent if it never does.
     #[schema(format = DateTime)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
-/// A user.
+/// A user, as seen by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WhoamiUser {
-    /// Absent where the store does not have the user: an external issuer vouches for it.
+    /// Id of the user; absent if an external issuer vouches for a user who is not in the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Names the user within the organisation.
+    /// Email address, unique within the organisation.
     pub email: String,
-    /// For people.
+    /// Name for display; any text.
     pub name: String,
 }
 
-/// By what a server knows a caller.
+/// How a server identified a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhoamiCredential {
-    /// By nothing: it has no keys.
+    /// Not at all: the server has no keys.
     None,
-    /// By a key of its configuration file.
+    /// A key of the configuration file.
     ConfiguredKey,
-    /// By a key of the store.
+    /// A key of the store.
     Key,
-    /// By a token of the external issuer.
+    /// A token of the external issuer.
     Issuer,
 }
 
-/// An API key.
+/// An API key, as seen by its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WhoamiKey {
-    /// Names it.
+    /// Number that identifies the key.
     pub id: i64,
-    /// For people.
+    /// Name for display; any text.
     pub name: String,
 }

@@ -6,17 +6,18 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize};
 use trainyard_protocol::limits::{
     MAX_METADATA_BYTES, MAX_METADATA_ENTRIES, MAX_METADATA_KEY_BYTES, MAX_METADATA_VALUE_BYTES, MAX_TAG_BYTES,
-    MAX_TAGS, MAX_TEXT_BYTES,
+    MAX_TEXT_BYTES,
 };
 
-/// Reads metadata, or null as none; use with `#[serde(default)]`. A value counts as its JSON.
+use super::{json, lists};
+
+/// Reads metadata, and null as an empty map; use with `#[serde(default)]`. A value counts with the length of its JSON.
 pub(crate) fn metadata<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned + Serialize,
 {
-    let found: BTreeMap<String, T> = Option::deserialize(deserializer)?.unwrap_or_default();
-    check("entries", found.len(), MAX_METADATA_ENTRIES)?;
+    let found: BTreeMap<String, T> = json::bounded_map(deserializer, MAX_METADATA_ENTRIES, "entries")?;
     let mut all = 0;
     for (key, value) in &found {
         check("bytes in a key", key.len(), MAX_METADATA_KEY_BYTES)?;
@@ -28,23 +29,21 @@ where
     Ok(found)
 }
 
-/// Reads a list of labels, or null as an empty one; use with `#[serde(default)]`.
+/// Reads a list of labels, and null as an empty list; use with `#[serde(default)]`.
 pub(crate) fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let found: Vec<String> = Option::deserialize(deserializer)?.unwrap_or_default();
-    check("tags", found.len(), MAX_TAGS)?;
-    found.iter().try_for_each(|tag| check("bytes in a tag", tag.len(), MAX_TEXT_BYTES))?;
+    let found: Vec<String> = lists::tags(deserializer)?;
     check("bytes in all tags", found.iter().map(String::len).sum(), MAX_TAG_BYTES)?;
     Ok(found)
 }
 
-/// Reads a short text, or null; use with `#[serde(default)]`.
+/// Reads a short text or null; use with `#[serde(default)]`.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let found: Option<String> = Option::deserialize(deserializer)?;
     check("bytes", found.as_ref().map_or(0, String::len), MAX_TEXT_BYTES)?;
     Ok(found)
 }
 
-/// As [`text`], with null as the empty text.
+/// Reads a short text, and null as the empty text; use with `#[serde(default)]`.
 pub(crate) fn text_or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     text(deserializer).map(Option::unwrap_or_default)
 }

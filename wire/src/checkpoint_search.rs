@@ -1,4 +1,4 @@
-//! `checkpoints/search`.
+//! Search for checkpoints: `checkpoints/search`.
 
 use std::collections::BTreeMap;
 
@@ -11,33 +11,33 @@ use super::catalogue::Checkpoint;
 use super::session_search::SearchOwner;
 use super::{bounds, json, lists};
 
-/// Body of `checkpoints/search`: everything that is given must hold.
+/// Request body of `checkpoints/search`. A checkpoint must satisfy every condition that is set.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointSearchRequest {
-    /// In one of these projects of the caller's.
+    /// Projects of the caller's, one of which must contain the checkpoint.
     #[serde(default, deserialize_with = "lists::project_ids")]
     #[schema(max_items = 100)]
     pub project_ids: Option<Vec<String>>,
-    /// With these entries.
+    /// Entries that the checkpoint's metadata must contain.
     #[serde(default, deserialize_with = "bounds::metadata")]
     pub user_metadata: BTreeMap<String, String>,
-    /// `training`, `sampler` or `external`.
+    /// Kind of the checkpoint: `training`, `sampler` or `external`.
     #[serde(default)]
     #[schema(pattern = "^(training|sampler|external)$")]
     pub checkpoint_type: Option<String>,
-    /// Whose checkpoints.
+    /// Owners whose checkpoints are searched.
     #[serde(default, deserialize_with = "json::or_default")]
     pub owner: SearchOwner,
-    /// Of one of these base models; none match an empty list.
+    /// Base models, one of which the checkpoint must belong to. An empty list matches nothing.
     #[serde(default, deserialize_with = "lists::base_models")]
     #[schema(max_items = 100)]
     pub base_models: Option<Vec<String>>,
-    /// Most checkpoints to return.
+    /// Maximum number of checkpoints to return.
     #[serde(default = "default_limit")]
     #[schema(minimum = 1, maximum = 200)]
     pub limit: u32,
-    /// `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page; absent for the first page.
     #[serde(default, deserialize_with = "json::object_or_null")]
     pub cursor: Option<CheckpointCursor>,
 }
@@ -46,23 +46,23 @@ fn default_limit() -> u32 {
     50
 }
 
-/// Where the next page begins.
+/// Position at which the next page begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CheckpointCursor {
-    /// Of the last checkpoint that was looked at, RFC 3339.
+    /// Time of the last checkpoint that was examined, in RFC 3339.
     #[serde(with = "rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub last_created_at: OffsetDateTime,
-    /// Its path.
+    /// Path of the last checkpoint that was examined.
     pub last_checkpoint_uuid: String,
 }
 
-/// Answer of `checkpoints/search`.
+/// Response body of `checkpoints/search`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CheckpointSearchResponse {
-    /// Newest first. There may be fewer than `limit` although `next_cursor` is given.
+    /// Matches, newest first. A page may contain fewer than `limit` although `next_cursor` is set.
     pub checkpoints: Vec<Checkpoint>,
-    /// Where to go on; absent when there are no more.
+    /// Position of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<CheckpointCursor>,
 }

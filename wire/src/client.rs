@@ -1,39 +1,39 @@
-//! What a client asks before and beside its work: configuration, capabilities, health, telemetry.
+//! Requests that support a client's work: configuration, capabilities, health and telemetry.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{json, lists};
 
-/// Body of `client/config` and `client/dynamic_config`.
+/// Request body of `client/config` and `client/dynamic_config`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ClientConfigRequest {
-    /// The client's version.
+    /// Version of the client.
     #[serde(default, deserialize_with = "json::or_default")]
     pub sdk_version: String,
 }
 
-/// Answer of `client/config`: settings that the server chooses for the client. Fields left out keep the
-/// client's defaults.
+/// Response body of `client/config`: settings that the server chooses for the client. The client uses its own defaults
+/// for settings that are not listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClientConfigResponse {
-    /// Exchange the API key for a token at `auth/token`, and call with that.
+    /// Whether to exchange the API key for a token at `auth/token`, and to call with the token.
     pub pjwt_auth_enabled: bool,
-    /// Where the credential comes from.
+    /// Source of the credential.
     pub credential_default_source: String,
-    /// Datums per `forward_backward` request.
+    /// Maximum number of datums per `forward_backward` request.
     pub fwdbwd_max_chunk_len: u64,
-    /// Estimated bytes per `forward_backward` request.
+    /// Estimated maximum size of a `forward_backward` request, in bytes.
     pub fwdbwd_max_chunk_bytes_count: u64,
-    /// Post the chunks of a call concurrently.
+    /// Whether to post the chunks of a call concurrently.
     pub parallel_fwdbwd_chunks: bool,
-    /// Compress `forward_backward` bodies with zstd.
+    /// Whether to compress `forward_backward` bodies with zstd.
     pub proto_compress_fwdbwd: bool,
-    /// Learn of finished samples through `retrieve_futures`.
+    /// Whether to learn of finished samples through `retrieve_futures`.
     pub sample_use_retrieve_futures: bool,
-    /// Run custom losses on the server.
+    /// Whether to run custom losses on the server.
     pub custom_loss_server_side: bool,
-    /// Ask the server for clone numbers.
+    /// Whether to ask the server for the numbers of clones.
     pub sample_join_sampling_session: bool,
 }
 
@@ -53,14 +53,14 @@ impl Default for ClientConfigResponse {
     }
 }
 
-/// Answer of `client/dynamic_config`.
+/// Response body of `client/dynamic_config`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClientDynamicConfigResponse {
     /// Seconds until the client polls again.
     pub refresh_interval_sec: u64,
-    /// Send `cancel_future` for abandoned samples.
+    /// Whether to send `cancel_future` for samples that were abandoned.
     pub sample_cancel_enabled: bool,
-    /// Cancellations sent at once.
+    /// Maximum number of cancellations that are sent at once.
     pub sample_cancel_max_batch_size: u64,
 }
 
@@ -70,71 +70,71 @@ impl Default for ClientDynamicConfigResponse {
     }
 }
 
-/// Answer of `healthz`.
+/// Response body of `healthz`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HealthResponse {
     /// `ok`, or what the server waits for.
     pub status: String,
 }
 
-/// Answer of `get_server_capabilities`.
+/// Response body of `get_server_capabilities`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServerCapabilities {
-    /// The base models.
+    /// Base models that the server serves.
     pub supported_models: Vec<SupportedModel>,
 }
 
-/// A base model.
+/// A base model that the server serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SupportedModel {
-    /// Its name.
+    /// Name of the model.
     pub model_name: String,
-    /// Most tokens of prompt and completion together.
+    /// Maximum length of prompt and completion together, in tokens.
     pub max_context_length: u64,
-    /// Runs can be created on it.
+    /// Whether runs can be created on it.
     pub trainable: bool,
-    /// It can be sampled.
+    /// Whether it can be sampled from.
     pub sampleable: bool,
 }
 
-/// Body of `telemetry`.
+/// Request body of `telemetry`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TelemetryRequest {
-    /// What happened; not stored.
+    /// Events of the client; they are not stored.
     #[serde(default, deserialize_with = "lists::events")]
     #[schema(max_items = 16384)]
     pub events: Vec<serde_json::Value>,
-    /// The client's platform.
+    /// Platform of the client.
     #[serde(default, deserialize_with = "json::or_default")]
     pub platform: String,
-    /// The client's version.
+    /// Version of the client.
     #[serde(default, deserialize_with = "json::or_default")]
     pub sdk_version: String,
-    /// The session, or `sessionless-<uuid>`.
+    /// Id of the session, or `sessionless-<uuid>`.
     #[serde(default, deserialize_with = "json::or_default")]
     pub session_id: String,
 }
 
-/// Answer of `telemetry`.
+/// Response body of `telemetry`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TelemetryResponse {
-    /// Always `accepted`.
+    /// Always the text `accepted`.
     pub status: String,
 }
 
 impl TelemetryResponse {
-    /// The one answer that clients take.
+    /// Returns the only response that clients accept.
     pub fn accepted() -> Self {
         Self { status: "accepted".to_owned() }
     }
 }
 
-/// Body of every refusal.
+/// Request body of every error response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
-    /// What is wrong, naming the field.
+    /// Description of the error; it names the field at fault.
     pub detail: String,
-    /// The id of the HTTP request, as in the header `x-request-id`.
+    /// Id of the HTTP request, the same as in the header `x-request-id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_request_id: Option<String>,
 }

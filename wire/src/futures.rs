@@ -1,4 +1,4 @@
-//! Futures: the answer of a submit, `retrieve_future`, `retrieve_futures`, `cancel_future`.
+//! Futures: the answer to a submission, `retrieve_future`, `retrieve_futures` and `cancel_future`.
 
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{Category, OpError};
@@ -6,52 +6,52 @@ use utoipa::ToSchema;
 
 use super::{json, lists};
 
-/// Answer of every submit.
+/// Answer to every submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubmitResponse {
-    /// The future.
+    /// Id of the future.
     pub request_id: String,
-    /// The run, of training requests.
+    /// Id of the run, for training requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_id: Option<String>,
-    /// One id per sample, of `asample`.
+    /// One id per sample, for `asample`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_sequence_ids: Option<Vec<String>>,
 }
 
-/// Body of `retrieve_future`.
+/// Request body of `retrieve_future`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RetrieveFutureRequest {
-    /// The future.
+    /// Id of the future.
     pub request_id: String,
-    /// The server may answer with the size alone; this one never does.
+    /// Whether the server may return only the size of the result. This server always returns the result.
     #[serde(default, deserialize_with = "json::or_default")]
     pub allow_metadata_only: bool,
 }
 
-/// Answer of `retrieve_future` while the result is pending.
+/// Response body of `retrieve_future` while the result is pending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TryAgainResponse {
-    /// `try_again`.
+    /// Always the text `try_again`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The future.
+    /// Id of the future.
     pub request_id: String,
-    /// `active`; `paused_rate_limit` or `paused_capacity` while the request waits for more than its turn.
+    /// `active`, or `paused_rate_limit` or `paused_capacity` while the request waits for a quota or for capacity.
     #[schema(pattern = "^(active|paused_rate_limit|paused_capacity)$")]
     pub queue_state: String,
-    /// What it waits for.
+    /// The quota or the capacity that the request waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_state_reason: Option<String>,
 }
 
 impl TryAgainResponse {
-    /// Poll again: the request is queued or running.
+    /// Returns the answer for a request that is queued or running.
     pub fn active(request_id: impl Into<String>) -> Self {
         Self::new(request_id, "active", None)
     }
 
-    /// Poll again: the request waits for the quota or the capacity that `reason` names.
+    /// Returns the answer for a request that waits for the quota or the capacity that `reason` names.
     pub fn paused(request_id: impl Into<String>, queue_state: &str, reason: String) -> Self {
         Self::new(request_id, queue_state, Some(reason))
     }
@@ -62,12 +62,12 @@ impl TryAgainResponse {
     }
 }
 
-/// Answer of `retrieve_future` for a failed request. No other JSON answer has a key `error`.
+/// Response body of `retrieve_future` for a failed request. No other JSON answer has a key `error`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedResponse {
-    /// What is wrong, naming the field.
+    /// Description of the error; it names the field at fault.
     pub error: String,
-    /// `user`, `server` or `unknown`.
+    /// Origin of the error: `user`, `server` or `unknown`.
     #[schema(value_type = String, pattern = "^(user|server|unknown)$")]
     pub category: Category,
 }
@@ -78,35 +78,36 @@ impl From<OpError> for FailedResponse {
     }
 }
 
-/// Body of `retrieve_futures`.
+/// Request body of `retrieve_futures`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RetrieveFuturesRequest {
-    /// Whose completions.
+    /// The sampling session whose completions are returned.
     #[serde(deserialize_with = "json::object")]
     pub target: FuturesTarget,
-    /// The cursor of the last answer; 0 at first.
+    /// Cursor of the previous answer; 0 at first.
     #[schema(minimum = 0)]
     #[serde(default, deserialize_with = "json::or_default")]
     pub prev_cursor: i64,
-    /// Seconds to wait; the server's choice when null, 0 returns at once.
+    /// Maximum time to wait, in seconds. 0 returns at once; by default the server chooses.
     #[schema(minimum = 0)]
     #[serde(default)]
     pub timeout: Option<f64>,
-    /// Results that the server may drop: at most 16,384 ids of 64 bytes. A key that may only read drops none.
+    /// Results that the server may drop: at most 16,384 ids of 64 bytes. Ids from a key with only read access are
+    /// ignored.
     #[serde(default, deserialize_with = "lists::retrieved_request_ids")]
     #[schema(max_items = 16384)]
     pub retrieved_request_ids: Vec<String>,
 }
 
-/// One, possibly cloned, sampling session.
+/// A sampling session, which may be that of a clone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FuturesTarget {
-    /// `sampling_session`.
+    /// Always the text `sampling_session`.
     #[serde(rename = "type", default = "sampling_session")]
     pub kind: String,
-    /// The sampling session.
+    /// Id of the sampling session.
     pub sampling_session_id: String,
-    /// `seq_id` divided by 10^9.
+    /// Number of the clone: `seq_id` divided by 10^9.
     #[schema(minimum = 0)]
     #[serde(default, deserialize_with = "json::or_default")]
     pub cloned_sampler_id: i64,
@@ -116,40 +117,40 @@ fn sampling_session() -> String {
     "sampling_session".to_owned()
 }
 
-/// Answer of `retrieve_futures`.
+/// Response body of `retrieve_futures`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RetrieveFuturesResponse {
-    /// What finished after `prev_cursor`.
+    /// Requests that finished after `prev_cursor`.
     pub completions: Vec<FutureCompletion>,
-    /// Covers exactly the completions above.
+    /// Cursor that covers exactly the completions above.
     pub cursor: i64,
 }
 
-/// A finished future.
+/// A future that finished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum FutureCompletion {
-    /// It has a result.
+    /// A future with a result.
     Finished {
-        /// The future.
+        /// Id of the future.
         request_id: String,
-        /// Bytes of the result.
+        /// Size of the uncompressed result, in bytes.
         response_payload_uncompressed_size: u64,
     },
-    /// It failed.
+    /// A future whose request failed.
     Failed {
-        /// The future.
+        /// Id of the future.
         request_id: String,
     },
 }
 
-/// Body of `cancel_future`.
+/// Request body of `cancel_future`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CancelFutureRequest {
-    /// The future.
+    /// Id of the future.
     pub request_id: String,
 }
 
-/// Answer of `cancel_future`: an empty object.
+/// Response body of `cancel_future`: an empty object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CancelFutureResponse {}

@@ -1,4 +1,4 @@
-//! Reading JSON bodies with errors that name the field at fault.
+//! Reads JSON bodies with errors that name the field at fault.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,19 +9,52 @@ use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, SeqAccess, 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::error::Category;
-use trainyard_protocol::{OpError, RunId};
+use trainyard_protocol::{OpError, RunId, redacted};
+
+use crate::auth::KEY_PREFIX;
 
 /// Free-form metadata as clients send it.
 pub type Metadata = BTreeMap<String, Value>;
 
-/// Most bytes of the start, and of the end, of a long text in an error.
+/// Maximum length of the start, and of the end, of a long text in an error, in bytes.
 const MAX_REPEATED: usize = 500;
 
-/// Reads a body. The error is the user's and says where: `sampling_params.temperature: invalid type …`.
+/// Maximum number of values in a body without tokens and tensors, names of fields included: two bytes of a body may take
+/// fifty times that in memory.
+pub const MAX_VALUES: usize = 1 << 20;
+
+/// Fields whose values are secrets, and starts of texts that are.
+const SECRET_FIELDS: [&str; 2] = ["age_encryption_recipients", "weights_access_token"];
+const SECRET_STARTS: [&str; 2] = ["AGE-SECRET-KEY-", KEY_PREFIX];
+
+/// Refuses a body with more than `most` values, without reading them.
+///
+/// # Errors
+/// A user error with the bound.
+pub fn check_values(body: &[u8], most: usize) -> Result<(), OpError> {
+    // Every value and every name follows one of these, except the outermost value.
+    let (mut found, mut quoted, mut escaped) = (0_usize, false, false);
+    for byte in body {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' | b',' | b':' if !quoted => found += 1,
+            _ => {}
+        }
+    }
+    if found <= most {
+        Ok(())
+    } else {
+        Err(OpError::user(format!("the body has {found} values, at most {most} are allowed")))
+    }
+}
+
+/// Reads a body. A user error names the field: `sampling_params.temperature: invalid type …`.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, OpError> {
     if body.trim_ascii().is_empty() {
         let missing = parse::<T>(b"{}").err().map(|error| format!(": {}", error.message)).unwrap_or_default();
-        return Err(OpError::user(format!("the body is empty, a JSON object is expected{missing}")));
+        return Err(OpError::user(format!("expected a JSON object, found an empty body{missing}")));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -41,7 +74,9 @@ fn describe(path: &str, error: &serde_json::Error) -> String {
     if let Some(at) = text.rfind(" at line ") {
         text.truncate(at);
     }
-    let text = shortened(text);
+    let is_secret = SECRET_FIELDS.iter().any(|field| path.contains(field))
+        || SECRET_STARTS.iter().any(|start| text.to_ascii_uppercase().contains(&start.to_ascii_uppercase()));
+    let text = if is_secret { redacted(&text) } else { shortened(text) };
     if path == "." { text } else { format!("{}: {text}", shortened(path.to_owned())) }
 }
 
@@ -55,8 +90,8 @@ fn shortened(text: String) -> String {
     format!("{}…{}", &text[..start], &text[end..])
 }
 
-/// The run and `seq_id` of a training request whose other fields may be wrong, so that the id can be
-/// consumed: the client never sends a refused one again.
+/// Returns the run and the `seq_id` of a training request whose other fields may be invalid. The number can then be
+/// consumed: the client does not send a refused request again.
 pub fn training_ids(body: &[u8]) -> Option<(RunId, i64)> {
     #[derive(Deserialize)]
     struct Ids {
@@ -76,13 +111,13 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Metadata as text: strings as they are, anything else as compact JSON.
+/// Converts metadata to text: strings stay as they are, other values become compact JSON.
 pub fn text_metadata(metadata: &Metadata) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     metadata.iter().map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
-/// Reads a JSON object alone. A struct by itself would take an array for its fields in their order.
+/// Reads only a JSON object. A struct by itself would also accept an array of its fields in order.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -132,23 +167,22 @@ where
     Ok(object_or_null(deserializer)?.unwrap_or_default())
 }
 
-/// Bounds of a list, checked while it is read: an empty element takes three bytes of a body and many times that in
-/// memory.
+/// Bounds of a list, which are checked while it is read: an empty element takes three bytes of a body and many times
+/// that in memory.
 pub(crate) struct Bounds<T> {
-    /// Elements.
     pub(crate) most: usize,
-    /// What they are called.
+    /// Noun for elements in errors.
     pub(crate) noun: &'static str,
-    /// Parts of all elements together.
+    /// Maximum number of parts of all elements together.
     pub(crate) most_parts: usize,
-    /// Parts of an element.
+    /// Returns the number of parts of an element.
     pub(crate) parts: fn(&T) -> usize,
-    /// What parts are called.
+    /// Noun for parts in errors.
     pub(crate) parts_noun: &'static str,
 }
 
 impl<'de, T: Deserialize<'de>> Bounds<T> {
-    /// Reads such a list.
+    /// Reads a list within these bounds.
     pub(crate) fn read<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<T>, D::Error> {
         deserializer.deserialize_seq(self)
     }
@@ -180,7 +214,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Bounds<T> {
     }
 }
 
-/// Refuses a list of which `read` elements were read, when it has more than `most`.
+/// Refuses a list that has more than `most` elements, of which `read` were read.
 pub(crate) fn at_most<'de, A: SeqAccess<'de>>(
     mut list: A,
     read: usize,
@@ -194,7 +228,7 @@ pub(crate) fn at_most<'de, A: SeqAccess<'de>>(
     if found > most { Err(A::Error::custom(format!("{found} {noun}, at most {most} are allowed"))) } else { Ok(()) }
 }
 
-/// Reads an object of at most so many entries, or null as an empty one; use with `#[serde(default)]`.
+/// Reads an object of at most `most` entries, and null as an empty one; use with `#[serde(default)]`.
 pub(crate) fn bounded_map<'de, D, T>(deserializer: D, most: usize, noun: &str) -> Result<BTreeMap<String, T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -226,125 +260,43 @@ where
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut read = BTreeMap::new();
-            while let Some((name, value)) = map.next_entry()? {
+            let Self { most, noun, .. } = self;
+            let (mut read, mut found) = (BTreeMap::new(), 0);
+            while found < most
+                && let Some((name, value)) = map.next_entry()?
+            {
                 read.insert(name, value);
-                if read.len() > self.most {
-                    return Err(A::Error::custom(format!("more than {} {}", self.most, self.noun)));
-                }
+                found += 1;
             }
-            Ok(read)
+            while found >= most && map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+                found += 1;
+            }
+            if found > most {
+                Err(A::Error::custom(format!("{found} {noun}, at most {most} are allowed")))
+            } else {
+                Ok(read)
+            }
         }
     }
 
     deserializer.deserialize_option(Entries { most, noun, values: PhantomData })
 }
 
-/// Reads a seed: any integer that JSON libraries keep exact.
+/// Reads a seed: any integer of at most 64 bits, signed or unsigned.
 pub(crate) fn seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i128>, D::Error> {
     let number = Option::<serde_json::Number>::deserialize(deserializer)?;
     let integer = |number: serde_json::Number| {
-        number.as_i128().ok_or_else(|| D::Error::custom(format!("{number} is no 64-bit integer")))
+        number.as_i128().ok_or_else(|| D::Error::custom(format!("{number} is not a 64-bit integer")))
     };
     number.map(integer).transpose()
 }
 
-/// A seed as the engine takes it: any integer, folded into `[0, 2^63)`.
+/// Folds an integer into the range of seeds that the engine takes, `[0, 2^63)`.
 pub fn fold_seed(seed: i128) -> u64 {
     // The modulus is 2^63, so the remainder fits.
     seed.rem_euclid(1 << 63) as u64
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-    use super::*;
-
-    #[derive(Debug, Deserialize)]
-    #[allow(dead_code, reason = "only the error matters")]
-    struct Outer {
-        inner: Vec<Inner>,
-    }
-
-    #[derive(Debug, Deserialize)]
-    #[allow(dead_code, reason = "only the error matters")]
-    struct Inner {
-        number: u32,
-        #[serde(default, deserialize_with = "or_default")]
-        flag: bool,
-    }
-
-    fn message(body: &str) -> String {
-        parse::<Outer>(body.as_bytes()).unwrap_err().message
-    }
-
-    #[test]
-    fn errors_repeat_only_the_ends_of_long_values() {
-        let body = format!("{{\"model_id\": \"{}\"}}", "ä".repeat(1 << 20));
-        let error = parse::<BTreeMap<String, u64>>(body.as_bytes()).unwrap_err();
-        assert!(error.message.len() < 1_100, "{}", error.message.len());
-        assert!(error.message.starts_with("model_id: invalid type: string \"ää"), "{error}");
-        assert!(error.message.ends_with("expected u64"), "{error}");
-        let error =
-            parse::<BTreeMap<String, u64>>(format!("{{\"{}\": -1}}", "k".repeat(1 << 20)).as_bytes()).unwrap_err();
-        assert!(error.message.len() < 2_200, "{}", error.message.len());
-    }
-
-    #[test]
-    fn errors_name_the_field() {
-        assert_eq!(
-            message(r#"{"inner":[{"number":1},{"number":"x"}]}"#),
-            "inner[1].number: invalid type: string \"x\", expected u32"
-        );
-        assert_eq!(
-            message(r#"{"inner":[{"number":-1}]}"#),
-            "inner[0].number: invalid value: integer `-1`, expected u32"
-        );
-        assert_eq!(message("{}"), "missing field `inner`");
-        assert!(message(r#"{"inner":[{"number":NaN}]}"#).starts_with("the body is not valid JSON"));
-        assert!(message(r#"{"inner":[]} x"#).starts_with("the body is not valid JSON"));
-        assert_eq!(message(" \n"), "the body is empty, a JSON object is expected: missing field `inner`");
-    }
-
-    #[test]
-    fn an_array_is_no_object() {
-        assert_eq!(message("[[]]"), "invalid type: sequence, expected an object");
-        #[derive(Debug, Deserialize)]
-        #[allow(dead_code, reason = "only the error matters")]
-        struct Holder {
-            #[serde(deserialize_with = "object")]
-            inner: Inner,
-        }
-        let error = parse::<Holder>(br#"{"inner":[1]}"#).unwrap_err();
-        assert_eq!(error.message, "inner: invalid type: sequence, expected an object");
-    }
-
-    #[test]
-    fn null_is_the_default() {
-        let outer: Outer = parse(br#"{"inner":[{"number":1,"flag":null}]}"#).unwrap();
-        assert!(!outer.inner[0].flag);
-    }
-
-    #[test]
-    fn ids_are_read_beside_wrong_fields() {
-        let ids = training_ids(br#"{"model_id":"s:train:0","seq_id":7,"adam_params":[1]}"#).unwrap();
-        assert_eq!(ids, (RunId::new("s:train:0"), 7));
-        assert_eq!(training_ids(br#"{"model_id":"s:train:0"}"#), None);
-        assert_eq!(training_ids(b"\xff"), None);
-    }
-
-    #[test]
-    fn seeds_fold_into_63_bits() {
-        assert_eq!(fold_seed(5), 5);
-        assert_eq!(fold_seed(-1), (1 << 63) - 1);
-        assert_eq!(fold_seed(1 << 63), 0);
-        assert_eq!(fold_seed(i128::from(u64::MAX)), (1 << 63) - 1);
-    }
-
-    #[test]
-    fn metadata_becomes_text() {
-        let metadata: Metadata = serde_json::from_str(r#"{"a":"x","b":1,"c":{"d":null}}"#).unwrap();
-        let text = text_metadata(&metadata);
-        assert_eq!((text["a"].as_str(), text["b"].as_str(), text["c"].as_str()), ("x", "1", "{\"d\":null}"));
-    }
-}
+#[path = "json_tests.rs"]
+mod tests;

@@ -1,5 +1,5 @@
-//! What travels over HTTP: protobuf messages, JSON bodies, and their conversion to and from the
-//! protocol crate's operations and results.
+//! Types that travel over HTTP: protobuf messages, JSON bodies, and their conversion to and from the protocol crate's
+//! operations and results.
 
 pub mod admin;
 pub mod anthropic;
@@ -11,6 +11,7 @@ pub mod client;
 pub mod copies;
 pub mod custom_loss;
 pub mod futures;
+pub mod images;
 pub mod json;
 pub mod limits;
 pub mod lists;

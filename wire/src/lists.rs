@@ -1,33 +1,40 @@
-//! Bounds of the lists in request bodies, in one table. A list is checked while it is read: an element takes a few bytes of a
-//! body and many times that in memory.
+//! Bounds of the lists in request bodies, in one table. A list is checked while it is read: an element takes a few
+//! bytes of a body and many times that in memory.
 //!
-//! Lists with bounds of their own are elsewhere: datums, chunks, loss inputs, tags, stop tokens and numbers of a tensor.
+//! Other modules bound datums, chunks, loss inputs, stop tokens and the numbers of a tensor.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{DeserializeSeed, Error as _, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use trainyard_age::MAX_RECIPIENTS;
-use trainyard_protocol::limits::{MAX_LOSS_INPUTS, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_TEXT_BYTES};
+use trainyard_protocol::limits::{MAX_LOSS_INPUTS, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_TAGS, MAX_TEXT_BYTES};
 
 use super::json;
 
-/// Bytes of an id.
+/// Maximum length of an id, in bytes.
 const MAX_ID_BYTES: usize = 64;
-/// Bytes of the name of a project or an owner.
+/// Maximum length of the name of a project or an owner, in bytes.
 const MAX_NAME_BYTES: usize = 256;
-/// A bound on the kinds of something that has a few.
+/// Maximum length of a list whose elements have only a few different values.
 const MAX_KINDS: usize = 16;
-/// Messages of a conversation.
+/// Maximum number of messages in a conversation.
 pub const MAX_MESSAGES: usize = 16_384;
-/// Tools that a model may be told of.
+/// Maximum number of tools that a request may describe.
 pub const MAX_TOOLS: usize = 1_024;
-/// Owners of one search.
+/// Maximum number of parts in the content of a message.
+pub const MAX_CONTENT_PARTS: usize = 16_384;
+/// Maximum number of a chat template's variables in a request.
+const MAX_VARIABLES: usize = 256;
+/// Maximum number of owners in a search.
 pub const MAX_OWNERS: usize = 10;
-/// Results that a client says at once to have. The official client sends all those that it got during one poll.
-pub(crate) const MAX_RETRIEVED: usize = 16_384;
+/// Maximum number of results that a client may acknowledge at once. The official client acknowledges all those that it
+/// received during one poll.
+pub const MAX_RETRIEVED: usize = 16_384;
 
-/// Makes a reader for each list: of texts with so many bytes at most, or of anything.
+/// Defines a reader for each list: of texts with a maximum length, or of other elements.
 macro_rules! lists {
     (
         texts { $($text:ident: $texts:expr, $text_noun:literal, $bytes:expr;)* }
@@ -47,10 +54,10 @@ macro_rules! lists {
             deserializer.deserialize_option(OrNull(bounds)).map(L::from_list)
         })*
 
-        /// Every list of texts: its field, the most elements, the most bytes of one.
+        /// Every list of texts: its field, its maximum length, the maximum length of a text in bytes.
         #[cfg(test)]
         const TEXTS: &[(&str, usize, usize)] = &[$((stringify!($text), $texts, $bytes)),*];
-        /// Every other list: its field and the most elements.
+        /// Every other list: its field and its maximum length.
         #[cfg(test)]
         const OTHERS: &[(&str, usize)] = &[$((stringify!($other), $others)),*];
     };
@@ -63,6 +70,7 @@ lists! {
         base_models: 100, "entries", MAX_TEXT_BYTES;
         owner_urns: MAX_OWNERS, "entries in owner_urns", MAX_NAME_BYTES;
         age_encryption_recipients: MAX_RECIPIENTS, "recipients", MAX_NAME_BYTES;
+        tags: MAX_TAGS, "tags", MAX_TEXT_BYTES;
         scopes: MAX_KINDS, "scopes", MAX_NAME_BYTES;
         modalities: MAX_KINDS, "modalities", MAX_NAME_BYTES;
         stop_sequences: MAX_STOP_STRINGS, "strings", MAX_STOP_STRING_BYTES;
@@ -79,8 +87,8 @@ lists! {
     }
 }
 
-/// Reads the inputs of a loss function, or of whatever else has names, while there are at most so many.
-pub(crate) fn loss_fn_inputs<'de, D, T>(deserializer: D) -> Result<std::collections::BTreeMap<String, T>, D::Error>
+/// Reads a map of named values, such as the inputs of a loss function, and bounds the number of its entries.
+pub(crate) fn loss_fn_inputs<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -88,7 +96,17 @@ where
     json::bounded_map(deserializer, MAX_LOSS_INPUTS, "inputs")
 }
 
-/// A field that holds a list: null is none, or an empty one.
+/// Reads the variables of a chat template, and null as none.
+pub(crate) fn chat_template_kwargs<'de, D, T>(deserializer: D) -> Result<Option<BTreeMap<String, T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let variables = json::bounded_map(deserializer, MAX_VARIABLES, "variables")?;
+    Ok(Some(variables).filter(|variables| !variables.is_empty()))
+}
+
+/// A field that holds a list: null is read as `None` or as an empty list.
 pub(crate) trait ListField<T> {
     fn from_list(list: Option<Vec<T>>) -> Self;
 }
@@ -105,7 +123,6 @@ impl<T> ListField<T> for Option<Vec<T>> {
     }
 }
 
-/// A list of texts.
 struct Texts {
     most: usize,
     noun: &'static str,
@@ -131,7 +148,7 @@ impl<'de> Visitor<'de> for Texts {
     }
 }
 
-/// A text of so many bytes at most.
+/// A text of at most `bytes` bytes.
 struct Text {
     bytes: usize,
 }
@@ -159,7 +176,7 @@ impl Visitor<'_> for Text {
     }
 }
 
-/// A list as the inner visitor reads it, or null.
+/// Reads null, or a list with the inner visitor.
 struct OrNull<V>(V);
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for OrNull<V> {
@@ -182,17 +199,53 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OrNull<V> {
     }
 }
 
-/// A stop: one text, several, or token ids.
+/// Content of a message: a single text, or a list of parts.
+pub(crate) enum TextOrParts<T> {
+    Text(String),
+    Parts(Vec<T>),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOrParts<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
+            type Value = TextOrParts<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a list of parts with a type")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(TextOrParts::Text(text.to_owned()))
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+                Ok(TextOrParts::Text(text))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+                let (most, noun) = (MAX_CONTENT_PARTS, "parts");
+                let bounds = json::Bounds { most, noun, most_parts: 0, parts: |_| 0, parts_noun: "" };
+                bounds.visit_seq(list).map(TextOrParts::Parts)
+            }
+        }
+
+        deserializer.deserialize_any(Either(PhantomData))
+    }
+}
+
+/// Stop condition: a single text, several texts, or token ids.
 pub(crate) enum StopList {
     Text(String),
     Texts(Vec<String>),
     Tokens(Vec<i64>),
 }
 
-/// Reads a stop without keeping more elements than are allowed.
+/// Reads a stop condition and refuses it at the first element too many.
 pub(crate) struct StopVisitor {
     pub(crate) most_texts: usize,
-    /// None where token ids are not read.
+    /// `None` where token ids are not accepted.
     pub(crate) most_tokens: Option<usize>,
 }
 
@@ -235,7 +288,6 @@ impl<'de> Visitor<'de> for StopVisitor {
     }
 }
 
-/// An element of a stop.
 enum StopElement {
     Token(i64),
     Text(String),

@@ -1,4 +1,4 @@
-//! `create_model`, `get_info`, `optim_step`.
+//! Requests about a run's model: `create_model`, `get_info` and `optim_step`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,24 +10,24 @@ use super::bounds;
 use super::json::{self, Metadata};
 use crate::payload::Payload;
 
-/// Body of `create_model`.
+/// Request body of `create_model`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CreateModelRequest {
-    /// The client's session.
+    /// Id of the client's session.
     pub session_id: String,
-    /// Counts the session's models.
+    /// Number of the model within the session.
     #[schema(minimum = 0)]
     pub model_seq_id: i64,
     /// Name of the base model.
     pub base_model: String,
-    /// Stored with the run.
+    /// Metadata to store with the run.
     #[serde(default, deserialize_with = "bounds::metadata")]
     #[schema(value_type = Object)]
     pub user_metadata: Metadata,
-    /// The adapter; all parameters are trained without one.
+    /// The adapter to train; without one, all parameters are trained.
     #[serde(default, deserialize_with = "json::object_or_null")]
     pub lora_config: Option<LoraConfig>,
-    /// The optimizer family.
+    /// Optimizer family of the run.
     #[serde(default, deserialize_with = "json::object_or_default")]
     pub optimizer_config: OptimizerConfig,
 }
@@ -36,20 +36,20 @@ pub struct CreateModelRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoraConfig {
-    /// Rank; 0 trains all parameters.
+    /// Rank of the adapter; 0 trains all parameters instead.
     #[schema(minimum = 0, maximum = 4096)]
     pub rank: i64,
-    /// Seed of the start.
+    /// Seed for the initial values of the adapter; the server chooses one by default.
     #[serde(default, deserialize_with = "json::seed")]
     #[schema(value_type = Option<i64>)]
     pub seed: Option<i128>,
-    /// Adapt the unembedding.
+    /// Whether to adapt the unembedding.
     #[serde(default = "yes")]
     pub train_unembed: bool,
-    /// Adapt the MLP projections.
+    /// Whether to adapt the MLP projections.
     #[serde(default = "yes")]
     pub train_mlp: bool,
-    /// Adapt the attention projections.
+    /// Whether to adapt the attention projections.
     #[serde(default = "yes")]
     pub train_attn: bool,
 }
@@ -61,7 +61,7 @@ fn yes() -> bool {
 /// An optimizer family; only `adamw` is supported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OptimizerConfig {
-    /// Its name.
+    /// Name of the family: `adamw`.
     #[serde(rename = "type")]
     #[schema(pattern = "^adamw$")]
     pub kind: String,
@@ -82,7 +82,11 @@ impl From<Optimizer> for OptimizerConfig {
 }
 
 impl OptimizerConfig {
-    /// The family, or an error that names what is not supported.
+    /// Returns the family.
+    ///
+    /// # Errors
+    ///
+    /// A user error if the family is not supported.
     pub fn optimizer(&self) -> Result<Optimizer, OpError> {
         if self.kind == "adamw" {
             return Ok(Optimizer::AdamW);
@@ -93,7 +97,8 @@ impl OptimizerConfig {
 }
 
 impl CreateModelRequest {
-    /// What the run trains, with the head that its metadata names, and what is stored for it. `random` makes a seed when the client gave none.
+    /// Returns what the run trains, with the head that its metadata names, and the payload to store. If the client set
+    /// no seed, `random` makes one.
     pub fn payload(&self, random: impl FnOnce() -> u64) -> Result<(RunSpec, Payload), OpError> {
         let mut lora = self.lora_config.as_ref().map(|config| config.spec(random)).transpose()?.flatten();
         let head = ModelHead::of_metadata(&json::text_metadata(&self.user_metadata))?.unwrap_or_default();
@@ -107,7 +112,7 @@ impl CreateModelRequest {
     }
 }
 
-/// The adapter of a model with a scalar head, which has no unembedding to adapt.
+/// Switches off the unembedding of an adapter: a model with a scalar head has none.
 fn without_unembedding(lora: &mut LoraSpec) -> Result<(), OpError> {
     lora.train_unembed = false;
     if lora.train_mlp || lora.train_attn {
@@ -120,7 +125,7 @@ fn without_unembedding(lora: &mut LoraSpec) -> Result<(), OpError> {
 }
 
 impl LoraConfig {
-    /// The adapter; `None` for rank 0. `random` makes a seed when the client gave none.
+    /// Returns the adapter, or `None` for rank 0. If the client set no seed, `random` makes one.
     pub(super) fn spec(&self, random: impl FnOnce() -> u64) -> Result<Option<LoraSpec>, OpError> {
         let rank = u32::try_from(self.rank).ok().filter(|&rank| rank <= MAX_LORA_RANK).ok_or_else(|| {
             OpError::user(format!("lora_config.rank: {} is not between 0 and {MAX_LORA_RANK}", self.rank))
@@ -139,66 +144,67 @@ impl LoraConfig {
             train_unembed: self.train_unembed,
             train_mlp: self.train_mlp,
             train_attn: self.train_attn,
+            latent_up: false,
         }))
     }
 }
 
-/// Result of `create_model`.
+/// Result of `create_model`, which `retrieve_future` returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CreateModelResult {
-    /// `<session>:train:<n>`.
+    /// Id of the run: `<session>:train:<n>`.
     pub model_id: String,
 }
 
-/// Body of `get_info`.
+/// Request body of `get_info`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct GetInfoRequest {
-    /// The run.
+    /// Id of the run.
     pub model_id: String,
 }
 
-/// Answer of `get_info`.
+/// Response body of `get_info`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GetInfoResponse {
-    /// The run.
+    /// Id of the run.
     pub model_id: String,
-    /// Its base model.
+    /// The run's base model.
     pub model_data: ModelData,
-    /// Its optimizer family.
+    /// The run's optimizer family.
     pub optimizer_config: OptimizerConfig,
-    /// Whether it trains an adapter.
+    /// Whether the run trains an adapter.
     pub is_lora: bool,
-    /// The adapter's rank.
+    /// Rank of the adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lora_rank: Option<u32>,
     /// Name of the base model.
     pub model_name: String,
 }
 
-/// A base model as `get_info` describes it.
+/// A base model, as `get_info` describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ModelData {
-    /// Its family.
+    /// Family of the model.
     pub arch: String,
-    /// Its name.
+    /// Name of the model.
     pub model_name: String,
-    /// Where its tokenizer is, when not under the model's name.
+    /// Name under which its tokenizer is published, if it differs from the model's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer_id: Option<String>,
 }
 
-/// Body of `optim_step`: exactly one of the two kinds of parameters.
+/// Request body of `optim_step`. Exactly one kind of parameters must be set.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OptimStepRequest {
-    /// The run.
+    /// Id of the run.
     pub model_id: String,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     #[schema(minimum = 1)]
     pub seq_id: i64,
-    /// Hyper-parameters of AdamW.
+    /// Hyper-parameters, if the optimizer is AdamW.
     #[serde(default, deserialize_with = "json::object_or_null")]
     pub adam_params: Option<AdamParamsBody>,
-    /// Hyper-parameters of another family; none is supported.
+    /// Hyper-parameters of another family, of which none is supported.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub optimizer_params: Option<Value>,
@@ -208,17 +214,17 @@ pub struct OptimStepRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdamParamsBody {
-    /// Step size.
+    /// Learning rate of the step.
     pub learning_rate: f64,
-    /// Decay of the first moment.
+    /// Decay rate of the first moment.
     pub beta1: f64,
-    /// Decay of the second moment.
+    /// Decay rate of the second moment.
     pub beta2: f64,
-    /// Added to the denominator.
+    /// Constant that is added to the denominator.
     pub eps: f64,
-    /// Decoupled weight decay.
+    /// Decoupled weight decay, as in AdamW.
     pub weight_decay: f64,
-    /// Largest global gradient norm; none when it is not positive.
+    /// Maximum global norm of the gradient; 0 and negative values turn clipping off.
     pub grad_clip_norm: f64,
 }
 
@@ -229,7 +235,7 @@ impl Default for AdamParamsBody {
 }
 
 impl OptimStepRequest {
-    /// Checks the request and makes it what is stored.
+    /// Checks the request and returns the payload to store.
     pub fn payload(&self) -> Result<Payload, OpError> {
         match (&self.adam_params, &self.optimizer_params) {
             (Some(params), None) => Ok(Payload::OptimStep { params: params.checked()? }),
@@ -240,7 +246,9 @@ impl OptimStepRequest {
                 )))
             }
             (None, None) => Err(OpError::user("adam_params: missing field")),
-            (Some(_), Some(_)) => Err(OpError::user("optimizer_params: given beside adam_params; send one of them")),
+            (Some(_), Some(_)) => {
+                Err(OpError::user("optimizer_params: set together with adam_params; set only adam_params"))
+            }
         }
     }
 }
@@ -277,10 +285,10 @@ impl AdamParamsBody {
     }
 }
 
-/// Result of `optim_step`.
+/// Result of `optim_step`, which `retrieve_future` returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OptimStepResult {
-    /// By name.
+    /// Metrics of the step, by name.
     pub metrics: std::collections::BTreeMap<String, f64>,
 }
 

@@ -1,32 +1,31 @@
-//! Lists of JSON numbers in eight bytes each.
+//! Lists of JSON numbers that take eight bytes per number.
 
 use std::fmt;
 
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Numbers as they were written: integers as long as there are only such, floats from the first that is none.
+/// Numbers as they were written: integers up to the first number that is not one, floats from there on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Numbers {
-    /// Those before the first float.
+    /// Numbers before the first float.
     integers: Vec<i64>,
-    /// The others.
     floats: Vec<f64>,
 }
 
 impl Numbers {
-    /// All numbers, or the index of the first that is no 64-bit integer.
+    /// Returns all numbers as integers, or the index of the first that is not a 64-bit integer.
     pub fn integers(&self) -> Result<&[i64], usize> {
         if self.floats.is_empty() { Ok(&self.integers) } else { Err(self.integers.len()) }
     }
 
-    /// All numbers.
+    /// Returns all numbers as floats.
     pub fn floats(&self) -> impl Iterator<Item = f64> + '_ {
         self.integers.iter().map(|&integer| integer as f64).chain(self.floats.iter().copied())
     }
 }
 
-/// A number on its way into a list.
+/// A number that is being read.
 enum Read {
     Integer(i64),
     Float(f64),

@@ -1,118 +1,121 @@
-//! What the console and `trainyard top` show of a service.
+//! State of a service, which the console and `trainyard top` show.
 
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::Category;
 
-/// A service as a caller may see it.
+/// State of a service, as far as the caller may see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overview {
-    /// When it was looked at, RFC 3339.
+    /// Time of the snapshot, in RFC 3339.
     pub time: String,
-    /// Of the server.
+    /// Version of the server.
     pub version: String,
-    /// Base models that are served.
+    /// Base models that the service serves.
     pub models: Vec<ServedModel>,
     /// Processes that execute requests.
     pub workers: Vec<Worker>,
-    /// The engine of the server's own process; absent where it has none.
+    /// Engine of the server's own process; absent if it has none, or if the caller is not the operator's admin.
     pub engine: Option<EngineUse>,
-    /// Unfinished requests by tenant: of all tenants for an operator's admin, of the caller's own for anybody else.
+    /// Unfinished requests by tenant. An operator's admin sees all tenants, others only their own.
     pub queues: Vec<TenantQueue>,
-    /// The minutes of the last hour in which requests of these tenants ended.
+    /// Complete minutes of the last hour, oldest first, also those in which no request of these tenants ended.
     pub rates: Vec<MinuteRate>,
-    /// Of these tenants in the last day, the newest first.
+    /// Last 60 seconds, which the last complete minute overlaps.
+    #[serde(default)]
+    pub latest: MinuteRate,
+    /// Requests of these tenants that failed within the last day, newest first.
     pub failures: Vec<Failure>,
 }
 
-/// A base model.
+/// A base model that the service serves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServedModel {
-    /// What requests name.
+    /// Name that requests use.
     pub name: String,
-    /// Its family.
+    /// Family of the model.
     pub arch: String,
-    /// Most tokens of a sequence.
+    /// Maximum length of a sequence, in tokens.
     pub context: usize,
-    /// How many.
+    /// Number of the model's parameters.
     pub parameters: u64,
 }
 
 /// A process that executes requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Worker {
-    /// Its id.
+    /// Id of the worker.
     pub id: String,
-    /// Whether it is the server's own process.
+    /// Whether the worker is the server's own process.
     pub own: bool,
-    /// Base models, each with type, kernels, layout and version where known.
+    /// Base models, each with data type, kernels, layout and version if these are known.
     pub models: Vec<(String, Option<String>)>,
-    /// What its engine held when it last reported; absent before that.
+    /// State of its engine at the last report; absent before the first one, or if the caller is not the operator's admin.
     #[serde(default)]
     pub engine: Option<EngineUse>,
 }
 
-/// What an engine holds and does.
+/// Load and memory of an engine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineUse {
-    /// Samples in progress.
+    /// Number of samples in progress.
     pub active_samples: u64,
-    /// Runs in memory.
+    /// Number of runs in memory.
     pub loaded_runs: u64,
-    /// Bytes by what they hold.
+    /// Memory in use by purpose, in bytes.
     pub memory: Vec<(String, u64)>,
-    /// Bytes in all.
+    /// Memory in use, in bytes.
     pub memory_bytes: u64,
-    /// Bytes that it may hold; 0 is no limit.
+    /// Memory that the engine may use, in bytes; 0 means no limit.
     pub memory_budget: u64,
-    /// Bytes of keys and values.
+    /// Memory in use by keys and values, in bytes.
     pub kv_bytes: u64,
-    /// Bytes that these may be.
+    /// Memory that keys and values may use, in bytes.
     pub kv_limit: u64,
-    /// Tokens of training passes since the start.
+    /// Tokens of all training passes since the start.
     pub microbatch_tokens: u64,
-    /// Tokens that these passes could have held.
+    /// Tokens that these passes had room for.
     pub microbatch_capacity: u64,
 }
 
 /// Unfinished requests of a tenant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TenantQueue {
-    /// Whose.
+    /// Name of the tenant.
     pub tenant: String,
-    /// Waiting.
+    /// Requests that wait for execution.
     pub queued: u64,
-    /// Being executed.
+    /// Requests that are being executed.
     pub running: u64,
-    /// How long the oldest of the waiting ones has waited.
+    /// Time that the oldest of the waiting requests has waited, in seconds.
     pub waiting_seconds: f64,
 }
 
-/// Tokens of requests that ended in a minute.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Tokens of the requests that ended in a minute.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MinuteRate {
-    /// Its start, in ms since the epoch.
+    /// Start of the minute, in milliseconds since 1970.
     pub minute: i64,
-    /// In training passes.
+    /// Tokens of training passes.
     pub trained: u64,
-    /// Of prompts, computed.
+    /// Tokens of prompts that were computed.
     pub prefill: u64,
-    /// Generated.
+    /// Tokens that were generated.
     pub sampled: u64,
 }
 
 /// A request that failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The request.
+    /// Id of the request.
     pub request_id: String,
-    /// What it was to do.
+    /// Kind of the request.
     pub kind: String,
-    /// Its run; absent for a sample.
+    /// Run of the request; absent for a sample.
     pub run_id: Option<String>,
-    /// When, RFC 3339.
+    /// Time of the failure, in RFC 3339.
     pub time: String,
-    /// Whose fault it was.
+    /// Origin of the error.
     pub category: Category,
-    /// Why.
+    /// Description of the error.
     pub message: String,
 }

@@ -5,12 +5,12 @@ use bytes::Buf;
 use prost::DecodeError;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use trainyard_protocol::OpError;
-use trainyard_protocol::limits::{MAX_CHUNKS, MAX_DATUMS, MAX_LOSS_INPUTS, MAX_LOSS_SETTINGS, MAX_PARTS};
+use trainyard_protocol::limits::{MAX_CHUNKS, MAX_DATUMS, MAX_LOSS_INPUTS, MAX_LOSS_SETTINGS, MAX_PARTS, check_datums};
 
-/// Bytes of the shape of one tensor: far more than its extents take.
+/// Maximum length of the shape of one tensor, in bytes: far more than its extents take.
 const MAX_SHAPE_BYTES: usize = 640;
 
-/// Refuses a `ForwardBackwardRequest` that has too many parts. What is malformed is left to the decoder.
+/// Refuses a `ForwardBackwardRequest` with too many parts. Malformed messages are left to the decoder.
 pub(super) fn check(body: &[u8]) -> Result<(), OpError> {
     let mut datums = 0;
     let (mut legacy, mut settings) = (0, 0);
@@ -26,7 +26,8 @@ pub(super) fn check(body: &[u8]) -> Result<(), OpError> {
         }
         datums += usize::from(tag == 3);
     });
-    at_most("data", datums, "datums", MAX_DATUMS)?;
+    // The decoder's caller refuses a request without datums.
+    check_datums(datums.max(1))?;
     refused?;
     at_most("loss_fn_config", legacy.max(settings), "settings", MAX_LOSS_SETTINGS)
 }
@@ -69,7 +70,7 @@ fn check_datum(index: usize, datum: &[u8], all: &mut usize) -> Result<(), OpErro
     Ok(())
 }
 
-/// Bytes of the shape in an entry of `loss_fn_inputs`.
+/// Returns the length of the longest shape in an entry of `loss_fn_inputs`, in bytes.
 fn longest_shape(entry: &[u8]) -> usize {
     let mut bytes = 0;
     let _ = fields(entry, |tag, tensor| {
@@ -80,8 +81,8 @@ fn longest_shape(entry: &[u8]) -> usize {
     bytes
 }
 
-/// Calls `visit` with the number and the bytes of each field, in order: the content where it has a length, the encoded
-/// value otherwise.
+/// Calls `visit` with the number and the bytes of each field, in order. The bytes are the content if the field has a
+/// length, and the encoded value otherwise.
 fn fields<'a>(mut message: &'a [u8], mut visit: impl FnMut(u32, &'a [u8])) -> Result<(), DecodeError> {
     while message.has_remaining() {
         let (tag, wire_type) = decode_key(&mut message)?;

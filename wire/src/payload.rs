@@ -1,8 +1,8 @@
-//! What is stored of a request until the worker executes it.
+//! Payloads: requests as they are stored until a worker executes them.
 //!
-//! `forward` and `forward_backward` are stored as their protobuf message (see [`crate::training`]);
-//! everything else is a [`Payload`] in JSON. A payload is complete: seeds that the client left open are chosen
-//! before it is stored, so that executing it again gives the same bits.
+//! `forward` and `forward_backward` are stored as their protobuf message (see [`crate::training`]); everything else is
+//! a [`Payload`] in JSON. A payload is complete: seeds that the client left open are chosen before it is stored, so
+//! that every execution gives the same bits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,70 +11,70 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{AdamParams, CheckpointKind, RunSpec, Sample, SessionId, TenantId, UploadedAdapter};
 
-/// A stored request.
+/// A stored request, other than a training pass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Payload {
-    /// `create_model`.
+    /// Creation of a run, for `create_model`.
     CreateModel {
         /// What the run trains.
         spec: RunSpec,
-        /// The spec's seed is the server's, not the client's.
+        /// Whether the server chose the seed in the spec.
         #[serde(rename = "seed_drawn")]
         server_seed: bool,
     },
-    /// `load_weights`.
+    /// Load of a checkpoint, for `load_weights`.
     LoadWeights {
-        /// The checkpoint, `tinker://…`.
+        /// Path of the checkpoint, `tinker://…`.
         path: String,
-        /// Restore the optimizer's state too.
+        /// Whether to restore the optimizer's state too.
         with_optimizer: bool,
-        /// Create the run with this spec.
+        /// Spec of the run to create; `None` for an existing run.
         create: Option<RunSpec>,
-        /// In whose name the checkpoint is read, where that is not the run's tenant.
+        /// Tenant in whose name the checkpoint is read, if it is not the run's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reader: Option<TenantId>,
-        /// The name that the checkpoint has for the run's base model, where that differs.
+        /// Name of the run's base model in the checkpoint, if it differs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checkpoint_base: Option<String>,
     },
-    /// The first request of the run that checks an upload.
+    /// The first request of a run that checks an uploaded adapter.
     ImportAdapter {
-        /// The folder of its pieces in the storage.
+        /// Folder of the upload's pieces in the storage.
         dir: PathBuf,
-        /// The pieces.
+        /// Names of the pieces of each file.
         files: UploadedAdapter,
-        /// What the adapter has to be.
+        /// Properties that the adapter must have.
         spec: RunSpec,
     },
-    /// `optim_step`.
+    /// Step of the optimizer, for `optim_step`.
     OptimStep {
-        /// The step's hyper-parameters.
+        /// Hyper-parameters of the step.
         params: AdamParams,
     },
-    /// `save_weights`.
+    /// Save of a training checkpoint, for `save_weights`.
     SaveWeights(NamedSave),
-    /// Named `save_weights_for_sampler`.
+    /// Save of a sampler checkpoint, for `save_weights_for_sampler` with a name.
     SaveWeightsForSampler(NamedSave),
-    /// Ephemeral `save_weights_for_sampler`.
+    /// Sampler in memory, for `save_weights_for_sampler` without a name.
     EphemeralSampler {
-        /// The run's session.
+        /// Session of the run.
         session: SessionId,
-        /// Counts the session's sampling sessions.
+        /// Number of the sampling session within the session.
         sampling_session_seq_id: i64,
-        /// The run's base model.
+        /// Base model of the run.
         base_model: String,
-        /// Whether later saves change it.
+        /// Whether later saves change the sampler.
         kind: EphemeralKind,
     },
-    /// `save_weights_external`.
+    /// Save of an external checkpoint, for `save_weights_external`.
     SaveWeightsExternal(NamedSave),
-    /// `asample`.
+    /// Completions of a prompt, for `asample`.
     Sample {
-        /// What to sample.
+        /// The sample to compute.
         #[serde(flatten)]
         sample: Box<Sample>,
-        /// The seed is the server's, not the client's.
+        /// Whether the server chose the seed.
         #[serde(rename = "seed_drawn")]
         server_seed: bool,
     },
@@ -83,17 +83,17 @@ pub enum Payload {
 /// A save under a name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NamedSave {
-    /// The checkpoint's name, checked at submission.
+    /// Name of the checkpoint, which was checked at submission.
     pub name: String,
-    /// Replace a checkpoint of that name.
+    /// Whether to replace a checkpoint of that name.
     pub overwrite: bool,
-    /// Seconds until it is deleted.
+    /// Seconds until the checkpoint is deleted.
     pub ttl_seconds: Option<i64>,
-    /// Stored with the checkpoint.
+    /// Metadata to store with the checkpoint.
     pub user_metadata: BTreeMap<String, String>,
     /// What the run trains, for the catalogue.
     pub spec: RunSpec,
-    /// To whom the files are encrypted, `age1…`; nobody when empty.
+    /// Recipients (`age1…`) to encrypt the files to; empty for files that are not encrypted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub age_recipients: Vec<String>,
 }
@@ -102,29 +102,29 @@ pub struct NamedSave {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EphemeralKind {
-    /// Frozen.
+    /// A sampler that never changes.
     Snapshot,
-    /// One sampler per run, which each such save updates.
+    /// The run's one sampler that every save of this kind updates.
     Inflight,
 }
 
-/// A payload that cannot be written or read.
+/// A payload that can't be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("stored request: {0}")]
 pub struct CodecError(#[from] serde_json::Error);
 
 impl Payload {
-    /// The bytes to store.
+    /// Returns the bytes to store.
     pub fn encode(&self) -> Result<Bytes, CodecError> {
         Ok(serde_json::to_vec(self)?.into())
     }
 
-    /// Reads what [`Payload::encode`] wrote.
+    /// Reads bytes that [`Payload::encode`] returned.
     pub fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
         Ok(serde_json::from_slice(bytes)?)
     }
 
-    /// The kind of the checkpoint that it writes, if it does.
+    /// Returns the kind of checkpoint that the request writes, if it writes one.
     pub fn stores(&self) -> Option<CheckpointKind> {
         match self {
             Self::SaveWeights(_) => Some(CheckpointKind::Training),
@@ -139,10 +139,19 @@ impl Payload {
         }
     }
 
-    /// The bytes that a retry must repeat: the payload without the seeds that the server chose and without the sampling
-    /// session's number, which the client renews with every retry of an ephemeral save.
+    /// Returns the bytes that a retry must repeat: the payload without what the server chose (seeds, the placement of adapters), and without
+    /// the sampling session's number. Clients renew that number with every retry of an ephemeral save.
     pub fn identity(&self) -> Result<Bytes, CodecError> {
         let mut identity = self.clone();
+        // The server chooses the placement on latents, which requests to older releases do not have.
+        let spec = match &mut identity {
+            Self::CreateModel { spec, .. } | Self::ImportAdapter { spec, .. } => Some(spec),
+            Self::LoadWeights { create, .. } => create.as_mut(),
+            _ => None,
+        };
+        if let Some(lora) = spec.and_then(|spec| spec.lora.as_mut()) {
+            lora.latent_up = true;
+        }
         match &mut identity {
             Self::CreateModel { spec, server_seed: true } => {
                 if let Some(lora) = &mut spec.lora {

@@ -5,7 +5,7 @@ use trainyard_protocol::{LoraSpec, ModelHead, Optimizer, SamplingParams, Stop};
 use super::*;
 
 fn spec(seed: u64) -> RunSpec {
-    let lora = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true };
+    let lora = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
     RunSpec { base_model: "m".to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 
@@ -29,6 +29,7 @@ fn sample(seed: u64, server_seed: bool) -> Payload {
         topk_sample_logprobs: 0,
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
+        images: Vec::new(),
     };
     Payload::Sample { sample: Box::new(sample), server_seed }
 }
@@ -40,6 +41,14 @@ fn ephemeral(seq_id: i64, kind: EphemeralKind) -> Payload {
         base_model: "m".to_owned(),
         kind,
     }
+}
+
+#[test]
+fn specs_without_a_placement_on_latents_are_of_runs_that_adapt_all_of_attention() {
+    let mut stored = serde_json::to_value(spec(1)).unwrap();
+    assert_eq!(stored["lora"].as_object_mut().unwrap().remove("latent_up"), Some(false.into()));
+    let read: RunSpec = serde_json::from_value(stored).unwrap();
+    assert!(read.lora.unwrap().latent_up);
 }
 
 #[test]
@@ -81,6 +90,12 @@ fn identities_leave_out_what_a_retry_changes() {
     assert!(same(&create(1, true), &create(2, true)));
     assert!(!same(&create(1, false), &create(2, false)));
     assert!(!same(&create(0, false), &create(0, true)));
+    // A retry after an update from a release whose adapters are on all of latent attention.
+    let mut former = spec(1);
+    former.lora.as_mut().unwrap().latent_up = true;
+    let former = Payload::CreateModel { spec: former, server_seed: false };
+    assert!(same(&create(1, false), &former));
+    assert!(!String::from_utf8_lossy(&former.identity().unwrap()).contains("latent_up"));
     assert!(same(&sample(1, true), &sample(2, true)));
     assert!(!same(&sample(1, false), &sample(2, false)));
     assert!(same(&ephemeral(1, EphemeralKind::Snapshot), &ephemeral(2, EphemeralKind::Snapshot)));

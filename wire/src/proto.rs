@@ -1,128 +1,128 @@
-//! The protobuf messages of the protocol, package `tinker_public`.
+//! Protobuf messages of the protocol, in the package `tinker_public`.
 //!
-//! `openapi/tinker_public.proto` documents them; the two change together. All byte arrays are
-//! little-endian, densely packed and row-major.
+//! `openapi/tinker_public.proto` documents them; both change together. All byte arrays are little-endian, densely
+//! packed and row-major.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-/// Element types. 0 is invalid on the wire.
+/// Element types of tensors. 0 is invalid on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum DType {
-    /// Not set.
+    /// No type was set.
     Unspecified = 0,
-    /// IEEE 754 binary32.
+    /// Floating-point number of 32 bits (IEEE 754 binary32).
     Float32 = 1,
-    /// Signed 64-bit.
+    /// Signed integer of 64 bits.
     Int64 = 2,
-    /// Signed 32-bit.
+    /// Signed integer of 32 bits.
     Int32 = 3,
-    /// The upper half of a binary32.
+    /// Upper half of a binary32.
     Bfloat16 = 4,
 }
 
-/// Why a sampled sequence ended.
+/// Reason why a sampled sequence ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum StopReason {
-    /// An end token or a stop matched.
+    /// An end token or a stop condition matched.
     Stop = 0,
-    /// `max_tokens` or the context limit.
+    /// The sequence reached `max_tokens` or the context limit.
     Length = 1,
 }
 
-/// The ids of a training request alone, readable even when the rest of the message is malformed.
+/// The ids of a training request, which can be read even if the rest of the message is malformed.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TrainingIds {
-    /// The run.
+    /// Id of the run.
     #[prost(string, tag = "1")]
     pub model_id: String,
-    /// Its position in the run's order.
+    /// Position in the run's order.
     #[prost(int32, tag = "2")]
     pub seq_id: i32,
 }
 
-/// Body of `forward_backward`.
+/// Request body of `forward_backward`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ForwardBackwardRequest {
-    /// The run.
+    /// Id of the run.
     #[prost(string, tag = "1")]
     pub model_id: String,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     #[prost(int32, tag = "2")]
     pub seq_id: i32,
-    /// Training examples.
+    /// Training examples of the batch.
     #[prost(message, repeated, tag = "3")]
     pub data: Vec<Datum>,
     /// Name of the loss function.
     #[prost(string, tag = "4")]
     pub loss_fn: String,
-    /// Legacy mirror of the numeric settings.
+    /// Numeric settings of the loss function, for older clients.
     #[prost(btree_map = "string, double", tag = "5")]
     pub loss_fn_config: BTreeMap<String, f64>,
-    /// Leave the accumulated gradient alone.
+    /// Whether to compute only the forward pass, which leaves the accumulated gradient unchanged.
     #[prost(bool, tag = "6")]
     pub forward_only: bool,
-    /// Settings of the loss function; authoritative when not empty.
+    /// Settings of the loss function; if not empty, they replace the numeric ones.
     #[prost(btree_map = "string, message", tag = "7")]
     pub loss_fn_config_v2: BTreeMap<String, LossConfigValue>,
 }
 
-/// A setting of a loss function.
+/// Value of a setting of a loss function.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct LossConfigValue {
-    /// Number or text.
+    /// Either a number or a text.
     #[prost(oneof = "loss_config_value::Value", tags = "1, 2")]
     pub value: Option<loss_config_value::Value>,
 }
 
-/// The alternatives of [`LossConfigValue`].
+/// Alternatives within a [`LossConfigValue`].
 pub mod loss_config_value {
-    /// Number or text.
+    /// Either a number or a text.
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub enum Value {
-        /// A number.
+        /// A number, for numeric settings.
         #[prost(double, tag = "1")]
         Number(f64),
-        /// A text.
+        /// A text, for other settings.
         #[prost(string, tag = "2")]
         Text(String),
     }
 }
 
-/// One training example.
+/// A training example with the inputs of its loss.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Datum {
-    /// The input, piece by piece.
+    /// Input of the model, as a list of pieces.
     #[prost(message, repeated, tag = "1")]
     pub model_input: Vec<Chunk>,
-    /// Inputs of the loss function by name.
+    /// Inputs of the loss function, by name.
     #[prost(btree_map = "string, message", tag = "2")]
     pub loss_fn_inputs: BTreeMap<String, Tensor>,
-    /// Where the input tokens came from.
+    /// Origin of the input tokens.
     #[prost(message, repeated, tag = "3")]
     pub model_input_spans: Vec<ProvenanceSpan>,
-    /// Where the rows of `target_tokens` came from.
+    /// Origin of the rows of `target_tokens`.
     #[prost(message, repeated, tag = "4")]
     pub loss_fn_input_spans: Vec<ProvenanceSpan>,
 }
 
-/// Where a run of tokens came from.
+/// Origin of consecutive tokens.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ProvenanceSpan {
-    /// A prompt or a sample.
+    /// Part of a prompt or of a sampled sequence.
     #[prost(oneof = "provenance_span::Span", tags = "1, 2")]
     pub span: Option<provenance_span::Span>,
 }
 
-/// The alternatives of [`ProvenanceSpan`].
+/// Alternatives within a [`ProvenanceSpan`].
 pub mod provenance_span {
-    /// A prompt or a sample.
+    /// Part of a prompt or of a sampled sequence.
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub enum Span {
-        /// Part of a sample's prompt.
+        /// Part of the prompt of a sample.
         #[prost(message, tag = "1")]
         PromptTokens(super::TokenSpan),
         /// Part of a sampled sequence.
@@ -131,16 +131,16 @@ pub mod provenance_span {
     }
 }
 
-/// `PromptProvenanceSpan` and `SampledProvenanceSpan`, which have the same fields.
+/// Fields of `PromptProvenanceSpan` and `SampledProvenanceSpan`, which are the same.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TokenSpan {
-    /// The sampled sequence.
+    /// Id of the sampled sequence.
     #[prost(string, tag = "1")]
     pub sequence_id: String,
-    /// First token.
+    /// Index of the first token.
     #[prost(int64, tag = "2")]
     pub offset: i64,
-    /// Number of tokens.
+    /// Number of tokens in the span.
     #[prost(int64, tag = "3")]
     pub length: i64,
 }
@@ -148,110 +148,110 @@ pub struct TokenSpan {
 /// A piece of a model input.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Chunk {
-    /// Its content.
+    /// Content of the piece.
     #[prost(oneof = "chunk::Content", tags = "1, 2, 3")]
     pub chunk: Option<chunk::Content>,
 }
 
-/// The alternatives of [`Chunk`].
+/// Alternatives within a [`Chunk`].
 pub mod chunk {
-    /// A chunk's content.
+    /// Content of a piece.
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub enum Content {
-        /// Tokens.
+        /// Token ids of encoded text.
         #[prost(message, tag = "1")]
         EncodedText(super::EncodedTextChunk),
-        /// A picture.
+        /// An image, for models with a vision tower.
         #[prost(message, tag = "2")]
         Image(super::ImageChunk),
-        /// Audio.
+        /// Audio, which is refused.
         #[prost(message, tag = "3")]
         Dmel(super::DmelChunk),
     }
 }
 
-/// Tokens.
+/// Token ids of encoded text.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct EncodedTextChunk {
-    /// `int32` each.
+    /// Token ids, `int32` each.
     #[prost(bytes = "bytes", tag = "1")]
     pub tokens: Bytes,
 }
 
-/// A picture.
+/// An image within a model input.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ImageChunk {
-    /// The file.
+    /// Bytes of the image file.
     #[prost(bytes = "bytes", tag = "1")]
     pub data: Bytes,
-    /// `png` or `jpeg`.
+    /// File format: `png` or `jpeg`.
     #[prost(string, tag = "2")]
     pub format: String,
-    /// Its length in tokens, as the client believes.
+    /// Number of tokens that the client expects the image to take.
     #[prost(int32, optional, tag = "3")]
     pub expected_tokens: Option<i32>,
-    /// Scale it to this size.
+    /// Size from which tokens are counted, and to which the image is resized, instead of the file's.
     #[prost(message, optional, tag = "4")]
     pub override_dimensions: Option<ImageDimensions>,
 }
 
-/// Pixels.
+/// Size of an image, in pixels.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ImageDimensions {
-    /// Columns.
+    /// Width: the number of columns.
     #[prost(uint32, tag = "1")]
     pub width: u32,
-    /// Rows.
+    /// Height: the number of rows.
     #[prost(uint32, tag = "2")]
     pub height: u32,
 }
 
-/// Audio.
+/// Audio within a model input.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DmelChunk {
-    /// A serialized tensor container.
+    /// Serialized container of tensors.
     #[prost(bytes = "bytes", tag = "1")]
     pub dmel: Bytes,
 }
 
-/// A tensor, dense or compressed by rows.
+/// A tensor, either dense or as compressed sparse rows.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Tensor {
-    /// The elements.
+    /// Elements of the tensor.
     #[prost(oneof = "tensor::Encoding", tags = "1, 2")]
     pub encoding: Option<tensor::Encoding>,
     /// Type of the elements.
     #[prost(enumeration = "DType", tag = "3")]
     pub dtype: i32,
-    /// Extents, outermost first; empty means one-dimensional.
+    /// Extents, outermost first. An empty list stands for one dimension.
     #[prost(int64, repeated, tag = "4")]
     pub shape: Vec<i64>,
 }
 
-/// The alternatives of [`Tensor`].
+/// Alternatives within a [`Tensor`].
 pub mod tensor {
     /// Layout of the elements.
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub enum Encoding {
-        /// All elements.
+        /// All elements, in row-major order.
         #[prost(bytes = "bytes", tag = "1")]
         Dense(bytes::Bytes),
-        /// Listed elements of a matrix.
+        /// Some elements of a matrix, as compressed sparse rows.
         #[prost(message, tag = "2")]
         SparseCsr(super::SparseCsr),
     }
 }
 
-/// Listed elements of a matrix, row by row.
+/// Some elements of a matrix, as compressed sparse rows.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SparseCsr {
-    /// In the tensor's type.
+    /// Values, in the tensor's element type.
     #[prost(bytes = "bytes", tag = "1")]
     pub values: Bytes,
-    /// `int64`, rows + 1 entries.
+    /// Row pointers: rows + 1 entries, `int64` each.
     #[prost(bytes = "bytes", tag = "2")]
     pub crow_indices: Bytes,
-    /// `int64`, one per value.
+    /// Columns: one `int64` per value.
     #[prost(bytes = "bytes", tag = "3")]
     pub col_indices: Bytes,
 }
@@ -259,112 +259,112 @@ pub struct SparseCsr {
 /// Result of `forward` and `forward_backward`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ForwardBackwardOutput {
-    /// Free text; the part after the last `:` is shown.
+    /// Free text, of which clients show the part after the last `:`.
     #[prost(string, tag = "1")]
     pub loss_fn_output_type: String,
-    /// Datums in request order, in rectangular groups.
+    /// Outputs of the datums in the order of the request, grouped by shape.
     #[prost(message, repeated, tag = "2")]
     pub loss_fn_outputs: Vec<ArrayRecord>,
-    /// Keys `name:reduction`.
+    /// Metrics, with keys of the form `name:reduction`.
     #[prost(btree_map = "string, double", tag = "3")]
     pub metrics: BTreeMap<String, f64>,
 }
 
-/// Consecutive datums whose fields have the same trailing shape.
+/// Outputs of consecutive datums whose fields have the same trailing shape.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ArrayRecord {
-    /// Free text.
+    /// Free text that clients ignore.
     #[prost(string, tag = "1")]
     pub type_tag: String,
-    /// Fields by name.
+    /// Fields of the outputs, by name.
     #[prost(btree_map = "string, message", tag = "2")]
     pub fields: BTreeMap<String, BatchedTensor>,
-    /// Datums in this record.
+    /// Number of datums in this record.
     #[prost(int64, tag = "3")]
     pub num_datums: i64,
 }
 
-/// A field's values for several datums, one after the other.
+/// Values of a field for several datums, one after the other.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct BatchedTensor {
-    /// All elements.
+    /// Elements of all datums.
     #[prost(bytes = "bytes", tag = "1")]
     pub data: Bytes,
-    /// `int64` byte offsets into `data`, one more than there are datums.
+    /// Offsets of the datums in `data`, in bytes: `int64` each, one more than there are datums.
     #[prost(bytes = "bytes", tag = "2")]
     pub offsets: Bytes,
     /// Type of the elements.
     #[prost(enumeration = "DType", tag = "3")]
     pub dtype: i32,
-    /// A datum's shape without its first extent.
+    /// Shape of each datum, without its first extent.
     #[prost(int64, repeated, tag = "4")]
     pub trailing_shape: Vec<i64>,
 }
 
-/// Result of `asample`.
+/// Result of `asample`, which `retrieve_future` returns.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SampleResponse {
-    /// In the order of the submission's sequence ids.
+    /// Sequences in the order of the submission's sequence ids.
     #[prost(message, repeated, tag = "1")]
     pub sequences: Vec<SampledSequence>,
-    /// `float32`, one per prompt token; NaN where there is none.
+    /// Log-probabilities of the prompt: a `float32` per token; NaN for the first one.
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub prompt_logprobs: Option<Bytes>,
-    /// One row per prompt token.
+    /// Most likely candidates: a row per prompt token.
     #[prost(message, optional, tag = "3")]
     pub topk_prompt_logprobs: Option<TopkLogprobs>,
-    /// Prompt tokens served from the prefix cache.
+    /// Number of prompt tokens that the prefix cache served.
     #[prost(int32, tag = "4")]
     pub prompt_cache_hit_tokens: i32,
-    /// `float32` in the request's shape and layout.
+    /// Log-probabilities of the target tokens: `float32` each, in the shape and layout of the request.
     #[prost(message, optional, tag = "5")]
     pub target_prompt_logprobs: Option<Tensor>,
-    /// Tokens sampled at every prompt position after the first.
+    /// Tokens that were sampled at every prompt position after the first.
     #[prost(message, optional, tag = "6")]
     pub prompt_alt_tokens: Option<PromptAltTokens>,
 }
 
-/// One completion.
+/// A completion that was sampled.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SampledSequence {
-    /// Why it ended.
+    /// Reason why the sequence ended.
     #[prost(enumeration = "StopReason", tag = "1")]
     pub stop_reason: i32,
-    /// `int32` each.
+    /// Sampled token ids, `int32` each.
     #[prost(bytes = "bytes", tag = "2")]
     pub tokens: Bytes,
-    /// `float32`, one per token.
+    /// Log-probabilities: a `float32` per token.
     #[prost(bytes = "bytes", optional, tag = "3")]
     pub logprobs: Option<Bytes>,
-    /// One row per token.
+    /// Most likely candidates: a row per token.
     #[prost(message, optional, tag = "4")]
     pub topk_sampled_logprobs: Option<TopkLogprobs>,
 }
 
-/// Most likely candidates per position; an empty cell is token 0 with log-probability -99999.
+/// Most likely candidates per position. An empty cell contains token 0 and the log-probability -99999.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TopkLogprobs {
-    /// `int32`, `[length, k]`.
+    /// Token ids: `int32` in the shape `[length, k]`.
     #[prost(bytes = "bytes", tag = "1")]
     pub token_ids: Bytes,
-    /// `float32`, `[length, k]`.
+    /// Log-probabilities: `float32` in the shape `[length, k]`.
     #[prost(bytes = "bytes", tag = "2")]
     pub logprobs: Bytes,
-    /// Candidates per position.
+    /// Number of candidates per position.
     #[prost(uint32, tag = "3")]
     pub k: u32,
-    /// Positions.
+    /// Number of positions, the rows.
     #[prost(uint32, tag = "4")]
     pub length: u32,
 }
 
-/// Tokens sampled independently per prompt position.
+/// Tokens that were sampled independently for each prompt position.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct PromptAltTokens {
-    /// `int32`, `[len(prompt) - 1, k]`.
+    /// Token ids: `int32` in the shape `[len(prompt) - 1, k]`.
     #[prost(message, optional, tag = "1")]
     pub tokens: Option<Tensor>,
-    /// `float32`, the same shape.
+    /// Log-probabilities: `float32` in the same shape.
     #[prost(message, optional, tag = "2")]
     pub logprobs: Option<Tensor>,
 }

@@ -1,9 +1,9 @@
-//! Provenance: which sampled sequences the tokens of training examples came from, and the log-probabilities that the
+//! Provenance: the sampled sequences that the tokens of training examples came from, and the log-probabilities that the
 //! server recorded when it sampled them.
 //!
-//! An example names its tokens by spans: those of `model_input` tile the input, those of `loss_fn_inputs` tile the rows of
-//! `target_tokens`. Row `t` of the recorded log-probabilities is that of the target `t`, or 0 where the target was part of
-//! a prompt.
+//! An example names the origin of its tokens by spans. Those of `model_input` tile the input, and those of
+//! `loss_fn_inputs` tile the rows of `target_tokens`. Row `t` of the recorded log-probabilities belongs to target `t`;
+//! it is 0 if the target was part of a prompt.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use super::proto::provenance_span::Span;
 use super::proto::{self, DType};
 use super::tensor;
 
-/// How far a client's log-probability may be from the recorded one.
+/// Maximum difference between a client's log-probability and the recorded one.
 pub const TOLERANCE: f32 = 1e-3;
 
-/// Whether the log-probabilities of a request are checked against what was recorded: the loss uses them so, and at least
-/// one example names its sequences.
+/// Returns whether the log-probabilities of a request are checked against the recorded ones. This requires a loss that
+/// uses them, and an example that names its sequences.
 pub fn applies(request: &proto::ForwardBackwardRequest) -> bool {
     let named = |datum: &proto::Datum| !(datum.model_input_spans.is_empty() && datum.loss_fn_input_spans.is_empty());
     request.loss_fn == "stable_reinforce" && request.data.iter().any(named)
@@ -28,14 +28,13 @@ pub fn applies(request: &proto::ForwardBackwardRequest) -> bool {
 /// Rows of an example that came from one sequence.
 struct Segment {
     datum: usize,
-    /// Which of the example's spans.
+    /// Field of the example whose spans contain this segment.
     field: Field,
     span: usize,
-    /// The first row.
     row: usize,
     length: usize,
     sequence: usize,
-    /// The first sampled token; `None` for a part of the prompt.
+    /// Index of the first sampled token; `None` for a part of the prompt.
     sampled_from: Option<usize>,
 }
 
@@ -63,7 +62,7 @@ impl Segment {
 /// A request whose spans are being resolved.
 pub struct Provenance {
     segments: BTreeMap<RequestId, Vec<Segment>>,
-    /// By example that has spans: the log-probabilities found so far, `None` in rows that were not sampled.
+    /// Log-probabilities found so far, for every example with spans; `None` in rows that were not sampled.
     recorded: BTreeMap<usize, Vec<Option<f32>>>,
 }
 
@@ -71,7 +70,9 @@ impl Provenance {
     /// Reads the spans of a request. `batch` is the same request, decoded.
     ///
     /// # Errors
-    /// The user's, by span: spans that do not tile their field, ids that are not those of sampled sequences.
+    ///
+    /// A user error that names the span, if the spans do not tile their field or an id is not that of a sampled
+    /// sequence.
     pub fn read(request: &proto::ForwardBackwardRequest, batch: &RawBatch) -> Result<Self, OpError> {
         let mut found = Self { segments: BTreeMap::new(), recorded: BTreeMap::new() };
         for (index, (message, datum)) in request.data.iter().zip(&batch.data).enumerate() {
@@ -111,30 +112,32 @@ impl Provenance {
             if length == 0 {
                 continue;
             }
-            let (request, sequence) =
-                sequence_of(sequence_id).ok_or_else(|| at(format!("{sequence_id:?} is not the id of a sequence")))?;
+            let (request, sequence) = sequence_of(sequence_id)
+                .ok_or_else(|| at(format!("{sequence_id:?} is not the id of a sampled sequence")))?;
             let sampled_from = sampled.then_some(offset);
             let segment = Segment { datum, field, span: index, row, length, sequence, sampled_from };
             self.segments.entry(request).or_default().push(segment);
             row = row.saturating_add(length);
         }
         if row != expected {
-            let text = format!("data[{datum}].{}: cover {row} positions, the field has {expected}", field.name());
+            let text =
+                format!("data[{datum}].{}: spans cover {row} positions, but the field has {expected}", field.name());
             return Err(OpError::user(text));
         }
         Ok(())
     }
 
-    /// The samples whose sequences are named, in a fixed order.
+    /// Returns the samples whose sequences are named, in a fixed order.
     pub fn requests(&self) -> Vec<RequestId> {
         self.segments.keys().cloned().collect()
     }
 
-    /// Takes the result of a named sample, as it was recorded; `None` when there is no record of it.
+    /// Resolves the spans of a named sample with its recorded result; `None` means that no result was recorded.
     ///
     /// # Errors
-    /// The user's, by span: a sequence that was not recorded, positions beyond it, tokens that differ from its own; the
-    /// server's when the record is unreadable.
+    ///
+    /// A user error that names the span, if its sequence was not recorded, is too short or has other tokens; a server
+    /// error if the record is unreadable.
     pub fn resolve(&mut self, request: &RequestId, record: Option<&Bytes>, batch: &RawBatch) -> Result<(), OpError> {
         let segments = self.segments.remove(request).unwrap_or_default();
         let Some(first) = segments.first() else { return Ok(()) };
@@ -147,15 +150,14 @@ impl Provenance {
         };
         let sampled = RecordedSequences::decode(record)?;
         for segment in &segments {
-            let (tokens, logprobs) = sampled
-                .0
-                .get(segment.sequence)
-                .ok_or_else(|| segment.error(format_args!("{request} has {} sequences", sampled.0.len())))?;
+            let (tokens, logprobs) = sampled.0.get(segment.sequence).ok_or_else(|| {
+                segment.error(format_args!("the sample {request} has only {} sequences", sampled.0.len()))
+            })?;
             let Some(from) = segment.sampled_from else { continue };
             let range = from..from.saturating_add(segment.length);
             let (Some(tokens), Some(logprobs)) = (tokens.get(range.clone()), logprobs.get(range.clone())) else {
                 return Err(segment.error(format_args!(
-                    "positions {} to {} are beyond the {} tokens of the sequence",
+                    "positions {} to {} are beyond the end of the sequence, which has {} tokens",
                     range.start,
                     range.end,
                     tokens.len()
@@ -174,11 +176,13 @@ impl Provenance {
         Ok(())
     }
 
-    /// Puts what was recorded in the place of the examples' `logprobs`, in the message and in what was decoded of it, and
-    /// removes the spans from the message: it says all that executing it needs.
+    /// Replaces the examples' `logprobs` by the recorded ones, both in the message and in the decoded batch, and
+    /// removes the spans from the message. The message then contains everything that executing it needs.
     ///
     /// # Errors
-    /// The user's, by row: a log-probability that is not the recorded one, an advantage of a token that was not sampled.
+    ///
+    /// A user error that names the row, if a log-probability is not the recorded one or a token that was not sampled
+    /// has an advantage.
     pub fn apply(self, request: &mut proto::ForwardBackwardRequest, batch: &mut RawBatch) -> Result<(), OpError> {
         for (index, recorded) in self.recorded {
             let (Some(message), Some(datum)) = (request.data.get_mut(index), batch.data.get_mut(index)) else {
@@ -204,7 +208,8 @@ impl Provenance {
     }
 }
 
-/// A sample's request and the sequence's place in it: ids of sequences are `<request>:<place>`.
+/// Returns the request of a sample and the index of the sequence in it. Ids of sequences have the form
+/// `<request>:<index>`.
 fn sequence_of(id: &str) -> Option<(RequestId, usize)> {
     let (request, place) = id.rsplit_once(':')?;
     Some((RequestId::new(request), place.parse().ok()?))
@@ -241,7 +246,7 @@ fn check_tokens(segment: &Segment, sampled: &[i64], datum: &Datum) -> Result<(),
     let differing = tokens.iter().zip(sampled).position(|(found, sampled)| found != sampled);
     differing.map_or(Ok(()), |at| {
         Err(segment.error(format_args!(
-            "{name} has token {} in position {}, and the sequence has {}",
+            "{name} has token {} in position {}, but the sequence has {}",
             tokens[at],
             segment.row + at,
             sampled[at]
@@ -249,7 +254,7 @@ fn check_tokens(segment: &Segment, sampled: &[i64], datum: &Datum) -> Result<(),
     })
 }
 
-/// The values of a float input of so many rows.
+/// Returns the values of a float input if it has `count` rows.
 fn rows<'a>(datum: &'a Datum, name: &str, count: usize) -> Option<&'a [f32]> {
     match &datum.loss_fn_inputs.get(name)?.values {
         TensorValues::F32(values) if values.len() == count => Some(values),

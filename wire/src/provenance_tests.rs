@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use trainyard_protocol::Category;
 
 use super::*;
+use crate::images::ImageRules;
 use crate::training;
 
 fn span(sampled: bool, sequence: &str, offset: i64, length: i64) -> proto::ProvenanceSpan {
@@ -68,7 +69,7 @@ fn resolved(
     mut request: proto::ForwardBackwardRequest,
     record: Option<&Bytes>,
 ) -> Result<(proto::ForwardBackwardRequest, RawBatch), OpError> {
-    let mut batch = training::batch(request.clone()).unwrap();
+    let mut batch = training::batch(request.clone(), &ImageRules::text_only("m")).unwrap();
     let mut provenance = Provenance::read(&request, &batch)?;
     for id in provenance.requests() {
         provenance.resolve(&id, record, &batch)?;
@@ -84,7 +85,7 @@ fn recorded_values_replace_those_of_the_client() {
     assert_eq!(batch.data[0].loss_fn_inputs["logprobs"], expected);
     // What is stored says the same, without the record.
     assert!(!applies(&message));
-    assert_eq!(training::batch(message).unwrap(), batch);
+    assert_eq!(training::batch(message, &ImageRules::text_only("m")).unwrap(), batch);
 }
 
 #[test]
@@ -149,37 +150,43 @@ fn what_was_not_recorded_so_is_refused_by_name() {
             refusal(set("advantages", [0.5, 1.0, 1.0, 1.0, 1.0])),
             "data[0].loss_fn_inputs.advantages: element 0 is 0.5, and its target was not sampled".into(),
         ),
-        (refusal(spans(vec![prompt(1, 1), sampled(0, 3)])), format!("{targets}: cover 4 positions, the field has 5")),
-        (refusal(spans(vec![])), format!("{targets}: cover 0 positions, the field has 5")),
+        (
+            refusal(spans(vec![prompt(1, 1), sampled(0, 3)])),
+            format!("{targets}: spans cover 4 positions, but the field has 5"),
+        ),
+        (refusal(spans(vec![])), format!("{targets}: spans cover 0 positions, but the field has 5")),
         (
             refusal(input_spans(vec![sampled(0, 3), prompt(0, 9)])),
-            format!("{inputs}: cover 12 positions, the field has 5"),
+            format!("{inputs}: spans cover 12 positions, but the field has 5"),
         ),
         (
             refusal(spans(vec![prompt(1, 1), sampled(1, 4)])),
-            format!("{targets}[1]: positions 1 to 5 are beyond the 4 tokens of the sequence"),
+            format!("{targets}[1]: positions 1 to 5 are beyond the end of the sequence, which has 4 tokens"),
         ),
         (
             refusal(spans(vec![prompt(1, 1), sampled(i64::MAX, 4)])),
             format!("{targets}[1]: positions 9223372036854775807 to "),
         ),
-        (refusal(spans(vec![prompt(1, 1), sampled(0, i64::MAX)])), format!("{targets}: cover ")),
+        (refusal(spans(vec![prompt(1, 1), sampled(0, i64::MAX)])), format!("{targets}: spans cover ")),
         (
             refusal(spans(vec![prompt(1, 1), sampled(-1, 4)])),
             format!("{targets}[1]: offset -1 and length 4 must be at least 0"),
         ),
         (
             refusal(spans(vec![prompt(1, 2), sampled(0, 3)])),
-            format!("{targets}[1]: target_tokens has token 22 in position 2, and the sequence has 21"),
+            format!("{targets}[1]: target_tokens has token 22 in position 2, but the sequence has 21"),
         ),
         (
             refusal(input_spans(vec![prompt(0, 2), sampled(1, 3)])),
-            format!("{inputs}[1]: model_input has token 21 in position 2, and the sequence has 22"),
+            format!("{inputs}[1]: model_input has token 21 in position 2, but the sequence has 22"),
         ),
-        (refusal(spans(vec![prompt(1, 1), span(true, "r:2", 0, 4)])), format!("{targets}[1]: r has 2 sequences")),
+        (
+            refusal(spans(vec![prompt(1, 1), span(true, "r:2", 0, 4)])),
+            format!("{targets}[1]: the sample r has only 2 sequences"),
+        ),
         (
             refusal(spans(vec![prompt(1, 1), span(true, "r", 0, 4)])),
-            format!("{targets}[1]: \"r\" is not the id of a sequence"),
+            format!("{targets}[1]: \"r\" is not the id of a sampled sequence"),
         ),
         (refusal(spans(vec![prompt(1, 1), span(true, "r:-1", 0, 4)])), format!("{targets}[1]: \"r:-1\" is not the id")),
         (refusal(spans(vec![proto::ProvenanceSpan { span: None }])), format!("{targets}[0]: has neither")),

@@ -1,7 +1,7 @@
-//! Results of samples and training passes in JSON, made of the protobuf form that is stored.
+//! Results of samples and training passes in JSON, converted from the protobuf form that is stored.
 //!
-//! Floats are written as the doubles that equal them, so that both forms give the same numbers to the bit; what is
-//! not finite, as the log-probability of a prompt's first token, is null.
+//! Floats are written as the doubles that equal them, so that both forms contain the same numbers to the bit. Numbers
+//! that are not finite, such as the log-probability of a prompt's first token, become null.
 
 use std::collections::BTreeMap;
 
@@ -17,30 +17,31 @@ use super::proto::{self, DType};
 use super::tensor::{TensorData, TensorDtype};
 use super::training;
 
-/// The cell of top-k rows that holds no candidate.
+/// Cell without a candidate in a row of top-k candidates.
 const EMPTY_CELL: (i32, f32) = (0, -99_999.0);
 
-/// For each position its token ids and log-probabilities, or `None`.
+/// Token ids and log-probabilities of the candidates for each position, or `None` for a position without candidates.
 type Candidates = Vec<Option<Vec<(i32, f64)>>>;
 
-/// A stored result that can't be read.
+/// Error when reading a stored result.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
-    /// Its framing is wrong.
+    /// The bytes are not valid protobuf.
     #[error("stored result: {0}")]
     Protobuf(#[from] prost::DecodeError),
-    /// Its content contradicts itself.
-    #[error("stored result: {0} does not fit the rest")]
+    /// The content contradicts itself.
+    #[error("stored result: {0} does not match its other fields")]
     Content(&'static str),
-    /// It can't be written.
+    /// The JSON form can't be written.
     #[error("stored result: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// The JSON form of a result in protobuf.
+/// Converts a result from protobuf to JSON.
 ///
 /// # Errors
-/// When the bytes are no result.
+///
+/// An error if the bytes are not a result.
 pub fn to_json(payload: &Bytes) -> Result<Bytes, ResultError> {
     let json = if training::is_output(payload) {
         serde_json::to_vec(&TrainingResult::new(&proto::ForwardBackwardOutput::decode(payload.clone())?)?)?
@@ -50,33 +51,33 @@ pub fn to_json(payload: &Bytes) -> Result<Bytes, ResultError> {
     Ok(json.into())
 }
 
-/// The JSON answers of `retrieve_future`, for the API's description: the first that fits.
+/// JSON answers of `retrieve_future`, for the API's description: the first that fits.
 #[derive(ToSchema)]
 #[schema(as = RetrieveFutureResponse)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "only its description is used")]
 pub enum RetrieveFutureResponse {
-    /// Poll again.
+    /// The result is pending: poll again.
     TryAgain(TryAgainResponse),
-    /// The request failed.
+    /// The request has failed.
     Failed(FailedResponse),
-    /// Of `asample`.
+    /// Result of `asample`, in JSON.
     Sample(Box<SampleResult<'static>>),
-    /// Of `forward` and `forward_backward`.
+    /// Result of `forward` and `forward_backward`, in JSON.
     Training(TrainingResult<'static>),
-    /// Of any other request: what it created, or its metrics.
+    /// Result of any other request: the object that it created, or its metrics.
     Other(BTreeMap<String, serde_json::Value>),
 }
 
 /// Result of `forward` and `forward_backward`.
 #[derive(Serialize, ToSchema)]
 pub struct TrainingResult<'a> {
-    /// The kind of the outputs.
+    /// Type of the outputs.
     loss_fn_output_type: &'a str,
-    /// `logprobs` and `elementwise_loss` of each datum, in the request's order.
+    /// Outputs of each datum in the order of the request: `logprobs` and `elementwise_loss`.
     #[schema(value_type = Vec<BTreeMap<String, TensorData>>)]
     loss_fn_outputs: Vec<BTreeMap<&'a str, TensorResult<'a>>>,
-    /// Keys `name:reduction`, e.g. `loss:sum`.
+    /// Metrics, with keys of the form `name:reduction`, such as `loss:sum`.
     metrics: &'a BTreeMap<String, f64>,
 }
 
@@ -97,60 +98,60 @@ impl<'a> TrainingResult<'a> {
     }
 }
 
-/// Result of `asample`.
+/// Result of `asample`, which `retrieve_future` returns.
 #[derive(Serialize, ToSchema)]
 pub struct SampleResult<'a> {
-    /// `sample`.
+    /// Always the text `sample`.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// In the order of the submission's sequence ids.
+    /// Sequences in the order of the submission's sequence ids.
     #[schema(value_type = Vec<SequenceResult>)]
     sequences: Vec<SequenceResult<'a>>,
-    /// One number per prompt token; null where there is none.
+    /// Log-probabilities of the prompt, one per token; null for the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Option<f32>>>)]
     prompt_logprobs: Option<Elements<'a>>,
-    /// For each prompt token up to k pairs of token id and log-probability, or null.
+    /// Up to k pairs of token id and log-probability for each prompt token; null for the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Option<Vec<Vec<f64>>>>>)]
     topk_prompt_logprobs: Option<Candidates>,
-    /// Prompt tokens served from the prefix cache.
+    /// Number of prompt tokens that the prefix cache served.
     prompt_cache_hit_tokens: i32,
-    /// In the request's shape and layout.
+    /// Log-probabilities of the target tokens, in the shape and layout of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<TensorData>)]
     target_prompt_logprobs: Option<TensorResult<'a>>,
-    /// Tokens sampled at every prompt position after the first.
+    /// Tokens that were sampled at every prompt position after the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<PromptAltTokensResult>)]
     prompt_alt_tokens: Option<PromptAltTokensResult<'a>>,
 }
 
-/// One completion.
+/// A completion that was sampled.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SequenceResult<'a> {
-    /// `stop` or `length`.
+    /// Why the sequence ended: `stop` or `length`.
     stop_reason: &'static str,
-    /// Sampled token ids.
+    /// Ids of the sampled tokens.
     #[schema(value_type = Vec<i32>)]
     tokens: Elements<'a>,
-    /// One per token.
+    /// Log-probabilities of the sampled tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<f32>>)]
     logprobs: Option<Elements<'a>>,
-    /// For each token up to k pairs of token id and log-probability, or null.
+    /// Up to k pairs of token id and log-probability for each sampled token, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Option<Vec<Vec<f64>>>>>)]
     topk_logprobs: Option<Candidates>,
 }
 
-/// Tokens sampled independently per prompt position.
+/// Tokens that were sampled independently for each prompt position.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PromptAltTokensResult<'a> {
-    /// Token ids.
+    /// Token ids in the shape `[len(prompt) - 1, k]`.
     #[schema(value_type = TensorData)]
     tokens: TensorResult<'a>,
-    /// Their log-probabilities.
+    /// Log-probabilities of the tokens, in the same shape.
     #[schema(value_type = TensorData)]
     logprobs: TensorResult<'a>,
 }
@@ -193,7 +194,7 @@ impl<'a> SequenceResult<'a> {
     }
 }
 
-/// The candidates of each position, or `None` where there are none at all.
+/// Returns the candidates for each position, or `None` for a position without candidates.
 fn topk(rows: &proto::TopkLogprobs) -> Result<Candidates, ResultError> {
     let (k, length) = (rows.k as usize, rows.length as usize);
     let (ids, _) = rows.token_ids.as_chunks::<4>();
@@ -213,7 +214,7 @@ fn topk(rows: &proto::TopkLogprobs) -> Result<Candidates, ResultError> {
     Ok(ids.chunks(k).zip(logprobs.chunks(k)).map(row).collect())
 }
 
-/// A tensor, as [`TensorData`] is written.
+/// A tensor in the form of [`TensorData`].
 #[derive(Clone, Serialize)]
 struct TensorResult<'a> {
     data: Elements<'a>,
@@ -242,7 +243,7 @@ impl<'a> TensorResult<'a> {
         })
     }
 
-    /// The part of a field that belongs to a datum.
+    /// Returns the part of a field that belongs to a datum.
     fn of_datum(field: &'a proto::BatchedTensor, datum: usize) -> Result<Self, ResultError> {
         let wrong = || ResultError::Content("offsets");
         let (offsets, _) = field.offsets.as_chunks::<8>();
@@ -259,7 +260,7 @@ impl<'a> TensorResult<'a> {
     }
 }
 
-/// Little-endian elements, which become a list of JSON numbers.
+/// Little-endian elements that become a list of JSON numbers.
 #[derive(Clone, Copy)]
 enum Elements<'a> {
     F32(&'a [u8]),

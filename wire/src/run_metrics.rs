@@ -1,4 +1,4 @@
-//! `training_runs/{run_id}/metrics`.
+//! Metrics of a run: `training_runs/{run_id}/metrics`.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -7,29 +7,29 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Which of a run's metrics are asked for.
+/// Selects metrics of a run.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct MetricsFilter {
-    /// Names, separated by commas; all when absent.
+    /// Names of metrics, separated by commas; all by default.
     #[serde(default)]
     pub metrics: Option<String>,
-    /// Of requests of one kind: `forward`, `forward_backward` or `optim_step`.
+    /// Kind of the requests: `forward`, `forward_backward` or `optim_step`; all by default.
     #[param(pattern = "^(forward|forward_backward|optim_step)$")]
     #[serde(default)]
     pub kind: Option<String>,
-    /// First step.
+    /// First step to include.
     #[param(minimum = 0)]
     #[serde(default, deserialize_with = "number")]
     pub from_step: Option<i64>,
-    /// Last step.
+    /// Last step to include.
     #[param(minimum = 0)]
     #[serde(default, deserialize_with = "number")]
     pub to_step: Option<i64>,
-    /// Of requests that ended at this time or later, RFC 3339.
+    /// Earliest time at which the requests ended, in RFC 3339.
     #[serde(default)]
     pub from_time: Option<String>,
-    /// Of requests that ended at this time or earlier, RFC 3339.
+    /// Latest time at which the requests ended, in RFC 3339.
     #[serde(default)]
     pub to_time: Option<String>,
 }
@@ -38,73 +38,74 @@ pub struct MetricsFilter {
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct CurveQuery {
-    /// Most points of each series. Of more, the smallest and the largest value of each stretch are returned.
+    /// Maximum number of points per series. Longer series are divided into intervals, of which the smallest and the
+    /// largest value are returned.
     #[param(minimum = 10, maximum = 10_000, default = 1_000)]
     #[serde(default, deserialize_with = "number")]
     pub points: Option<u32>,
-    /// What the stretches divide evenly: `step` or `time`.
+    /// Axis that the intervals divide evenly: `step` (the default) or `time`.
     #[param(pattern = "^(step|time)$")]
     #[serde(default)]
     pub by: Option<String>,
 }
 
-/// Query of `training_runs/{run_id}/metrics/export`.
+/// Query parameters of `training_runs/{run_id}/metrics/export`.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ExportQuery {
-    /// `jsonl` or `parquet`.
+    /// File format: `jsonl` (the default) or `parquet`.
     #[param(pattern = "^(jsonl|parquet)$", default = "jsonl")]
     #[serde(default)]
     pub format: Option<String>,
 }
 
-/// Reads a number of a query, which is text.
+/// Reads a number in a query, which arrives as text.
 fn number<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> Result<Option<T>, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(|_| D::Error::custom(format!("{text:?} is not a whole number from 0")))
 }
 
-/// Answer of `training_runs/{run_id}/metrics`.
+/// Response body of `training_runs/{run_id}/metrics`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MetricsResponse {
-    /// The run.
+    /// Id of the run.
     pub training_run_id: String,
-    /// Requests in the range, of all kinds that were asked for.
+    /// Number of requests in the range, of all kinds that were selected.
     pub requests: u64,
-    /// A curve for each kind of request and metric, in this order.
+    /// Curves, ordered by kind of request and then by metric.
     pub series: Vec<MetricSeries>,
 }
 
-/// The curve of a metric: three lists of the same length.
+/// Curve of a metric: three lists of the same length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MetricSeries {
-    /// Its name, as results have it.
+    /// Name of the metric, as in results.
     pub metric: String,
-    /// `forward`, `forward_backward` or `optim_step`.
+    /// Kind of the requests: `forward`, `forward_backward` or `optim_step`.
     #[schema(pattern = "^(forward|forward_backward|optim_step)$")]
     pub kind: String,
-    /// Values in the range; more than the lists have if these were thinned out.
+    /// Number of values in the range, which is larger than the lists if they were thinned out.
     pub recorded: u64,
-    /// Optimizer steps of the run before the request.
+    /// Number of optimizer steps of the run before each request.
     pub steps: Vec<i64>,
-    /// When the request ended, in ms since the epoch.
+    /// Time at which each request ended, in milliseconds since 1970.
     pub times: Vec<i64>,
-    /// The values; null where a number was not finite.
+    /// Values of the metric; null for a number that was not finite.
     pub values: Vec<Option<f64>>,
 }
 
 /// A line of `metrics/export` in the format `jsonl`, and of the console's events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MetricsLine {
-    /// Optimizer steps of the run before the request.
+    /// Number of optimizer steps of the run before the request.
     pub step: i64,
-    /// Place of the request in the run's order.
+    /// Position of the request in the run's order.
     pub seq_id: i64,
-    /// `forward`, `forward_backward` or `optim_step`.
+    /// Kind of the request: `forward`, `forward_backward` or `optim_step`.
     pub kind: String,
-    /// When the request ended, RFC 3339.
+    /// Time at which the request ended, in RFC 3339.
     #[schema(format = DateTime)]
     pub time: String,
-    /// By name; null where a number was not finite.
+    /// Metrics by name; null for a number that was not finite.
     pub metrics: BTreeMap<String, Option<f64>>,
 }

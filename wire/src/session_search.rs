@@ -1,4 +1,5 @@
-//! `sessions/search` and `sessions/{id}/project`.
+//! Search for sessions, their projects and their traces: `sessions/search`, `sessions/{id}/project` and
+//! `sessions/{id}/trace_export`.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +10,36 @@ use utoipa::ToSchema;
 
 use super::{bounds, json, lists};
 
-/// Body of `sessions/search`: everything that is given must hold. With both `session_id` and `display_name`, a session that
-/// matches either one matches.
+/// Request body of `sessions/search`. A session must satisfy every condition that is set. If both `session_id` and
+/// `display_name` are set, it must satisfy either of these two.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct SessionSearchRequest {
-    /// This session.
+    /// Id of the session.
     #[serde(default, deserialize_with = "bounds::text")]
     pub session_id: Option<String>,
-    /// In one of these projects.
+    /// Projects, one of which must contain the session.
     #[serde(default, deserialize_with = "lists::project_ids")]
     #[schema(max_items = 100)]
     pub project_ids: Option<Vec<String>>,
-    /// With these entries.
+    /// Entries that the session's metadata must contain.
     #[serde(default, deserialize_with = "bounds::metadata")]
     pub user_metadata: BTreeMap<String, String>,
-    /// Words that all occur in the display name, in any case.
+    /// Words that must all occur in the display name, in upper or lower case.
     #[serde(default, deserialize_with = "bounds::text")]
     #[schema(min_length = 1)]
     pub display_name: Option<String>,
-    /// Whose sessions.
+    /// Owners whose sessions are searched.
     #[serde(default, deserialize_with = "json::or_default")]
     pub owner: SearchOwner,
-    /// With one of these statuses.
+    /// Statuses, one of which the session must have.
     #[serde(default, deserialize_with = "lists::statuses")]
     #[schema(min_items = 1, max_items = 16)]
     pub statuses: Option<Vec<StatusQuery>>,
-    /// Most sessions to return.
+    /// Maximum number of sessions to return.
     #[serde(default = "default_limit")]
     #[schema(minimum = 1, maximum = 200)]
     pub limit: u32,
-    /// `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page; absent for the first page.
     #[serde(default, deserialize_with = "json::object_or_null")]
     pub cursor: Option<SearchCursor>,
 }
@@ -47,120 +48,120 @@ fn default_limit() -> u32 {
     50
 }
 
-/// Whose sessions are searched.
+/// Owners whose objects are searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum SearchOwner {
-    /// The caller's.
+    /// Only the caller's own tenant.
     #[default]
     Own,
-    /// All that the caller may see: its own.
+    /// All owners whose sessions the caller may see, which is only the caller's own tenant.
     Accessible,
-    /// Those of these owners, as far as the caller may see them.
+    /// The listed owners, as far as the caller may see their sessions.
     User {
-        /// One to ten owners, as `owner` names them in results.
+        /// One to ten owners, in the form of `owner` in results.
         #[serde(deserialize_with = "lists::owner_urns")]
         #[schema(min_items = 1, max_items = 10)]
         owner_urns: Vec<String>,
     },
 }
 
-/// A status that is searched for.
+/// Status that is searched for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StatusQuery {
-    /// It accepts requests.
+    /// The session accepts requests.
     Active,
-    /// No session has this status here.
+    /// Matches no session on this server.
     Cancelled,
-    /// No session has this status here.
+    /// Matches no session on this server.
     Failed,
-    /// Its client ended it.
+    /// The client finished the session.
     ClientFinished {
-        /// For one of these reasons; for any when absent.
+        /// Reasons, one of which the client must have given; any by default.
         #[serde(default, deserialize_with = "lists::reasons")]
         #[schema(max_items = 16)]
         reasons: Option<Vec<super::sessions::FinishKind>>,
     },
 }
 
-/// Where the next page begins.
+/// Position at which the next page begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SearchCursor {
-    /// Of the page's last session, RFC 3339.
+    /// Time of creation of the page's last session, in RFC 3339.
     #[serde(with = "rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub last_created_at: OffsetDateTime,
-    /// Its id.
+    /// Id of the page's last session.
     pub last_session_id: String,
 }
 
-/// Answer of `sessions/search`.
+/// Response body of `sessions/search`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionSearchResponse {
-    /// Newest first. There may be fewer than `limit` although `next_cursor` is given.
+    /// Matches, newest first. A page may contain fewer than `limit` although `next_cursor` is set.
     pub sessions: Vec<SessionSummary>,
-    /// Where to go on; absent when there are no more.
+    /// Position of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<SearchCursor>,
 }
 
-/// A session that was found.
+/// A session that matches a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionSummary {
-    /// Its id.
+    /// Id of the session.
     pub session_id: String,
-    /// RFC 3339.
+    /// Time of creation, in RFC 3339.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// Its tenant.
+    /// Tenant that owns the session.
     pub owner: String,
-    /// Its project; empty when it is in none.
+    /// Project of the session; empty if it is not in a project.
     pub project_id: String,
-    /// Absent when its heartbeats stopped.
+    /// Status of the session; absent if its heartbeats stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusSummary>,
-    /// Checkpoints of its runs.
+    /// Number of checkpoints of its runs.
     pub checkpoints_count: u64,
-    /// Bytes of their files.
+    /// Size of the checkpoints' files, in bytes.
     pub checkpoint_storage_bytes: u64,
-    /// A name for people.
+    /// Name for display; any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
-    /// As given at creation; values that are not text are written as JSON.
+    /// Metadata that the client set when it created the session. Values that are not text are written as JSON.
     pub user_metadata: BTreeMap<String, String>,
 }
 
-/// The status of a session that was found.
+/// Status of a session that matches a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StatusSummary {
-    /// It accepts requests.
+    /// The session accepts requests.
     Active,
-    /// Its client ended it.
+    /// The client finished the session.
     ClientFinished {
-        /// Why.
+        /// Reason that the client gave.
         reason: super::sessions::FinishReason,
-        /// More about it.
+        /// Details that the client gave.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
     },
 }
 
-/// Body of `sessions/{id}/project`.
+/// Request body of `sessions/{id}/project`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SessionProjectRequest {
-    /// The project; a free text.
+    /// Id of the project; any text that is not empty.
     #[serde(deserialize_with = "bounds::text_or_empty")]
     #[schema(min_length = 1)]
     pub project_id: String,
 }
 
-/// Answer of `sessions/{id}/trace_export`.
+/// Response body of `sessions/{id}/trace_export`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TraceExportResponse {
-    /// Always `ready`: the trace is made when it is downloaded.
+    /// Always `ready`: the trace is computed when it is downloaded.
     pub status: String,
-    /// Where it is, without a key.
+    /// URL of the trace, which can be downloaded without a key.
     pub url: String,
 }

@@ -1,4 +1,4 @@
-//! `create_session`, `session_heartbeat`, `sessions`.
+//! Sessions of clients: `create_session`, `session_heartbeat` and `sessions`.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -7,57 +7,57 @@ use utoipa::ToSchema;
 use super::bounds;
 use super::json::{self, Metadata};
 
-/// Body of `create_session`.
+/// Request body of `create_session`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct CreateSessionRequest {
-    /// Labels.
+    /// Labels for the session.
     #[serde(default, deserialize_with = "bounds::tags")]
     pub tags: Vec<String>,
-    /// Free-form.
+    /// Metadata to store with the session.
     #[serde(default, deserialize_with = "bounds::metadata")]
     #[schema(value_type = Object)]
     pub user_metadata: Metadata,
-    /// The client's version.
+    /// Version of the client.
     #[serde(default, deserialize_with = "bounds::text_or_empty")]
     pub sdk_version: String,
-    /// A project to count it under.
+    /// Id of the project that the session belongs to.
     #[serde(default, deserialize_with = "bounds::text")]
     pub project_id: Option<String>,
-    /// A name for people.
+    /// Name for display; any text.
     #[serde(default, deserialize_with = "bounds::text")]
     pub display_name: Option<String>,
 }
 
-/// Answer of `create_session`.
+/// Response body of `create_session`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CreateSessionResponse {
-    /// The session; free of `:` and `/`.
+    /// Id of the session, without `:` and `/`.
     pub session_id: String,
 }
 
-/// Body of `session_heartbeat`.
+/// Request body of `session_heartbeat`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatRequest {
-    /// The session.
+    /// Id of the session.
     pub session_id: String,
 }
 
-/// Answer of `session_heartbeat`: an empty object.
+/// Response body of `session_heartbeat`: an empty object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatResponse {}
 
-/// Body of `sessions/{id}/finish`.
+/// Request body of `sessions/{id}/finish`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FinishRequest {
-    /// Why.
+    /// Reason for the end of the session.
     #[serde(deserialize_with = "json::object")]
     pub reason: FinishReason,
-    /// More about it.
+    /// Details for display; any text.
     #[serde(default, deserialize_with = "bounds::text")]
     pub detail: Option<String>,
 }
 
-/// Why a client finished its session.
+/// Reason why a client finished its session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FinishReason {
     /// `success`, `errored` or `interrupted`.
@@ -69,31 +69,31 @@ pub struct FinishReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FinishKind {
-    /// As intended.
+    /// The client's program ended as intended.
     Success,
-    /// With an error.
+    /// The client's program failed.
     Errored,
-    /// By the user.
+    /// The user interrupted the client's program.
     Interrupted,
 }
 
-/// Answer of `sessions`.
+/// Response body of `sessions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionsResponse {
-    /// Ids, newest first.
+    /// Ids of the sessions, newest first.
     pub sessions: Vec<String>,
 }
 
-/// Answer of `sessions/{id}`.
+/// Response body of `sessions/{id}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionResponse {
-    /// Its training runs.
+    /// Ids of its training runs.
     pub training_run_ids: Vec<String>,
-    /// Its sampling sessions.
+    /// Ids of its sampling sessions.
     pub sampler_ids: Vec<String>,
-    /// As given at creation; values that are not text are written as JSON.
+    /// Metadata that the client set when it created the session. Values that are not text are written as JSON.
     pub user_metadata: BTreeMap<String, String>,
-    /// A name for people.
+    /// Name for display; any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
 }

@@ -8,81 +8,81 @@ use utoipa::ToSchema;
 use super::numbers::Numbers;
 use super::proto::{self, DType};
 
-/// Elements that the sparse tensors of one request may expand to: a request of a few bytes must not
-/// claim gigabytes.
+/// Maximum number of elements that the sparse tensors of one request may expand to: a request of a few bytes must not
+/// allocate gigabytes.
 pub const MAX_EXPANDED_ELEMENTS: usize = 1 << 25;
 
-/// Most extents of a tensor.
+/// Maximum number of extents of a tensor.
 const MAX_RANK: usize = 8;
 
-/// What is wrong with a tensor. The caller adds its name.
+/// Error in a tensor. The caller adds the tensor's name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorError {
-    /// Neither dense nor sparse.
+    /// The tensor is neither dense nor sparse.
     #[error("has no elements: set dense or sparse_csr")]
     NoEncoding,
-    /// An element type that the wire does not have.
+    /// The element type is unknown.
     #[error("has dtype {0}; expected FLOAT32, INT64, INT32 or BFLOAT16")]
     DType(i32),
-    /// Bytes that are not a whole number of elements.
-    #[error("{part} holds {bytes} bytes, which is no multiple of {element}")]
+    /// The bytes are not a whole number of elements.
+    #[error("{part} has {bytes} bytes, expected a multiple of {element}")]
     Ragged {
-        /// The array.
+        /// Name of the array.
         part: &'static str,
-        /// Its length.
+        /// Length of the array, in bytes.
         bytes: usize,
-        /// Bytes of an element.
+        /// Size of an element, in bytes.
         element: usize,
     },
-    /// A negative extent, or more elements than fit in memory.
+    /// The shape has a negative extent, or more elements than fit in memory.
     #[error("has an invalid shape {0:?}")]
     Shape(Vec<i64>),
-    /// Shape and data disagree.
-    #[error("has {found} elements but shape {shape:?}")]
+    /// The shape does not match the number of elements.
+    #[error("has {found} elements, which does not match its shape {shape:?}")]
     Count {
-        /// Elements in the data.
+        /// Number of elements in the data.
         found: usize,
-        /// The shape given.
+        /// Shape of the tensor.
         shape: Vec<i64>,
     },
-    /// Compressed rows need a matrix.
+    /// Compressed rows require a matrix.
     #[error("is sparse, so its shape must be [rows, columns], not {0:?}")]
     SparseRank(Vec<i64>),
-    /// An index array of the wrong length.
+    /// An index array has the wrong length.
     #[error("{part} has {found} entries, expected {expected}")]
     IndexCount {
-        /// The array.
+        /// Name of the array.
         part: &'static str,
-        /// Its length.
+        /// Length of the array.
         found: usize,
-        /// What it should be.
+        /// Length that the shape requires.
         expected: usize,
     },
-    /// Row pointers that do not rise from 0 to the number of values.
+    /// The row pointers do not rise from 0 to the number of values.
     #[error("crow_indices must rise from 0 to the number of values; entry {0} does not")]
     RowPointer(usize),
-    /// Columns out of range or order.
+    /// A column is out of range or out of order.
     #[error("col_indices of row {row} must rise strictly and stay below {columns}; found {found}")]
     Column {
-        /// The row.
+        /// Index of the row.
         row: usize,
-        /// The number of columns.
+        /// Number of columns of the matrix.
         columns: usize,
-        /// The offending index.
+        /// Column that was found.
         found: i64,
     },
-    /// Too large when expanded.
+    /// The sparse tensors of the request expand to too many elements.
     #[error("expands to more than {MAX_EXPANDED_ELEMENTS} elements together with the request's other sparse tensors")]
     TooLarge,
-    /// A JSON element that the type cannot hold.
+    /// The element type can't represent an element.
     #[error("data[{0}] is not a valid {1}")]
     Element(usize, &'static str),
-    /// One of the two index lists without the other.
+    /// Only one of the two index lists is set.
     #[error("needs both sparse_crow_indices and sparse_col_indices, or neither")]
     HalfSparse,
 }
 
-/// Counts down [`MAX_EXPANDED_ELEMENTS`] over a request.
+/// Elements of [`MAX_EXPANDED_ELEMENTS`] that the rest of a request may use.
 #[derive(Debug)]
 pub struct ExpansionBudget(usize);
 
@@ -103,33 +103,33 @@ impl ExpansionBudget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TensorDtype {
-    /// 32-bit float.
+    /// Floating-point number of 32 bits.
     Float32,
-    /// 64-bit integer.
+    /// Signed integer of 64 bits.
     Int64,
 }
 
-/// A tensor in JSON. With both index lists it is sparse: `data` holds the listed cells row by row.
+/// A tensor in JSON. If both index lists are set, it is sparse, and `data` contains the listed cells row by row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TensorData {
-    /// Elements, row-major.
+    /// Elements in row-major order.
     #[schema(value_type = Vec<f64>)]
     pub data: Numbers,
-    /// Their type.
+    /// Type of the elements.
     pub dtype: TensorDtype,
-    /// Extents, outermost first; one-dimensional when absent.
+    /// Extents, outermost first; one dimension by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<i64>>,
-    /// Row pointers, rows + 1 entries.
+    /// Row pointers of a sparse tensor: rows + 1 entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparse_crow_indices: Option<Vec<i64>>,
-    /// Column of each element.
+    /// Columns of a sparse tensor: one per element.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparse_col_indices: Option<Vec<i64>>,
 }
 
 impl TensorData {
-    /// The same tensor as protobuf.
+    /// Converts the tensor to protobuf.
     pub fn to_proto(&self) -> Result<proto::Tensor, TensorError> {
         let (dtype, values) = match self.dtype {
             TensorDtype::Float32 => (DType::Float32, f32_bytes(&self.floats()?)),
@@ -151,7 +151,7 @@ impl TensorData {
         })
     }
 
-    /// Its second extent; 0 when there is none.
+    /// Returns the second extent; 0 if there is none.
     pub fn columns(&self) -> u64 {
         let extent = self.shape.as_ref().and_then(|shape| shape.get(1).copied());
         extent.and_then(|extent| u64::try_from(extent).ok()).unwrap_or(0)
@@ -170,8 +170,8 @@ impl TensorData {
     }
 }
 
-/// Expands a tensor to its dense form. Cells that a sparse one does not list hold `fill`. 16-bit floats and
-/// 32-bit integers widen; an empty shape means one dimension.
+/// Expands a tensor to its dense form. Cells that a sparse tensor does not list become `fill`. 16-bit floats and 32-bit
+/// integers are widened; an empty shape stands for one dimension.
 pub fn densify(tensor: &proto::Tensor, fill: i8, budget: &mut ExpansionBudget) -> Result<Tensor, TensorError> {
     match &tensor.encoding {
         None => Err(TensorError::NoEncoding),
@@ -198,7 +198,7 @@ fn dense(values: TensorValues, shape: &[i64]) -> Result<Tensor, TensorError> {
     Ok(Tensor { shape: extents, values })
 }
 
-/// Checks a shape and multiplies it out.
+/// Checks a shape. Returns the extents and their product.
 fn extents(shape: &[i64]) -> Result<(Vec<usize>, usize), TensorError> {
     let invalid = || TensorError::Shape(shape.iter().copied().take(MAX_RANK + 1).collect());
     if shape.len() > MAX_RANK {
@@ -297,12 +297,11 @@ fn elements(part: &'static str, dtype: i32, bytes: &[u8]) -> Result<TensorValues
     Ok(values)
 }
 
-/// Little-endian `int64`s.
 fn integers(part: &'static str, bytes: &[u8]) -> Result<Vec<i64>, TensorError> {
     Ok(words(part, bytes)?.map(i64::from_le_bytes).collect())
 }
 
-/// Little-endian `int32` token ids.
+/// Reads little-endian `int32` token ids.
 pub(crate) fn tokens(bytes: &[u8]) -> Result<impl Iterator<Item = i64> + '_, TensorError> {
     Ok(words("tokens", bytes)?.map(|word| i64::from(i32::from_le_bytes(word))))
 }
@@ -320,17 +319,17 @@ fn words<'a, const N: usize>(
     }
 }
 
-/// Little-endian bytes of floats.
+/// Returns floats as little-endian bytes.
 pub fn f32_bytes(values: &[f32]) -> Bytes {
     values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into()
 }
 
-/// Little-endian bytes of 64-bit integers.
+/// Returns 64-bit integers as little-endian bytes.
 pub fn i64_bytes(values: &[i64]) -> Bytes {
     values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into()
 }
 
-/// Token ids as little-endian `int32`. Vocabularies are far below 2^31.
+/// Returns token ids as little-endian `int32`. Vocabularies are far smaller than 2^31.
 pub fn token_bytes(tokens: &[u32]) -> Bytes {
     tokens.iter().flat_map(|token| token.to_le_bytes()).collect::<Vec<u8>>().into()
 }

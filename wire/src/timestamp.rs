@@ -1,9 +1,10 @@
-//! Times as the wire writes them.
+//! Formats times as the API writes them.
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Milliseconds since the epoch as RFC 3339 in UTC. Times that the calendar cannot hold become the epoch.
+/// Formats milliseconds since 1970 in RFC 3339, in UTC. Times that the calendar can't represent become the start of
+/// 1970.
 pub fn rfc3339(milliseconds: i64) -> String {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(milliseconds) * 1_000_000)
         .ok()

@@ -1,18 +1,19 @@
-//! `forward_backward` and `forward`: protobuf and JSON requests in, protobuf results out.
+//! Training passes, `forward_backward` and `forward`. Requests are protobuf or JSON; results are protobuf.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Deserializer};
-use trainyard_protocol::limits::{MAX_DATUMS, MAX_LOSS_SETTINGS, MAX_PARTS, MAX_TARGETS, check_targets};
+use trainyard_protocol::limits::{MAX_DATUMS, MAX_LOSS_SETTINGS, MAX_PARTS, MAX_TARGETS, check_datums, check_targets};
 use trainyard_protocol::{
-    Datum, DatumOutput, ForwardBackwardResult, LossConfig, LossConfigValue, OpError, RawBatch, RunId,
+    Datum, DatumOutput, DecodedImages, ForwardBackwardResult, LossConfig, LossConfigValue, OpError, RawBatch, RunId,
 };
 use utoipa::ToSchema;
 
 use super::custom_loss;
-use super::model_input::ModelInput;
+use super::images::{ImageRules, InputTokens, RequestImages};
+use super::model_input::{ModelInput, NO_AUDIO};
 use super::parts;
 use super::proto::{self, DType};
 use super::tensor::{self, ExpansionBudget, TensorData};
@@ -25,12 +26,12 @@ pub fn decode(body: Bytes) -> Result<proto::ForwardBackwardRequest, OpError> {
         .map_err(|error| OpError::user(format!("the body is not a valid ForwardBackwardRequest: {error}")))
 }
 
-/// Writes a request as it is stored.
+/// Writes a request in its stored form.
 pub fn encode(request: &proto::ForwardBackwardRequest) -> Bytes {
     request.encode_to_vec().into()
 }
 
-/// The run and `seq_id` of a protobuf body whose other fields may be malformed or cut off.
+/// Returns the run and the `seq_id` of a protobuf body whose other fields may be malformed or truncated.
 pub fn proto_ids(body: &[u8]) -> Option<(RunId, i64)> {
     let mut ids = proto::TrainingIds::default();
     // Clients write the ids first, and what was read before an error stays. `decode` reports the error.
@@ -39,46 +40,68 @@ pub fn proto_ids(body: &[u8]) -> Option<(RunId, i64)> {
     readable.then(|| (RunId::new(ids.model_id), i64::from(ids.seq_id)))
 }
 
-/// The examples of a request, with sparse inputs expanded.
-///
-/// # Errors
-/// The user's, by field.
-pub fn batch(request: proto::ForwardBackwardRequest) -> Result<RawBatch, OpError> {
-    if request.data.is_empty() {
-        return Err(OpError::user("data: at least one datum is required"));
-    }
-    if request.data.len() > MAX_DATUMS {
-        let found = request.data.len();
-        return Err(OpError::user(format!("data: {found} datums, at most {MAX_DATUMS} are allowed")));
-    }
-    let loss_fn_config = loss_config(request.loss_fn_config, request.loss_fn_config_v2)?;
-    let mut budget = ExpansionBudget::default();
-    let mut data = Vec::with_capacity(request.data.len());
-    for (index, datum) in request.data.into_iter().enumerate() {
-        data.push(decode_datum(index, datum, &mut budget)?);
-    }
-    Ok(RawBatch { data, loss_fn: request.loss_fn, loss_fn_config, custom_loss: None })
+/// Returns whether examples of a request have images, so that its tokens depend on the model.
+pub fn has_images(request: &proto::ForwardBackwardRequest) -> bool {
+    let is_image = |chunk: &proto::Chunk| matches!(chunk.chunk, Some(proto::chunk::Content::Image(_)));
+    request.data.iter().any(|datum| datum.model_input.iter().any(is_image))
 }
 
-/// The examples of a stored request, with its custom loss.
+/// Returns the examples of a request for a model with these rules, with sparse inputs expanded and images counted but not
+/// decoded.
 ///
 /// # Errors
-/// The user's, by field.
-pub fn stored_batch(payload: Bytes) -> Result<RawBatch, OpError> {
-    let mut batch = batch(decode(payload.clone())?)?;
+///
+/// A user error that names the field at fault.
+pub fn batch(request: proto::ForwardBackwardRequest, rules: &ImageRules) -> Result<RawBatch, OpError> {
+    check_datums(request.data.len())?;
+    let loss_fn_config = loss_config(request.loss_fn_config, request.loss_fn_config_v2)?;
+    let mut budget = ExpansionBudget::default();
+    let mut images = RequestImages::new(rules);
+    let mut data = Vec::with_capacity(request.data.len());
+    for (index, datum) in request.data.into_iter().enumerate() {
+        data.push(decode_datum(index, datum, &mut budget, &mut images)?);
+    }
+    let decoded = DecodedImages::new();
+    let batch = RawBatch { data, loss_fn: request.loss_fn, loss_fn_config, custom_loss: None, decoded };
+    check_placeholders(&batch, rules)?;
+    Ok(batch)
+}
+
+/// Refuses tokens of the examples' texts that stand for images in the model.
+///
+/// # Errors
+///
+/// A user error that names example and token.
+pub fn check_placeholders(batch: &RawBatch, rules: &ImageRules) -> Result<(), OpError> {
+    for (index, datum) in batch.data.iter().enumerate() {
+        rules
+            .check_tokens(&datum.tokens, &datum.images)
+            .map_err(|text| OpError::user(format!("data[{index}].model_input: {text}")))?;
+    }
+    Ok(())
+}
+
+/// Returns the examples of a stored request, with its custom loss.
+///
+/// # Errors
+///
+/// A user error that names the field at fault.
+pub fn stored_batch(payload: Bytes, rules: &ImageRules) -> Result<RawBatch, OpError> {
+    let mut batch = batch(decode(payload.clone())?, rules)?;
     if batch.loss_fn == CUSTOM {
         batch.custom_loss = custom_loss::stored_loss(&payload);
     }
     Ok(batch)
 }
 
-/// The loss function whose graph the client uploaded.
+/// Loss function whose graph the client uploaded.
 const CUSTOM: &str = "custom";
 
-/// The id of the custom loss that a batch names; `None` for other losses.
+/// Returns the id of the custom loss that a batch names; `None` for other losses.
 ///
 /// # Errors
-/// The user's when there is no such setting, or another.
+///
+/// A user error if the setting is missing, or if there is another one.
 pub fn custom_loss_id(batch: &RawBatch) -> Result<Option<&str>, OpError> {
     if batch.loss_fn != CUSTOM {
         return Ok(None);
@@ -86,7 +109,7 @@ pub fn custom_loss_id(batch: &RawBatch) -> Result<Option<&str>, OpError> {
     match batch.loss_fn_config.get("loss_id") {
         Some(LossConfigValue::Text(id)) if batch.loss_fn_config.len() == 1 => Ok(Some(id)),
         _ => Err(OpError::user(
-            "loss_fn_config.loss_id: custom needs the id that create_custom_loss returned, and nothing else",
+            "loss_fn_config.loss_id: the loss \"custom\" requires the id that create_custom_loss returned, and no other setting",
         )),
     }
 }
@@ -110,12 +133,20 @@ fn loss_config(
     Ok(read)
 }
 
-fn decode_datum(index: usize, datum: proto::Datum, budget: &mut ExpansionBudget) -> Result<Datum, OpError> {
-    let mut tokens = Vec::new();
+fn decode_datum(
+    index: usize,
+    datum: proto::Datum,
+    budget: &mut ExpansionBudget,
+    request_images: &mut RequestImages<'_>,
+) -> Result<Datum, OpError> {
+    let mut input = InputTokens::default();
     for (chunk_index, chunk) in datum.model_input.iter().enumerate() {
-        push_chunk(chunk, &mut tokens)
-            .map_err(|error| OpError::user(format!("data[{index}].model_input.chunks[{chunk_index}]: {error}")))?;
+        push_chunk(chunk, &mut input, request_images).map_err(|error| OpError {
+            message: format!("data[{index}].model_input.chunks[{chunk_index}]: {}", error.message),
+            ..error
+        })?;
     }
+    let InputTokens { tokens, images } = input;
     if tokens.is_empty() {
         return Err(OpError::user(format!("data[{index}].model_input: at least one token is required")));
     }
@@ -129,30 +160,30 @@ fn decode_datum(index: usize, datum: proto::Datum, budget: &mut ExpansionBudget)
             .map_err(|error| OpError::user(format!("data[{index}].loss_fn_inputs.{name}: {error}")))?;
         loss_fn_inputs.insert(name, dense);
     }
-    Ok(Datum { tokens, loss_fn_inputs })
+    Ok(Datum { tokens, loss_fn_inputs, images })
 }
 
-fn push_chunk(chunk: &proto::Chunk, tokens: &mut Vec<i64>) -> Result<(), String> {
+fn push_chunk(chunk: &proto::Chunk, input: &mut InputTokens, images: &mut RequestImages<'_>) -> Result<(), OpError> {
     match &chunk.chunk {
         Some(proto::chunk::Content::EncodedText(text)) => {
-            tokens.extend(tensor::tokens(&text.tokens).map_err(|error| error.to_string())?);
+            input.tokens.extend(tensor::tokens(&text.tokens).map_err(|error| OpError::user(error.to_string()))?);
             Ok(())
         }
-        Some(proto::chunk::Content::Image(_)) => Err("image chunks are not supported by this model".to_owned()),
-        Some(proto::chunk::Content::Dmel(_)) => Err("dmel chunks are not supported by this model".to_owned()),
-        None => Err("has no content".to_owned()),
+        Some(proto::chunk::Content::Image(image)) => images.append(input, image.sent()),
+        Some(proto::chunk::Content::Dmel(_)) => Err(OpError::user(NO_AUDIO)),
+        None => Err(OpError::user("has no content")),
     }
 }
 
 /// JSON body of `forward_backward`, as older clients send it.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct ForwardBackwardBody {
-    /// The run.
+    /// Id of the run.
     pub model_id: String,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     #[schema(minimum = 1)]
     pub seq_id: i64,
-    /// What to compute.
+    /// Examples and loss to compute.
     #[serde(deserialize_with = "json::object")]
     pub forward_backward_input: ForwardBackwardInput,
 }
@@ -160,20 +191,20 @@ pub struct ForwardBackwardBody {
 /// JSON body of `forward`, as older clients send it.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct ForwardBody {
-    /// The run.
+    /// Id of the run.
     pub model_id: String,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     #[schema(minimum = 1)]
     pub seq_id: i64,
-    /// What to compute.
+    /// Examples and loss to compute.
     #[serde(deserialize_with = "json::object")]
     pub forward_input: ForwardBackwardInput,
 }
 
-/// Examples and their loss.
+/// Training examples and their loss.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct ForwardBackwardInput {
-    /// Training examples.
+    /// Training examples of the batch.
     #[serde(deserialize_with = "datums")]
     pub data: Vec<DatumBody>,
     /// Name of the loss function.
@@ -201,33 +232,33 @@ fn datums<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DatumBody>, 
 /// A training example in JSON.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct DatumBody {
-    /// The input.
+    /// Input of the model.
     #[serde(deserialize_with = "json::object")]
     pub model_input: ModelInput,
-    /// Inputs of the loss function by name.
+    /// Inputs of the loss function, by name.
     #[serde(default, deserialize_with = "lists::loss_fn_inputs")]
     pub loss_fn_inputs: BTreeMap<String, TensorData>,
 }
 
-/// A setting of a loss function in JSON.
+/// Value of a setting of a loss function, in JSON.
 #[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "expected a number or a text")]
 pub enum ConfigValue {
-    /// A number.
+    /// A number, for numeric settings.
     Number(f64),
-    /// A text.
+    /// A text, for other settings.
     Text(String),
 }
 
 impl ForwardBackwardBody {
-    /// The same request as protobuf, which is what is stored.
+    /// Converts the request to protobuf, the form in which it is stored.
     pub fn into_proto(self) -> Result<proto::ForwardBackwardRequest, OpError> {
         self.forward_backward_input.into_proto("forward_backward_input", self.model_id, self.seq_id, false)
     }
 }
 
 impl ForwardBody {
-    /// The same request as protobuf, which is what is stored.
+    /// Converts the request to protobuf, the form in which it is stored.
     pub fn into_proto(self) -> Result<proto::ForwardBackwardRequest, OpError> {
         self.forward_input.into_proto("forward_input", self.model_id, self.seq_id, true)
     }
@@ -272,29 +303,18 @@ impl ConfigValue {
 
 impl DatumBody {
     fn into_proto(self) -> Result<proto::Datum, OpError> {
-        let mut bytes = Vec::new();
-        for (at, token) in self.model_input.tokens("model_input")?.into_iter().enumerate() {
-            let token = i32::try_from(token).map_err(|_| {
-                OpError::user(format!("model_input: token {at} is {token}, outside the range of int32"))
-            })?;
-            bytes.extend_from_slice(&token.to_le_bytes());
-        }
-        let text = proto::EncodedTextChunk { tokens: bytes.into() };
+        let model_input = self.model_input.into_chunks("model_input")?;
         let mut loss_fn_inputs = BTreeMap::new();
         for (name, data) in self.loss_fn_inputs {
             let tensor = data.to_proto().map_err(|error| OpError::user(format!("loss_fn_inputs.{name}: {error}")))?;
             loss_fn_inputs.insert(name, tensor);
         }
-        Ok(proto::Datum {
-            model_input: vec![proto::Chunk { chunk: Some(proto::chunk::Content::EncodedText(text)) }],
-            loss_fn_inputs,
-            ..proto::Datum::default()
-        })
+        Ok(proto::Datum { model_input, loss_fn_inputs, ..proto::Datum::default() })
     }
 }
 
-/// Writes a result. Consecutive datums with the same trailing shape share a record, so that K may differ
-/// from datum to datum.
+/// Writes a result. Consecutive datums with the same trailing shape share a record, because K may differ from datum to
+/// datum.
 pub fn encode_output(result: &ForwardBackwardResult) -> Bytes {
     let trailing = |datum: &DatumOutput| datum.shape.get(1..).unwrap_or_default().to_vec();
     let records = result.outputs.chunk_by(|a, b| trailing(a) == trailing(b)).map(|group| {
@@ -313,13 +333,13 @@ pub fn encode_output(result: &ForwardBackwardResult) -> Bytes {
     output.encode_to_vec().into()
 }
 
-/// What the client shows as the type of the outputs.
+/// Type of the outputs, which clients show.
 const OUTPUT_TYPE: &str = "ArrayRecord";
 
-/// Whether a stored result is one of [`encode_output`], which names its type in its first field. Read as the first
-/// sequence of a sample that name would not be a valid message.
+/// Returns whether [`encode_output`] wrote a stored result: it writes the output type in the first field. Read as the
+/// first sequence of a sample, that text would not be a valid message.
 pub fn is_output(result: &[u8]) -> bool {
-    /// Field 1, a text of that length.
+    /// Key and length of field 1, the output type.
     const KEY: [u8; 2] = [0x0a, OUTPUT_TYPE.len() as u8];
     result.strip_prefix(&KEY).is_some_and(|rest| rest.starts_with(OUTPUT_TYPE.as_bytes()))
 }

@@ -3,6 +3,12 @@ use proptest::prelude::*;
 use trainyard_protocol::{Category, Tensor, TensorValues};
 
 use super::*;
+use crate::images::testing::{png, rules};
+use crate::images::{ImageLimits, ImageRules};
+
+fn batch(request: proto::ForwardBackwardRequest) -> Result<RawBatch, OpError> {
+    super::batch(request, &ImageRules::text_only("acme/tiny"))
+}
 
 fn text_chunk(tokens: &[i32]) -> proto::Chunk {
     let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
@@ -79,16 +85,19 @@ fn refusals_name_the_field() {
     let ragged = proto::EncodedTextChunk { tokens: Bytes::from_static(&[1, 2, 3]) };
     refused(
         |request| request.data[0].model_input[1].chunk = Some(proto::chunk::Content::EncodedText(ragged)),
-        "data[0].model_input.chunks[1]: tokens holds 3 bytes",
+        "data[0].model_input.chunks[1]: tokens has 3 bytes",
     );
     refused(|request| request.data[0].model_input[0].chunk = None, "chunks[0]: has no content");
     let image = proto::chunk::Content::Image(proto::ImageChunk::default());
-    refused(|request| request.data[0].model_input[2].chunk = Some(image), "chunks[2]: image chunks are not supported");
+    refused(
+        |request| request.data[0].model_input[2].chunk = Some(image),
+        "data[0].model_input.chunks[2]: model acme/tiny does not take images",
+    );
     let dmel = proto::chunk::Content::Dmel(proto::DmelChunk::default());
     refused(|request| request.data[0].model_input[2].chunk = Some(dmel), "chunks[2]: dmel chunks are not supported");
     refused(
         |request| request.data[0].loss_fn_inputs.get_mut("weights").unwrap().shape = vec![2],
-        "data[0].loss_fn_inputs.weights: has 3 elements but shape [2]",
+        "data[0].loss_fn_inputs.weights: has 3 elements, which does not match its shape [2]",
     );
     let wide = dense(DType::Int64, Bytes::new(), &[1, 1_025]);
     refused(
@@ -171,10 +180,21 @@ fn json_refusals_name_the_field() {
     let data = "forward_backward_input.data[0].";
     assert!(refusal("[1,2]", "[1,\"2\"]").starts_with(&format!("{data}model_input.chunks[0].tokens[1]: ")));
     assert!(refusal("[1,2]", "[1,4294967296]").starts_with(&format!("{data}model_input: token 1")));
-    assert!(
-        refusal("{\"tokens\":[3],\"type\":\"encoded_text\"}", "{\"type\":\"image\",\"data\":\"\"}")
-            .starts_with(&format!("{data}model_input.chunks[1]: \"image\" chunks"))
-    );
+    let chunk = |chunk: &str| refusal("{\"tokens\":[3],\"type\":\"encoded_text\"}", chunk);
+    for (chunk, text) in [
+        (chunk(r#"{"type":"image","data":""}"#), "missing field `format`"),
+        (chunk(r#"{"type":"image","format":"png"}"#), "missing field `data`"),
+        (
+            chunk(r#"{"type":"image_asset_pointer","location":"http://x","format":"png"}"#),
+            "image_asset_pointer chunks are",
+        ),
+        (chunk(r#"{"type":"dmel","dmel":""}"#), "dmel chunks are not supported"),
+        (chunk(r#"{"type":"video"}"#), "unknown chunk type \"video\": expected encoded_text or image"),
+    ] {
+        assert!(chunk.starts_with(&format!("{data}model_input.chunks[1]: {text}")), "{chunk}");
+    }
+    let file = chunk(r#"{"type":"image","data":"!","format":"png"}"#);
+    assert!(file.starts_with(&format!("{data}model_input.chunks[1].data: the file is not valid base64")), "{file}");
     assert!(refusal("[2,3,4]", "[2,3,4.5]").starts_with(&format!("{data}loss_fn_inputs.target_tokens: data[2]")));
     assert!(refusal("\"beta\":0.5", "\"beta\":[]").contains("loss_fn_config.beta"));
     assert!(refusal("\"seq_id\":1", "\"seq_id\":3000000000").starts_with("seq_id"));
@@ -202,6 +222,25 @@ fn too_many_parts_are_refused_before_they_are_read() {
         json(&list(40, 16_384)),
         "forward_backward_input.data: more than 524288 chunks and loss inputs up to element 32; send fewer"
     );
+}
+
+#[test]
+fn the_inputs_and_settings_of_a_loss_have_bounds() {
+    let entries =
+        |count: usize, value: &str| (0..count).map(|at| format!("\"x{at}\":{value}")).collect::<Vec<_>>().join(",");
+    let read = |inputs: usize, settings: usize| {
+        let tensor = r#"{"data":[1],"dtype":"int64"}"#;
+        let body = format!(
+            r#"{{"model_id":"r","seq_id":1,"forward_backward_input":{{"loss_fn":"cross_entropy",
+            "loss_fn_config":{{{}}},"data":[{{"model_input":{{"chunks":[]}},"loss_fn_inputs":{{{}}}}}]}}}}"#,
+            entries(settings, "1"),
+            entries(inputs, tensor)
+        );
+        json::parse::<ForwardBackwardBody>(body.as_bytes()).map(drop).map_err(|error| error.message)
+    };
+    assert_eq!(read(64, 1_024), Ok(()));
+    assert!(read(65, 0).unwrap_err().ends_with("65 inputs, at most 64 are allowed"));
+    assert!(read(0, 1_025).unwrap_err().ends_with("1025 settings, at most 1024 are allowed"));
 }
 
 fn output(shape: &[usize], start: f32) -> DatumOutput {
@@ -265,4 +304,62 @@ proptest! {
         let _ = proto_ids(&bytes);
         let _ = decode(bytes.into()).and_then(batch);
     }
+}
+
+fn image_chunk(width: u32, height: u32, expected_tokens: Option<i32>) -> proto::Chunk {
+    let image = proto::ImageChunk {
+        data: png(width, height).into(),
+        format: "png".to_owned(),
+        expected_tokens,
+        override_dimensions: None,
+    };
+    proto::Chunk { chunk: Some(proto::chunk::Content::Image(image)) }
+}
+
+fn with_images(change: impl FnOnce(&mut Vec<proto::Chunk>)) -> Result<RawBatch, OpError> {
+    let mut request = request();
+    change(&mut request.data[0].model_input);
+    assert!(has_images(&request));
+    super::batch(request, &rules(ImageLimits::default()))
+}
+
+#[test]
+fn images_stand_among_the_tokens() {
+    assert!(!has_images(&request()));
+    let text = batch(request()).unwrap().data[0].tokens.clone();
+    let pass = with_images(|chunks| chunks.insert(1, image_chunk(64, 32, Some(2)))).unwrap();
+    let datum = &pass.data[0];
+    let span = &datum.images[0];
+    assert_eq!((span.tokens, datum.tokens.len()), (2, text.len() + 2));
+    assert_eq!(datum.tokens[span.start..][..2], [90, 90]);
+    let around = [&datum.tokens[..span.start], &datum.tokens[span.start + 2..]].concat();
+    assert_eq!(around, text);
+}
+
+#[test]
+fn refused_images_are_named_by_chunk() {
+    let refused = |image| with_images(|chunks| chunks.insert(1, image)).unwrap_err().message;
+    assert_eq!(
+        refused(image_chunk(64, 32, Some(3))),
+        "data[0].model_input.chunks[1]: expected_tokens is 3, but an image of 64 × 32 pixels takes 2 tokens"
+    );
+    let tokens = proto::EncodedTextChunk { tokens: tensor::token_bytes(&[90]) };
+    let placeholder = proto::Chunk { chunk: Some(proto::chunk::Content::EncodedText(tokens)) };
+    let text = with_images(|chunks| chunks.extend([image_chunk(32, 32, None), placeholder])).unwrap_err().message;
+    assert!(text.starts_with("data[0].model_input: token 4 is 90, which stands for images"), "{text}");
+}
+
+#[test]
+fn images_in_json_are_the_same_request() {
+    use base64::Engine;
+    let file = base64::engine::general_purpose::STANDARD.encode(png(64, 32));
+    let image = format!(r#"{{"type":"image","data":"{file}","format":"png","expected_tokens":2}},"#);
+    let text = JSON.replace("{\"tokens\":[3],", &format!("{image}{{\"tokens\":[3],"));
+    let body: ForwardBackwardBody = json::parse(text.as_bytes()).unwrap();
+    let chunks = body.into_proto().unwrap().data.remove(0).model_input;
+    let tokens = |ids: &[u32]| {
+        let text = proto::EncodedTextChunk { tokens: tensor::token_bytes(ids) };
+        proto::Chunk { chunk: Some(proto::chunk::Content::EncodedText(text)) }
+    };
+    assert_eq!(chunks, [tokens(&[1, 2]), image_chunk(64, 32, Some(2)), tokens(&[3])]);
 }

@@ -1,4 +1,4 @@
-//! `external_weights_upload_start`, `external_weights_upload_finish` and the files between them.
+//! Uploads of adapters: `external_weights_upload_start`, `external_weights_upload_finish` and the files between them.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,29 @@ use utoipa::ToSchema;
 use super::bounds;
 use super::models::LoraConfig;
 
-/// Body of `external_weights_upload_start`.
+/// Request body of `external_weights_upload_start`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct UploadStartRequest {
-    /// Name of the base model that the adapter is for.
+    /// Name of the base model that the adapter belongs to.
     pub base_model: String,
-    /// What the adapter is: its rank, at least 1, and what it adapts.
+    /// Shape of the adapter: its rank, at least 1, and the projections that it adapts.
     pub lora_config: LoraConfig,
-    /// The project of the checkpoint.
+    /// Project of the checkpoint.
     #[serde(default, deserialize_with = "bounds::text")]
     pub destination_project_id: Option<String>,
 }
 
 impl UploadStartRequest {
-    /// What the adapter has to be.
+    /// Returns the properties that the adapter must have.
     ///
     /// # Errors
-    /// The client's, by field.
+    ///
+    /// A user error that names the field at fault.
     pub fn spec(&self, random: impl FnOnce() -> u64) -> Result<RunSpec, OpError> {
         let lora = self.lora_config.spec(random)?;
-        let lora =
-            lora.ok_or_else(|| OpError::user("lora_config.rank: 0 is no adapter; only adapters are uploaded"))?;
+        let lora = lora.ok_or_else(|| {
+            OpError::user("lora_config.rank: expected at least 1, found 0; only adapters can be uploaded")
+        })?;
         Ok(RunSpec {
             base_model: self.base_model.clone(),
             lora: Some(lora),
@@ -39,40 +41,40 @@ impl UploadStartRequest {
     }
 }
 
-/// Answer of `external_weights_upload_start`.
+/// Response body of `external_weights_upload_start`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UploadStartResponse {
-    /// Names the upload when it is finished.
+    /// Id of the upload.
     pub upload_id: String,
-    /// Where each file is sent with PUT, by its name. The URLs are their own authorisation.
+    /// URL for each file, by its name, to send the file to with `PUT`. The URLs contain their authorisation.
     pub urls: BTreeMap<String, String>,
-    /// When the URLs stop working and the upload is deleted, RFC 3339.
+    /// Time at which the URLs expire and the upload is deleted, in RFC 3339.
     #[schema(format = DateTime)]
     pub expires: String,
 }
 
-/// Body of `external_weights_upload_finish`.
+/// Request body of `external_weights_upload_finish`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct UploadFinishRequest {
-    /// The upload.
+    /// Id of the upload.
     pub upload_id: String,
 }
 
-/// Answer of `external_weights_upload_finish`.
+/// Response body of `external_weights_upload_finish`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UploadFinishResponse {
-    /// The checkpoint, `tinker://<run>/external_weights/<name>`.
+    /// Path of the checkpoint: `tinker://<run>/external_weights/<name>`.
     pub tinker_path: String,
 }
 
-/// How much of a file has arrived.
+/// Progress of the upload of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UploadedFileResponse {
-    /// Bytes from the first one on; the next PUT may begin here.
+    /// Number of bytes that have arrived, from the first one on; the next `PUT` may begin here.
     pub received_bytes: u64,
-    /// Of the whole file, once that is known.
+    /// Length of the file in bytes, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<u64>,
-    /// Whether all of it arrived.
+    /// Whether the whole file has arrived.
     pub complete: bool,
 }

@@ -1,102 +1,102 @@
-//! What was used, and what is stored.
+//! Usage of the service, and storage in use.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Query of `billing/usage/events` and `admin/usage.csv`.
+/// Query parameters of `billing/usage/events` and `admin/usage.csv`.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct UsageQuery {
-    /// RFC 3339, at the start of an hour.
+    /// Start of the period, in RFC 3339: the start of an hour.
     pub starting_on: String,
-    /// RFC 3339, at the start of an hour, at most 14 days later.
+    /// End of the period, in RFC 3339: the start of an hour, at most 14 days after `starting_on`.
     pub ending_before: String,
-    /// The organisation; the caller's own when absent.
+    /// Name of the organisation; the caller's own by default.
     #[serde(default)]
     pub organisation: Option<String>,
 }
 
-/// Query of `billing/usage/checkpoints/current`.
+/// Query parameters of `billing/usage/checkpoints/current`.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct StorageQuery {
-    /// Of one project alone.
+    /// Returns only checkpoints of this project.
     #[serde(default)]
     pub project_id: Option<String>,
-    /// The organisation; the caller's own when absent.
+    /// Name of the organisation; the caller's own by default.
     #[serde(default)]
     pub organisation: Option<String>,
 }
 
-/// Answer of `billing/usage/events`.
+/// Response body of `billing/usage/events`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageResponse {
-    /// By hour, then by tokens, most first.
+    /// Usage by hour, and within an hour by tokens in descending order.
     pub data: Vec<UsageEvent>,
-    /// The sessions that are named and still there.
+    /// Sessions that `data` names, unless they were deleted.
     pub sessions: BTreeMap<String, UsageSession>,
 }
 
-/// What was used in an hour, for one session.
+/// Usage of a session within an hour.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageEvent {
-    /// The start of the hour.
+    /// Start of the hour, in RFC 3339.
     #[schema(format = DateTime)]
     pub bucket_start: String,
-    /// Its end.
+    /// End of the hour, in RFC 3339.
     #[schema(format = DateTime)]
     pub bucket_end: String,
-    /// What, and how much.
+    /// Kind and amount of the usage.
     pub event_info: UsageInfo,
-    /// The base model.
+    /// Name of the base model.
     pub base_model: String,
-    /// The session.
+    /// Id of the session.
     pub session_id: String,
-    /// The session's project.
+    /// Project of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
-    /// The email of the user whose key created the session.
+    /// Email address of the user whose key created the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
 }
 
-/// A kind of use.
+/// Kind and amount of a usage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum UsageInfo {
     /// Tokens of examples in forward and backward passes.
     Training {
-        /// How many.
+        /// Number of these tokens.
         token_count: u64,
     },
-    /// Tokens of prompts.
+    /// Tokens of the prompts of samples.
     SamplingPrefill {
-        /// Whether the prefix cache had them.
+        /// Whether the prefix cache served the tokens.
         cached: bool,
-        /// How many.
+        /// Number of these tokens.
         token_count: u64,
     },
     /// Tokens that were generated.
     SamplingSample {
-        /// How many.
+        /// Number of these tokens.
         token_count: u64,
     },
     /// Checkpoints that were saved.
     Checkpoint {
-        /// How many.
+        /// Number of these checkpoints.
         count: u64,
     },
     /// Checkpoints that were stored.
     Storage {
-        /// Of 10^9 bytes.
+        /// Storage in units of 10^9 bytes, multiplied by hours.
         gigabyte_hours: f64,
     },
 }
 
 impl UsageInfo {
-    /// Tokens, for the order of events.
+    /// Returns the number of tokens, by which events are ordered.
     pub fn tokens(&self) -> u64 {
         match self {
             Self::Training { token_count }
@@ -107,33 +107,33 @@ impl UsageInfo {
     }
 }
 
-/// A session that usage names.
+/// A session that usage refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsageSession {
-    /// As the client attached it.
+    /// Metadata that the client set when it created the session.
     pub user_metadata: BTreeMap<String, String>,
 }
 
-/// Answer of `billing/usage/checkpoints/current`.
+/// Response body of `billing/usage/checkpoints/current`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StorageResponse {
-    /// By project and user.
+    /// Storage by project and user.
     pub data: Vec<StorageInUse>,
 }
 
-/// What is stored now.
+/// Storage in use now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StorageInUse {
-    /// Checkpoints.
+    /// Number of these checkpoints.
     pub checkpoint_count: u64,
-    /// Bytes of all their files.
+    /// Size of all their files, in bytes.
     pub size_bytes: u64,
-    /// The same in 10^9 bytes.
+    /// Size of all their files, in units of 10^9 bytes.
     pub size_gigabytes: f64,
-    /// The project of the sessions.
+    /// Project of the sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
-    /// The email of the user whose keys created the sessions.
+    /// Email address of the user whose keys created the sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_email: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Saving and loading: `save_weights`, `save_weights_for_sampler`, `save_weights_external`, `load_weights`,
-//! `weights_info`, and what the checkpoint routes take.
+//! Saving and loading of weights: `save_weights`, `save_weights_for_sampler`, `save_weights_external`, `load_weights`,
+//! `weights_info`, and bodies of the checkpoint routes.
 
 use std::collections::BTreeMap;
 
@@ -15,59 +15,60 @@ use super::lists;
 use super::models::OptimizerConfig;
 use crate::payload::{EphemeralKind, NamedSave, Payload};
 
-/// Body of `save_weights`.
+/// Request body of `save_weights`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SaveWeightsRequest {
-    /// The run.
+    /// Id of the run.
     pub model_id: String,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     #[schema(minimum = 1)]
     pub seq_id: i64,
-    /// The checkpoint's bare name.
+    /// Name of the checkpoint, without a folder.
     pub path: String,
-    /// Seconds until it is deleted; never when null.
+    /// Seconds until the checkpoint is deleted; by default it is kept.
     #[serde(default)]
     #[schema(minimum = 3600, maximum = 315_360_000)]
     pub ttl_seconds: Option<i64>,
-    /// Replace a checkpoint of that name.
+    /// Whether to replace a checkpoint of that name.
     #[serde(default, deserialize_with = "json::or_default")]
     pub overwrite: bool,
-    /// Stored with the checkpoint.
+    /// Metadata to store with the checkpoint.
     #[serde(default, deserialize_with = "bounds::metadata")]
     pub user_metadata: BTreeMap<String, String>,
 }
 
 impl SaveWeightsRequest {
-    /// Checks the request and makes it what is stored; `spec` is the run's.
+    /// Checks the request and returns the payload to store; `spec` is the run's.
     pub fn payload(self, spec: RunSpec) -> Result<Payload, OpError> {
         let save = named(&self.path, self.ttl_seconds, self.overwrite, self.user_metadata, spec)?;
         Ok(Payload::SaveWeights(save))
     }
 }
 
-/// Body of `save_weights_for_sampler`: named with `path`, ephemeral with `sampling_session_seq_id`.
+/// Request body of `save_weights_for_sampler`. A save with `path` has a name; a save with `sampling_session_seq_id` is
+/// ephemeral.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SaveWeightsForSamplerRequest {
-    /// The run.
+    /// Id of the run.
     pub model_id: String,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     #[schema(minimum = 1)]
     pub seq_id: i64,
-    /// The checkpoint's bare name.
+    /// Name of the checkpoint, without a folder.
     #[serde(default)]
     pub path: Option<String>,
-    /// Counts the session's sampling sessions.
+    /// Number of the sampling session within the session.
     #[serde(default)]
     #[schema(minimum = 0)]
     pub sampling_session_seq_id: Option<i64>,
-    /// Whether later saves change it.
+    /// Whether later saves change an ephemeral sampler.
     #[serde(default, deserialize_with = "json::or_default")]
     pub kind: SamplerKind,
-    /// Seconds until a named one is deleted; never when null.
+    /// Seconds until a checkpoint with a name is deleted; by default it is kept.
     #[serde(default)]
     #[schema(minimum = 3600, maximum = 315_360_000)]
     pub ttl_seconds: Option<i64>,
-    /// Stored with a named one.
+    /// Metadata to store with a checkpoint that has a name.
     #[serde(default, deserialize_with = "bounds::metadata")]
     pub user_metadata: BTreeMap<String, String>,
 }
@@ -76,26 +77,26 @@ pub struct SaveWeightsForSamplerRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SamplerKind {
-    /// Frozen.
+    /// A sampler that never changes.
     #[default]
     Snapshot,
-    /// Follows the run's later inflight saves.
+    /// A sampler that follows the run's later saves of this kind.
     Inflight,
 }
 
 impl SaveWeightsForSamplerRequest {
-    /// Checks the request and makes it what is stored; `session` and `spec` are the run's.
+    /// Checks the request and returns the payload to store; `session` and `spec` are the run's.
     pub fn payload(self, session: &SessionId, spec: RunSpec) -> Result<Payload, OpError> {
         match (self.path, self.sampling_session_seq_id) {
             (Some(path), None) => {
                 if self.kind == SamplerKind::Inflight {
-                    return Err(OpError::user("kind: \"inflight\" needs sampling_session_seq_id, not path"));
+                    return Err(OpError::user("kind: \"inflight\" requires sampling_session_seq_id instead of path"));
                 }
                 let save = named(&path, self.ttl_seconds, false, self.user_metadata, spec)?;
                 Ok(Payload::SaveWeightsForSampler(save))
             }
             (None, Some(seq_id)) if seq_id < 0 => {
-                Err(OpError::user(format!("sampling_session_seq_id: {seq_id} is negative")))
+                Err(OpError::user(format!("sampling_session_seq_id: expected a number from 0, found {seq_id}")))
             }
             (None, Some(seq_id)) => Ok(Payload::EphemeralSampler {
                 session: session.clone(),
@@ -106,34 +107,37 @@ impl SaveWeightsForSamplerRequest {
                     SamplerKind::Inflight => EphemeralKind::Inflight,
                 },
             }),
-            (None, None) => Err(OpError::user("path: missing; give path or sampling_session_seq_id")),
-            (Some(_), Some(_)) => Err(OpError::user("sampling_session_seq_id: given beside path; send one of them")),
+            (None, None) => Err(OpError::user("path: missing; set path or sampling_session_seq_id")),
+            (Some(_), Some(_)) => {
+                Err(OpError::user("sampling_session_seq_id: set together with path; set only one of them"))
+            }
         }
     }
 }
 
-/// Body of `save_weights_external`.
+/// Request body of `save_weights_external`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SaveWeightsExternalRequest {
-    /// The run.
+    /// Id of the run.
     pub model_id: String,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     #[schema(minimum = 1)]
     pub seq_id: i64,
-    /// The checkpoint's bare name.
+    /// Name of the checkpoint, without a folder.
     pub path: String,
-    /// Seconds until it is deleted; never when null.
+    /// Seconds until the checkpoint is deleted; by default it is kept.
     #[serde(default)]
     #[schema(minimum = 3600, maximum = 315_360_000)]
     pub ttl_seconds: Option<i64>,
-    /// Recipients in the age format (`age1…`, at most 10), to whom each file is encrypted: it gets the suffix `.age`.
+    /// Recipients (`age1…`, at most 10) to encrypt each file to, in the age format. The names of encrypted files end in
+    /// `.age`.
     #[serde(default, deserialize_with = "lists::age_encryption_recipients")]
     #[schema(max_items = 10)]
     pub age_encryption_recipients: Vec<String>,
 }
 
 impl SaveWeightsExternalRequest {
-    /// Checks the request and makes it what is stored; `spec` is the run's.
+    /// Checks the request and returns the payload to store; `spec` is the run's.
     pub fn payload(self, spec: RunSpec) -> Result<Payload, OpError> {
         age::recipients(&self.age_encryption_recipients)?;
         let save = named(&self.path, self.ttl_seconds, false, BTreeMap::new(), spec)?;
@@ -155,7 +159,7 @@ fn named(
     Ok(NamedSave { name: name.to_string(), overwrite, ttl_seconds, user_metadata, spec, age_recipients })
 }
 
-/// Refuses a `ttl_seconds` outside its range; null never expires.
+/// Refuses a `ttl_seconds` outside its range; null stands for a checkpoint that is kept.
 pub fn check_ttl(ttl_seconds: Option<i64>) -> Result<(), OpError> {
     match ttl_seconds {
         Some(ttl) if !(MIN_TTL_SECONDS..=MAX_TTL_SECONDS).contains(&ttl) => {
@@ -168,59 +172,60 @@ pub fn check_ttl(ttl_seconds: Option<i64>) -> Result<(), OpError> {
 /// Result of `save_weights` and of a named `save_weights_for_sampler`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SavedResult {
-    /// `tinker://<run>/<segment>/<name>`.
+    /// Path of the checkpoint: `tinker://<run>/<segment>/<name>`.
     pub path: String,
 }
 
 /// Result of an ephemeral `save_weights_for_sampler`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EphemeralResult {
-    /// Ready for `asample`.
+    /// Id of the sampling session, which is ready for `asample`.
     pub sampling_session_id: String,
 }
 
-/// Result of `save_weights_external`.
+/// Result of `save_weights_external`, which `retrieve_future` returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExternalResult {
-    /// `tinker://<run>/external_weights/<name>`.
+    /// Path of the checkpoint: `tinker://<run>/external_weights/<name>`.
     pub path: String,
-    /// Bytes of all its files.
+    /// Size of all its files, in bytes.
     pub size_bytes: u64,
 }
 
-/// Body of `load_weights`. Creates a run with `session_id` and `model_seq_id`; loads into an existing one with
-/// `model_id` and `seq_id`.
+/// Request body of `load_weights`. With `session_id` and `model_seq_id`, it creates a run; with `model_id` and
+/// `seq_id`, it loads into an existing run.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LoadWeightsRequest {
-    /// The existing run.
+    /// Id of the existing run.
     #[serde(default)]
     pub model_id: Option<String>,
-    /// Its position in that run's order.
+    /// Position in the existing run's order.
     #[serde(default)]
     #[schema(minimum = 1)]
     pub seq_id: Option<i64>,
-    /// The session of the new run.
+    /// Session of the new run.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Counts the session's models.
+    /// Number of the new run's model within the session.
     #[serde(default)]
     #[schema(minimum = 0)]
     pub model_seq_id: Option<i64>,
-    /// That of the new run: the checkpoint's, or another name of the same weights.
+    /// Base model of the new run: the checkpoint's, or another name of the same weights.
     #[serde(default)]
     pub base_model: Option<String>,
-    /// Stored with the new run.
+    /// Metadata to store with the new run.
     #[serde(default, deserialize_with = "bounds::metadata")]
     #[schema(value_type = Object)]
     pub user_metadata: Metadata,
-    /// `tinker://<run>/weights/<name>`, or `tinker://<run>/external_weights/<name>` without its optimizer.
+    /// Path of the checkpoint: `tinker://<run>/weights/<name>`, or `tinker://<run>/external_weights/<name>` without its
+    /// optimizer.
     pub path: String,
-    /// Restore the optimizer's state too.
+    /// Whether to restore the optimizer's state too.
     pub optimizer: bool,
-    /// The new run's optimizer when its state is not restored.
+    /// Optimizer of the new run if the state is not restored.
     #[serde(default, deserialize_with = "json::object_or_null")]
     pub optimizer_config: Option<OptimizerConfig>,
-    /// A key of a tenant that may read the checkpoint, where the caller may not.
+    /// A key of a tenant that may read the checkpoint, if the caller may not.
     #[serde(default)]
     pub weights_access_token: Option<String>,
 }
@@ -228,24 +233,24 @@ pub struct LoadWeightsRequest {
 /// The two forms of `load_weights`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadForm {
-    /// Create a run.
+    /// Creates a run with the checkpoint's weights.
     Create {
-        /// Its session.
+        /// Session of the new run.
         session: SessionId,
-        /// Its number.
+        /// Number of the run's model within the session.
         model_seq_id: i64,
     },
-    /// Load into a run.
+    /// Loads the weights into an existing run.
     Existing {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// The request's position in the run's order.
+        /// Position of the request in the run's order.
         seq_id: i64,
     },
 }
 
 impl LoadWeightsRequest {
-    /// Which form it is.
+    /// Returns the form of the request.
     pub fn form(&self) -> Result<LoadForm, OpError> {
         match (&self.session_id, self.model_seq_id, &self.model_id, self.seq_id) {
             (Some(session), Some(model_seq_id), None, None) => {
@@ -259,25 +264,25 @@ impl LoadWeightsRequest {
         }
     }
 
-    /// The checkpoint; it must be a training checkpoint or an external one, of which the weights alone are loaded.
+    /// Returns the checkpoint. It must be a training checkpoint, or an external one if only its weights are loaded.
     pub fn checkpoint(&self) -> Result<TinkerPath, OpError> {
         let path: TinkerPath = self.path.parse().map_err(|error: OpError| OpError::user(format!("path: {error}")))?;
         match path.kind {
             CheckpointKind::Training => Ok(path),
             CheckpointKind::External if self.optimizer => {
-                Err(OpError::user("optimizer: external checkpoints hold no optimizer state; load the weights alone"))
+                Err(OpError::user("optimizer: external checkpoints contain no optimizer state; load only the weights"))
             }
             CheckpointKind::External => Ok(path),
             CheckpointKind::Sampler => Err(OpError::user(format!(
-                "path: {:?} is no training checkpoint (weights/<name>) and no external one (external_weights/<name>)",
+                "path: expected a training checkpoint (weights/<name>) or an external one (external_weights/<name>), found {:?}",
                 self.path
             ))),
         }
     }
 
-    /// Checks the request and makes it what is stored: `spec` is what a new run trains, `reader` in whose name the checkpoint
-    /// is read, where that is not the run's tenant, and `checkpoint_base` the checkpoint's name for the base model, where
-    /// that differs.
+    /// Checks the request and returns the payload to store. `spec` is what a new run trains. `reader` is the tenant in
+    /// whose name the checkpoint is read, if it is not the run's. `checkpoint_base` is the checkpoint's name for the
+    /// base model, if it differs.
     pub fn payload(
         &self,
         spec: &RunSpec,
@@ -294,41 +299,41 @@ impl LoadWeightsRequest {
     }
 }
 
-/// Result of `load_weights`.
+/// Result of `load_weights`, which `retrieve_future` returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoadResult {
-    /// The checkpoint.
+    /// Path of the checkpoint.
     pub path: String,
-    /// The run.
+    /// Id of the run.
     pub model_id: String,
 }
 
-/// Body of `weights_info`.
+/// Request body of `weights_info`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WeightsInfoRequest {
-    /// The checkpoint.
+    /// Path of the checkpoint.
     pub tinker_path: String,
 }
 
-/// Answer of `weights_info`.
+/// Response body of `weights_info`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WeightsInfoResponse {
     /// Name of the base model.
     pub base_model: String,
-    /// The optimizer family.
+    /// Optimizer family of the checkpoint's run.
     pub optimizer_config: OptimizerConfig,
-    /// Whether it is an adapter.
+    /// Whether the checkpoint is an adapter.
     pub is_lora: bool,
-    /// The adapter's rank.
+    /// Rank of the adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lora_rank: Option<u32>,
-    /// The adapter covers the unembedding.
+    /// Whether the adapter covers the unembedding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train_unembed: Option<bool>,
-    /// The adapter covers the MLP projections.
+    /// Whether the adapter covers the MLP projections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train_mlp: Option<bool>,
-    /// The adapter covers the attention projections.
+    /// Whether the adapter covers the attention projections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train_attn: Option<bool>,
 }
@@ -348,26 +353,26 @@ impl From<&RunSpec> for WeightsInfoResponse {
     }
 }
 
-/// Body of `…/ttl`. The field must be there; null removes the expiry.
+/// Request body of `…/ttl`. The field is required; null removes the expiry.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TtlRequest {
-    /// Seconds from now.
+    /// Seconds from now until the checkpoint is deleted.
     #[serde(deserialize_with = "present")]
     #[schema(minimum = 3600, maximum = 315_360_000)]
     pub ttl_seconds: Option<i64>,
 }
 
-/// Reads an option whose field may be null but not absent.
+/// Reads an option whose field may be null but must be present.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
     Option::deserialize(deserializer)
 }
 
-/// Answer of `…/external_weights_urls`.
+/// Response body of `…/external_weights_urls`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExternalUrlsResponse {
-    /// Self-authorising URLs by file name.
+    /// URLs by file name, which contain their authorisation.
     pub urls: BTreeMap<String, String>,
-    /// When they stop working, RFC 3339.
+    /// Time at which the URLs expire, in RFC 3339.
     #[schema(format = DateTime)]
     pub expires: String,
 }

@@ -1,67 +1,69 @@
-//! `POST messages` and `POST messages/count_tokens`: their bodies.
+//! Request bodies of `POST messages` and `POST messages/count_tokens`.
 
 use minijinja::Value as Ordered;
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::super::lists::TextOrParts;
 use super::super::{json, lists};
 
-/// Body of `messages`. Unknown fields are refused.
+/// Request body of `messages`. Unknown fields are refused.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MessagesRequest {
     /// A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
     pub model: String,
-    /// The conversation so far; one that ends with the assistant's message is continued.
+    /// The conversation so far. If the last message is the assistant's, the reply continues it.
     #[serde(deserialize_with = "lists::messages")]
     #[schema(min_items = 1, max_items = 16384)]
     pub messages: Vec<AnthropicMessage>,
-    /// Most tokens to sample.
+    /// Maximum number of tokens to sample.
     #[schema(minimum = 1)]
     pub max_tokens: u32,
     /// Instructions before the conversation.
     #[serde(default)]
     pub system: Option<AnthropicContent>,
-    /// Divides the logits; 0 is greedy, 1 when null.
+    /// Divisor of the logits, 1 by default; 0 decodes greedily.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     pub temperature: Option<f64>,
-    /// Keep the smallest set whose probability reaches `p`.
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 (the default) turns
+    /// this off.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     pub top_p: Option<f64>,
-    /// Keep the `k` most likely; -1 and 0 are off.
+    /// Samples only from this many most likely tokens; -1 and 0 turn this off.
     #[serde(default)]
     pub top_k: Option<i64>,
-    /// Each ends the reply; not part of its text.
+    /// Texts that end the reply. The one that is found is not part of the reply.
     #[serde(default, deserialize_with = "lists::stop_sequences")]
     #[schema(max_items = 64)]
     pub stop_sequences: Option<Vec<String>>,
-    /// Answer in server-sent events.
+    /// Whether to respond with server-sent events.
     #[serde(default, deserialize_with = "json::or_default")]
     pub stream: bool,
     /// Tools that the model may call.
     #[serde(default, deserialize_with = "lists::tools")]
     #[schema(max_items = 1024)]
     pub tools: Option<Vec<AnthropicTool>>,
-    /// `auto` or `none`.
+    /// Whether the model may call tools: `auto` (the default) or `none`.
     #[serde(default)]
     pub tool_choice: Option<ToolChoice>,
-    /// Whether the model thinks before it answers, where its template has that.
+    /// Whether the model thinks before it answers, if its chat template supports this.
     #[serde(default)]
     pub thinking: Option<Thinking>,
-    /// How much effort the model makes, where its template has that.
+    /// How much effort the model makes, if its chat template supports this.
     #[serde(default)]
     pub output_config: Option<OutputConfig>,
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub metadata: Option<Value>,
     /// Refused unless it is `auto` or `standard_only`.
     #[serde(default)]
     pub service_tier: Option<String>,
-    /// Refused: there are no containers.
+    /// Refused: containers are not supported.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub container: Option<Value>,
@@ -69,43 +71,43 @@ pub struct MessagesRequest {
     #[serde(default, deserialize_with = "lists::mcp_servers")]
     #[schema(value_type = Option<Vec<Value>>)]
     pub mcp_servers: Option<Vec<Value>>,
-    /// Refused: contexts are not edited.
+    /// Refused: editing of contexts is not supported.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub context_management: Option<Value>,
-    /// Accepted and ignored: prompts are cached anyway.
+    /// Accepted, but ignored: prompts are always cached.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub cache_control: Option<Value>,
 }
 
-/// Body of `messages/count_tokens`. Unknown fields are refused.
+/// Request body of `messages/count_tokens`. Unknown fields are refused.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CountTokensRequest {
-    /// As in `messages`.
+    /// Same as `model` of `messages`.
     pub model: String,
-    /// As in `messages`.
+    /// Same as `messages` of `messages`.
     #[serde(deserialize_with = "lists::messages")]
     #[schema(min_items = 1, max_items = 16384)]
     pub messages: Vec<AnthropicMessage>,
-    /// As in `messages`.
+    /// Same as `system` of `messages`.
     #[serde(default)]
     pub system: Option<AnthropicContent>,
-    /// As in `messages`.
+    /// Same as `tools` of `messages`.
     #[serde(default, deserialize_with = "lists::tools")]
     #[schema(max_items = 1024)]
     pub tools: Option<Vec<AnthropicTool>>,
-    /// As in `messages`.
+    /// Same as `tool_choice` of `messages`.
     #[serde(default)]
     pub tool_choice: Option<ToolChoice>,
-    /// As in `messages`.
+    /// Same as `thinking` of `messages`.
     #[serde(default)]
     pub thinking: Option<Thinking>,
-    /// As in `messages`.
+    /// Same as `output_config` of `messages`.
     #[serde(default)]
     pub output_config: Option<OutputConfig>,
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub cache_control: Option<Value>,
@@ -115,108 +117,136 @@ pub struct CountTokensRequest {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnthropicMessage {
-    /// `user` or `assistant`.
+    /// Author of the message: `user` or `assistant`.
     pub role: String,
-    /// What it says.
+    /// The text or blocks of the message.
     pub content: AnthropicContent,
 }
 
-/// A text, or blocks.
+/// Content of a message: a text, or a list of blocks.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(untagged, expecting = "expected a string or a list of blocks with a type")]
+#[serde(untagged, from = "TextOrParts<Block>")]
 pub enum AnthropicContent {
-    /// One text.
+    /// A single text, as a string.
     Text(String),
-    /// Blocks.
+    /// A list of blocks.
     Blocks(Vec<Block>),
 }
 
-/// A part of a message: `text`, `thinking`, `redacted_thinking`, `tool_use` or `tool_result`. Other types are refused.
+impl From<TextOrParts<Block>> for AnthropicContent {
+    fn from(content: TextOrParts<Block>) -> Self {
+        match content {
+            TextOrParts::Text(text) => Self::Text(text),
+            TextOrParts::Parts(blocks) => Self::Blocks(blocks),
+        }
+    }
+}
+
+/// A part of a message: `text`, `image`, `thinking`, `redacted_thinking`, `tool_use` or `tool_result`. Other types are
+/// refused.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct Block {
-    /// The type.
+    /// Type of the block, which determines its other fields.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Of a `text`.
+    /// `text` blocks: the text.
     #[serde(default)]
     pub text: Option<String>,
-    /// Of `thinking`.
+    /// `image` blocks, in messages of users and results of tools: the file.
+    #[serde(default)]
+    pub source: Option<ImageSource>,
+    /// `thinking` blocks: the thoughts.
     #[serde(default)]
     pub thinking: Option<String>,
-    /// Of a `tool_use`: names the call.
+    /// `tool_use` blocks: id of the call.
     #[serde(default)]
     pub id: Option<String>,
-    /// Of a `tool_use`: the tool.
+    /// `tool_use` blocks: name of the tool.
     #[serde(default)]
     pub name: Option<String>,
-    /// Of a `tool_use`: the arguments.
+    /// `tool_use` blocks: arguments of the call, an object.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub input: Option<Ordered>,
-    /// Of a `tool_result`: the call that it answers.
+    /// `tool_result` blocks: id of the call that the result belongs to.
     #[serde(default)]
     pub tool_use_id: Option<String>,
-    /// Of a `tool_result`: what the tool returned.
+    /// `tool_result` blocks: what the tool returned.
     #[serde(default)]
     #[schema(no_recursion)]
     pub content: Option<Box<AnthropicContent>>,
-    /// Of a `tool_result`: accepted; the content says what went wrong.
+    /// `tool_result` blocks: accepted, but ignored; the content describes the error.
     #[serde(default)]
     pub is_error: Option<bool>,
+}
+
+/// File of an image.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+pub struct ImageSource {
+    /// `base64`; other types are refused, because the server fetches no files.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Format of the file: `image/png` or `image/jpeg`.
+    #[serde(default)]
+    pub media_type: Option<String>,
+    /// The file, in base64.
+    #[serde(default)]
+    pub data: Option<String>,
 }
 
 /// A tool that the model may call.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct AnthropicTool {
-    /// `custom`; other types are refused.
+    /// `custom` (the default); other types are refused.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does.
+    /// What the tool does.
     #[serde(default)]
     pub description: Option<String>,
-    /// JSON schema of its arguments.
+    /// JSON schema of the tool's arguments.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub input_schema: Option<Ordered>,
 }
 
-/// Whether tools are called.
+/// Whether the model may call tools.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolChoice {
     /// `auto` or `none`; `any` and `tool` are refused.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Of the type `tool`.
+    /// Name of the tool, for the type `tool`.
     #[serde(default)]
     pub name: Option<String>,
-    /// Refused when true.
+    /// Refused if it is true.
     #[serde(default)]
     pub disable_parallel_tool_use: Option<bool>,
 }
 
-/// Whether the model thinks.
+/// Whether the model thinks before it answers.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Thinking {
     /// `enabled`, `adaptive` or `disabled`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// At least 1024 and below `max_tokens`; thoughts count as output, and nothing else limits them.
+    /// Budget for thoughts in tokens: at least 1024 and less than `max_tokens`. Thoughts count as output; only
+    /// `max_tokens` limits them.
     #[serde(default)]
     pub budget_tokens: Option<u32>,
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(default)]
     pub display: Option<String>,
 }
 
-/// The form of the output.
+/// How the model answers.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutputConfig {
-    /// A preset such as `low`, or a number, for models whose template has it.
+    /// A preset such as `low`, or a number, if the model's chat template supports it.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub effort: Option<Value>,

@@ -1,28 +1,28 @@
-//! `POST messages` and `POST messages/count_tokens`: their answers.
+//! Responses of `POST messages` and `POST messages/count_tokens`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// Answer of `messages`, and the `message` of a stream's first event.
+/// Response body of `messages`, and the `message` of a stream's first event.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MessageResponse {
-    /// Of the request.
+    /// Id of the request.
     pub id: String,
-    /// `message`.
+    /// Always the text `message`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// `assistant`.
+    /// Always the text `assistant`.
     pub role: String,
-    /// As it was asked for.
+    /// The `model` of the request.
     pub model: String,
-    /// Thoughts, text and calls of tools, in their order.
+    /// Thoughts, text and tool calls, in order.
     pub content: Vec<ReplyBlock>,
-    /// `end_turn`, `max_tokens`, `stop_sequence` or `tool_use`.
+    /// Why the reply ended: `end_turn`, `max_tokens`, `stop_sequence` or `tool_use`.
     pub stop_reason: Option<String>,
-    /// The stop sequence that was found.
+    /// The stop sequence that ended the reply.
     pub stop_sequence: Option<String>,
-    /// Tokens of the request.
+    /// Numbers of tokens in the request and the reply.
     pub usage: AnthropicUsage,
 }
 
@@ -30,69 +30,69 @@ pub struct MessageResponse {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ReplyBlock {
-    /// Said.
+    /// Text that the model wrote.
     Text {
-        /// The text.
+        /// Text of this block.
         text: String,
     },
-    /// Thought.
+    /// Thoughts that precede the answer.
     Thinking {
-        /// The text.
+        /// Text of the thoughts.
         thinking: String,
-        /// Always empty.
+        /// Always the empty text.
         signature: String,
     },
     /// A call of a tool.
     ToolUse {
-        /// Names the call.
+        /// Id of the call.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
-        /// The arguments.
+        /// Arguments of the call, an object.
         #[schema(value_type = Value)]
         input: Value,
     },
 }
 
-/// Tokens of a request.
+/// Numbers of tokens in a request and its reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AnthropicUsage {
-    /// Of the prompt, apart from those of the prefix cache.
+    /// Prompt tokens that were computed, without those that the prefix cache served.
     pub input_tokens: u64,
-    /// Of the prompt, served from the prefix cache.
+    /// Prompt tokens that the prefix cache served.
     pub cache_read_input_tokens: u64,
-    /// Always 0.
+    /// Always 0 on this server.
     pub cache_creation_input_tokens: u64,
-    /// Sampled.
+    /// Tokens that were sampled.
     pub output_tokens: u64,
 }
 
-/// Answer of `messages/count_tokens`.
+/// Response body of `messages/count_tokens`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CountTokensResponse {
-    /// Of the rendered prompt.
+    /// Number of tokens in the rendered prompt.
     pub input_tokens: u64,
 }
 
-/// A refused or failed request.
+/// Response to a request that was refused or failed.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AnthropicErrorResponse {
-    /// `error`.
+    /// Always the text `error`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What is wrong.
+    /// Description of the error.
     pub error: AnthropicError,
-    /// For the server's log.
+    /// Id of the request in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// What is wrong with a request.
+/// Description of an error.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AnthropicError {
-    /// `invalid_request_error`, `rate_limit_error`, `api_error` …
+    /// Type of the error: `invalid_request_error`, `rate_limit_error`, `api_error` …
     #[serde(rename = "type")]
     pub kind: String,
-    /// For people.
+    /// Description of the error, for display.
     pub message: String,
 }

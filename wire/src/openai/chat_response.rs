@@ -1,4 +1,4 @@
-//! `POST chat/completions`: its answer, whole and in chunks.
+//! Responses of `POST chat/completions`, whole and in chunks.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,130 +6,130 @@ use utoipa::ToSchema;
 use super::chat::ToolCall;
 use super::shared::Usage;
 
-/// Answer of `chat/completions`.
+/// Response body of `chat/completions`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChatResponse {
-    /// Of the request.
+    /// Id of the request.
     pub id: String,
-    /// `chat.completion`.
+    /// Always the text `chat.completion`.
     pub object: String,
-    /// Seconds since 1970.
+    /// Time of the request, in seconds since 1970.
     pub created: i64,
-    /// As it was asked for.
+    /// The `model` of the request.
     pub model: String,
-    /// The replies.
+    /// Replies, as many as `n` of the request.
     pub choices: Vec<ChatChoice>,
-    /// Tokens of the request.
+    /// Numbers of tokens in the request and its replies.
     pub usage: Usage,
 }
 
-/// One reply.
+/// A reply of the model.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChatChoice {
-    /// Its position.
+    /// Position of the reply among the choices.
     pub index: usize,
-    /// What the model says.
+    /// The message that the assistant replied with.
     pub message: ChatReply,
-    /// Of its tokens, if they were asked for.
+    /// Log-probabilities of the tokens, if `logprobs` was set.
     pub logprobs: Option<ChatLogprobs>,
-    /// `stop`, `length` or `tool_calls`.
+    /// Why the reply ended: `stop`, `length` or `tool_calls`.
     pub finish_reason: String,
 }
 
-/// The assistant's message.
+/// The assistant's message in a reply.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ChatReply {
-    /// `assistant`.
+    /// Always the text `assistant`.
     pub role: String,
-    /// Its text; null when it only calls tools.
+    /// Text of the reply; null if it only calls tools.
     pub content: Option<String>,
-    /// Always null.
+    /// Always null: refusals are part of the content.
     pub refusal: Option<String>,
-    /// What it thought.
+    /// Thoughts that precede the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
-    /// Tools that it calls.
+    /// Tools that the reply calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<Vec<ToolCall>>,
 }
 
-/// Log-probabilities of a reply, or of what a chunk adds to it.
+/// Log-probabilities of a reply, or of the part that a chunk adds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChatLogprobs {
-    /// Token by token.
+    /// Log-probabilities, token by token.
     pub content: Vec<TokenLogprob>,
-    /// Always null.
+    /// Always null: refusals are part of the content.
     pub refusal: Option<Vec<TokenLogprob>>,
 }
 
 /// A token with its log-probability and the most likely candidates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TokenLogprob {
-    /// Its text; half a character is U+FFFD.
+    /// Text of the token; U+FFFD stands for an incomplete character.
     pub token: String,
-    /// Of the temperature-scaled distribution.
+    /// Log-probability in the temperature-scaled distribution.
     pub logprob: f64,
-    /// Its bytes.
+    /// Bytes of the token's text.
     pub bytes: Option<Vec<u8>>,
-    /// Most likely first.
+    /// Candidates at this position, most likely first.
     pub top_logprobs: Vec<TopLogprob>,
 }
 
-/// A candidate.
+/// A candidate for a token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TopLogprob {
-    /// Its text; half a character is U+FFFD.
+    /// Text of the token; U+FFFD stands for an incomplete character.
     pub token: String,
-    /// Of the temperature-scaled distribution.
+    /// Log-probability in the temperature-scaled distribution.
     pub logprob: f64,
-    /// Its bytes.
+    /// Bytes of the token's text.
     pub bytes: Option<Vec<u8>>,
 }
 
 /// A chunk of a stream.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChatChunk {
-    /// Of the request.
+    /// Id of the request.
     pub id: String,
-    /// `chat.completion.chunk`.
+    /// Always the text `chat.completion.chunk`.
     pub object: String,
-    /// Seconds since 1970.
+    /// Time of the request, in seconds since 1970.
     pub created: i64,
-    /// As it was asked for.
+    /// The `model` of the request.
     pub model: String,
-    /// What is new; empty in the chunk with the usage.
+    /// Additions to the replies; empty in the chunk with the usage.
     pub choices: Vec<ChatChunkChoice>,
-    /// Tokens of the request, in the last chunk if they were asked for.
+    /// Numbers of tokens; only in the last chunk, if `stream_options.include_usage` was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
-/// What a chunk adds to a reply.
+/// Part of a reply, in a chunk.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChatChunkChoice {
-    /// The reply's position.
+    /// Position of the reply among the choices.
     pub index: usize,
-    /// What is new.
+    /// What the chunk adds to the message.
     pub delta: ChatDelta,
-    /// Of new tokens, if they were asked for.
+    /// Log-probabilities of the added tokens, if `logprobs` was set.
     pub logprobs: Option<ChatLogprobs>,
-    /// `stop`, `length` or `tool_calls`; null before the end.
+    /// Why the reply ended: `stop`, `length` or `tool_calls`; null before the end.
     pub finish_reason: Option<String>,
 }
 
-/// What is new in a reply.
+/// What a chunk adds to a message.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ChatDelta {
-    /// `assistant`, in the first chunk.
+    /// `assistant`; only in the first chunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// More text.
+    /// Text to append to the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// More thoughts.
+    /// Text to append to the thoughts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
-    /// Another call.
+    /// Further calls of tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<Vec<ToolCall>>,
 }

@@ -1,4 +1,4 @@
-//! The OpenAI API: models, completions and chat completions, with the extensions that open servers have in common.
+//! The OpenAI API: models, completions and chat completions, with extensions that open-source servers share.
 
 mod chat;
 mod chat_response;
@@ -6,7 +6,7 @@ mod completions;
 mod models;
 mod shared;
 
-pub use chat::{ChatContent, ChatMessage, ChatRequest, ContentPart, FunctionCall, ResponseFormat, ToolCall};
+pub use chat::{ChatContent, ChatMessage, ChatRequest, ContentPart, FunctionCall, ImageUrl, ResponseFormat, ToolCall};
 pub use chat_response::{
     ChatChoice, ChatChunk, ChatChunkChoice, ChatDelta, ChatLogprobs, ChatReply, ChatResponse, TokenLogprob, TopLogprob,
 };

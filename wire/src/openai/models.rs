@@ -1,31 +1,31 @@
-//! `GET models`.
+//! Response body of `GET models`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What may be named in the field `model`.
+/// Models that the field `model` of a request may name.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ModelsResponse {
-    /// `list`.
+    /// Always the text `list`.
     pub object: String,
-    /// The base models, then the caller's sampler checkpoints, newest first.
+    /// Base models, then the caller's sampler checkpoints, newest first.
     pub data: Vec<ModelEntry>,
 }
 
 /// A base model or a sampler checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ModelEntry {
-    /// Its name or path.
+    /// Name of the base model, or path of the checkpoint.
     pub id: String,
-    /// `model`.
+    /// Always the text `model`.
     pub object: String,
-    /// Seconds since 1970; 0 of base models.
+    /// Time of the save, in seconds since 1970; 0 for base models.
     pub created: i64,
     /// `trainyard` for base models, `user` for checkpoints.
     pub owned_by: String,
-    /// The base model of a checkpoint.
+    /// Base model of the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// Most tokens of prompt and completion together.
+    /// Maximum length of prompt and completion together, in tokens.
     pub max_model_len: u64,
 }

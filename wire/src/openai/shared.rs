@@ -1,4 +1,4 @@
-//! What completions and chat completions share.
+//! Types that completions and chat completions share.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use trainyard_protocol::limits::MAX_STOP_STRINGS;
@@ -6,13 +6,13 @@ use utoipa::ToSchema;
 
 use super::super::lists::{StopList, StopVisitor};
 
-/// One stop string, or several.
+/// One or more texts that end a completion.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum StopStrings {
-    /// One.
+    /// A single text, as a string.
     One(String),
-    /// Any of them.
+    /// Texts, any of which ends the completion.
     Many(Vec<String>),
 }
 
@@ -28,7 +28,7 @@ impl<'de> Deserialize<'de> for StopStrings {
 }
 
 impl StopStrings {
-    /// All of them.
+    /// Returns the texts as a list.
     pub fn into_vec(self) -> Vec<String> {
         match self {
             Self::One(string) => vec![string],
@@ -37,39 +37,39 @@ impl StopStrings {
     }
 }
 
-/// Of a stream.
+/// Options that apply only to streams.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StreamOptions {
-    /// End the stream with a chunk that has the usage and no choices.
+    /// Whether to end the stream with a chunk that contains the usage and no choices.
     pub include_usage: bool,
-    /// Accepted and ignored: nothing is padded.
+    /// Accepted, but ignored: streams are not padded.
     #[schema(nullable)]
     pub include_obfuscation: Option<bool>,
 }
 
-/// Tokens of a request.
+/// Numbers of tokens in a request and its completions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
-    /// Of the prompts.
+    /// Tokens of the prompts.
     pub prompt_tokens: u64,
-    /// Sampled.
+    /// Tokens that were sampled.
     pub completion_tokens: u64,
-    /// Both.
+    /// Sum of both numbers.
     pub total_tokens: u64,
-    /// Of the prompts in more detail.
+    /// Details on the tokens of the prompts.
     pub prompt_tokens_details: PromptTokensDetails,
 }
 
-/// Tokens of the prompts.
+/// Details on the tokens of the prompts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PromptTokensDetails {
-    /// Served from the prefix cache.
+    /// Tokens that the prefix cache served.
     pub cached_tokens: u64,
 }
 
 impl Usage {
-    /// So many tokens.
+    /// Returns the usage for these numbers of tokens.
     pub fn new(prompt: u64, completion: u64, cached: u64) -> Self {
         Self {
             prompt_tokens: prompt,
@@ -80,24 +80,24 @@ impl Usage {
     }
 }
 
-/// A refused or failed request.
+/// Response to a request that was refused or failed.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = OpenAiErrorResponse)]
 pub struct ErrorResponse {
-    /// What is wrong.
+    /// Description of the error.
     pub error: OpenAiError,
 }
 
-/// What is wrong with a request.
+/// Description of an error.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OpenAiError {
-    /// For people.
+    /// Description of the error, for display.
     pub message: String,
-    /// `invalid_request_error`, `rate_limit_error`, `server_error` …
+    /// Type of the error: `invalid_request_error`, `rate_limit_error`, `server_error` …
     #[serde(rename = "type")]
     pub kind: String,
-    /// The field at fault.
+    /// Field of the request at fault.
     pub param: Option<String>,
-    /// `model_not_found`, `invalid_api_key` …
+    /// Code of the error, such as `model_not_found` or `invalid_api_key`.
     pub code: Option<String>,
 }

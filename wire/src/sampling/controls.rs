@@ -5,18 +5,15 @@ use std::fmt;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use trainyard_protocol::limits::MAX_LOGIT_BIASES;
-use trainyard_protocol::{OpError, SamplingControls};
 
-use super::SamplingParams;
-
-/// A `logit_bias`: an object of token ids in decimal, each with a number. Token ids rise.
+/// Biases of logits, written as an object with token ids in decimal as keys. The entries are sorted by token id.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogitBias(Vec<(u32, f32)>);
 
 impl LogitBias {
-    /// Token ids, rising, with their biases.
-    pub fn entries(&self) -> &[(u32, f32)] {
-        &self.0
+    /// Returns token ids in ascending order, each with its bias.
+    pub(crate) fn to_vec(&self) -> Vec<(u32, f32)> {
+        self.0.clone()
     }
 }
 
@@ -50,34 +47,18 @@ impl<'de> Visitor<'de> for Entries {
     }
 }
 
-/// The controls that were asked for.
-///
-/// # Errors
-/// The user's, by field.
-pub(super) fn controls(params: &SamplingParams) -> Result<SamplingControls, OpError> {
-    let controls = SamplingControls {
-        min_p: params.min_p as f32,
-        presence_penalty: params.presence_penalty as f32,
-        frequency_penalty: params.frequency_penalty as f32,
-        repetition_penalty: params.repetition_penalty as f32,
-        logit_bias: params.logit_bias.clone().unwrap_or_default().0,
-        json_schema: params.json_schema.as_ref().map(serde_json::Value::to_string),
-    };
-    controls.check()?;
-    Ok(controls)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use serde_json::json;
+    use trainyard_protocol::SamplingControls;
 
-    use super::*;
+    use super::super::SamplingParams;
 
     #[test]
     fn fields_are_taken_over_and_absent_ones_are_off() {
-        let read = |body| controls(&serde_json::from_value(body).unwrap()).unwrap();
+        let read = |body| serde_json::from_value::<SamplingParams>(body).unwrap().controls().unwrap();
         assert_eq!(read(json!({})), SamplingControls::default());
         assert_eq!(read(json!({"logit_bias": null})), SamplingControls::default());
         let body = json!({

@@ -1,4 +1,4 @@
-//! Stored results of samples, read back for endpoints that answer in another form.
+//! Reads stored results of samples, for endpoints that answer in another form.
 
 use bytes::Bytes;
 use prost::Message;
@@ -7,23 +7,24 @@ use trainyard_protocol::{SampledSequence, StopReason, TopkLogprobs};
 use super::super::proto;
 use super::super::results::ResultError;
 
-/// A stored result: what a sample returned, but for `target_prompt_logprobs` and `prompt_alt_tokens`.
+/// Result of a sample, without `target_prompt_logprobs` and `prompt_alt_tokens`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleOutput {
-    /// In the order of the request's sequence ids.
+    /// Sequences in the order of the request's sequence ids.
     pub sequences: Vec<SampledSequence>,
-    /// Length of the prompt; NaN where there is none.
+    /// Log-probabilities of the prompt, one per token; NaN for the first one.
     pub prompt_logprobs: Option<Vec<f32>>,
-    /// Rows for the tokens of the prompt; row 0 is absent.
+    /// Candidates for the tokens of the prompt; row 0 has none.
     pub topk_prompt_logprobs: Option<TopkLogprobs>,
-    /// Prompt tokens served from the prefix cache.
+    /// Number of prompt tokens that the prefix cache served.
     pub prompt_cache_hit_tokens: u32,
 }
 
-/// Reads what [`encode_result`](super::encode_result) wrote.
+/// Reads bytes that [`encode_result`](super::encode_result) wrote.
 ///
 /// # Errors
-/// When the bytes are no such result.
+///
+/// An error if the bytes are not such a result.
 pub fn decode_result(payload: &Bytes) -> Result<SampleOutput, ResultError> {
     let response = proto::SampleResponse::decode(payload.clone())?;
     Ok(SampleOutput {

@@ -1,4 +1,4 @@
-//! `create_sampling_session`, `samplers` and `asample`: JSON requests in, protobuf results out.
+//! Sampling: `create_sampling_session`, `samplers` and `asample`. Requests are JSON; results are protobuf.
 
 mod controls;
 mod decode;

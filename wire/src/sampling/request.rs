@@ -1,60 +1,61 @@
-//! `asample`: its body, and the checks that need no model.
+//! Body of `asample`, and the checks that do not need the model.
 
 use serde::Deserialize;
 use trainyard_protocol::limits::{MAX_NUM_SAMPLES, MAX_TOPK_LOGPROBS, MIN_TEMPERATURE};
-use trainyard_protocol::{self as protocol, OpError, Sample};
+use trainyard_protocol::{self as protocol, OpError, Sample, SamplingControls};
 use utoipa::ToSchema;
 
-use super::controls::{LogitBias, controls};
+use super::controls::LogitBias;
 
+use super::super::images::{InputTokens, RequestImages};
 use super::super::json;
 use super::super::model_input::ModelInput;
 use super::super::tensor::TensorData;
 use super::stop::{self, StopBody};
 use super::targets::prompt_targets;
 
-/// Body of `asample`.
+/// Request body of `asample`.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct SampleRequest {
-    /// The sampling session.
+    /// Id of the sampling session.
     pub sampling_session_id: String,
     /// Identifies the request within the sampling session.
     #[schema(minimum = 0)]
     pub seq_id: i64,
-    /// Completions to sample.
+    /// Number of completions to sample, 1 by default.
     #[serde(default = "one")]
     #[schema(minimum = 1, maximum = 1024)]
     pub num_samples: u32,
-    /// What to complete.
+    /// Prompt: the tokens to complete.
     #[serde(deserialize_with = "json::object")]
     pub prompt: ModelInput,
-    /// How to sample.
+    /// How tokens are sampled and when a completion ends.
     #[serde(default, deserialize_with = "json::object_or_default")]
     pub sampling_params: SamplingParams,
-    /// Return the prompt's log-probabilities.
+    /// Whether to return the log-probabilities of the prompt.
     #[serde(default, deserialize_with = "json::or_default")]
     pub prompt_logprobs: bool,
-    /// Candidates per prompt position; 0 is off.
+    /// Number of candidates to return per prompt position; 0 turns this off.
     #[serde(default, deserialize_with = "json::or_default")]
     #[schema(minimum = 0, maximum = 1024)]
     pub topk_prompt_logprobs: u32,
-    /// Candidates per sampled token; 0 is off.
+    /// Number of candidates to return per sampled token; 0 turns this off.
     #[serde(default, deserialize_with = "json::or_default")]
     #[schema(minimum = 0, maximum = 1024)]
     pub topk_sample_logprobs: u32,
-    /// `int64` token ids `[len(prompt) - 1, K]` whose log-probabilities to return; -1 skips a cell.
+    /// Token ids to score, `int64` in the shape `[len(prompt) - 1, K]`; -1 skips a cell.
     #[serde(default, deserialize_with = "json::object_or_null")]
     pub target_prompt_logprobs: Option<TensorData>,
-    /// Tokens sampled independently per prompt position; 0 is off.
+    /// Number of tokens to sample independently per prompt position; 0 turns this off.
     #[serde(default, deserialize_with = "json::or_default")]
     #[schema(minimum = 0, maximum = 1024)]
     pub prompt_alt_tokens_k: u32,
-    /// Only the last `n` prompt positions.
+    /// Limits the log-probabilities to the last `n` prompt positions.
     #[serde(default)]
     #[schema(minimum = 1)]
     pub prompt_logprobs_last_n: Option<u32>,
-    /// Keep the log-probabilities of the sampled tokens, so that training requests may name them by `sequence_id`: until a
-    /// day after the last use.
+    /// Whether to keep the log-probabilities of the sampled tokens, so that training requests can refer to them by
+    /// `sequence_id`. They are deleted a day after their last use.
     #[serde(default, deserialize_with = "json::or_default")]
     pub record_stability_info: bool,
 }
@@ -63,46 +64,47 @@ fn one() -> u32 {
     1
 }
 
-/// How tokens are sampled. Unknown fields are refused: a setting that is ignored would mislead.
+/// How tokens are sampled. Unknown fields are refused, because a setting that is ignored would mislead.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SamplingParams {
-    /// Most tokens to sample; up to the context limit when null.
+    /// Maximum number of tokens to sample; by default, up to the context limit.
     #[schema(minimum = 1)]
     pub max_tokens: Option<u32>,
-    /// Makes sampling repeatable.
+    /// Seed that makes sampling repeatable.
     #[serde(deserialize_with = "json::seed")]
     #[schema(value_type = Option<i64>)]
     pub seed: Option<i128>,
-    /// A string, strings, token ids, or an empty list to switch all stopping off; the model's end tokens when
-    /// null.
+    /// Stop condition: a string, strings or token ids. An empty list turns all stopping off; by default, the model's
+    /// end tokens stop.
     #[schema(value_type = Option<serde_json::Value>)]
     pub stop: Option<StopBody>,
-    /// Divides the logits; 0 is greedy.
+    /// Divisor of the logits; 0 decodes greedily.
     #[schema(minimum = 0)]
     pub temperature: f64,
-    /// Keep the `k` most likely; -1 is off.
+    /// Samples only from this many most likely tokens; -1 turns this off.
     #[schema(minimum = -1)]
     pub top_k: i64,
-    /// Keep the smallest set whose probability reaches `p`; 1 is off.
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 turns this off.
     #[schema(exclusive_minimum = 0, maximum = 1)]
     pub top_p: f64,
-    /// Tokens less likely than this fraction of the most likely one are not sampled; 0 is off.
+    /// Excludes tokens that are less likely than this fraction of the most likely one; 0 turns this off.
     #[schema(minimum = 0, maximum = 1)]
     pub min_p: f64,
-    /// Subtracted from the logits of tokens that the completion holds.
+    /// Subtracted from a token's logit if the token occurs in the completion.
     #[schema(minimum = -2, maximum = 2)]
     pub presence_penalty: f64,
-    /// Subtracted from the logits of tokens each time that the completion holds them.
+    /// Subtracted from a token's logit for each time that the token occurs in the completion.
     #[schema(minimum = -2, maximum = 2)]
     pub frequency_penalty: f64,
-    /// Divides positive logits of tokens that prompt or completion hold, and multiplies negative ones; 1 is off.
+    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the completion; 1 turns this
+    /// off.
     #[schema(exclusive_minimum = 0, maximum = 100)]
     pub repetition_penalty: f64,
-    /// Added to the logits of tokens, by token id, each between -100 and 100.
+    /// Values between -100 and 100 that are added to the logits of tokens, by token id.
     #[schema(value_type = Option<serde_json::Value>)]
     pub logit_bias: Option<LogitBias>,
-    /// A JSON schema that the completion follows.
+    /// JSON schema that the completion must follow.
     #[schema(value_type = Option<serde_json::Value>)]
     pub json_schema: Option<serde_json::Value>,
 }
@@ -127,17 +129,22 @@ impl Default for SamplingParams {
 }
 
 impl SampleRequest {
-    /// Checks all of the request that needs no model. `random` makes a seed when the client gave none; the second value is
-    /// whether it did.
+    /// Checks everything that needs only the model's rules for images, which `images` applies. If the client set no seed,
+    /// `random` makes one. The second value tells whether it did.
     ///
     /// # Errors
-    /// The user's, by field.
-    pub fn into_sample(self, random: impl FnOnce() -> u64) -> Result<(Sample, bool), OpError> {
+    ///
+    /// A user error that names the field at fault.
+    pub fn into_sample(
+        self,
+        images: &mut RequestImages<'_>,
+        random: impl FnOnce() -> u64,
+    ) -> Result<(Sample, bool), OpError> {
         between("num_samples", self.num_samples, 1, MAX_NUM_SAMPLES)?;
         between("topk_prompt_logprobs", self.topk_prompt_logprobs, 0, MAX_TOPK_LOGPROBS)?;
         between("topk_sample_logprobs", self.topk_sample_logprobs, 0, MAX_TOPK_LOGPROBS)?;
         between("prompt_alt_tokens_k", self.prompt_alt_tokens_k, 0, MAX_TOPK_LOGPROBS)?;
-        let prompt = self.prompt.tokens("prompt")?;
+        let InputTokens { tokens: prompt, images } = self.prompt.read("prompt", images)?;
         if prompt.is_empty() {
             return Err(OpError::user("prompt: at least one token is required"));
         }
@@ -148,6 +155,7 @@ impl SampleRequest {
         let server_seed = self.sampling_params.seed.is_none();
         let sample = Sample {
             prompt,
+            images,
             num_samples: self.num_samples,
             params: self.sampling_params.checked(random)?,
             prompt_logprobs: self.prompt_logprobs,
@@ -161,12 +169,26 @@ impl SampleRequest {
     }
 }
 
-/// Lower temperatures than the least mean greedy decoding.
+/// Maps temperatures below the smallest one to greedy decoding.
 fn temperature(given: f64) -> f32 {
     if given < f64::from(MIN_TEMPERATURE) { 0.0 } else { given as f32 }
 }
 
 impl SamplingParams {
+    /// Penalties, biases and `min_p`, checked.
+    pub(super) fn controls(&self) -> Result<SamplingControls, OpError> {
+        let controls = SamplingControls {
+            min_p: self.min_p as f32,
+            presence_penalty: self.presence_penalty as f32,
+            frequency_penalty: self.frequency_penalty as f32,
+            repetition_penalty: self.repetition_penalty as f32,
+            logit_bias: self.logit_bias.as_ref().map(LogitBias::to_vec).unwrap_or_default(),
+            json_schema: self.json_schema.as_ref().map(serde_json::Value::to_string),
+        };
+        controls.check()?;
+        Ok(controls)
+    }
+
     fn checked(self, random: impl FnOnce() -> u64) -> Result<protocol::SamplingParams, OpError> {
         let refuse = |message: String| Err(OpError::user(format!("sampling_params.{message}")));
         if self.max_tokens == Some(0) {
@@ -176,12 +198,12 @@ impl SamplingParams {
             return refuse(format!("temperature: {} is not a finite number from 0", self.temperature));
         }
         if self.top_k != -1 && !(1..=i64::from(u32::MAX)).contains(&self.top_k) {
-            return refuse(format!("top_k: {} is neither -1 (off) nor at least 1", self.top_k));
+            return refuse(format!("top_k: expected -1 (off) or at least 1, found {}", self.top_k));
         }
         if !(self.top_p > 0.0 && self.top_p <= 1.0) {
             return refuse(format!("top_p: {} is not above 0 and at most 1", self.top_p));
         }
-        let controls = controls(&self)?;
+        let controls = self.controls()?;
         Ok(protocol::SamplingParams {
             max_tokens: self.max_tokens,
             seed: self.seed.map_or_else(|| json::fold_seed(random().into()), json::fold_seed),
@@ -203,7 +225,7 @@ fn between(field: &str, value: u32, least: u32, most: u32) -> Result<(), OpError
 
 fn check_last_n(last: u32, prompt_logprobs: bool, prompt: usize) -> Result<(), OpError> {
     if !prompt_logprobs {
-        return Err(OpError::user("prompt_logprobs_last_n: needs prompt_logprobs"));
+        return Err(OpError::user("prompt_logprobs_last_n: requires prompt_logprobs"));
     }
     if last == 0 || last as usize >= prompt {
         let most = prompt - 1;

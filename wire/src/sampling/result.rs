@@ -1,4 +1,4 @@
-//! Results of samples in protobuf.
+//! Writes results of samples in protobuf.
 
 use bytes::Bytes;
 use prost::Message;
@@ -9,31 +9,31 @@ use trainyard_protocol::{
 use super::super::proto::{self, DType};
 use super::super::tensor;
 
-/// What a sample was computed with: the same for all of its tokens.
+/// Weights and arithmetic that a sample was computed with, which are the same for all of its tokens.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ComputedWith {
-    /// The weights: name of a base model, path of a checkpoint, or key of an in-memory snapshot, which for in-flight samplers
-    /// stands for those of the sampler's save or newer ones.
+    /// The weights: name of a base model, path of a checkpoint, or key of a snapshot in memory. For an in-flight
+    /// sampler, the key stands for the weights of its save or newer ones.
     #[prost(string, tag = "1")]
     pub weights: String,
-    /// Type of the weights in GEMMs, kernels, layout and version of the numerics.
+    /// Data type of the weights in GEMMs, kernels, layout, and version of the numerics.
     #[prost(string, tag = "2")]
     pub arithmetic: String,
 }
 
-/// Behind a stored `SampleResponse`, as a field of it that no client knows.
+/// Field behind a stored `SampleResponse`, which clients do not know.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 struct Extension {
     #[prost(message, optional, tag = "100")]
     computed_with: Option<ComputedWith>,
 }
 
-/// What a stored result was computed with, where it says so.
+/// Returns what a stored result was computed with, if it contains this.
 pub fn computed_with(result: &[u8]) -> Option<ComputedWith> {
     Extension::decode(result).ok()?.computed_with
 }
 
-/// Writes a result. `sparse` is the layout of the request's `target_prompt_logprobs`, which the answer repeats.
+/// Writes a result. `sparse` is the layout of the request's `target_prompt_logprobs`, which the result repeats.
 pub fn encode_result(result: &SampleResult, sparse: Option<&SparseIndices>, computed_with: ComputedWith) -> Bytes {
     let response = proto::SampleResponse {
         sequences: result.sequences.iter().map(sequence).collect(),
@@ -71,7 +71,7 @@ fn topk(rows: &TopkLogprobs) -> proto::TopkLogprobs {
     }
 }
 
-/// Scores in the shape and layout of the request: dense, or the cells that it listed.
+/// Returns scores in the shape and layout of the request: dense, or the cells that it listed.
 fn like_request(scores: &Tensor, sparse: Option<&SparseIndices>) -> proto::Tensor {
     let values = match &scores.values {
         TensorValues::F32(values) => values.as_slice(),

@@ -1,4 +1,4 @@
-//! When a sample ends early, as clients write it.
+//! Stop conditions of a sample, as clients write them.
 
 use serde::{Deserialize, Deserializer};
 use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_STOP_TOKENS};
@@ -6,14 +6,14 @@ use trainyard_protocol::{OpError, Stop};
 
 use crate::lists::{StopList, StopVisitor};
 
-/// `stop` as clients write it.
+/// Value of `stop`, as clients write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopBody {
-    /// One string.
+    /// A single string, which stops when it appears.
     Text(String),
-    /// Token ids; the empty list also lands here.
+    /// Token ids, or an empty list.
     Tokens(Vec<i64>),
-    /// Several strings.
+    /// Several strings, any of which stops.
     Texts(Vec<String>),
 }
 
@@ -28,10 +28,11 @@ impl<'de> Deserialize<'de> for StopBody {
     }
 }
 
-/// The stop that was asked for.
+/// Returns the stop condition.
 ///
 /// # Errors
-/// The user's, when there are too many, or strings that are empty or too long.
+///
+/// A user error if there are too many strings or tokens, or if a string is empty or too long.
 pub(super) fn checked(stop: Option<StopBody>) -> Result<Stop, OpError> {
     let refuse = |message: String| Err(OpError::user(format!("sampling_params.stop: {message}")));
     let texts = match stop {

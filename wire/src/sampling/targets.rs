@@ -9,10 +9,11 @@ fn refused(message: impl std::fmt::Display) -> OpError {
     OpError::user(format!("target_prompt_logprobs: {message}"))
 }
 
-/// Checks token ids to score, -1 in cells that are not asked for, against the prompt's length.
+/// Checks token ids to score against the prompt's length; -1 marks a cell to skip.
 ///
 /// # Errors
-/// The user's.
+///
+/// A user error that describes the problem with the tensor.
 pub(super) fn prompt_targets(targets: TensorData, prompt: usize) -> Result<PromptTargets, OpError> {
     check_targets(targets.columns(), MAX_TARGETS).map_err(refused)?;
     let wire = targets.to_proto().map_err(refused)?;

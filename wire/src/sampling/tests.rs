@@ -9,6 +9,8 @@ use trainyard_protocol::{
     Tensor, TensorValues, TopkLogprobs,
 };
 
+use super::super::images::testing::{png, rules};
+use super::super::images::{ImageLimits, RequestImages};
 use super::super::json as wire_json;
 use super::super::proto::{self, DType};
 use super::super::tensor::{self, TensorData};
@@ -27,7 +29,9 @@ fn body() -> Value {
 
 /// The sample, and whether the server chose its seed.
 fn checked(body: &Value) -> Result<(Sample, bool), OpError> {
-    wire_json::parse::<SampleRequest>(body.to_string().as_bytes())?.into_sample(|| u64::MAX)
+    let rules = rules(ImageLimits::default());
+    let request = wire_json::parse::<SampleRequest>(body.to_string().as_bytes())?;
+    request.into_sample(&mut RequestImages::new(&rules), || u64::MAX)
 }
 
 fn sample(body: &Value) -> Result<Sample, OpError> {
@@ -111,11 +115,13 @@ fn refusals_name_the_field() {
     refused("/prompt", json!({"chunks": []}), "prompt: at least one token");
     refused("/prompt", json!({"chunks": [{"type": "encoded_text"}]}), "prompt.chunks[0]: missing field `tokens`");
     refused("/prompt", json!({"chunks": [{"tokens": [1, null]}]}), "prompt.chunks[0].tokens[1]");
-    for kind in ["image", "image_asset_pointer", "dmel"] {
+    for kind in ["image_asset_pointer", "dmel"] {
         let chunk = json!({"chunks": [{"tokens": [1]}, {"type": kind, "data": "", "expected_tokens": 3}]});
-        refused("/prompt", chunk, &format!("prompt.chunks[1]: \"{kind}\" chunks are not supported"));
+        refused("/prompt", chunk, &format!("prompt.chunks[1]: {kind} chunks are not supported"));
     }
-    refused("/prompt_logprobs_last_n", json!(1), "prompt_logprobs_last_n: needs prompt_logprobs");
+    let image = json!({"chunks": [{"tokens": [1]}, {"type": "image", "data": "", "format": "gif"}]});
+    refused("/prompt", image, "prompt.chunks[1]: unknown image format \"gif\": expected png or jpeg");
+    refused("/prompt_logprobs_last_n", json!(1), "prompt_logprobs_last_n: requires prompt_logprobs");
     let mut last = with("/prompt_logprobs", json!(true));
     last["prompt_logprobs_last_n"] = json!(3);
     assert!(sample(&last).unwrap_err().message.contains("between 1 and 2"));
@@ -233,7 +239,9 @@ fn what_was_not_asked_for_is_absent() {
 proptest! {
     #[test]
     fn arbitrary_bodies_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-        let _ = wire_json::parse::<SampleRequest>(&bytes).and_then(|request| request.into_sample(|| 0));
+        let rules = rules(ImageLimits::default());
+        let images = &mut RequestImages::new(&rules);
+        let _ = wire_json::parse::<SampleRequest>(&bytes).and_then(|request| request.into_sample(images, || 0));
     }
 }
 
@@ -245,4 +253,26 @@ fn a_result_says_what_it_was_computed_with() {
     let plain = proto::SampleResponse::decode(encode_result(&result(), None, ComputedWith::default())).unwrap();
     assert_eq!(proto::SampleResponse::decode(bytes).unwrap(), plain, "clients skip it");
     assert_eq!(computed_with(&plain.encode_to_vec()), None);
+}
+
+#[test]
+fn images_stand_among_the_tokens_of_a_prompt() {
+    use base64::Engine;
+    let file = base64::engine::general_purpose::STANDARD.encode(png(64, 32));
+    let image = json!({"type": "image", "data": file, "format": "png", "expected_tokens": 2});
+    let prompt = |image: &Value| json!({"chunks": [{"tokens": [1]}, image, {"tokens": [3]}]});
+    let sample = sample(&with("/prompt", prompt(&image))).unwrap();
+    assert_eq!(sample.prompt, [1, 90, 90, 3]);
+    let span = &sample.images[0];
+    assert_eq!((span.start, span.tokens, span.image.data.to_vec()), (1, 2, png(64, 32)));
+    let mut wrong = image.clone();
+    wrong["expected_tokens"] = json!(3);
+    refused(
+        "/prompt",
+        prompt(&wrong),
+        "prompt.chunks[1]: expected_tokens is 3, but an image of 64 × 32 pixels takes 2",
+    );
+    wrong["expected_tokens"] = Value::Null;
+    wrong["override_dimensions"] = json!({"width": 32, "height": 32});
+    assert_eq!(self::sample(&with("/prompt", prompt(&wrong))).unwrap().prompt, [1, 90, 3]);
 }

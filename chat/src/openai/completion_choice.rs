@@ -1,0 +1,51 @@
+//! Choices of `POST completions`, made from the pieces of a completion.
+
+use trainyard_wire::openai::{CompletionChoice, CompletionLogprobs};
+
+use super::super::output::Part;
+use super::super::sequence::Piece;
+use super::super::texts::ModelText;
+use super::finish_reason;
+use super::logprobs::of_completion;
+
+/// How the answer shows a request's completions.
+#[derive(Clone, Copy)]
+pub struct Shown {
+    /// Number of completions of each prompt.
+    pub n: usize,
+    /// Whether the prompt precedes the completion.
+    pub echo: bool,
+    /// Whether log-probabilities are asked for.
+    pub logprobs: bool,
+    /// Whether the completion is left out: `max_tokens` is 0, and one token had to be sampled.
+    pub prompt_alone: bool,
+}
+
+/// Adds a piece of a completion to its choice. `offset` counts the characters of the choice so far.
+pub fn add(choice: &mut CompletionChoice, piece: Piece, text: &ModelText, shown: Shown, offset: &mut usize) {
+    match piece {
+        Piece::End(_) if shown.prompt_alone => choice.finish_reason = Some("length".to_owned()),
+        Piece::End(end) => choice.finish_reason = Some(finish_reason(&end).to_owned()),
+        _ if shown.prompt_alone => {}
+        Piece::Part(Part::Text(more) | Part::Reasoning(more)) => choice.text.push_str(&more),
+        Piece::Part(Part::ToolCall(_)) => {}
+        Piece::Tokens(tokens) => {
+            let new = of_completion(text, &tokens, offset);
+            extend(choice.logprobs.get_or_insert_default(), new);
+        }
+    }
+}
+
+fn extend(logprobs: &mut CompletionLogprobs, new: CompletionLogprobs) {
+    logprobs.tokens.extend(new.tokens);
+    logprobs.token_logprobs.extend(new.token_logprobs);
+    logprobs.top_logprobs.extend(new.top_logprobs);
+    logprobs.text_offset.extend(new.text_offset);
+}
+
+/// Returns the addition of a piece to a choice of a stream. `index` is the place of the choice.
+pub fn delta(index: usize, piece: Piece, text: &ModelText, shown: Shown, offset: &mut usize) -> CompletionChoice {
+    let mut choice = CompletionChoice { index, text: String::new(), logprobs: None, finish_reason: None };
+    add(&mut choice, piece, text, shown, offset);
+    choice
+}

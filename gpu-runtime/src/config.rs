@@ -9,13 +9,22 @@ use trainyard_protocol::MemoryPlan;
 
 mod experts;
 mod latent;
+mod mixer;
+mod spelling;
+mod vision;
 mod vocabulary;
 
 use crate::backend::AttentionShape;
 pub use crate::backend::{Activation, RouterRule, RouterScores};
+pub use crate::backend::{ConvolutionShape, RecurrentRule, RecurrentShape, StateShape};
 use crate::parallel::LayoutError;
 pub use experts::{ExpertStorage, Experts};
 pub use latent::LatentAttention;
+pub use mixer::{Attention, HeadNorms, Mixer};
+pub use spelling::{FusedRows, Rename, Spelling};
+pub(crate) use spelling::{block_name, split_block};
+pub(crate) use vision::PATCHES_OF_PART;
+pub use vision::{RopeSections, VisionConfig, VisionTensor};
 pub use vocabulary::VocabularyPart;
 
 /// A decoder-only transformer: RMSNorm, rotary grouped-query attention, gated MLP. What a family does differently is in
@@ -49,8 +58,16 @@ pub struct ModelConfig {
     pub norm_offset: f32,
     /// Factor on embeddings before the first block.
     pub embedding_scale: f32,
+    /// Factor on what attention, a mixer or an MLP adds to the residual stream.
+    pub residual_scale: f32,
+    /// Multiplies the logits before any softmax over them.
+    pub logit_scale: f32,
     /// Factor on attention's scores.
     pub attention_scale: f32,
+    /// Elements of a head that are rotated, from its first one on; `None` for all of them.
+    pub rotary_dim: Option<usize>,
+    /// Factor of rotated queries by position.
+    pub query_scaling: Option<QueryScaling>,
     /// Rotary embeddings; each block uses one.
     pub ropes: Vec<RopeConfig>,
     /// Decoder blocks, first to last.
@@ -59,6 +76,12 @@ pub struct ModelConfig {
     pub tie_word_embeddings: bool,
     /// Tokens that end a completion.
     pub eos_token_ids: Vec<u32>,
+    /// How the family's files spell and join tensors.
+    pub spelling: Spelling,
+    /// Rotary positions of images; `None` where a token's position is one number.
+    pub rope_sections: Option<RopeSections>,
+    /// The tower that makes embeddings of images; `None` in models that do not take images.
+    pub vision: Option<VisionConfig>,
 }
 
 impl ModelConfig {
@@ -85,7 +108,7 @@ impl ModelConfig {
     /// Extents of attention over all blocks.
     pub(crate) fn attention_shape(&self) -> AttentionShape {
         AttentionShape {
-            layers: self.num_layers(),
+            layers: self.attention_layers(),
             heads: self.num_heads,
             kv_heads: self.num_kv_heads,
             head_dim: self.head_dim,
@@ -99,36 +122,34 @@ impl ModelConfig {
     }
 }
 
-/// A decoder block: `x += attention(norm(x))`, `x += mlp(norm(x))`, with what families add to it.
+/// A decoder block: `x += mixer(norm(x))`, `x += mlp(norm(x))`, with what families add to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
     /// RMSNorms around attention and MLP.
     pub norms: BlockNorms,
-    /// RMSNorm on each q and k head before rotation.
-    pub head_norms: bool,
-    /// Index of the [`ModelConfig::ropes`] that rotates q and k.
-    pub rope: usize,
-    /// Attend to the last `w` positions (own included), or to all.
-    pub window: Option<usize>,
-    /// Activation of the MLP's gate.
+    /// The part of the block that mixes positions, in blocks that have one.
+    pub mixer: Option<Mixer>,
+    /// Whether the block has an MLP or experts.
+    pub has_mlp: bool,
+    /// Activation of the MLP, which says whether the MLP has a gate.
     pub activation: Activation,
     /// Projections that have biases.
     pub biases: Biases,
-    /// Each query head has a learned score that joins the softmax without a value (Xiao et al. 2023, arXiv:2309.17453).
-    pub sinks: bool,
     /// Experts in place of the MLP.
     pub experts: Option<Experts>,
+    /// Projections of one input are one module, with one adapter: all inputs of a recurrence, and gate and up of an MLP.
+    pub joins_inputs: bool,
 }
 
 /// Names of a block's RMSNorms in Hugging Face checkpoints, by their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockNorms {
     /// Norm of the input of attention.
-    pub pre_attention: &'static str,
+    pub pre_attention: Option<&'static str>,
     /// Norm of attention's output, before it is added to the residual stream.
     pub post_attention: Option<&'static str>,
     /// Norm of the input of the MLP.
-    pub pre_mlp: &'static str,
+    pub pre_mlp: Option<&'static str>,
     /// Norm of the MLP's output, before it is added to the residual stream.
     pub post_mlp: Option<&'static str>,
 }
@@ -136,9 +157,9 @@ pub struct BlockNorms {
 impl BlockNorms {
     /// Norms of only the inputs, as Llama names them.
     pub const PRE: Self = Self {
-        pre_attention: "input_layernorm",
+        pre_attention: Some("input_layernorm"),
         post_attention: None,
-        pre_mlp: "post_attention_layernorm",
+        pre_mlp: Some("post_attention_layernorm"),
         post_mlp: None,
     };
 }
@@ -164,6 +185,15 @@ pub struct RopeConfig {
     pub theta: f64,
     /// Change of the frequencies for longer contexts.
     pub scaling: RopeScaling,
+}
+
+/// A factor of rotated queries that grows with the position: `1 + beta · ln(1 + floor(position / original))`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QueryScaling {
+    /// Factor of the logarithm.
+    pub beta: f64,
+    /// Positions below this one are not scaled: the context length of pre-training.
+    pub original: usize,
 }
 
 /// How rotary frequencies are stretched.
@@ -202,13 +232,23 @@ pub enum RopeScaling {
         /// Context length of pre-training.
         original_max_position_embeddings: usize,
     },
+    /// LongRoPE (Ding et al. 2024, arXiv:2402.13753) within the context of pre-training: beyond it a sequence would have other
+    /// factors, at all of its positions.
+    Long {
+        /// Divisor of each frequency.
+        factors: Vec<f64>,
+        /// Multiplies cosines and sines.
+        attention_factor: f64,
+        /// Context length of pre-training.
+        original_max_position_embeddings: usize,
+    },
 }
 
 /// Tokenizer and configuration files by name (`tokenizer.json`, `tokenizer_config.json`,
 /// `config.json`, …), as a Hugging Face folder has them. Never weights.
 pub type ModelFiles = BTreeMap<String, Vec<u8>>;
 
-/// Read access to a checkpoint's tensors under their Hugging Face names
+/// Read access to a checkpoint's tensors under the names of the parameter table
 /// (`model.layers.0.self_attn.q_proj.weight`), whatever the file calls them.
 pub trait TensorSource: Send {
     /// The tensor's extents, outermost first; `None` if the tensor does not exist.

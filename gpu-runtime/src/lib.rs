@@ -10,6 +10,7 @@ mod copy_on_write;
 mod cuda_engine;
 mod engine;
 mod fault;
+#[cfg_attr(not(feature = "grammar"), path = "grammar_missing.rs")]
 mod grammar;
 pub mod load;
 pub mod loss;
@@ -21,8 +22,10 @@ pub mod rng;
 mod sampling;
 mod stop;
 pub mod tokenizer;
+mod vision;
 
 pub use backend::Dtype;
+pub use checkpoint::{merge, write_for_peft};
 #[cfg(any(test, feature = "cuda"))]
 pub use cuda_engine::CudaEngine;
 pub use engine::{

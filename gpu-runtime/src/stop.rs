@@ -36,6 +36,7 @@ impl Detokenizer {
     }
 
     /// The content of the `tokenizer.json`.
+    #[cfg_attr(not(any(test, feature = "grammar")), allow(dead_code, reason = "only grammars use it"))]
     pub(crate) fn to_json(&self) -> Result<serde_json::Value, String> {
         let text = self.0.to_string(false).map_err(|error| error.to_string())?;
         serde_json::from_str(&text).map_err(|error| error.to_string())

@@ -1,6 +1,7 @@
 //! The ELF file: its header, sections and symbols.
 
-use crate::{Architecture, CubinError};
+use crate::architecture::Architecture;
+use crate::error::CubinError;
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 64;

@@ -3,7 +3,18 @@
 use std::collections::BTreeMap;
 
 use crate::elf::{File, number};
-use crate::{CubinError, Kernel};
+use crate::error::CubinError;
+
+/// A kernel of a cubin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kernel {
+    /// Name in the file.
+    pub name: String,
+    /// Bytes of each parameter, in order.
+    pub parameters: Vec<u32>,
+    /// Bytes of a thread's stack in local memory, where registers are spilled.
+    pub stack: u32,
+}
 
 /// Format of an attribute whose value is stored behind it, with its number of bytes; other values are in place.
 const SIZED: u64 = 4;

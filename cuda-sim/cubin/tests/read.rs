@@ -89,7 +89,7 @@ fn architectures_are_those_of_the_flags() {
 
 #[test]
 fn devices_run_what_is_for_them() {
-    let runs = |number, specific, device| architecture(number, specific).runs_on(device);
+    let runs = |number, specific, device: (u32, u32)| architecture(number, specific).runs_on(device.0, device.1);
     assert!(runs(80, false, (8, 0)) && runs(80, false, (8, 9)) && !runs(86, false, (8, 0)));
     assert!(!runs(80, false, (9, 0)) && !runs(80, false, (7, 5)));
     assert!(

@@ -26,11 +26,10 @@ impl Cubins {
         Self { folder: config.cubin_ptx.clone(), log: config.log, refusal_logged: false }
     }
 
-    /// The module that a cubin stands for, on devices of this compute capability.
-    pub(crate) fn module(&mut self, bytes: &[u8], capability: (u32, u32)) -> Result<Module> {
+    /// The module that a cubin stands for, on devices of the compute capability `major.minor`.
+    pub(crate) fn module(&mut self, bytes: &[u8], major: u32, minor: u32) -> Result<Module> {
         let cubin = Cubin::parse(bytes).map_err(|error| report_invalid(&error.to_string()))?;
-        if !cubin.architecture.runs_on(capability) {
-            let (major, minor) = capability;
+        if !cubin.architecture.runs_on(major, minor) {
             self.log(&format!("a cubin for {} does not run on {major}.{minor}", cubin.architecture));
             return Err(NO_BINARY_FOR_GPU);
         }

@@ -131,7 +131,7 @@ impl Driver {
     pub(crate) fn load(&mut self, image: &Image, device: usize) -> Result<usize> {
         let mut module = match image {
             Image::Text(text) => image::parse(text)?,
-            Image::Cubin(bytes) => self.cubins.module(bytes, self.capability)?,
+            Image::Cubin(bytes) => self.cubins.module(bytes, self.capability.0, self.capability.1)?,
         };
         let memory = &mut self.device(device)?.memory;
         let mut variables = Vec::new();
@@ -193,7 +193,7 @@ impl Driver {
 }
 
 /// Runs a call of the host that a stream has come to.
-fn run_call((device, stream): (usize, usize), call: &HostCall, op: Op) {
+fn run_call(device: usize, stream: usize, call: &HostCall, op: Op) {
     let before = CALLING.replace(Some((device, op)));
     call.run();
     CALLING.set(before);
@@ -204,8 +204,8 @@ fn run_call((device, stream): (usize, usize), call: &HostCall, op: Op) {
 }
 
 /// Runs a call of the host on a thread of its own: it may wait for other ranks, and must not block the calling thread.
-fn spawn_call(place: (usize, usize), call: HostCall, op: Op) {
-    std::thread::spawn(move || run_call(place, &call, op));
+fn spawn_call(device: usize, stream: usize, call: HostCall, op: Op) {
+    std::thread::spawn(move || run_call(device, stream, &call, op));
 }
 
 /// Runs one operation of a device that fits a condition, for a caller that waits for something else; whether there was one.
@@ -218,7 +218,7 @@ pub(crate) fn progress(device: usize, condition: impl Fn(&Device) -> bool) -> bo
     match entry.step() {
         Step::Ran => true,
         Step::Call { stream, call, op } => {
-            spawn_call((device, stream), call, op);
+            spawn_call(device, stream, call, op);
             true
         }
         Step::Idle => false,
@@ -255,10 +255,10 @@ pub(crate) fn advance(device: usize, extent: Extent, done: impl Fn(&mut Device) 
         steps += 1;
         match entry.step() {
             Step::Ran => {}
-            Step::Call { stream, call, op } if call.group.is_some() => spawn_call((device, stream), call, op),
+            Step::Call { stream, call, op } if call.group.is_some() => spawn_call(device, stream, call, op),
             Step::Call { stream, call, op } => {
                 drop(guard);
-                run_call((device, stream), &call, op);
+                run_call(device, stream, &call, op);
                 guard = lock();
             }
             Step::Idle if extent != Extent::Wait => return Ok(()),

@@ -4,13 +4,28 @@
 
 use std::ops::Range;
 
-use super::{Backend, Rows};
+use super::{Backend, Rows, Tensors};
 use crate::collective::Ranks;
+pub use convolution::{ConvolutionCall, ConvolutionOps};
+pub use gated::GateOps;
 pub use latent::{LatentHeads, LatentOps, LatentRotation};
+pub use mixer_shapes::{CHUNK, ConvolutionShape, InputColumns, RecurrentRule, RecurrentShape, StateShape};
+pub use recurrent::{RecurrentCall, RecurrentOps, RecurrentParams};
+pub use scale::ScaleOps;
+
+pub use state::StateOps;
+pub use vision::{ATTENTION_QUERIES, Gelu, LayerNorm, RowMix, VisionOps};
 pub(crate) use vocabulary::join_columns;
 pub use vocabulary::{HeadPart, ScorePart, VocabularyOps};
 
+mod convolution;
+mod gated;
 mod latent;
+mod mixer_shapes;
+mod recurrent;
+mod scale;
+mod state;
+mod vision;
 mod vocabulary;
 
 /// How the experts of a token and their weights follow from a router's logits.
@@ -148,23 +163,25 @@ impl Dispatch {
 }
 
 /// A head with one output: parameters `weight`, `[hidden]` elements, and `weight + 1`, the bias.
-pub struct ScalarHead<'a, B: Backend> {
+pub struct ScalarHead<'a, B: Tensors> {
     /// Parameters that contain the weight and the bias.
     pub params: &'a B::Params,
     /// Index of the weight.
     pub weight: usize,
 }
 
-impl<B: Backend> Clone for ScalarHead<'_, B> {
+impl<B: Tensors> Clone for ScalarHead<'_, B> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<B: Backend> Copy for ScalarHead<'_, B> {}
+impl<B: Tensors> Copy for ScalarHead<'_, B> {}
 
 /// Ops of mixtures of experts, of attention sinks and of scalar heads on a backend `B`.
-pub trait FamilyOps<B: Backend>: LatentOps<B> + VocabularyOps<B> {
+pub trait FamilyOps<B: Backend>:
+    LatentOps<B> + VocabularyOps<B> + GateOps<B> + RecurrentOps<B> + ConvolutionOps<B> + ScaleOps<B> + VisionOps<B>
+{
     /// Chooses the experts of every row from the router's `logits`, `[rows, experts]`, with a `correction` for each expert where
     /// the rule has one. Returns them with their weights, `[rows, per_token]`, in the order of [`Dispatch::experts`]. Sums of a
     /// row's scores run in that order, or over all experts in an order that their number decides.
@@ -176,7 +193,8 @@ pub trait FamilyOps<B: Backend>: LatentOps<B> + VocabularyOps<B> {
         backend: &B,
         rule: RouterRule,
         logits: &B::Rows,
-        routed: (&Dispatch, &B::Rows),
+        dispatch: &Dispatch,
+        weights: &B::Rows,
         d_weights: &B::Rows,
     ) -> B::Rows;
 
@@ -252,18 +270,26 @@ pub trait FamilyOps<B: Backend>: LatentOps<B> + VocabularyOps<B> {
     /// A copy of what a linear layer's forward or backward pass returned for a segment of this rank, `[rows, rank]`.
     fn low_rank_rows(backend: &B, low_rank: &B::LowRank, segment: usize, rank: usize) -> B::Rows;
 
+    /// Rows multiplied by a factor.
+    fn scaled_rows(backend: &B, scale: f32, from: &B::Rows) -> B::Rows {
+        let mut scaled = backend.zeros(from.rows(), from.width());
+        Self::add_scaled_rows(backend, scale, from, &mut scaled);
+        scaled
+    }
+
     /// Adds a score for each head to the softmax of [`Backend::attention`], with a value of zero: to its output and
     /// log-sum-exp, in place. From these, [`Backend::attention_backward`] computes gradients that include the sinks.
     fn add_sinks(backend: &B, sinks: &B::Vector, attended: &mut [B::Rows; 2]);
 
-    /// Adds the gradient of the sinks to parameter `dw`, rows in order, given what [`FamilyOps::add_sinks`] left and the
+    /// Adds the gradient of the sinks to parameter `index` of `grads`, rows in order, given what [`FamilyOps::add_sinks`] left and the
     /// gradient with respect to the output.
     fn sinks_backward(
         backend: &B,
         sinks: &B::Vector,
         attended: [&B::Rows; 2],
         d_out: &B::Rows,
-        dw: (&mut B::Params, usize),
+        grads: &mut B::Params,
+        index: usize,
     );
 
     /// Computes `x · w + b` for some rows of `x`, normalised hidden states. Nothing is rounded to

@@ -18,10 +18,16 @@ pub trait Fences {
     fn fence(&self) -> Self::Fence;
 
     /// Passes on an array's elements as they were at a fence, from the first to the last, until that fails.
-    fn read_params(&self, of: (&Self::Params, usize), fence: &Self::Fence, to: &mut ChunkSink<'_>) -> io::Result<()>;
+    fn read_params(
+        &self,
+        params: &Self::Params,
+        index: usize,
+        fence: &Self::Fence,
+        to: &mut ChunkSink<'_>,
+    ) -> io::Result<()>;
 
     /// The elements of an array as they were at a fence: borrowed where the host has them.
-    fn param_to_host<'a>(&self, of: (&'a Self::Params, usize), fence: &Self::Fence) -> Cow<'a, [f32]>;
+    fn param_to_host<'a>(&self, params: &'a Self::Params, index: usize, fence: &Self::Fence) -> Cow<'a, [f32]>;
 }
 
 /// Receiver of an array's elements, chunk after chunk, until it fails.

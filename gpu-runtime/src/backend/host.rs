@@ -133,11 +133,11 @@ impl<B: OnHost> Fences for B {
 
     fn fence(&self) {}
 
-    fn read_params(&self, (params, index): (&HostParams, usize), (): &(), to: &mut ChunkSink<'_>) -> io::Result<()> {
+    fn read_params(&self, params: &HostParams, index: usize, (): &(), to: &mut ChunkSink<'_>) -> io::Result<()> {
         to(&params[index])
     }
 
-    fn param_to_host<'a>(&self, (params, index): (&'a HostParams, usize), (): &()) -> Cow<'a, [f32]> {
+    fn param_to_host<'a>(&self, params: &'a HostParams, index: usize, (): &()) -> Cow<'a, [f32]> {
         Cow::Borrowed(&params[index])
     }
 }

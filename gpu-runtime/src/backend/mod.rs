@@ -29,6 +29,7 @@ mod passes;
 #[cfg(test)]
 pub(crate) mod reference;
 mod storage;
+mod tensors;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -37,8 +38,10 @@ pub use cpu::{Cpu as HostBackend, Isa as HostKernels};
 pub use family::*;
 pub use fences::{ChunkSink, Fences};
 pub use microbatch::MicrobatchRows;
+pub(crate) use passes::BALANCED_ROWS;
 pub use passes::Passes;
 pub use storage::{Params, Rows};
+pub use tensors::Tensors;
 pub use types::*;
 
 use std::ops::Range;
@@ -47,36 +50,9 @@ use crate::fault::Fault;
 pub use crate::sampling::{LogitChanges, SamplingRule};
 
 /// A device with its kernels. One engine owns it; ops run in the order in which they are called.
-pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
-    /// Activations on the device: `[rows, width]`.
-    type Rows: Rows;
-    /// The left side of GEMMs, `[rows, k]`, in the backend's form.
-    type Lhs: Send + Sync;
-    /// A weight `[outputs, inputs]` in the form that GEMMs read, and its transpose for backward passes.
-    type Matrix: Send + Sync;
-    /// A norm's weight or a bias, f32.
-    type Vector: Send + Sync;
-    /// An embedding `[vocabulary, hidden]` that is not the unembedding.
-    type Table: Send + Sync;
-    /// Cosines and sines by position.
-    type Rope: Send + Sync;
-    /// Gradients of embedding rows by token, apart from their parameter.
-    type EmbeddingSums: Default + Send;
-    /// Rows `scale · (x Aᵀ)` of each segment of a [`LinearCall`], or the gradient with respect to `x Aᵀ`.
-    type LowRank: Send;
-    /// The gradient with respect to a linear layer's output, `[rows, outputs]`, as backward passes read it.
-    type OutputGradient<'a>;
-    /// A linear layer's input, `[rows, inputs]`, as gradients of its weights read it.
-    type WeightInput<'a>;
-    /// State of [`Backend::target_logprobs`] for the backward pass: the log-sum-exp of each row, perhaps its logits.
-    type HeadState: Send;
-    /// Keys and values in blocks of [`KV_BLOCK`] tokens, addressed by [`BlockId`].
-    type KvPool: Send + Sync;
+pub trait Backend: Passes + Tensors {
     /// Ops that only some families or runs need.
     type Family: FamilyOps<Self>;
-
-    /// Bytes of an element of [`Backend::Rows`]: memory plans count in them.
-    const ACTIVATION_BYTES: usize;
 
     /// Name and threads, for logs.
     fn device(&self) -> DeviceInfo;
@@ -106,7 +82,7 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     fn matrix_bytes(&self, matrix: &Self::Matrix) -> usize;
 
     /// Bytes that a matrix of (outputs, inputs) will take; if it `trains`, with a transpose where backward passes need one.
-    fn planned_matrix_bytes(&self, extents: (usize, usize), role: MatrixRole, trains: bool) -> usize;
+    fn planned_matrix_bytes(&self, outputs: usize, inputs: usize, role: MatrixRole, trains: bool) -> usize;
 
     /// The elements of `parts`, one part after the other, each plus `offset`, in f32.
     fn vector(&self, parts: &[Source<'_, Self>], offset: f32) -> Self::Vector;
@@ -218,7 +194,7 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
         out: &mut Self::Rows,
     ) -> Self::LowRank;
 
-    /// [`Backend::linear`] of gate and up without a residual, and [`Backend::activate`] of its output.
+    /// [`Backend::linear`] of gate and up, or only up, without a residual, and [`Backend::activate`] of its output.
     fn linear_activated(
         &self,
         call: &LinearCall<'_, Self>,
@@ -325,7 +301,7 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
         d_out: &Self::Rows,
     ) -> Self::Rows;
 
-    /// [`Backend::lhs`] of `act(gate) · up`, `[rows, width]`, from rows of gate then up, `[rows, 2 * width]`.
+    /// [`Backend::lhs`] of `act(gate) · up`, `[rows, width]`, from rows of gate then up, or without a gate only of up.
     fn activate(&self, activation: Activation, gate_up: &Self::Rows) -> Self::Lhs;
 
     /// The gradient with respect to (gate, up), and the output of [`Backend::activate`], given the gradient with respect to

@@ -3,11 +3,20 @@
 use super::{BufferBytes, MicrobatchRows};
 use crate::parallel::Parallel;
 
+/// Rows that a processor without tiles computes in about the time in which it reads the weights.
+pub(crate) const BALANCED_ROWS: usize = 16;
+
 /// Operations of a backend on passes as a whole.
 pub trait Passes {
     /// Rows of a pass that suit the device's caches. No result depends on them.
     fn microbatch_rows(&self) -> MicrobatchRows {
         MicrobatchRows::of_all(256)
+    }
+
+    /// Rows that a pass computes in about the time in which it reads the weights: wider passes take longer. No result depends on
+    /// them.
+    fn balanced_rows(&self) -> usize {
+        BALANCED_ROWS
     }
 
     /// Runs a pass that others with the same work may follow, as in decoding: a device may launch that as a whole then. Changes no

@@ -1,5 +1,6 @@
 //! Arguments and results of ops that are the same for all backends.
 
+mod activation;
 mod log_sum;
 mod sampling;
 
@@ -9,7 +10,8 @@ use std::ops::{Deref, Range};
 use half::bf16;
 use trainyard_protocol::AdamParams;
 
-use super::Backend;
+use super::tensors::Tensors;
+pub use activation::Activation;
 pub use log_sum::LogSum;
 pub use sampling::*;
 
@@ -80,7 +82,7 @@ pub enum MatrixRole {
 }
 
 /// Source of a weight's elements.
-pub enum Source<'a, B: Backend> {
+pub enum Source<'a, B: Tensors> {
     /// The host: a file that is being loaded.
     Host(&'a [f32]),
     /// A parameter of the backend, by its index.
@@ -89,15 +91,15 @@ pub enum Source<'a, B: Backend> {
     Part(&'a B::Params, usize, (usize, usize)),
 }
 
-impl<B: Backend> Clone for Source<'_, B> {
+impl<B: Tensors> Clone for Source<'_, B> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<B: Backend> Copy for Source<'_, B> {}
+impl<B: Tensors> Copy for Source<'_, B> {}
 
-impl<'a, B: Backend> Source<'a, B> {
+impl<'a, B: Tensors> Source<'a, B> {
     /// The elements on the host.
     pub fn host(self) -> Cow<'a, [f32]> {
         match self {
@@ -158,6 +160,10 @@ impl AttentionShape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockId(pub u32);
 
+/// State of a sequence in a `StateOps::StatePool`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StateId(pub u32);
+
 /// A sequence's rows in a pass: they are its positions from `start` on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
@@ -169,6 +175,9 @@ pub struct Span {
     pub blocks: Vec<BlockId>,
     /// Positions below this one are in the blocks already, which other sequences may share: they are not written.
     pub held: usize,
+    /// Recurrent state after the positions before `start`, which the pass updates; `None` for sequences that begin at position 0
+    /// and are not continued.
+    pub state: Option<StateId>,
 }
 
 /// Attention of one decoder block over the sequences of a pass.
@@ -185,42 +194,36 @@ pub struct AttentionCall<'a> {
 }
 
 /// RMSNorm weights of a row or a head.
-pub struct Norm<'a, B: Backend> {
+pub struct Norm<'a, B: Tensors> {
     /// Factor of each column: `[width]`.
     pub weight: &'a B::Vector,
     /// Added to the mean square.
     pub eps: f32,
 }
 
-impl<B: Backend> Clone for Norm<'_, B> {
+impl<B: Tensors> Clone for Norm<'_, B> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<B: Backend> Copy for Norm<'_, B> {}
+impl<B: Tensors> Copy for Norm<'_, B> {}
 
-/// The ops on q and k between projection and attention: RMSNorm of each head where there are norms, then rotation.
-pub struct Rotation<'a, B: Backend> {
+/// The ops on q and k between projection and attention: RMSNorm where there are norms, then rotation. The first
+/// elements of a head are rotated, as many as the rotary table has angles for; the others stay.
+pub struct Rotation<'a, B: Tensors> {
     /// Extents of the columns of `qkv`.
     pub shape: &'a AttentionShape,
-    /// Norms of q heads and of k heads.
+    /// Norms of q and of k: of each head, with weights of a head's width, or over all heads together.
     pub norms: Option<[Norm<'a, B>; 2]>,
+    /// Whether norms are over all heads together.
+    pub whole_norms: bool,
     /// Rotary table of the heads.
     pub rope: &'a B::Rope,
+    /// Rotary table of query heads, where they have another than key heads: their rotation is scaled by position.
+    pub query_rope: Option<&'a B::Rope>,
     /// Position of every row of the batch.
     pub positions: &'a [u32],
-}
-
-/// The activation of a gated MLP: `act(gate) · up`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
-    /// `x · sigmoid(x)` (Shazeer 2020, arXiv:2002.05202).
-    Silu,
-    /// GELU with the tanh approximation (Hendrycks & Gimpel 2016, arXiv:1606.08415).
-    GeluTanh,
-    /// gpt-oss's: `g · sigmoid(1.702 g) · (u + 1)` with `g = min(gate, 7)` and `u` = up between -7 and 7.
-    ClampedSwish,
 }
 
 /// The part of a parameter that is a matrix of its own.
@@ -240,7 +243,7 @@ impl GradientSlot {
 }
 
 /// Contribution of an adapter to a linear layer, for one group of rows: `out[rows, column..] += scale · (x Aᵀ) Bᵀ`.
-pub struct LoraSegment<'a, B: Backend> {
+pub struct LoraSegment<'a, B: Tensors> {
     /// Index of the group of rows: whose gradient this is.
     pub group: usize,
     /// Rows of the batch.
@@ -264,7 +267,7 @@ pub struct LoraSegment<'a, B: Backend> {
 }
 
 /// A linear layer `y = x Wᵀ + b` with the adapters on it. Segments of one column do not overlap.
-pub struct LinearCall<'a, B: Backend> {
+pub struct LinearCall<'a, B: Tensors> {
     /// Weight of the layer: `[outputs, inputs]`.
     pub weight: &'a B::Matrix,
     /// Bias of each output: `[outputs]`.
@@ -318,7 +321,7 @@ impl Targets {
 
 /// Inputs of the loss head's backward pass: rows of the pass that have a gradient.
 pub struct HeadGradient<'a> {
-    /// Indices of these rows among those of [`Backend::target_logprobs`].
+    /// Indices of these rows among those of `Backend::target_logprobs`.
     pub rows: &'a [usize],
     /// The same rows by sequence, counted from the first of them. The sequences cover all rows, in order.
     pub sequences: &'a [Range<usize>],
@@ -329,7 +332,7 @@ pub struct HeadGradient<'a> {
 }
 
 /// Destinations of the gradients of weights.
-pub enum GradientSinks<'a, 'b, B: Backend> {
+pub enum GradientSinks<'a, 'b, B: Tensors> {
     /// Gradients of adapters, one set per group of rows; `None` for groups that do not train.
     Adapters(&'a mut [Option<&'b mut B::Params>]),
     /// Gradients of all parameters of the model.
@@ -337,15 +340,15 @@ pub enum GradientSinks<'a, 'b, B: Backend> {
 }
 
 /// Rows of an embedding that lookups add to.
-pub enum EmbeddingGradient<'a, B: Backend> {
+pub enum EmbeddingGradient<'a, B: Tensors> {
     /// The parameter of this index.
     Param(&'a mut B::Params, usize),
-    /// Sums by token, for [`Backend::add_embedding_sums`].
+    /// Sums by token, for `Backend::add_embedding_sums`.
     Sums(&'a mut B::EmbeddingSums),
 }
 
 /// One AdamW step of one set of parameters. All sets have one layout.
-pub struct AdamWStep<'a, B: Backend> {
+pub struct AdamWStep<'a, B: Tensors> {
     /// Master parameters, which are updated.
     pub params: &'a mut B::Params,
     /// Accumulated gradient of the parameters.
@@ -372,7 +375,7 @@ pub struct DeviceInfo {
 /// Bytes of the buffers that a backend reuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferBytes {
-    /// Maximum number of bytes in use at once since [`Backend::reset_peak`].
+    /// Maximum number of bytes in use at once since `Backend::reset_peak`.
     pub peak: usize,
     /// Bytes in use now.
     pub used: usize,

@@ -21,6 +21,16 @@ pub(super) const PREFIX: &str = "base_model.model.";
 pub(super) const A_SUFFIX: &str = ".lora_A.weight";
 pub(super) const B_SUFFIX: &str = ".lora_B.weight";
 
+/// `peft_type` of adapters that `peft` computes.
+const PEFT_TYPE: &str = "LORA";
+/// `peft_type` of adapters with tensors that `peft` would leave out without a warning: it refuses a type that it does not know.
+const PROTOCOL_TYPE: &str = "TINKER_LORA";
+
+/// Whether this server computes adapters of a `peft_type`.
+pub(super) fn is_lora(peft_type: &str) -> bool {
+    [PEFT_TYPE, PROTOCOL_TYPE].contains(&peft_type)
+}
+
 /// A module's adapter, to be written.
 #[derive(Clone, Debug)]
 pub(crate) struct AdapterModule<'a, T: ?Sized = [f32]> {
@@ -54,12 +64,13 @@ pub(crate) struct Adapter {
 }
 
 /// Writes an adapter into the folder `dir`. `target_modules` are the last parts of the modules' names, by which PEFT
-/// finds them.
+/// finds them, if it `is_for_peft`.
 pub(crate) fn write_adapter<'a, T: Elements + ?Sized + 'a>(
     dir: &Path,
     base_model_name: &str,
     spec: &LoraSpec,
     target_modules: &[String],
+    is_for_peft: bool,
     modules: impl Iterator<Item = AdapterModule<'a, T>>,
 ) -> Result<(), OpError> {
     let mut tensors: Vec<NamedTensor<'_, T>> = Vec::new();
@@ -71,7 +82,7 @@ pub(crate) fn write_adapter<'a, T: Elements + ?Sized + 'a>(
     write_tensors(&dir.join(TENSORS_FILE), &tensors)?;
     // Only keys that all versions of PEFT with safetensors know: some refuse a folder for one they do not.
     let config = serde_json::json!({
-        "peft_type": "LORA",
+        "peft_type": if is_for_peft { PEFT_TYPE } else { PROTOCOL_TYPE },
         "task_type": "CAUSAL_LM",
         "auto_mapping": null,
         "base_model_name_or_path": base_model_name,
@@ -149,7 +160,7 @@ struct PeftConfig {
 fn read_config(path: &Path) -> Result<PeftConfig, LoadError> {
     let bytes = std::fs::read(path).map_err(|error| io_error(path, error))?;
     let config: PeftConfig = serde_json::from_slice(&bytes).map_err(|error| malformed(path, error))?;
-    if config.peft_type != "LORA" {
+    if !is_lora(&config.peft_type) {
         let reason = format!("peft_type: {:?} is not supported; expected \"LORA\"", config.peft_type);
         return Err(LoadError::Unsupported(format!("{CONFIG_FILE}: {reason}")));
     }
@@ -174,7 +185,7 @@ mod tests {
     const Q: &str = "model.layers.0.self_attn.q_proj";
 
     fn spec() -> LoraSpec {
-        LoraSpec { rank: 2, seed: 1, train_unembed: true, train_mlp: false, train_attn: true }
+        LoraSpec { rank: 2, seed: 1, train_unembed: true, train_mlp: false, train_attn: true, latent_up: false }
     }
 
     fn write(dir: &Path) {
@@ -184,7 +195,7 @@ mod tests {
             AdapterModule { name: "lm_head", shapes: [vec![2, 3], vec![1, 2]], a: &a[..], b: &b[..] },
         ];
         let targets = ["q_proj".to_owned(), "lm_head".to_owned()];
-        write_adapter(dir, "base", &spec(), &targets, modules.into_iter()).unwrap();
+        write_adapter(dir, "base", &spec(), &targets, true, modules.into_iter()).unwrap();
     }
 
     #[test]
@@ -225,7 +236,10 @@ mod tests {
         let name = "model.layers.0.mlp.experts.w1";
         let write = |shapes: [Vec<usize>; 2]| {
             let module = AdapterModule { name, shapes, a: &a[..], b: &b[..] };
-            write_adapter(dir.path(), "base", &spec(), &["w1".to_owned()], std::iter::once(module)).unwrap();
+            let targets = ["w1".to_owned()];
+            write_adapter(dir.path(), "base", &spec(), &targets, false, std::iter::once(module)).unwrap();
+            let config = std::fs::read_to_string(dir.path().join(CONFIG_FILE)).unwrap();
+            assert!(config.contains("\"peft_type\": \"TINKER_LORA\""), "{config}");
             read_adapter(dir.path())
         };
         let stored = write([vec![1, 2, 3], vec![4, 1, 2]]).unwrap().tensors.remove(name).unwrap();

@@ -7,10 +7,16 @@
 //! atomically ([`write_atomically`]).
 
 pub(crate) mod adapter;
+mod adapter_names;
 mod atomic;
 mod elements;
+mod merge;
+mod peft_form;
 mod snapshot;
 mod state;
+mod stored;
+#[cfg(test)]
+mod stored_tests;
 mod tensors;
 mod uploaded;
 mod variants;
@@ -23,13 +29,17 @@ use trainyard_protocol::OpError;
 use crate::config::LoadError;
 
 pub(crate) use adapter::{AdapterModule, AdapterTensors, read_adapter, write_adapter};
+pub(crate) use adapter_names::{is_known_to_peft, read_names, written_name};
 pub(crate) use atomic::write_atomically;
 pub(crate) use elements::Elements;
+pub use merge::merge;
+pub use peft_form::write_for_peft;
 pub(crate) use snapshot::{Kind, read_run, write_run};
 pub(crate) use state::{
     MANIFEST_FILE, MODEL_FILE, Manifest, MomentsRef, SCALAR_HEAD_FILE, read_manifest, read_optimizer, write_manifest,
     write_model_files, write_optimizer,
 };
+pub(crate) use stored::stored_tensors;
 pub(crate) use tensors::{NamedTensor, TensorMap, read_tensors, write_tensors};
 pub(crate) use uploaded::{ExpectedModule, read_uploaded};
 

@@ -122,8 +122,13 @@ pub(crate) fn write_model_files(dir: &Path, files: &ModelFiles) -> Result<(), Op
 
 /// A `config.json` without its keys for quantized files: weights are written in f32.
 fn unquantized(config: &[u8]) -> Cow<'_, [u8]> {
+    const KEY: &str = "quantization_config";
     let keys = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(config);
-    let without = keys.ok().and_then(|mut keys| keys.remove("quantization_config").map(|_| keys));
+    let without = keys.ok().and_then(|mut keys| {
+        let text = keys.get_mut("text_config").and_then(serde_json::Value::as_object_mut);
+        let of_text = text.and_then(|text| text.remove(KEY));
+        keys.remove(KEY).or(of_text).map(|_| keys)
+    });
     match without.map(|keys| serde_json::to_vec_pretty(&keys)) {
         Some(Ok(text)) => Cow::Owned(text),
         _ => Cow::Borrowed(config),
@@ -145,12 +150,22 @@ mod tests {
         let quantized = br#"{"model_type": "gpt_oss", "quantization_config": {"quant_method": "mxfp4"}}"#;
         let keys: serde_json::Value = serde_json::from_slice(&unquantized(quantized)).unwrap();
         assert_eq!(keys, serde_json::json!({"model_type": "gpt_oss"}));
+        let of_text = br#"{"model_type": "kimi_k25", "text_config": {"vocab_size": 8, "quantization_config": {}}}"#;
+        let keys: serde_json::Value = serde_json::from_slice(&unquantized(of_text)).unwrap();
+        assert_eq!(keys, serde_json::json!({"model_type": "kimi_k25", "text_config": {"vocab_size": 8}}));
     }
 
     #[test]
     fn manifests_round_trip_and_have_a_format() {
         let dir = tempfile::tempdir().unwrap();
-        let lora = LoraSpec { rank: 8, seed: u64::MAX, train_unembed: true, train_mlp: true, train_attn: false };
+        let lora = LoraSpec {
+            rank: 8,
+            seed: u64::MAX,
+            train_unembed: true,
+            train_mlp: true,
+            train_attn: false,
+            latent_up: false,
+        };
         for lora in [None, Some(lora)] {
             let spec = RunSpec {
                 base_model: "a/b".to_owned(),

@@ -19,7 +19,7 @@ pub(crate) type NamedTensor<'a, T = [f32]> = (String, Vec<usize>, &'a T);
 pub(crate) type TensorMap = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 /// Longest header, as the format's own library has it.
-const MAX_HEADER: u64 = 100_000_000;
+pub(super) const MAX_HEADER: u64 = 100_000_000;
 /// Elements that are converted at a time.
 const CHUNK: usize = 16_384;
 const METADATA: &str = "__metadata__";

@@ -64,8 +64,8 @@ pub trait Collective: Send + Sync {
         let sent = |rank: usize| if rank == self.rank() { Vec::new() } else { values[slices[rank].clone()].to_vec() };
         let received =
             self.exchange(call.clone(), (0..self.world()).map(|rank| Payload::from(sent(rank))).collect())?;
-        let own = (self.rank(), &values[slices[self.rank()].clone()]);
-        let sums = sum_with(&call, &received, own)?;
+        let own = &values[slices[self.rank()].clone()];
+        let sums = sum_with(&call, &received, self.rank(), own)?;
         let all = self.exchange(call.clone(), vec![Payload::from(sums); self.world()])?;
         for (rank, (slice, part)) in slices.into_iter().zip(&all).enumerate() {
             values[slice.clone()].copy_from_slice(floats(&call, rank, part, slice.len())?);
@@ -159,7 +159,7 @@ fn sum_into(call: &Call, parts: &[Payload], sums: &mut [f32]) -> Result<(), Coll
 }
 
 /// `parts[0] + parts[1] + …`, element by element in this order, with a rank's own elements in the place of its part.
-fn sum_with(call: &Call, parts: &[Payload], (own, elements): (usize, &[f32])) -> Result<Vec<f32>, CollectiveError> {
+fn sum_with(call: &Call, parts: &[Payload], own: usize, elements: &[f32]) -> Result<Vec<f32>, CollectiveError> {
     let mut sums: Vec<f32> = Vec::new();
     for (rank, part) in parts.iter().enumerate() {
         let term = if rank == own { elements } else { floats(call, rank, part, elements.len())? };

@@ -45,7 +45,7 @@ impl CollectiveKind {
     /// Elements that rank `rank` of `world` sends to others through the exchanges of [`Collective`](super::Collective). `len` are
     /// the elements of the array that a rank begins with: of an all-to-all all that it distributes, its own part included,
     /// in equal parts.
-    pub fn sent(self, len: usize, (rank, world): (usize, usize)) -> usize {
+    pub fn sent(self, len: usize, rank: usize, world: usize) -> usize {
         let others = world - 1;
         let own = || slice_of(len, world, rank).len();
         match self {
@@ -110,7 +110,7 @@ mod tests {
                     rank.barrier().unwrap();
                 });
                 for (rank, bytes) in sent.iter().enumerate() {
-                    let expected = CollectiveKind::ALL.map(|kind| 4 * kind.sent(len, (rank, world)) as u64);
+                    let expected = CollectiveKind::ALL.map(|kind| 4 * kind.sent(len, rank, world) as u64);
                     assert_eq!(bytes[..], expected, "rank {rank} of {world}, {len} elements");
                 }
                 for kind in CollectiveKind::ALL {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::ModelConfig;
 use crate::backend::{RouterRule, RouterScores};
 
-/// A mixture of experts (Shazeer et al. 2017, arXiv:1701.06538): gated MLPs; a router chooses some of them for every
+/// A mixture of experts (Shazeer et al. 2017, arXiv:1701.06538): MLPs; a router chooses some of them for every
 /// token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experts {
@@ -17,6 +17,11 @@ pub struct Experts {
     pub width: usize,
     /// Width of an MLP beside them that every token goes to (Dai et al. 2024, arXiv:2401.06066).
     pub shared: Option<usize>,
+    /// The output of that MLP is multiplied by the sigmoid of a score of the token: `mlp.shared_expert_gate` of the checkpoint.
+    pub shared_is_gated: bool,
+    /// Width of a latent that experts read and write in place of the residual stream, with a projection to it and one from the
+    /// sum of a token's experts back.
+    pub latent: Option<usize>,
     /// How a token's experts and their weights follow from the router's logits.
     pub rule: RouterRule,
     /// Correction added to the experts' scores only for the choice, if the rule has one: `e_score_correction_bias` of
@@ -28,18 +33,31 @@ pub struct Experts {
     pub storage: ExpertStorage,
 }
 
-/// How Hugging Face checkpoints store the weights of a block's experts.
+/// How Hugging Face checkpoints store the weights of a block's experts. Whatever a family's files usually do, those of
+/// [`ExpertStorage::Apart`], [`ExpertStorage::Rows`] and [`ExpertStorage::Columns`] are told apart by their tensors as they are
+/// read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertStorage {
     /// A tensor for each projection of each expert: `mlp.experts.0.gate_proj.weight` `[outputs, inputs]`.
     Apart,
-    /// All experts in one tensor, inputs before outputs, gate and up interleaved: `mlp.experts.gate_up_proj`
-    /// `[experts, inputs, 2 · width]`, `mlp.experts.down_proj` `[experts, width, hidden]`, and biases
-    /// `…_bias` `[experts, outputs]`; or in MXFP4, `…_blocks` and `…_scales`.
-    Stacked,
+    /// All experts in one tensor, the rows of gate before those of up: `mlp.experts.gate_up_proj`
+    /// `[experts, 2 · width, inputs]`, `mlp.experts.down_proj` `[experts, hidden, width]`. Experts without a gate have
+    /// `mlp.experts.up_proj` `[experts, width, inputs]`.
+    Rows,
+    /// All experts in one tensor, inputs before outputs, gate before up: `mlp.experts.gate_up_proj`
+    /// `[experts, inputs, 2 · width]`, `mlp.experts.down_proj` `[experts, width, hidden]`.
+    Columns,
+    /// [`ExpertStorage::Columns`], but outputs of gate and up alternate, and with biases `…_bias` `[experts, outputs]`; or in
+    /// MXFP4, `…_blocks` and `…_scales`.
+    Interleaved,
 }
 
 impl Experts {
+    /// Elements that an expert reads and writes in a model of width `hidden`.
+    pub fn inputs(&self, hidden: usize) -> usize {
+        self.latent.unwrap_or(hidden)
+    }
+
     /// The rank, of those that share the model, that has an expert. All of them have equally many.
     pub fn holder(&self, expert: usize) -> usize {
         expert.checked_div(self.held.len()).unwrap_or(0)

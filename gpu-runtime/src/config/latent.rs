@@ -39,7 +39,7 @@ impl LatentAttention {
 impl ModelConfig {
     /// Elements of a head that are rotated.
     pub fn rope_dim(&self) -> usize {
-        self.latent.map_or(self.head_dim, |latent| latent.rope_dim)
+        self.latent.map_or(self.rotary_dim.unwrap_or(self.head_dim), |latent| latent.rope_dim)
     }
 
     /// Inputs of attention's output projection.

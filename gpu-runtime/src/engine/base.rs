@@ -3,18 +3,20 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use trainyard_protocol::{BaseModel, OpError};
+use trainyard_protocol::{BaseModel, OpError, Vision};
 
 use super::fingerprint::Fingerprint;
 use super::rank_groups::RankGroups;
-use crate::backend::Backend;
+use crate::backend::{Backend, VisionOps};
 use crate::collective::{Ranks, slice_of};
-use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
+use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, VisionConfig, WeightFiles};
 use crate::grammar::{Grammar, GrammarCompiler};
+use crate::loss::ImageRules;
 use crate::model::zero::replicas::own_part;
 use crate::model::{Model, ParamSpec, ShardAxis, TrainedParams, Weights, WholeModel};
 use crate::parallel::Parallel;
 use crate::stop::Detokenizer;
+use crate::vision::Tower;
 
 /// A base model: packed weights, shared by every run and sampler on it, and with other names of the same files.
 pub(super) struct Base<B: Backend> {
@@ -28,6 +30,10 @@ pub(super) struct Base<B: Backend> {
     /// Source of the unrounded weights, which full-parameter runs start from.
     tensors: Mutex<Box<dyn TensorSource>>,
     weight_files: WeightFiles,
+    /// The vision tower, in models that take images here.
+    pub(super) tower: Option<Arc<Tower<B>>>,
+    /// Rules for images of requests.
+    pub(super) images: ImageRules,
     /// Digest of the weights.
     pub(super) fingerprint: Arc<str>,
     /// Ranks that hold the same part of the model, one of each replica.
@@ -36,20 +42,53 @@ pub(super) struct Base<B: Backend> {
     pub(super) layout: Parallel,
 }
 
+/// Loads the tower of a model, if the backend and the layout have images; elsewhere the model does not take them.
+fn load_tower<B: Backend>(
+    backend: &B,
+    name: &str,
+    source: &ModelSource,
+    ranks: &Ranks,
+    fingerprint: &mut Fingerprint,
+) -> Result<Option<Arc<Tower<B>>>, LoadError> {
+    let Some(config) = &source.config.vision else { return Ok(None) };
+    if !B::Family::HAS_VISION || !ranks.is_single() {
+        let reason = if B::Family::HAS_VISION { "models on several ranks" } else { "this device" };
+        tracing::warn!(model = name, "the model does not take images: they are not available on {reason}");
+        return Ok(None);
+    }
+    let mut seen = |name: &str, values: &[f32]| fingerprint.add(name, values);
+    let tower = Tower::load(backend, config, &*source.tensors, &mut seen)?;
+    tracing::info!(model = name, bytes = tower.bytes(), "the vision tower is loaded");
+    Ok(Some(Arc::new(tower)))
+}
+
+/// What clients need to know of a tower.
+fn vision_of(config: &VisionConfig) -> Vision {
+    Vision {
+        preprocessor: config.preprocessor.clone(),
+        image_token: config.image_token,
+        placeholders: config.placeholders.clone(),
+    }
+}
+
 impl<B: Backend> Base<B> {
     /// Packs the part of this rank of the weights of `source`, unless one of `others` has them.
     pub(super) fn new(
         backend: &B,
-        (name, source): (String, ModelSource),
+        name: String,
+        source: ModelSource,
         groups: &RankGroups,
         others: &[Arc<Self>],
     ) -> Result<Self, LoadError> {
         let ranks = &groups.all;
         let is_same =
             |base: &&Arc<Self>| base.weight_files == source.weight_files && base.whole().config == source.config;
-        let (weights, fingerprint) = match others.iter().find(is_same) {
-            Some(base) => (Arc::clone(&base.weights), Arc::clone(&base.fingerprint)),
+        let (weights, tower, fingerprint) = match others.iter().find(is_same) {
+            Some(base) => (Arc::clone(&base.weights), base.tower.clone(), Arc::clone(&base.fingerprint)),
             None => {
+                if let Some(refusal) = Model::refusal(backend, &source.config) {
+                    return Err(LoadError::Unsupported(refusal));
+                }
                 let mut model = Model::new(backend, &source.config, groups.model.clone(), groups.layout)?;
                 model.tensor_ranks = groups.tensor.clone();
                 let model = Arc::new(model);
@@ -72,8 +111,9 @@ impl<B: Backend> Base<B> {
                 for (name, values) in model.whole.config.corrections() {
                     fingerprint.add(&name, values);
                 }
+                let tower = load_tower(backend, &name, &source, ranks, &mut fingerprint)?;
                 fingerprint.merge(ranks)?;
-                (Arc::new(weights), fingerprint.text().into())
+                (Arc::new(weights), tower, fingerprint.text().into())
             }
         };
         let detokenizer = source.files.get("tokenizer.json").and_then(|json| {
@@ -83,7 +123,10 @@ impl<B: Backend> Base<B> {
             };
             Detokenizer::from_json(json).inspect_err(unreadable).ok()
         });
+        let vision = tower.as_ref().and(source.config.vision.as_ref()).map(vision_of);
         Ok(Self {
+            images: ImageRules::of(&name, vision),
+            tower,
             name,
             model: Arc::clone(&weights.model),
             weights,
@@ -168,6 +211,7 @@ impl<B: Backend> Base<B> {
             max_context_length: config.max_position_embeddings,
             vocab_size: config.vocab_size,
             parameters: self.whole().table.elements() as u64,
+            vision: self.images.vision().cloned(),
         }
     }
 

@@ -27,17 +27,6 @@ enum ControlOutcome<B: Backend> {
     Save(Job<OpResult>, Option<NewSnapshot<B>>),
 }
 
-/// Whether an operation writes a folder, on the save thread.
-fn writes_files(operation: &Operation) -> bool {
-    match operation {
-        Operation::SaveState(_) | Operation::SaveExternal(_) | Operation::SaveRun(_) | Operation::SaveSnapshot(_) => {
-            true
-        }
-        Operation::SaveSampler(save) => save.target.is_some(),
-        _ => false,
-    }
-}
-
 /// The save of what this rank writes, if it is the one that writes; the others report the folder that they do not write.
 fn write_job<S: Send + 'static>(
     state: Option<S>,
@@ -53,14 +42,14 @@ fn write_job<S: Send + 'static>(
 impl<B: Backend> Engine<B> {
     /// Whether an operation can be executed now: a save waits for the one in progress.
     pub(super) fn is_ready(&self, operation: &Operation) -> bool {
-        self.save_thread.is_idle() || !writes_files(operation)
+        self.save_thread.is_idle() || operation.target().is_none()
     }
 
     /// Executes the next control operation, or the optimizer steps that are next.
     pub(super) fn control_step(&mut self) {
         let idle = self.save_thread.is_idle();
         let mut steps = Vec::new();
-        for (id, operation) in self.control.next(|operation| idle || !writes_files(operation)) {
+        for (id, operation) in self.control.next(|operation| idle || operation.target().is_none()) {
             match operation {
                 Operation::OptimStep { run, params } => steps.push((id, run, params)),
                 other => self.control_operation(id, other),

@@ -22,6 +22,11 @@ impl ControlQueue {
         self.queues.is_empty()
     }
 
+    /// The shares of tenants with waiting operations.
+    pub(super) fn shares(&self) -> impl Iterator<Item = &TenantShare> {
+        self.queues.shares()
+    }
+
     pub(super) fn push(&mut self, share: &TenantShare, id: RequestId, operation: Operation) {
         self.queues.push_back(share, (id, operation));
     }

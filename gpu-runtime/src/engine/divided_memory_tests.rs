@@ -110,7 +110,7 @@ fn datum(seed: i64) -> Datum {
         ("target_tokens".to_owned(), Tensor::i64(tokens.clone())),
         ("weights".to_owned(), Tensor::f32(vec![1.0; TOKENS])),
     ];
-    Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs) }
+    Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs), images: Vec::new() }
 }
 
 /// The most that a rank holds of a run of all parameters, its passes included.
@@ -123,7 +123,13 @@ fn most_held(path: &Path, rank: impl Collective + 'static, options: &EngineOptio
     let spec = RunSpec { base_model, lora, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
     let create = Operation::CreateRun { run: RunId::new("a"), spec };
     let data = (0..EXAMPLES as i64).map(datum).collect();
-    let batch = RawBatch { data, loss_fn: "cross_entropy".into(), loss_fn_config: BTreeMap::new(), custom_loss: None };
+    let batch = RawBatch {
+        data,
+        loss_fn: "cross_entropy".into(),
+        loss_fn_config: BTreeMap::new(),
+        custom_loss: None,
+        decoded: Default::default(),
+    };
     let batch = engine.preparer().prepare("m", batch).unwrap();
     let pass = || {
         let request = ForwardBackward { run: RunId::new("a"), batch: batch.clone(), forward_only: false };

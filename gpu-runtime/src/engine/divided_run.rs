@@ -12,12 +12,12 @@ use crate::model::{GatheredPass, ParamSpec, gathered_weights};
 impl<B: Backend> TrainingRun<B> {
     /// A pass over it in which replicas gather its parameters; all of them take part.
     pub(super) fn gathered_pass(&self, trains: bool) -> GatheredPass<B> {
-        GatheredPass::new((&self.base.model, &self.base.replicas), &self.spec, &self.masters, trains)
+        GatheredPass::new(&self.base.model, &self.base.replicas, &self.spec, &self.masters, trains)
     }
 
     /// Gathers all weights of the run in the form that passes read, for a sampler. All replicas call it together.
     pub(super) fn gathered_weights(&self, backend: &B) -> Result<SamplerWeights<B>, OpError> {
-        let weights = gathered_weights(backend, (&self.base.model, &self.base.replicas), &*self.masters);
+        let weights = gathered_weights(backend, &self.base.model, &self.base.replicas, &*self.masters);
         let weights = Arc::new(weights.map_err(|error| OpError::server(error.to_string()))?);
         Ok(SamplerWeights { base: Arc::clone(&self.base), weights, adapter: None })
     }

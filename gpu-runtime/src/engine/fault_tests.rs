@@ -43,7 +43,7 @@ pub(super) fn drain(engine: &mut CpuEngine) -> BTreeMap<String, Completion> {
 }
 
 pub(super) fn create(engine: &mut CpuEngine, run: &str, seed: u64) {
-    let lora = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true };
+    let lora = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
     let spec =
         RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
     start(engine, run, Operation::CreateRun { run: RunId::new(run), spec });
@@ -57,13 +57,14 @@ pub(super) fn pass(run: &str, datums: i64) -> Operation {
             ("target_tokens".to_owned(), Tensor::i64(tokens.clone())),
             ("weights".to_owned(), Tensor::f32(vec![1.0; 20])),
         ];
-        Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs) }
+        Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs), images: Vec::new() }
     };
     let batch = RawBatch {
         data: (0..datums).map(datum).collect(),
         loss_fn: "cross_entropy".into(),
         loss_fn_config: BTreeMap::new(),
         custom_loss: None,
+        decoded: Default::default(),
     };
     let batch = prepare_batch(&batch, ModelExtents { vocab_size: 512, context: 512 }).unwrap();
     Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only: false })
@@ -99,11 +100,13 @@ fn ask(prompt: i64) -> Operation {
             sparse: None,
         }),
         prompt_alt_tokens_k: 0,
+        images: Vec::new(),
     };
     Operation::Sample(Box::new(SampleOperation {
         session: SessionId::new("s"),
         source: SamplerSource::Base { model: "m".into() },
         sample,
+        images: Default::default(),
     }))
 }
 

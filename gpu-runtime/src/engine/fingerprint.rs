@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn the_kernel_class_and_the_type_are_named() {
         let portable = numerics(&golden(), Isa::Portable, Dtype::F32);
-        assert_eq!(portable.arithmetic(), "f32 portable single v1");
+        assert_eq!(portable.arithmetic(), "f32 portable single v2");
         let best = Isa::detect();
         let found = numerics(&golden(), best, Dtype::Bf16);
         assert_eq!(found.weights, portable.weights);

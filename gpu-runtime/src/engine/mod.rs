@@ -6,6 +6,8 @@ mod control_queue;
 mod divided_run;
 mod fair_share;
 mod fingerprint;
+mod image_starts;
+mod images;
 mod lockstep;
 mod memory;
 mod optimizer;
@@ -26,7 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trainyard_protocol::{
-    BaseModel, Completion, EngineStats, MemoryPlan, MemoryUse, Numerics, OpError, OpResult, Operation, PlanMemory,
+    BaseModel, Completion, EngineStats, IsAbandoned, MemoryPlan, Numerics, OpError, OpResult, Operation, PlanMemory,
     Prepare, RequestId, RunId, SampleProgress, TenantShare,
 };
 
@@ -43,10 +45,10 @@ use crate::model::Shard;
 use crate::parallel::{LayoutError, Parallel};
 use base::Base;
 use control_queue::ControlQueue;
+use images::ImageQueue;
 use lockstep::{Digest, agreed_turn};
-use memory::{Budget, Planner, bytes};
+use memory::{Budget, Planner, plan_of_all};
 pub use options::EngineOptions;
-use parallel::plan_of_all;
 pub use parallel::{FetchDone, FetchFailure, FolderCopies, FollowError, ParallelEngine, ProcessRank, RankFolders};
 use rank_groups::RankGroups;
 use run::TrainingRun;
@@ -61,7 +63,7 @@ use turns::{Turn, Turns, Waiting};
 const BACKGROUND_WAIT: Duration = Duration::from_millis(2);
 /// Must be increased by each release that changes the bits of any result on any kernel class, as the recorded checksums
 /// show (`tests/engine/checksums.rs`): runs of other versions are not silently continued.
-const NUMERICS_VERSION: u32 = 1;
+const NUMERICS_VERSION: u32 = 2;
 
 /// A snapshot to register: its key, its weights and their bytes.
 type NewSnapshot<B> = (String, SamplerWeights<B>, usize);
@@ -78,6 +80,7 @@ pub struct Engine<B: Backend> {
     runs: BTreeMap<RunId, TrainingRun<B>>,
     trainer: Trainer<B>,
     sampler: Sampler<B>,
+    images: ImageQueue<B>,
     budget: Budget,
     /// Sampler snapshots in memory, by key.
     snapshots: Snapshots<B>,
@@ -148,8 +151,8 @@ impl<B: Backend> Engine<B> {
         let budget = Budget::new(&backend, distinct, &options, ranks.rank())?;
         let groups = RankGroups::new(ranks, options.parallel).connected(&backend)?;
         let mut bases = Vec::with_capacity(models.len());
-        for model in models {
-            bases.push(Arc::new(Base::new(&backend, model, &groups, &bases)?));
+        for (name, source) in models {
+            bases.push(Arc::new(Base::new(&backend, name, source, &groups, &bases)?));
         }
         let RankGroups { all: ranks, replicas, .. } = groups;
         backend.limit_unused(options.activation_bytes);
@@ -157,7 +160,8 @@ impl<B: Backend> Engine<B> {
         let microbatch = microbatch.unwrap_or_else(|| backend.microbatch_rows());
         Ok(Self {
             trainer: Trainer::new(microbatch, options.activation_bytes).on(&replicas),
-            sampler: Sampler::new(options.kv_bytes).on(&replicas),
+            sampler: Sampler::new(options.kv_bytes).with_balanced_rows(backend.balanced_rows()).on(&replicas),
+            images: ImageQueue::new(options.image_cache_bytes),
             backend: Arc::new(backend),
             bases,
             budget,
@@ -204,34 +208,11 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Limits keys and values to what runs leave, `incoming` bytes for another one included.
-    fn limit_kv(&mut self, incoming: u64) {
-        let runs: u64 = self.runs.values().map(|run| run.planned.bytes).sum();
-        let checkpoints = bytes(self.checkpoints.bytes()).saturating_sub(self.budget.plan.checkpoints);
-        let held = runs + bytes(self.snapshots.bytes()) + checkpoints;
-        self.sampler.set_kv_limit(self.budget.kv_limit(held.saturating_add(incoming)));
-        self.bases.iter().for_each(|base| base.model.reclaim_kv(&*self.backend));
-    }
-
-    /// Bytes that are held now.
-    fn memory_use(&self, kv: u64) -> MemoryUse {
-        let runs = self.runs.values().map(|run| run.bytes(&*self.backend)).sum::<usize>();
-        let buffers = self.backend.buffer_bytes();
-        MemoryUse {
-            weights: self.budget.plan.weights,
-            runs: bytes(runs + self.trainer.gradient_bytes(&self.runs)),
-            snapshots: bytes(self.snapshots.bytes()),
-            checkpoints: bytes(self.checkpoints.bytes()),
-            kv,
-            activations: bytes(buffers.used + buffers.unused),
-        }
-    }
-
     /// Kinds of work that wait for a step.
     fn waiting(&self) -> Waiting {
         Waiting {
             control: self.control.has(|operation| self.is_ready(operation)),
-            training: !self.trainer.is_idle(),
+            training: !self.trainer.is_idle() || !self.images.is_idle(),
             sampling: !self.sampler.is_idle(),
         }
     }
@@ -242,12 +223,23 @@ impl<B: Backend> Engine<B> {
         match turn {
             Turn::Control => self.control_step(),
             Turn::Sampling => self.done.extend(self.sampler.step(&*self.backend)),
-            Turn::Training => self.done.extend(self.trainer.step(&*self.backend, &mut self.runs)),
+            Turn::Training => self.training_step(),
         }
         self.turns.record(turn, began.elapsed(), sampling);
         // Not after every sampling pass: buffers of microbatches must stay in the pool between two of them.
         if turn == Turn::Training || (turn == Turn::Sampling && self.turns.ends_round()) {
             self.backend.end_pass();
+        }
+    }
+}
+
+impl<B: Backend> Engine<B> {
+    /// Runs a training microbatch or a pass over images, in turn where both wait.
+    fn training_step(&mut self) {
+        self.images.had_turn = !self.images.is_idle() && (self.trainer.is_idle() || !self.images.had_turn);
+        match self.images.had_turn {
+            true => self.embed_step(),
+            false => self.done.extend(self.trainer.step(&*self.backend, &mut self.runs)),
         }
     }
 }
@@ -284,10 +276,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
 
     fn start(&mut self, id: RequestId, share: TenantShare, operation: Operation) {
         let started = match operation {
-            Operation::ForwardBackward(request) => match self.runs.get(&request.run) {
-                Some(run) => self.trainer.start(id.clone(), share, run, request),
-                None => Err(unknown_run(&request.run)),
-            },
+            Operation::ForwardBackward(request) => self.start_training(id.clone(), share, request),
             Operation::Sample(operation) => self.start_sample(id.clone(), share, *operation),
             other => {
                 self.control.push(&share, id.clone(), other);
@@ -306,6 +295,8 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
         self.collect_save(Duration::ZERO);
         self.start_waiting(Duration::ZERO);
         if self.done.is_empty() {
+            let others = self.trainer.shares().chain(self.images.shares());
+            self.sampler.note_shares(others.chain(self.control.shares()));
             let waiting = self.waiting();
             let turns = &mut self.turns;
             match agreed_turn(&self.ranks, || turns.next(waiting)) {
@@ -316,6 +307,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
                 }
             }
             self.snapshots.free_unused();
+            self.images.evict_unused();
             self.limit_kv(0);
         }
         self.steps += 1;
@@ -331,6 +323,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
         control_idle
             && self.checkpoints.is_idle()
             && self.schemas.is_idle()
+            && self.images.is_idle()
             && self.done.is_empty()
             && self.trainer.is_idle()
             && self.sampler.is_idle()
@@ -347,11 +340,21 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
     fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
         self.checkpoints.cancel(ids);
         self.schemas.cancel(ids);
+        self.images.cancel(ids);
         self.sampler.cancel(ids);
+        self.trainer.cancel(ids);
+    }
+
+    fn ask_when_abandoned(&mut self, is_abandoned: IsAbandoned) {
+        // Other ranks could not know, and each must do the same.
+        if self.ranks.is_single() {
+            self.trainer.ask_when_abandoned(is_abandoned);
+        }
     }
 
     fn unload_run(&mut self, run: &RunId) {
         self.control.drop_operations(run);
+        self.images.drop_requests(run);
         self.trainer.drop_requests(run);
         self.drop_run(run);
     }

@@ -28,6 +28,8 @@ pub struct EngineOptions {
     pub activation_bytes: usize,
     /// Limit in bytes of cached sampler checkpoints; the one used last is always cached.
     pub checkpoint_bytes: usize,
+    /// Limit in bytes of cached embeddings of images; those that requests use stay beyond it.
+    pub image_cache_bytes: usize,
 }
 
 impl Default for EngineOptions {
@@ -42,6 +44,7 @@ impl Default for EngineOptions {
             microbatch_tokens: None,
             activation_bytes: 1 << 30,
             checkpoint_bytes: 1 << 30,
+            image_cache_bytes: 256 << 20,
         }
     }
 }

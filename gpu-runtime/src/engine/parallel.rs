@@ -20,6 +20,7 @@ use trainyard_protocol::{
     RequestId, RunId, RunMemory, RunSpec, SampleProgress, TenantShare,
 };
 
+use super::memory::plan_of_all;
 use super::{Engine, EngineOptions, check_layout, host_backend};
 use crate::backend::{Backend, HostBackend};
 use crate::collective::{CollectiveUse, Ranks, local_ranks, slice_of};
@@ -106,7 +107,7 @@ impl<B: Backend> ParallelEngine<B> {
         let mut followers: Vec<Box<dyn Follower>> = Vec::new();
         let mut loading = Vec::new();
         for (at, (rank, (backend, models))) in starts.enumerate() {
-            let (follower, loaded) = ThreadRank::spawn(at + 1, (rank, backend), models, options.clone())?;
+            let (follower, loaded) = ThreadRank::spawn(at + 1, rank, backend, models, options.clone())?;
             followers.push(Box::new(follower));
             loading.push(loaded);
         }
@@ -258,17 +259,6 @@ impl PlanMemory for AllRanks {
     fn run(&self, spec: &RunSpec) -> Option<RunMemory> {
         let RunMemory { bytes, snapshot_bytes } = self.one.run(spec)?;
         Some(RunMemory { bytes: bytes * self.ranks, snapshot_bytes: snapshot_bytes * self.ranks })
-    }
-}
-
-/// The plan of all ranks, given the plan of one.
-pub(super) fn plan_of_all(one: MemoryPlan, ranks: u64) -> MemoryPlan {
-    MemoryPlan {
-        budget: one.budget.map(|budget| budget * ranks),
-        weights: one.weights * ranks,
-        activations: one.activations * ranks,
-        checkpoints: one.checkpoints * ranks,
-        kv: one.kv * ranks,
     }
 }
 

@@ -21,7 +21,10 @@ fn engine() -> ParallelEngine<HostBackend> {
 }
 
 fn engine_of(layout: &str) -> ParallelEngine<HostBackend> {
-    engine_with(layout, Some(LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true }))
+    engine_with(
+        layout,
+        Some(LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false }),
+    )
 }
 
 fn engine_with(layout: &str, lora: Option<LoraSpec>) -> ParallelEngine<HostBackend> {
@@ -128,7 +131,7 @@ fn a_replica_that_is_lost_or_goes_another_way_ends_the_engine() {
 
 #[test]
 fn a_panic_on_one_replica_fails_its_request_alone() {
-    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
     for (layout, lora) in
         [("dp=2", Some(lora.clone())), ("tp=2,dp=2", Some(lora)), ("dp=2,zero=3", None), ("tp=2,dp=2,zero=3", None)]
     {
@@ -173,7 +176,7 @@ fn replicas_have_a_part_of_the_moments_each() {
 }
 
 fn adapter() -> RunSpec {
-    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
     RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::default() }
 }
 

@@ -104,7 +104,7 @@ impl<B: Backend> TrainingRun<B> {
 
     /// A gradient with its norm, which all ranks compute together.
     pub(super) fn accumulated(&self, backend: &B, grads: B::Params) -> AccumulatedGradient<B> {
-        let norm = gradient_norm(backend, (&self.base.model, &self.base.replicas), &self.spec, &grads, None);
+        let norm = gradient_norm(backend, &self.base.model, &self.base.replicas, &self.spec, &grads, None);
         AccumulatedGradient { sum: Arc::new(grads), norm }
     }
 
@@ -262,8 +262,8 @@ impl<B: Backend> TrainingRun<B> {
             self.gradient = Some(first);
             return Ok(());
         };
-        let holders = (&*self.base.model, &self.base.replicas);
-        let norm = gradient_norm(backend, holders, &self.spec, &gradient.sum, Some(&grads));
+        let (model, replicas) = (&self.base.model, &self.base.replicas);
+        let norm = gradient_norm(backend, model, replicas, &self.spec, &gradient.sum, Some(&grads));
         if !norm.is_finite() {
             return Err(OpError::user(
                 "the sum of the gradients since the last optimizer step is not finite: the loss or the model's weights \
@@ -331,7 +331,7 @@ impl<B: Backend> TrainingRun<B> {
 }
 
 /// Initial values of a parameter that is not the base model's.
-fn initial_values(seed: u64, index: u64, param: &ParamSpec) -> Vec<f32> {
+pub(crate) fn initial_values(seed: u64, index: u64, param: &ParamSpec) -> Vec<f32> {
     let mut values = vec![0f32; param.len()];
     if param.init == Init::KaimingUniform {
         let inputs = param.shape.last().copied().unwrap_or(1) as f32;

@@ -40,8 +40,7 @@ impl<B: Backend> Engine<B> {
             self.start_compiled(Duration::ZERO);
             return Ok(());
         }
-        let LoadedSample { id, share, operation, weights } = sample;
-        self.sampler.start(id, share, weights, (operation, None))
+        self.start_with_images(sample, None)
     }
 
     /// Starts the samples whose checkpoint is in memory now and whose schema is compiled, waiting for one of each for up to
@@ -57,10 +56,9 @@ impl<B: Backend> Engine<B> {
     }
 
     fn start_compiled(&mut self, wait: Duration) {
-        for (LoadedSample { id, share, operation, weights }, grammar) in self.schemas.advance(wait) {
-            let started =
-                grammar.and_then(|grammar| self.sampler.start(id.clone(), share, weights, (operation, Some(grammar))));
-            if let Err(error) = started {
+        for (sample, grammar) in self.schemas.advance(wait) {
+            let id = sample.id.clone();
+            if let Err(error) = grammar.and_then(|grammar| self.start_with_images(sample, Some(grammar))) {
                 self.finish(id, Err(error));
             }
         }

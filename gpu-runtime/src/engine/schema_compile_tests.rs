@@ -17,7 +17,7 @@ fn base() -> Arc<Base<HostBackend>> {
     let tokenizer = detokenizer().to_json().unwrap();
     source.files.insert("tokenizer.json".to_owned(), tokenizer.to_string().into_bytes());
     let backend = HostBackend::new(1).with_dtype(Dtype::F32);
-    Arc::new(Base::new(&backend, ("m".to_owned(), source), &RankGroups::default(), &[]).unwrap())
+    Arc::new(Base::new(&backend, "m".to_owned(), source, &RankGroups::default(), &[]).unwrap())
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_model_with_an_unreadable_tokenizer_is_served_without_text() {
     let future = json!({"normalizer": {"type": "FutureNormalizer"}}).to_string().into_bytes();
     source.files.insert("tokenizer.json".to_owned(), future);
     let backend = HostBackend::new(1).with_dtype(Dtype::F32);
-    let base = Base::new(&backend, ("m".to_owned(), source), &RankGroups::default(), &[]).unwrap();
+    let base = Base::new(&backend, "m".to_owned(), source, &RankGroups::default(), &[]).unwrap();
     assert!(base.detokenizer.is_none());
     let refused = base.grammar("{}").err().unwrap();
     assert!(refused.message.contains("no tokenizer.json that can be read"), "{refused}");
@@ -53,12 +53,13 @@ fn sample(base: &Arc<Base<HostBackend>>, id: &str, tenant: &str, schema: &str) -
         topk_sample_logprobs: 0,
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
+        images: Vec::new(),
     };
     let source = SamplerSource::Base { model: "m".to_owned() };
     LoadedSample {
         id: RequestId::new(id),
         share: TenantShare::new(tenant),
-        operation: SampleOperation { session: SessionId::new("s"), source, sample },
+        operation: SampleOperation { session: SessionId::new("s"), source, sample, images: Default::default() },
         weights: SamplerWeights::of_base(Arc::clone(base)),
     }
 }

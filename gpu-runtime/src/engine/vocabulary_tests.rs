@@ -32,7 +32,8 @@ impl Driver {
         let engine = ParallelEngine::new(models, options).unwrap();
         let vocab = engine.models()[0].vocab_size;
         let mut driver = Self { engine, vocab };
-        let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+        let lora =
+            LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
         let spec = RunSpec {
             base_model: "m".into(),
             lora: Some(lora),
@@ -64,12 +65,13 @@ impl Driver {
             ("target_tokens".to_owned(), Tensor::i64(targets.to_vec())),
             ("weights".to_owned(), Tensor::f32(vec![1.0; targets.len()])),
         ];
-        let datum = Datum { tokens: tokens.to_vec(), loss_fn_inputs: BTreeMap::from(inputs) };
+        let datum = Datum { tokens: tokens.to_vec(), loss_fn_inputs: BTreeMap::from(inputs), images: Vec::new() };
         let batch = RawBatch {
             data: vec![datum],
             loss_fn: "cross_entropy".into(),
             loss_fn_config: BTreeMap::new(),
             custom_loss: None,
+            decoded: Default::default(),
         };
         let batch = prepare_batch(&batch, ModelExtents { vocab_size: self.vocab, context: 512 }).unwrap();
         match self.run(Operation::ForwardBackward(ForwardBackward { run: RunId::new("a"), batch, forward_only })) {
@@ -101,9 +103,15 @@ impl Driver {
             topk_sample_logprobs: 3,
             target_prompt_logprobs: Some(PromptTargets { shape: [PROMPT - 1, 2], ids: targets, sparse: None }),
             prompt_alt_tokens_k: ask.alternatives,
+            images: Vec::new(),
         };
         let source = SamplerSource::Snapshot { key: "key".into() };
-        match self.run(Operation::Sample(Box::new(SampleOperation { session: SessionId::new("s"), source, sample }))) {
+        match self.run(Operation::Sample(Box::new(SampleOperation {
+            session: SessionId::new("s"),
+            source,
+            sample,
+            images: Default::default(),
+        }))) {
             OpResult::Sample(result) => SampleResult { prompt_cache_hit_tokens: 0, ..result },
             other => panic!("{other:?}"),
         }

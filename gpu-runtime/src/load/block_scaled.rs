@@ -48,9 +48,9 @@ impl BlockScaled {
             let (scales, expected) =
                 (format!("{name}{SUFFIX}"), vec![rows.div_ceil(block[0]), columns.div_ceil(block[1])]);
             match source.inner.shape(&scales) {
-                None => return Err(LoadError::MissingTensor(scales)),
+                None => return Err(LoadError::MissingTensor(source.inner.in_files(&scales))),
                 Some(found) if found != expected => {
-                    return Err(LoadError::WrongShape { name: scales, found, expected });
+                    return Err(LoadError::WrongShape { name: source.inner.in_files(&scales), found, expected });
                 }
                 Some(_) => {}
             }
@@ -62,7 +62,10 @@ impl BlockScaled {
     fn extents(&self, name: &str) -> Result<[usize; 2], LoadError> {
         match self.inner.shape(name).as_deref() {
             Some([rows, columns]) => Ok([*rows, *columns]),
-            shape => Err(LoadError::Unsupported(format!("tensor {name} in FP8 has shape {shape:?}, not two extents"))),
+            shape => {
+                let name = self.inner.in_files(name);
+                Err(LoadError::Unsupported(format!("tensor {name} in FP8 has shape {shape:?}, not two extents")))
+            }
         }
     }
 }
@@ -78,7 +81,7 @@ impl TensorSource for BlockScaled {
         }
         let [rows, columns] = self.extents(name)?;
         let scales = self.inner.read(&format!("{name}{SUFFIX}"))?;
-        let bytes = self.inner.read_bytes(name, 0, rows * columns)?;
+        let bytes = self.inner.read_bytes(name, 0..rows * columns)?;
         let values: [f32; 256] = std::array::from_fn(|bits| e4m3(bits as u8));
         let of_row = columns.div_ceil(self.block[1]);
         let element = |(at, byte): (usize, &u8)| {

@@ -3,30 +3,33 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::config::{ExpertStorage, LoadError, ModelConfig, TensorSource};
+use crate::config::{LoadError, ModelConfig, TensorSource, VisionConfig};
 use crate::model::ParamTable;
 
 /// The output projection, and the table that stands for it where both are tied.
-const HEAD: &str = "lm_head.weight";
+pub(crate) const HEAD: &str = "lm_head.weight";
 const EMBEDDING: &str = "model.embed_tokens.weight";
 /// Elements of them that are compared at a time.
 const PIECE: usize = 1 << 20;
 
 /// Checks that every parameter of the model is there with the right extents.
 pub(super) fn check(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<(), LoadError> {
-    check_experts(config, tensors)?;
+    let in_files = |name: &str| config.spelling.in_files(name);
     let mut unused: BTreeSet<String> = tensors.names().into_iter().collect();
     for param in ParamTable::new(config).specs {
         match tensors.shape(&param.name) {
-            None => return Err(LoadError::MissingTensor(param.name)),
+            None => return Err(LoadError::MissingTensor(in_files(&param.name))),
             Some(found) if found != param.shape => {
-                return Err(LoadError::WrongShape { name: param.name, found, expected: param.shape });
+                return Err(LoadError::WrongShape { name: in_files(&param.name), found, expected: param.shape });
             }
             Some(_) => match tensors.refusal(&param.name) {
                 Some(refusal) => return Err(refusal),
                 None => unused.remove(&param.name),
             },
         };
+    }
+    for tensor in config.vision.iter().flat_map(VisionConfig::tensors) {
+        unused.remove(&tensor.name);
     }
     if config.tie_word_embeddings {
         unused.remove(HEAD);
@@ -35,7 +38,11 @@ pub(super) fn check(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<
         unused.remove(&name);
     }
     if let Some(first) = unused.first() {
-        tracing::warn!(tensor = first, count = unused.len(), "the model does not use some tensors of its file");
+        tracing::warn!(
+            tensor = in_files(first),
+            count = unused.len(),
+            "the model does not use some tensors of its file"
+        );
     }
     Ok(())
 }
@@ -71,32 +78,19 @@ fn is_same(tensors: &dyn TensorSource, elements: usize) -> Result<bool, LoadErro
     Ok(true)
 }
 
-/// Checks that there are as many experts as configured, before a table of them takes memory.
-fn check_experts(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<(), LoadError> {
-    for (layer, block) in config.blocks.iter().enumerate() {
-        let apart = block.experts.iter().filter(|experts| experts.storage == ExpertStorage::Apart);
-        for expert in apart.flat_map(|experts| 0..experts.count) {
-            let name = format!("model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight");
-            if tensors.shape(&name).is_none() {
-                return Err(LoadError::MissingTensor(name));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Reads what routers add to scores, of blocks whose rule has such a correction.
 pub(super) fn read_corrections(config: &mut ModelConfig, tensors: &dyn TensorSource) -> Result<(), LoadError> {
     for (layer, block) in config.blocks.iter_mut().enumerate() {
         let Some(experts) = &mut block.experts else { continue };
         let Some(name) = experts.correction_name(layer) else { continue };
-        let expected = vec![experts.count];
+        let (expected, in_files) = (vec![experts.count], config.spelling.in_files(&name));
         match tensors.shape(&name) {
-            None => return Err(LoadError::MissingTensor(name)),
-            Some(found) if found != expected => return Err(LoadError::WrongShape { name, found, expected }),
+            None => return Err(LoadError::MissingTensor(in_files)),
+            Some(found) if found != expected => return Err(LoadError::WrongShape { name: in_files, found, expected }),
             Some(_) => experts.correction = tensors.read(&name)?,
         }
         if experts.correction.iter().any(|value| !value.is_finite()) {
+            let name = in_files;
             return Err(LoadError::Unsupported(format!("tensor {name} is not finite")));
         }
     }

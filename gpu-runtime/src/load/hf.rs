@@ -8,20 +8,25 @@ use safetensors::Dtype;
 use serde_json::{Map, Value};
 
 use super::block_scaled::{BlockScaled, block_size};
+use super::errors::{io, malformed};
+use super::fused::FusedTensors;
 use super::keys::Keys;
+use super::mxfp4_stacks::Mxfp4Stacks;
+use super::packed_int4::{self, PackedInt4, group_size};
 use super::safetensors::SafetensorsSource;
-use super::stacked::{StackedExperts, has_stacks};
-use super::{check, families, io, malformed};
-use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
+use super::storage::with_storage_of;
+use super::{check, families, tower};
+use crate::config::{ExpertStorage, LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 
 /// Files that a client may need to tokenize and render; never weights.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "added_tokens.json",
     "chat_template.jinja",
     "chat_template.json",
     "config.json",
     "generation_config.json",
     "merges.txt",
+    "preprocessor_config.json",
     "special_tokens_map.json",
     "tokenizer.json",
     "tokenizer.model",
@@ -32,7 +37,8 @@ const FILES: [&str; 11] = [
 /// The folder with chat templates beside the default one.
 const TEMPLATES: &str = "additional_chat_templates";
 
-const INDEX: &str = "model.safetensors.index.json";
+/// The file that names the file of each tensor, where there are several.
+pub(crate) const INDEX: &str = "model.safetensors.index.json";
 
 /// Bytes of a JSON file that is parsed: a parsed one takes up to fifty times as much. The index of a model with a
 /// hundred thousand tensors has ten million.
@@ -54,6 +60,7 @@ pub(super) fn load(folder: &Path) -> Result<ModelSource, LoadError> {
     let paths = weight_files(folder)?;
     let tensors = open(&paths, &config, keys)?;
     let is_untied = check::untie(&mut config, &*tensors)?;
+    tower::complete(&mut config, folder, &*tensors)?;
     check::check(&config, &*tensors)?;
     check::read_corrections(&mut config, &*tensors)?;
     let weight_files = WeightFiles::at(&paths)?;
@@ -64,27 +71,67 @@ pub(super) fn load(folder: &Path) -> Result<ModelSource, LoadError> {
     Ok(ModelSource { path: folder.to_owned(), config, files, tensors, weight_files })
 }
 
+/// The description of the model in a folder, with the storage of experts that its files have, and the files of its weights, whose
+/// tensors are plain numbers.
+///
+/// # Errors
+/// Errors of [`super::load`]; quantized weights.
+pub(crate) fn plain_files(folder: &Path) -> Result<(ModelConfig, Vec<PathBuf>), LoadError> {
+    let path = folder.join("config.json");
+    let json = read_object(&path)?;
+    let name = path.display().to_string();
+    let keys = Keys::new(&name, &json);
+    let mut config = families::config(keys)?;
+    if families::quantization(&keys)?.is_some() {
+        return Err(LoadError::Unsupported(
+            "quantization_config (weights that are changed must be plain numbers)".into(),
+        ));
+    }
+    let paths = weight_files(folder)?;
+    let tensors = SafetensorsSource::open(&paths, None, &config.spelling)?;
+    check::untie(&mut config, &tensors)?;
+    Ok((with_storage_of(&tensors, &config)?, paths))
+}
+
 /// A `config.json` that says what is loaded, for whoever reads it with these weights.
-fn untied(mut json: Map<String, Value>) -> Vec<u8> {
+pub(crate) fn untied(mut json: Map<String, Value>) -> Vec<u8> {
+    if let Some(Value::Object(text)) = json.get_mut("text_config") {
+        text.insert("tie_word_embeddings".to_owned(), false.into());
+    }
     json.insert("tie_word_embeddings".to_owned(), false.into());
     format!("{:#}\n", Value::Object(json)).into_bytes()
 }
 
 /// The tensors by the names of the parameter table, in f32 where the files have them in fewer bits.
-fn open(paths: &[PathBuf], config: &ModelConfig, keys: Keys<'_>) -> Result<Box<dyn TensorSource>, LoadError> {
-    if has_stacks(config) {
-        return Ok(Box::new(StackedExperts::new(SafetensorsSource::open(paths, Some(Dtype::U8))?, config)?));
-    }
-    let Some(quantization) = keys.object("quantization_config")? else {
-        return Ok(Box::new(SafetensorsSource::open(paths, None)?));
+pub(super) fn open(
+    paths: &[PathBuf],
+    config: &ModelConfig,
+    keys: Keys<'_>,
+) -> Result<Box<dyn TensorSource>, LoadError> {
+    let of = |packed| SafetensorsSource::open(paths, packed, &config.spelling);
+    let is_interleaved =
+        config.blocks.iter().flat_map(|b| &b.experts).any(|experts| experts.storage == ExpertStorage::Interleaved);
+    let source: Box<dyn TensorSource> = match families::quantization(&keys)? {
+        _ if is_interleaved => Box::new(Mxfp4Stacks::new(of(Some(Dtype::U8))?)?),
+        None => Box::new(of(None)?),
+        Some(quantization) if quantization.text("quant_method")? == Some(families::PACKED) => {
+            let group = group_size(&quantization)?;
+            Box::new(PackedInt4::new(of(Some(packed_int4::PACKED))?, group)?)
+        }
+        Some(quantization) => {
+            let block = block_size(&quantization)?;
+            Box::new(BlockScaled::new(of(Some(Dtype::F8_E4M3))?, block)?)
+        }
     };
-    let block = block_size(&quantization)?;
-    Ok(Box::new(BlockScaled::new(SafetensorsSource::open(paths, Some(Dtype::F8_E4M3))?, block)?))
+    Ok(Box::new(FusedTensors::new(source, config)?))
 }
 
-/// `eos_token_id` of `config.json` and of `generation_config.json`, in this order, without repeats.
+/// `eos_token_id` of `config.json`, there of the text model too, and of `generation_config.json`, in this order, without repeats.
 fn end_tokens(keys: Keys<'_>, folder: &Path) -> Result<Vec<u32>, LoadError> {
     let mut ids = keys.token_ids("eos_token_id")?;
+    if let Some(text) = keys.object("text_config")? {
+        ids.extend(text.token_ids("eos_token_id")?);
+    }
     let path = folder.join("generation_config.json");
     if path.is_file() {
         let json = read_object(&path)?;
@@ -147,5 +194,5 @@ fn read_object(path: &Path) -> Result<Map<String, Value>, LoadError> {
         return Err(malformed(path, format!("{size} bytes, at most {MAX_JSON}")));
     }
     let text = std::fs::read(path).map_err(|e| io(path, e))?;
-    serde_json::from_slice(&text).map_err(|e| malformed(path, e.to_string()))
+    super::json::read(&text).map_err(|e| malformed(path, e.to_string()))
 }

@@ -1,16 +1,42 @@
 //! Models that the Hugging Face tools have downloaded: `models--ORG--NAME/snapshots/COMMIT` in a cache folder, the
 //! commit of a branch in `refs/BRANCH`.
 
+use std::env;
 use std::path::{Path, PathBuf};
 
-use super::malformed;
-use crate::config::LoadError;
+use super::errors::malformed;
+use super::load;
+use crate::config::{LoadError, ModelSource};
+
+/// Opens a model by its path or, from the hub cache, by its id.
+///
+/// # Errors
+/// Errors of [`location`] and [`load`].
+pub fn open(path: &Path) -> Result<ModelSource, LoadError> {
+    load(&location(path)?)
+}
+
+/// Finds the folder or file of a model by its path or, from the hub cache, by its id.
+///
+/// # Errors
+/// When the model does not exist.
+pub fn location(path: &Path) -> Result<PathBuf, LoadError> {
+    locate(path, hub_cache().as_deref())
+}
+
+/// The folder in which the Hugging Face tools keep downloads, from their variables.
+fn hub_cache() -> Option<PathBuf> {
+    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    variable("HF_HUB_CACHE")
+        .or_else(|| variable("HF_HOME").map(|home| home.join("hub")))
+        .or_else(|| variable("HOME").map(|home| home.join(".cache/huggingface/hub")))
+}
 
 /// The folder or file that a model's `path` means: itself where it exists, else the hub id's newest download in `cache`.
 ///
 /// # Errors
 /// When it is neither.
-pub fn locate(path: &Path, cache: Option<&Path>) -> Result<PathBuf, LoadError> {
+fn locate(path: &Path, cache: Option<&Path>) -> Result<PathBuf, LoadError> {
     if path.exists() {
         return Ok(path.to_owned());
     }

@@ -3,20 +3,30 @@
 use std::path::Path;
 
 use crate::config::{LoadError, ModelConfig, ModelSource};
+use errors::{io, malformed};
 
 mod block_scaled;
 mod check;
+mod errors;
 mod families;
+mod fused;
 mod gguf;
 mod hf;
 mod hub_cache;
+mod json;
 mod keys;
+mod layout;
 mod mxfp4;
+mod mxfp4_stacks;
+mod packed_int4;
 mod safetensors;
-mod stacked;
+mod storage;
+mod tower;
 
-pub use hub_cache::locate;
-pub(crate) use stacked::{has_stacks, stored_tensors};
+pub(crate) use check::HEAD;
+pub(crate) use hf::{INDEX, plain_files, untied};
+pub use hub_cache::{location, open};
+pub(crate) use layout::{Arrangement, Columns, FileTensor, file_tensors, has_own_form};
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -65,14 +75,6 @@ pub fn describe(path: &Path) -> Result<ModelConfig, LoadError> {
 /// # Errors
 /// Errors of [`load`] that concern the configuration.
 pub fn describe_json(name: &str, text: &str) -> Result<ModelConfig, LoadError> {
-    let json = serde_json::from_str(text).map_err(|error| malformed(Path::new(name), error.to_string()))?;
+    let json = json::read(text.as_bytes()).map_err(|error| malformed(Path::new(name), error.to_string()))?;
     families::config(keys::Keys::new(name, &json))
-}
-
-fn io(path: &Path, source: std::io::Error) -> LoadError {
-    LoadError::Io { path: path.display().to_string(), source }
-}
-
-fn malformed(path: &Path, reason: impl Into<String>) -> LoadError {
-    LoadError::Malformed { path: path.display().to_string(), reason: reason.into() }
 }

@@ -2,32 +2,44 @@
 
 use std::collections::BTreeMap;
 
-use trainyard_protocol::limits::MAX_DATUMS;
+use trainyard_protocol::limits::check_datums;
 use trainyard_protocol::{
     BaseModel, Datum, LossFn, ModelExtents, OpError, Prepare, PreparedBatch, PreparedDatum, RawBatch,
 };
 
+use super::images::ImageRules;
 use super::inputs::prepare;
 
 /// Checks requests to the models that an engine serves.
 pub struct Preparer {
-    /// Extents by the model's name.
-    extents: BTreeMap<String, ModelExtents>,
+    /// Bounds of requests by the model's name.
+    models: BTreeMap<String, Rules>,
+}
+
+struct Rules {
+    extents: ModelExtents,
+    images: ImageRules,
 }
 
 impl Preparer {
     /// A preparer for requests to these models.
     pub fn new(models: &[BaseModel]) -> Self {
-        Self { extents: models.iter().map(|model| (model.name.clone(), model.into())).collect() }
+        let rules = |model: &BaseModel| Rules { extents: model.into(), images: ImageRules::new(model) };
+        Self { models: models.iter().map(|model| (model.name.clone(), rules(model))).collect() }
     }
 }
 
 impl Prepare for Preparer {
     fn prepare(&self, base_model: &str, batch: RawBatch) -> Result<PreparedBatch, OpError> {
-        match self.extents.get(base_model) {
-            Some(extents) => prepare_batch(&batch, *extents),
-            None => Err(OpError::server(format!("base model {base_model:?} is not served by this engine"))),
+        let Some(Rules { extents, images }) = self.models.get(base_model) else {
+            return Err(OpError::server(format!("base model {base_model:?} is not served by this engine")));
+        };
+        let mut prepared = prepare_batch(&batch, *extents)?;
+        for (own, datum) in prepared.data.iter_mut().zip(&batch.data) {
+            let location = format!("data[{}].model_input", own.index);
+            own.images = images.prepare(&location, &datum.tokens, &datum.images, &batch.decoded)?;
         }
+        Ok(prepared)
     }
 }
 
@@ -37,12 +49,7 @@ impl Prepare for Preparer {
 /// The user's, by datum and field.
 pub fn prepare_batch(batch: &RawBatch, extents: ModelExtents) -> Result<PreparedBatch, OpError> {
     let data = &batch.data;
-    if data.is_empty() {
-        return Err(OpError::user("data: must hold at least one datum"));
-    }
-    if data.len() > MAX_DATUMS {
-        return Err(OpError::user(format!("data: {} datums are more than {MAX_DATUMS}", data.len())));
-    }
+    check_datums(data.len())?;
     let loss = match &batch.custom_loss {
         Some(custom) => LossFn::Custom(custom.clone()?),
         None => LossFn::parse(&batch.loss_fn, &batch.loss_fn_config)?,
@@ -73,10 +80,11 @@ mod tests {
     fn batch(tokens: Vec<i64>) -> RawBatch {
         let inputs = BTreeMap::from([("target_tokens".to_owned(), Tensor::i64(tokens.clone()))]);
         RawBatch {
-            data: vec![Datum { tokens, loss_fn_inputs: inputs }],
+            data: vec![Datum { tokens, loss_fn_inputs: inputs, images: Vec::new() }],
             loss_fn: "cross_entropy".to_owned(),
             loss_fn_config: BTreeMap::new(),
             custom_loss: None,
+            decoded: Default::default(),
         }
     }
 
@@ -87,6 +95,7 @@ mod tests {
             max_context_length: 4,
             vocab_size: 10,
             parameters: 1,
+            vision: None,
         }])
     }
 
@@ -110,7 +119,7 @@ mod tests {
             assert!(error.message.contains(text), "{error}");
         }
         let none = RawBatch { data: Vec::new(), ..batch(vec![1]) };
-        assert!(preparer().prepare("m", none).unwrap_err().message.starts_with("data: must hold"));
+        assert!(preparer().prepare("m", none).unwrap_err().message.starts_with("data: at least one datum"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use trainyard_protocol::{LossFn, OpError, PolicyInputs, PreparedDatum, ValueInputs};
 
 use super::term::Term;
-use super::{cross_entropy, custom, dro, gspo, ratio, stable_reinforce, value};
+use super::{Interrupt, cross_entropy, custom, dro, gspo, ratio, stable_reinforce, value};
 
 /// The loss of one datum.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,9 +30,19 @@ pub struct LossValue {
 /// The user's, with its position, when a term or gradient does not fit in f32 (say, a ratio overflowed); the server's
 /// when lengths or inputs are not those of the loss.
 pub fn evaluate(loss: &LossFn, datum: &PreparedDatum, logprobs: &[f32]) -> Result<LossValue, OpError> {
+    evaluate_until(loss, datum, logprobs, &Interrupt::default())
+}
+
+/// [`evaluate`]; a custom loss, which may take seconds, ends with an error of the user once `interrupt` is set.
+pub(crate) fn evaluate_until(
+    loss: &LossFn,
+    datum: &PreparedDatum,
+    logprobs: &[f32],
+    interrupt: &Interrupt,
+) -> Result<LossValue, OpError> {
     let count = datum.targets.len();
     if let LossFn::Custom(loss) = loss {
-        return custom::evaluate(loss, datum, logprobs);
+        return custom::evaluate(loss, datum, logprobs, interrupt);
     }
     let terms = terms(loss, datum, logprobs).filter(|terms| terms.len() == count && logprobs.len() == count);
     let Some(terms) = terms else {

@@ -52,6 +52,7 @@ fn datum(policy: PolicyInputs, weights: Option<Vec<f32>>) -> PreparedDatum {
         policy: Some(policy),
         values: None,
         custom: Vec::new(),
+        images: Vec::new(),
     }
 }
 

@@ -71,6 +71,7 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
         policy,
         values,
         custom,
+        images: Vec::new(),
     })
 }
 

@@ -11,7 +11,9 @@ mod custom;
 mod dro;
 mod evaluate;
 mod gspo;
+mod images;
 mod inputs;
+mod interrupt;
 mod metrics;
 mod ratio;
 mod stable_reinforce;
@@ -19,6 +21,8 @@ mod term;
 mod value;
 
 pub(crate) use custom::MAX_PASS_ELEMENTS;
+pub(crate) use evaluate::evaluate_until;
+pub(crate) use interrupt::Interrupt;
 
 /// Elements that the loss of a datum may cost beside its targets: those of a custom loss.
 pub(crate) fn most_elements(loss: &LossFn, datum: &PreparedDatum) -> usize {
@@ -30,6 +34,7 @@ pub(crate) fn most_elements(loss: &LossFn, datum: &PreparedDatum) -> usize {
 
 pub use batch::{Preparer, prepare_batch};
 pub use evaluate::{LossValue, evaluate};
+pub use images::ImageRules;
 pub use inputs::prepare;
 pub use metrics::metrics;
 pub use trainyard_protocol::{LossFn, PreparedBatch, PreparedDatum};

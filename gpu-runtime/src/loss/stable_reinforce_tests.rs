@@ -41,6 +41,7 @@ fn datum(logprobs: Vec<f32>, advantages: Vec<f32>, weights: Option<Vec<f32>>) ->
         policy: Some(PolicyInputs { logprobs, advantages, ratio_mask: vec![] }),
         values: None,
         custom: vec![],
+        images: Vec::new(),
     }
 }
 

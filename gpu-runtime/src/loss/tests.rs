@@ -20,7 +20,11 @@ fn policy_datum(n: usize) -> Datum {
         ("logprobs", Tensor::f32(vec![-1.0; n])),
         ("advantages", Tensor::f32(vec![0.5; n])),
     ];
-    Datum { tokens: vec![1; n], loss_fn_inputs: inputs.map(|(name, tensor)| (name.to_owned(), tensor)).into() }
+    Datum {
+        tokens: vec![1; n],
+        loss_fn_inputs: inputs.map(|(name, tensor)| (name.to_owned(), tensor)).into(),
+        images: Vec::new(),
+    }
 }
 
 fn with(mut datum: Datum, name: &str, tensor: Tensor) -> Datum {
@@ -51,7 +55,8 @@ fn a_good_datum_is_taken_apart() {
     assert_eq!(policy.ratio_mask, [false, true, true]);
 
     let grid = Tensor { shape: vec![2, 3], values: TensorValues::I64(vec![0, 1, 2, 3, 4, 5]) };
-    let datum = Datum { tokens: vec![7, 8], loss_fn_inputs: [("target_tokens".to_owned(), grid)].into() };
+    let datum =
+        Datum { tokens: vec![7, 8], loss_fn_inputs: [("target_tokens".to_owned(), grid)].into(), images: Vec::new() };
     let prepared = prepare(&LossFn::CrossEntropy, 0, &datum, VOCAB).unwrap();
     assert_eq!((prepared.k, prepared.shape, prepared.weights), (3, vec![2, 3], None));
     assert_eq!(prepared.policy, None);
@@ -100,9 +105,17 @@ fn bad_datums_are_refused_by_name() {
     assert_eq!(unmasked, field("sequence_ratio_mask") + "missing; gspo needs it");
     let short = with(policy_datum(2), "sequence_ratio_mask", f32s(1, 1.0));
     assert!(refusal(&GSPO, &short).starts_with(&(field("sequence_ratio_mask") + "has shape [1], expected [2]")));
-    let columns = Datum { tokens: vec![1, 1], loss_fn_inputs: [("target_tokens".to_owned(), grid(&[2, 0]))].into() };
+    let columns = Datum {
+        tokens: vec![1, 1],
+        loss_fn_inputs: [("target_tokens".to_owned(), grid(&[2, 0]))].into(),
+        images: Vec::new(),
+    };
     assert!(refusal(&LossFn::CrossEntropy, &columns).ends_with("has no columns"));
-    let wide = |k| Datum { tokens: vec![1, 1], loss_fn_inputs: [("target_tokens".to_owned(), grid(&[2, k]))].into() };
+    let wide = |k| Datum {
+        tokens: vec![1, 1],
+        loss_fn_inputs: [("target_tokens".to_owned(), grid(&[2, k]))].into(),
+        images: Vec::new(),
+    };
     assert!(
         refusal(&LossFn::CrossEntropy, &wide(513)).ends_with("target_tokens: 513 columns, at most 512 are allowed")
     );
@@ -125,6 +138,7 @@ fn prepared(weights: Option<Vec<f32>>, logprobs: Vec<f32>, advantages: Vec<f32>,
         policy: (!advantages.is_empty()).then_some(PolicyInputs { logprobs, advantages, ratio_mask }),
         values: None,
         custom: Vec::new(),
+        images: Vec::new(),
     }
 }
 
@@ -239,7 +253,7 @@ impl GoldenDatum {
         } else {
             inputs.insert("weights".to_owned(), Tensor::f32(self.weights.clone()));
         }
-        Datum { tokens: self.tokens.clone(), loss_fn_inputs: inputs }
+        Datum { tokens: self.tokens.clone(), loss_fn_inputs: inputs, images: Vec::new() }
     }
 }
 

@@ -13,7 +13,7 @@ const CLIPPED: LossFn = LossFn::ValueMse { clip: Some(0.5) };
 
 fn datum(inputs: &[(&str, Tensor)]) -> Datum {
     let loss_fn_inputs = inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect();
-    Datum { tokens: vec![1, 2, 3], loss_fn_inputs }
+    Datum { tokens: vec![1, 2, 3], loss_fn_inputs, images: Vec::new() }
 }
 
 fn three(values: [f32; 3]) -> Tensor {
@@ -83,6 +83,7 @@ fn prepared(rows: &[(f32, f32, f32, f32)], clips: bool) -> PreparedDatum {
             old_values: if clips { column(|row| row.2) } else { Vec::new() },
         }),
         custom: Vec::new(),
+        images: Vec::new(),
     }
 }
 

@@ -27,9 +27,10 @@ pub(crate) struct AdaptedModule {
 
 impl AdaptedModule {
     /// A projection of a block.
-    pub(crate) fn of(c: &ModelConfig, (layer, projection): (usize, Projection)) -> Self {
+    pub(crate) fn of(c: &ModelConfig, layer: usize, projection: Projection) -> Self {
         let experts = c.blocks[layer].experts.as_ref().filter(|_| projection.is_routed());
-        let module = if experts.is_some() { projection.expert_module() } else { projection.module() };
+        let block = &c.blocks[layer];
+        let module = if experts.is_some() { projection.expert_module(block) } else { projection.module(block) };
         Self {
             name: format!("model.layers.{layer}.{module}"),
             extents: projection.extents(c, layer),
@@ -46,6 +47,30 @@ impl AdaptedModule {
     /// Whether A is what all experts have in common, else B.
     pub(super) fn shares_a(&self) -> bool {
         !matches!(self.slot, Some((_, Projection::Down)))
+    }
+
+    /// Whether adapters of the hosted service lack the module: it adapts no projection from a latent. A pair that is lacking is as
+    /// one that was never trained.
+    pub(crate) fn may_be_absent(&self) -> bool {
+        self.slot.is_some_and(|(_, projection)| projection.is_latent_up())
+    }
+
+    /// Weights that an adapter on the module changes, expert by expert, each with its A `[rank, inputs]` and B `[outputs, rank]`.
+    pub(crate) fn weights<'v>(&self, c: &ModelConfig, pair: [&'v [f32]; 2]) -> Vec<(String, [&'v [f32]; 2])> {
+        let Some((layer, projection)) = self.slot else { return vec![(format!("{}.weight", self.name), pair)] };
+        let module = projection.module(&c.blocks[layer]);
+        let name = |module: &str| format!("model.layers.{layer}.{module}.weight");
+        let Some(experts) = &self.experts else { return vec![(name(module), pair)] };
+        let copies = self.copies();
+        let own = |at: usize| {
+            std::array::from_fn(|side| {
+                let length = pair[side].len() / copies[side].max(1);
+                let first = if copies[side] > 1 { at * length } else { 0 };
+                &pair[side][first..first + length]
+            })
+        };
+        let of = |expert: usize| name(&module.replace("mlp.", &format!("mlp.experts.{expert}.")));
+        experts.clone().enumerate().map(|(at, expert)| (of(expert), own(at))).collect()
     }
 
     /// Matrices of A and of B.
@@ -88,8 +113,8 @@ impl AdaptedModule {
 impl ParamTable {
     /// Modules that adapters of a kind are on, in parameter order.
     pub(crate) fn adapted_modules(c: &ModelConfig, lora: &LoraSpec) -> Vec<AdaptedModule> {
-        let slots = |layer| Projection::of_block(c, layer).filter(|p| p.is_adapted(lora)).map(move |p| (layer, p));
-        let mut modules: Vec<_> = (0..c.num_layers()).flat_map(slots).map(|slot| AdaptedModule::of(c, slot)).collect();
+        let of_block = |layer| Projection::adapted(c, layer, lora).map(move |p| AdaptedModule::of(c, layer, p));
+        let mut modules: Vec<_> = (0..c.num_layers()).flat_map(of_block).collect();
         if lora.train_unembed {
             modules.push(AdaptedModule::unembedding(c));
         }

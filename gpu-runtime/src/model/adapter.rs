@@ -125,7 +125,7 @@ impl<B: Backend> Adapter<B> {
         for layer in 0..c.num_layers() {
             let mut block: BlockPairs<B> = Default::default();
             for projection in Projection::of_block(c, layer) {
-                block[projection as usize] = next(AdaptedModule::of(c, (layer, projection)))?;
+                block[projection as usize] = next(AdaptedModule::of(c, layer, projection))?;
             }
             blocks.push(block);
         }
@@ -163,13 +163,13 @@ impl<B: Backend> Adapter<B> {
     /// Bytes of all matrices of an adapter that is yet to be built, with those that backward passes need where it
     /// `trains`.
     pub(crate) fn planned_bytes(backend: &B, c: &ModelConfig, lora: &LoraSpec, trains: bool) -> usize {
-        let bytes = |extents| backend.planned_matrix_bytes(extents, MatrixRole::Adapter, trains);
+        let bytes = |n, k| backend.planned_matrix_bytes(n, k, MatrixRole::Adapter, trains);
         let rank = lora.rank as usize;
         let modules = ParamTable::adapted_modules(c, lora).into_iter();
         modules
             .map(|module| {
                 let ((n, k), [a, b]) = (module.extents, module.copies());
-                a * bytes((rank, k)) + b * bytes((n, rank))
+                a * bytes(rank, k) + b * bytes(n, rank)
             })
             .sum()
     }
@@ -191,7 +191,7 @@ impl<B: Backend> Adapter<B> {
         let on = |block: &BlockPairs<B>| {
             Projection::ALL.into_iter().any(|projection| block[projection as usize].is_some() && which(projection))
         };
-        self.blocks.first().is_some_and(on)
+        self.blocks.iter().any(on)
     }
 
     /// The pair on a projection of a block.

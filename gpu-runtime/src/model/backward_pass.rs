@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::block_pass::BlockPass;
 use super::linear::Linear;
 use super::norm_weight::NormWeight;
-use crate::backend::{Backend, GradientSinks, LoraSegment, Rows};
+use crate::backend::{Backend, FamilyOps, GradientSinks, Held, LatentOps, LoraSegment, Rows};
 
 /// The backward pass of a block of a batch.
 pub(super) struct Backward<'a, 'b, 'c, B: Backend> {
@@ -51,14 +51,18 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
         }
     }
 
-    /// Gradient with respect to what a part of the block computed, where a norm stands between it and the residual stream.
+    /// Gradient with respect to what a part of the block computed, where a norm or a factor stands between it and the residual
+    /// stream.
     pub(super) fn d_output(
         &mut self,
         norm: Option<(&NormWeight<B>, usize)>,
         out: Option<&B::Rows>,
         dx: &B::Rows,
     ) -> Option<B::Rows> {
-        let ((norm, param), out) = norm.zip(out)?;
+        let Some(((norm, param), out)) = norm.zip(out) else {
+            let scale = self.batch.model.config.residual_scale;
+            return (scale != 1.0).then(|| B::Family::scaled_rows(self.batch.backend, scale, dx));
+        };
         let mut d_out = self.batch.backend.zeros(out.rows(), out.width());
         self.norm(norm, param, out, dx, &mut d_out);
         Some(d_out)
@@ -69,6 +73,42 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
         let dw = full(&mut self.sinks).map(|params| (params, param));
         let eps = self.batch.model.config.rms_norm_eps;
         self.batch.backend.norm_backward(norm.with(eps), x, dy, dx, dw);
+    }
+}
+
+impl<B: Backend> Backward<'_, '_, '_, B> {
+    /// [`Backward::weights`] for a layer that reads `x` behind a norm, where there is one.
+    pub(super) fn weights_of_normed(
+        &mut self,
+        linear: &Linear<B>,
+        lora: &[LoraSegment<'_, B>],
+        low_rank: [&B::LowRank; 2],
+        norm: Option<&NormWeight<B>>,
+        x: &B::Rows,
+        dy: &B::OutputGradient<'_>,
+    ) {
+        let backend = self.batch.backend;
+        match norm {
+            Some(norm) => {
+                let norm = norm.with(self.batch.model.config.rms_norm_eps);
+                self.weights(linear, lora, low_rank, &backend.norm_input(norm, x, self.sequences), dy);
+            }
+            None => self.weights(linear, lora, low_rank, &backend.weight_input(Held::Borrowed(x), self.sequences), dy),
+        }
+    }
+
+    /// [`Backward::norm`]; adds `dy` to `dx` in blocks without the norm.
+    pub(super) fn norm_or_add(
+        &mut self,
+        norm: Option<(&NormWeight<B>, usize)>,
+        x: &B::Rows,
+        dy: &B::Rows,
+        dx: &mut B::Rows,
+    ) {
+        match norm {
+            Some((norm, param)) => self.norm(norm, param, x, dy, dx),
+            None => B::Family::add_rows(self.batch.backend, dy, dx),
+        }
     }
 }
 

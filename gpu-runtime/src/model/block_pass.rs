@@ -1,9 +1,12 @@
 //! A batch in its passes through a block.
 
 use super::adapter::RowGroup;
+use super::block_weights::BlockWeights;
 use super::linear::Linear;
-use super::weights::{BlockWeights, Model};
-use crate::backend::{AttentionCall, Backend, LatentHeads, LatentRotation, Rotation, Span};
+use super::mrope::PassRotation;
+use super::norm_weight::NormWeight;
+use super::weights::Model;
+use crate::backend::{Backend, Span};
 
 /// The batch as a block sees it.
 pub(super) struct BlockPass<'a, B: Backend> {
@@ -12,6 +15,8 @@ pub(super) struct BlockPass<'a, B: Backend> {
     pub(super) block: &'a BlockWeights<B>,
     pub(super) groups: &'a [RowGroup<B>],
     pub(super) positions: &'a [u32],
+    /// Rotary tables in place of the model's, where positions have coordinates.
+    pub(super) rotation: Option<&'a PassRotation<B>>,
     pub(super) spans: &'a [Span],
 }
 
@@ -30,21 +35,11 @@ impl<B: Backend> BlockPass<'_, B> {
         (out, low_rank)
     }
 
-    /// The arguments of a block's attention.
-    pub(super) fn attention(&self, layer: usize) -> AttentionCall<'_> {
-        let window = self.model.config.blocks[layer].window;
-        AttentionCall { shape: &self.model.shape, layer, window, spans: self.spans }
-    }
-
-    /// The arguments of a block's head norms and rotation.
-    pub(super) fn rotation(&self, layer: usize) -> Rotation<'_, B> {
-        let eps = self.model.config.rms_norm_eps;
-        let norms = self.block.head_norms.as_ref().map(|norms| norms.each_ref().map(|norm| norm.with(eps)));
-        Rotation { shape: &self.model.shape, norms, rope: self.model.rope(layer), positions: self.positions }
-    }
-
-    /// The arguments of the rotation of a block whose attention is latent.
-    pub(super) fn latent_rotation(&self, layer: usize, heads: LatentHeads) -> LatentRotation<'_, B> {
-        LatentRotation { heads, rope: self.model.rope(layer), positions: self.positions }
+    /// Normalised rows as the left side of GEMMs; without a norm the rows themselves.
+    pub(super) fn normed(&self, norm: Option<&NormWeight<B>>, x: &B::Rows) -> B::Lhs {
+        match norm {
+            Some(norm) => self.backend.norm_lhs(norm.with(self.model.config.rms_norm_eps), x),
+            None => self.backend.lhs(x),
+        }
     }
 }

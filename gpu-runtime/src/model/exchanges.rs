@@ -8,7 +8,7 @@ use super::params::ParamSpec;
 use super::projection::Projection;
 use super::shard::Shard;
 use crate::collective::CollectiveKind;
-use crate::config::{Block, Experts, ModelConfig};
+use crate::config::{Block, Experts, Mixer, ModelConfig};
 
 /// Ranks that take part in an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,13 +76,17 @@ pub(crate) fn forward_exchanges<'b>(
     blocks: impl Iterator<Item = &'b Block>,
 ) -> Vec<Exchange> {
     let sum = Exchange::sum(rows * c.hidden_size);
-    let of = |block: &Block| match &block.experts {
-        None => vec![sum, sum],
-        Some(experts) => {
-            let beside = experts.shared.map(|_| sum);
-            let outputs = Exchange::gathered(rows, experts.rule.per_token, c.hidden_size, ranks);
-            [sum, outputs].into_iter().chain(beside).collect()
-        }
+    let of = |block: &Block| {
+        let mixer = block.mixer.as_ref().map(|_| sum);
+        let mlp = match &block.experts {
+            None => block.has_mlp.then_some(sum).into_iter().collect::<Vec<_>>(),
+            Some(experts) => {
+                let beside = experts.shared.map(|_| sum);
+                let outputs = Exchange::gathered(rows, experts.rule.per_token, experts.inputs(c.hidden_size), ranks);
+                [outputs].into_iter().chain(beside).collect()
+            }
+        };
+        mixer.into_iter().chain(mlp).collect::<Vec<_>>()
     };
     merged(blocks.flat_map(of))
 }
@@ -104,10 +108,15 @@ pub(crate) fn backward_exchanges(
     };
     let of = |block: &Block| {
         let mlp = match &block.experts {
-            None => vec![sum(c.hidden_size)],
-            Some(experts) => experts_backward(c, experts, rows, ranks, lora),
+            None => block.has_mlp.then_some(sum(c.hidden_size)).into_iter().collect(),
+            Some(experts) => experts_backward(c, block, experts, rows, ranks, lora),
         };
-        mlp.into_iter().chain(attention.clone()).collect::<Vec<_>>()
+        let mixer = match &block.mixer {
+            None => Vec::new(),
+            Some(Mixer::Attention(_)) => attention.clone(),
+            Some(Mixer::Recurrent(_) | Mixer::Convolution(_)) => vec![sum(c.hidden_size)],
+        };
+        mlp.into_iter().chain(mixer).collect::<Vec<_>>()
     };
     let again = forward_exchanges(c, rows, ranks, c.blocks.iter().take(recomputed));
     merged(c.blocks.iter().flat_map(of).chain(again))
@@ -116,6 +125,7 @@ pub(crate) fn backward_exchanges(
 /// Gradients of a row's weights, of experts' inputs, and low-rank rows for the adapter matrices that experts have in common.
 fn experts_backward(
     c: &ModelConfig,
+    block: &Block,
     experts: &Experts,
     rows: usize,
     ranks: usize,
@@ -123,9 +133,9 @@ fn experts_backward(
 ) -> Vec<Exchange> {
     let chosen = experts.rule.per_token;
     let weights = Exchange { members: Members::Replica, ..Exchange::sum(rows * chosen) };
-    let mut all = vec![weights, Exchange::gathered(rows, chosen, c.hidden_size, ranks)];
-    let adapted = [Projection::Gate, Projection::Up, Projection::Down];
-    let on = lora.iter().flat_map(|lora| adapted.iter().filter(|p| p.is_adapted(lora)).map(|_| lora.rank as usize));
+    let mut all = vec![weights, Exchange::gathered(rows, chosen, experts.inputs(c.hidden_size), ranks)];
+    let adapted = [Projection::inner(block), &[Projection::Down]].concat();
+    let on = lora.iter().flat_map(|lora| adapted.iter().filter(|_| lora.train_mlp).map(|_| lora.rank as usize));
     all.extend(on.map(|rank| Exchange::gathered(rows, chosen, rank, ranks)));
     all.extend(experts.shared.map(|_| Exchange::sum(rows * c.hidden_size)));
     all

@@ -3,16 +3,20 @@
 use std::ops::Range;
 
 use super::adapter::RowGroup;
+use super::attention::AttentionActivations;
 use super::block_pass::BlockPass;
+use super::convolution::ConvolutionActivations;
 use super::experts::{ExpertActivations, routed};
+use super::image_rows::PassImages;
 use super::kv::KvSequence;
-use super::latent::{Latent, LatentActivations};
-use super::latent_weights::QkvWeights;
 use super::linear::Linear;
-use super::mlp_weights::{GatedMlp, MlpWeights};
+use super::mixer_weights::MixerWeights;
+use super::mlp_weights::{Mlp, MlpWeights};
+use super::mrope::PassRotation;
 use super::norm_weight::NormWeight;
+use super::recurrence::RecurrenceActivations;
 use super::zero::weight_source::WeightSource;
-use crate::backend::{Backend, Dispatch, FamilyOps, LatentOps, Rows, Span};
+use crate::backend::{Backend, Dispatch, Rows, ScaleOps, Span, Tensors};
 
 /// A batch: every sequence contributes consecutive rows, groups cover the rows in order.
 pub(crate) struct PassInput<'a, B: Backend> {
@@ -24,45 +28,27 @@ pub(crate) struct PassInput<'a, B: Backend> {
     pub kv: &'a mut [KvSequence],
     /// Groups of rows by adapter.
     pub groups: &'a [RowGroup<B>],
+    /// Images and positions, where sequences have images or continue behind some.
+    pub images: Option<&'a PassImages<B>>,
 }
 
 /// Activations that a block's backward pass needs.
 pub(super) struct BlockActivations<B: Backend> {
-    pub(super) attention: AttentionActivations<B>,
-    pub(super) mlp: BlockMlp<B>,
+    pub(super) mixer: Option<MixerActivations<B>>,
+    pub(super) mlp: Option<BlockMlp<B>>,
 }
 
 /// Activations of a block's MLP.
 pub(super) enum BlockMlp<B: Backend> {
     Dense(MlpActivations<B>),
-    Experts(ExpertActivations<B>),
+    Experts(Box<ExpertActivations<B>>),
 }
 
-/// Activations of a block's attention.
-pub(super) struct AttentionActivations<B: Backend> {
-    /// Residual stream before the block, `[rows, hidden]`.
-    pub(super) x: B::Rows,
-    /// Activations saved by the QKV projection.
-    pub(super) projected: QkvActivations<B>,
-    /// q, k, v, rotated.
-    pub(super) qkv: B::Rows,
-    /// Attention's output `[rows, q_width]` and log-sum-exp of the scores.
-    pub(super) heads: [B::Rows; 2],
-    /// Output of the o projection before its norm, where there is one.
-    pub(super) out: Option<B::Rows>,
-    /// `scale · (x Aᵀ)` of the adapters on o.
-    pub(super) low_rank: B::LowRank,
-}
-
-/// Activations of the QKV projections.
-pub(super) enum QkvActivations<B: Backend> {
-    Heads {
-        /// q, k, v before head norms, where there are any.
-        raw: Option<B::Rows>,
-        /// `scale · (x Aᵀ)` of the adapters.
-        low_rank: B::LowRank,
-    },
-    Latent(LatentActivations<B>),
+/// Activations of a block's mixer.
+pub(super) enum MixerActivations<B: Backend> {
+    Attention(AttentionActivations<B>),
+    Recurrent(RecurrenceActivations<B>),
+    Convolution(ConvolutionActivations<B>),
 }
 
 /// Activations of an MLP without experts.
@@ -93,6 +79,10 @@ pub(crate) struct Activations<B: Backend> {
     pub(super) spans: Vec<Span>,
     /// Position of every row.
     pub(super) positions: Vec<u32>,
+    /// Rotary tables of a pass with images.
+    pub(super) rotation: Option<PassRotation<B>>,
+    /// Rows whose tokens belong to images.
+    pub(super) image_rows: Vec<usize>,
 }
 
 /// Result of a forward pass.
@@ -127,6 +117,10 @@ pub(crate) fn forward<B: Backend>(
     let mut x = weights.embedding(backend).embed(backend, input.tokens);
     let spans = model.kv().extend(backend, input.rows, input.kv);
     let positions = positions(input.tokens.len(), &spans);
+    let rotation = input.images.map(|images| {
+        images.insert(backend, &mut x);
+        PassRotation::new(backend, &model, &images.coordinates)
+    });
     let (mut saved, mut dispatches, layers) = (Vec::new(), Vec::new(), model.config.num_layers());
     for layer in 0..layers {
         let block = weights.block(backend, layer);
@@ -136,6 +130,7 @@ pub(crate) fn forward<B: Backend>(
             block: &block,
             groups: input.groups,
             positions: &positions,
+            rotation: rotation.as_ref(),
             spans: &spans,
         };
         let all = save.is_some_and(|save| layer + save >= layers);
@@ -144,83 +139,69 @@ pub(crate) fn forward<B: Backend>(
         }
         let (activations, dispatch);
         (x, activations, dispatch) = batch.block(layer, x, true, all);
+        if let Some(images) = input.images {
+            images.add_features(backend, layer, &mut x);
+        }
         dispatches.extend(dispatch);
         saved.extend(activations.map(|activations| SavedBlock::All(Box::new(activations))));
     }
     for ((rows, start), kv) in input.rows.iter().zip(input.kv.iter_mut()) {
         kv.set_len(start + rows.len());
     }
-    let activations = save.map(|_| Activations { blocks: saved, spans, positions });
+    let image_rows = input.images.map(PassImages::rows).unwrap_or_default();
+    let activations = save.map(|_| Activations { blocks: saved, spans, positions, rotation, image_rows });
     Pass { x, activations, dispatches }
 }
 
 /// The residual stream after a block, its activations where they are saved, and which rows went to which experts.
-type BlockOutput<B> = (<B as Backend>::Rows, Option<BlockActivations<B>>, Option<Dispatch>);
+type BlockOutput<B> = (<B as Tensors>::Rows, Option<BlockActivations<B>>, Option<Dispatch>);
 
 impl<B: Backend> BlockPass<'_, B> {
     /// Computes a block on the residual stream `x` and returns the stream after it. Keys and values are written unless an
     /// earlier pass over the same batch did. With `save`, also returns the activations.
     fn block(&self, layer: usize, x: B::Rows, writes_kv: bool, save: bool) -> BlockOutput<B> {
-        let (backend, block, c) = (self.backend, self.block, &self.model.config);
-        let normed = backend.norm_lhs(block.pre_attention.with(c.rms_norm_eps), &x);
-        let (qkv, projected) = self.qkv(layer, &block.qkv, &normed, save);
-        drop(normed);
-        let mut kv = self.model.kv();
-        if writes_kv {
-            kv.write(backend, layer, self.spans, &qkv);
-        }
-        let mut heads = backend.attention(self.attention(layer), kv.pool(), &qkv);
-        drop(kv);
-        if let Some(sinks) = &block.sinks {
-            B::Family::add_sinks(backend, sinks, &mut heads);
-        }
-        let packed = match c.latent_heads() {
-            None => backend.lhs(&heads[0]),
-            Some(latent) => backend.lhs(&B::Family::head_values(backend, latent, &heads[0])),
+        let (block, norms) = (self.block, &self.block.norms);
+        let (mid, mixer) = match &block.mixer {
+            None => (x, None),
+            Some(MixerWeights::Attention(w)) => {
+                let (mid, saved) = self.attention(layer, w, x, writes_kv, save);
+                (mid, saved.map(MixerActivations::Attention))
+            }
+            Some(MixerWeights::Recurrent(w)) => {
+                let (mid, saved) = self.recurrence(layer, w, x, save);
+                (mid, saved.map(MixerActivations::Recurrent))
+            }
+            Some(MixerWeights::Convolution(w)) => {
+                let (mid, saved) = self.convolution(layer, w, x, save);
+                (mid, saved.map(MixerActivations::Convolution))
+            }
         };
-        let (mid, out, z_o) = self.add_residual(layer, &block.o, block.post_attention.as_ref(), &packed, &x);
-        drop(packed);
-        let attention = save.then(|| AttentionActivations { x, projected, qkv, heads, out, low_rank: z_o });
-        let post_mlp = block.post_mlp.as_ref();
+        let (pre, post) = (norms.pre_mlp.as_ref(), norms.post_mlp.as_ref());
         let (x, mlp, dispatch) = match &block.mlp {
-            MlpWeights::Dense(mlp) => {
-                let (x, mlp) = self.mlp(layer, mlp, (&block.pre_mlp, post_mlp), mid);
-                (x, BlockMlp::Dense(mlp), None)
+            None => (mid, None, None),
+            Some(MlpWeights::Dense(mlp)) => {
+                let (x, mlp) = self.mlp(layer, mlp, pre, post, mid);
+                (x, Some(BlockMlp::Dense(mlp)), None)
             }
-            MlpWeights::Experts(experts) => {
-                let (x, mlp) = routed(self, layer, experts, (&block.pre_mlp, post_mlp), mid);
+            Some(MlpWeights::Experts(experts)) => {
+                let (x, mlp) = routed(self, layer, experts, pre, post, mid);
                 let dispatch = mlp.dispatch.clone();
-                (x, BlockMlp::Experts(mlp), Some(dispatch))
+                (x, Some(BlockMlp::Experts(Box::new(mlp))), Some(dispatch))
             }
         };
-        (x, attention.map(|attention| BlockActivations { attention, mlp }), dispatch)
-    }
-
-    /// Rotated queries, keys and values of a block's normalised input.
-    fn qkv(&self, layer: usize, w: &QkvWeights<B>, normed: &B::Lhs, save: bool) -> (B::Rows, QkvActivations<B>) {
-        match (w, Latent::of(&self.model.config)) {
-            (QkvWeights::Latent(w), Some(latent)) => {
-                let (qkv, saved) = latent.forward(self, layer, w, normed);
-                (qkv, QkvActivations::Latent(saved))
-            }
-            (QkvWeights::Heads(linear), _) => {
-                let (mut qkv, low_rank) = self.linear(layer, linear, normed, None);
-                let raw = self.backend.rotate(&self.rotation(layer), &mut qkv, save);
-                (qkv, QkvActivations::Heads { raw, low_rank })
-            }
-            (QkvWeights::Latent(_), None) => unreachable!("weights of the model's own attention"),
-        }
+        (x, save.then_some(BlockActivations { mixer, mlp }), dispatch)
     }
 
     fn mlp(
         &self,
         layer: usize,
-        mlp: &GatedMlp<B>,
-        (pre, post): (&NormWeight<B>, Option<&NormWeight<B>>),
+        mlp: &Mlp<B>,
+        pre: Option<&NormWeight<B>>,
+        post: Option<&NormWeight<B>>,
         x: B::Rows,
     ) -> (B::Rows, MlpActivations<B>) {
         let (backend, c) = (self.backend, &self.model.config);
-        let normed = backend.norm_lhs(pre.with(c.rms_norm_eps), &x);
+        let normed = self.normed(pre, &x);
         let mut gate_up = backend.alloc(x.rows(), mlp.gate_up.outputs());
         let lora = mlp.gate_up.segments(self.groups, layer, None, &[]);
         let (call, activation) = (mlp.gate_up.with(&lora), c.blocks[layer].activation);
@@ -252,9 +233,9 @@ impl<B: Backend> BlockPass<'_, B> {
         (out, low_rank)
     }
 
-    /// The residual stream `x` with a linear layer's output added; where there is a norm, normalised, and the output before the
-    /// norm is returned.
-    fn add_residual(
+    /// The residual stream `x` with a linear layer's output added, scaled where the family does that; where there is a norm,
+    /// normalised, and the output before the norm is returned.
+    pub(super) fn add_residual(
         &self,
         layer: usize,
         linear: &Linear<B>,
@@ -263,7 +244,14 @@ impl<B: Backend> BlockPass<'_, B> {
         x: &B::Rows,
     ) -> (B::Rows, Option<B::Rows>, B::LowRank) {
         let Some(norm) = norm else {
-            let (sum, low_rank) = self.sum_onto(layer, linear, input, Some(x), x.width());
+            let scale = self.model.config.residual_scale;
+            if scale == 1.0 {
+                let (sum, low_rank) = self.sum_onto(layer, linear, input, Some(x), x.width());
+                return (sum, None, low_rank);
+            }
+            let (out, low_rank) = self.sum_onto(layer, linear, input, None, x.width());
+            let mut sum = self.backend.copy(x);
+            B::Family::add_scaled_rows(self.backend, scale, &out, &mut sum);
             return (sum, None, low_rank);
         };
         let (out, low_rank) = self.sum_onto(layer, linear, input, None, x.width());

@@ -10,7 +10,8 @@ use crate::collective::Ranks;
 /// order, rank by rank, then over `replicas`, each of which has a part. Finite exactly when all elements are.
 pub(crate) fn gradient_norm<'a, B: Backend>(
     backend: &B,
-    (model, replicas): (&Model<B>, &Ranks),
+    model: &Model<B>,
+    replicas: &Ranks,
     what: impl Into<TrainedParams<'a>>,
     a: &B::Params,
     b: Option<&B::Params>,

@@ -1,12 +1,13 @@
-//! Keys and values of sequences, in blocks that sequences share, copied on write.
+//! Keys and values of sequences, in blocks that sequences share, and the states of recurrences and short convolutions; both are
+//! copied on write.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::backend::{AttentionShape, Backend, BlockId, KV_BLOCK, Span};
+use crate::backend::{AttentionShape, Backend, BlockId, KV_BLOCK, Span, StateId, StateOps, StateShape};
 
-/// Blocks without holders, not yet released to the backend.
-type FreedBlocks = Arc<Mutex<Vec<BlockId>>>;
+/// Blocks or states without holders, not yet released to the backend.
+type Freed<T> = Arc<Mutex<Vec<T>>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic between two writes leaves ids that are free or in use, as before.
@@ -17,7 +18,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub(crate) struct KvBlock {
     id: BlockId,
-    freed: FreedBlocks,
+    freed: Freed<BlockId>,
 }
 
 impl Drop for KvBlock {
@@ -26,16 +27,53 @@ impl Drop for KvBlock {
     }
 }
 
-/// Keys and values of a sequence; clones share their blocks, which are copied on write.
+/// A reference to a recurrent state of the pool; the state is freed when the last one is dropped.
+#[derive(Debug)]
+pub(crate) struct RecurrentState {
+    id: StateId,
+    freed: Freed<StateId>,
+}
+
+impl Drop for RecurrentState {
+    fn drop(&mut self) {
+        lock(&self.freed).push(self.id);
+    }
+}
+
+/// Keys and values of a sequence, and its recurrent state; clones share them, and they are copied on write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KvSequence {
     blocks: Vec<Arc<KvBlock>>,
     len: usize,
     /// Tokens of attached blocks: their keys and values are computed already and are not written.
     attached: usize,
+    /// Whether later passes continue the sequence: its recurrent state is kept.
+    is_continued: bool,
+    /// Recurrent state after `len` tokens, in models whose blocks keep one.
+    state: Option<Arc<RecurrentState>>,
 }
 
 impl KvSequence {
+    /// An empty sequence that several passes extend.
+    pub(crate) fn continued() -> Self {
+        Self { is_continued: true, ..Self::default() }
+    }
+
+    /// The recurrent state after all tokens held, in models whose blocks keep one.
+    pub(crate) fn state(&self) -> Option<&Arc<RecurrentState>> {
+        self.state.as_ref()
+    }
+
+    /// Whether the next pass updates the recurrent state in place: it exists, and nothing else holds it.
+    pub(crate) fn owns_state(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| Arc::strong_count(state) == 1)
+    }
+
+    /// Continues from the state that another sequence reached after the same tokens as this one holds.
+    pub(crate) fn set_state(&mut self, state: Arc<RecurrentState>) {
+        self.state = Some(state);
+    }
+
     /// Number of tokens held.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -66,16 +104,26 @@ impl KvSequence {
     }
 }
 
-/// A model's pool of blocks, copied on write.
+/// A model's pools of blocks and of recurrent states, copied on write.
 pub(crate) struct KvCache<B: Backend> {
     shape: AttentionShape,
     pool: B::KvPool,
-    freed: FreedBlocks,
+    freed: Freed<BlockId>,
+    has_states: bool,
+    states: <B::Family as StateOps<B>>::StatePool,
+    freed_states: Freed<StateId>,
 }
 
 impl<B: Backend> KvCache<B> {
-    pub(crate) fn new(backend: &B, shape: &AttentionShape) -> Self {
-        Self { shape: *shape, pool: backend.kv_pool(shape), freed: FreedBlocks::default() }
+    pub(crate) fn new(backend: &B, shape: &AttentionShape, states: &[StateShape]) -> Self {
+        Self {
+            shape: *shape,
+            pool: backend.kv_pool(shape),
+            freed: Freed::default(),
+            has_states: !states.is_empty(),
+            states: B::Family::state_pool(backend, states),
+            freed_states: Freed::default(),
+        }
     }
 
     /// The pool, for ops.
@@ -83,11 +131,41 @@ impl<B: Backend> KvCache<B> {
         &self.pool
     }
 
-    /// Releases the blocks without holders to the backend.
+    /// The pool of states, for ops.
+    pub(crate) fn states(&mut self) -> &mut <B::Family as StateOps<B>>::StatePool {
+        &mut self.states
+    }
+
+    /// Releases the blocks and states without holders to the backend.
     pub(crate) fn reclaim(&mut self, backend: &B) {
         for block in lock(&self.freed).drain(..) {
             backend.kv_release(&mut self.pool, block);
         }
+        for state in lock(&self.freed_states).drain(..) {
+            B::Family::state_release(backend, &mut self.states, state);
+        }
+    }
+
+    fn take_state(&mut self, backend: &B) -> Arc<RecurrentState> {
+        let id = B::Family::state_take(backend, &mut self.states);
+        Arc::new(RecurrentState { id, freed: Arc::clone(&self.freed_states) })
+    }
+
+    /// The state that a pass over a sequence updates: a new one, its own, or a copy of one that is shared.
+    fn state(&mut self, backend: &B, kv: &mut KvSequence) -> Option<StateId> {
+        if !self.has_states || !kv.is_continued {
+            return None;
+        }
+        let own = match kv.state.take() {
+            None => self.take_state(backend),
+            Some(state) if Arc::strong_count(&state) == 1 => state,
+            Some(shared) => {
+                let own = self.take_state(backend);
+                B::Family::state_copy(backend, &mut self.states, shared.id, own.id);
+                own
+            }
+        };
+        Some(kv.state.insert(own).id)
     }
 
     fn alloc(&mut self, backend: &B) -> Arc<KvBlock> {
@@ -120,7 +198,9 @@ impl<B: Backend> KvCache<B> {
                 *block = own;
             }
         }
-        Span { rows: rows.clone(), start, blocks: kv.blocks.iter().map(|block| block.id).collect(), held: kv.attached }
+        let state = self.state(backend, kv);
+        let blocks = kv.blocks.iter().map(|block| block.id).collect();
+        Span { rows: rows.clone(), start, blocks, held: kv.attached, state }
     }
 
     /// Writes the keys and values of a layer.

@@ -79,18 +79,20 @@ impl Latent {
     }
 
     /// The gradient with respect to the block's normalised input, given that with respect to queries, keys and values and the
-    /// residual stream `x` before the block, whose norm is `pre`.
+    /// residual stream `x` before the block.
     pub(super) fn backward<'a, B: Backend>(
         &self,
         pass: &mut Backward<'a, '_, '_, B>,
         layer: usize,
-        (w, p): (&'a LatentWeights<B>, &LatentParams),
+        w: &'a LatentWeights<B>,
+        p: &LatentParams,
         saved: LatentActivations<B>,
-        (pre, x): (Norm<'_, B>, &B::Rows),
+        x: &B::Rows,
         d_qkv: B::Rows,
     ) -> B::Rows {
         let LatentActivations { q_down, kv_down, low_rank: [z_q, z_kv_down, z_kv_up] } = saved;
         let (backend, ranks, hidden) = (pass.batch.backend, &pass.batch.model.tensor_ranks, x.width());
+        let pre = pass.batch.block.norms.pre_attention.as_ref();
         let rotation = pass.batch.latent_rotation(layer, self.heads);
         let [d_q, d_kv, mut d_common] = B::Family::split_heads(backend, &rotation, &d_qkv);
         drop(d_qkv);
@@ -106,16 +108,15 @@ impl Latent {
         let input = backend.norm_input(self.norm(&w.kv_norm), &latent, pass.sequences);
         pass.weights(&w.kv_up, &lora, [&z_kv_up, &dz], &input, &dy);
         drop((input, dy));
-        let d_latent = self.norm_backward(pass, (&w.kv_norm, p.kv_norm), &latent, &d_normed);
+        let d_latent = self.norm_backward(pass, &w.kv_norm, p.kv_norm, &latent, &d_normed);
         drop((latent, d_normed));
         let d_down = B::Family::join_columns(backend, &d_latent, &d_common);
         drop((d_latent, d_common));
         let dy = backend.output_gradient(Held::Owned(d_down), pass.sequences);
         let mut d_input = backend.alloc(x.rows(), hidden);
         let (lora, dz) = pass.input(layer, &w.kv_down, &dy, &mut d_input);
-        let input = backend.norm_input(pre, x, pass.sequences);
-        pass.weights(&w.kv_down, &lora, [&z_kv_down, &dz], &input, &dy);
-        drop((input, dy));
+        pass.weights_of_normed(&w.kv_down, &lora, [&z_kv_down, &dz], pre, x, &dy);
+        drop(dy);
 
         // Queries.
         let dy = backend.output_gradient(Held::Owned(d_q), pass.sequences);
@@ -127,21 +128,19 @@ impl Latent {
                 let input = backend.norm_input(self.norm(norm), &latent, pass.sequences);
                 pass.weights(&w.q, &lora, [&z_q, &dz], &input, &dy);
                 drop((input, dy));
-                let d_latent = self.norm_backward(pass, (norm, param), &latent, &d_normed);
+                let d_latent = self.norm_backward(pass, norm, param, &latent, &d_normed);
                 drop((latent, d_normed));
                 let dy = backend.output_gradient(Held::Owned(d_latent), pass.sequences);
                 let mut d_through_q = backend.alloc(x.rows(), hidden);
                 let (lora, dz) = pass.input(layer, down, &dy, &mut d_through_q);
-                let input = backend.norm_input(pre, x, pass.sequences);
-                pass.weights(down, &lora, [&z_down, &dz], &input, &dy);
+                pass.weights_of_normed(down, &lora, [&z_down, &dz], pre, x, &dy);
                 d_through_q
             }
             _ => {
                 let mut d_through_q = backend.alloc(x.rows(), hidden);
                 let (lora, dz) = pass.input(layer, &w.q, &dy, &mut d_through_q);
                 d_through_q.all_reduce(ranks);
-                let input = backend.norm_input(pre, x, pass.sequences);
-                pass.weights(&w.q, &lora, [&z_q, &dz], &input, &dy);
+                pass.weights_of_normed(&w.q, &lora, [&z_q, &dz], pre, x, &dy);
                 d_through_q
             }
         };
@@ -154,7 +153,8 @@ impl Latent {
     fn norm_backward<B: Backend>(
         &self,
         pass: &mut Backward<'_, '_, '_, B>,
-        (norm, param): (&NormWeight<B>, usize),
+        norm: &NormWeight<B>,
+        param: usize,
         latent: &B::Rows,
         d_normed: &B::Rows,
     ) -> B::Rows {

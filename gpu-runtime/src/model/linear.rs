@@ -54,7 +54,7 @@ impl<B: Backend> Linear<B> {
     }
 
     /// Writes its weights and biases to their entries of `params`.
-    pub(super) fn write_to_host(&self, (backend, fence): (&B, &B::Fence), params: &mut [Vec<f32>]) {
+    pub(super) fn write_to_host(&self, backend: &B, fence: &B::Fence, params: &mut [Vec<f32>]) {
         let weight = backend.matrix_to_host(&self.weight, fence);
         let bias = self.bias.as_ref().map(|bias| backend.vector_to_host(bias, fence)).unwrap_or_default();
         let inputs = weight.len().checked_div(self.outputs()).unwrap_or(0);

@@ -5,8 +5,8 @@ use trainyard_protocol::LoraSpec;
 
 use super::projection::Projection;
 use super::weights::Model;
-use crate::backend::{AttentionShape, Backend, KV_BLOCK};
-use crate::config::{Block, Experts, ModelConfig};
+use crate::backend::{AttentionShape, Backend, CHUNK, KV_BLOCK, RecurrentOps};
+use crate::config::{Block, ConvolutionShape, Experts, HeadNorms, Mixer, ModelConfig, RecurrentShape};
 
 /// Maximum bytes of logits that a pass saves for its backward pass; more are recomputed.
 pub(super) const MAX_SAVED_LOGITS: usize = 64 << 20;
@@ -32,14 +32,36 @@ pub(crate) struct PassMemory {
 impl PassMemory {
     /// The memory of passes over a model; `adapters` are those that may be in the batch.
     pub(crate) fn of<'a, B: Backend>(model: &Model<B>, adapters: impl Iterator<Item = &'a LoraSpec>) -> Self {
-        Self::planned(&model.config, (B::ACTIVATION_BYTES, model.kv_block_bytes), adapters)
+        let holds_all = B::Family::HOLDS_ALL_CHUNKS;
+        Self::planned_with(&model.config, B::ACTIVATION_BYTES, model.kv_block_bytes, adapters, holds_all)
     }
 
     /// Like [`PassMemory::of`], but for a model that is not loaded; takes the bytes of an activation and of a KV block.
     pub(crate) fn planned<'a>(
         c: &ModelConfig,
-        (element, kv_block_bytes): (usize, usize),
+        element: usize,
+        kv_block_bytes: usize,
         adapters: impl Iterator<Item = &'a LoraSpec>,
+    ) -> Self {
+        Self::planned_with(c, element, kv_block_bytes, adapters, false)
+    }
+
+    /// Like [`PassMemory::planned`], for a GPU: there the chunks of all sequences of a recurrence are in memory at once.
+    pub(crate) fn planned_on_gpu<'a>(
+        c: &ModelConfig,
+        element: usize,
+        kv_block_bytes: usize,
+        adapters: impl Iterator<Item = &'a LoraSpec>,
+    ) -> Self {
+        Self::planned_with(c, element, kv_block_bytes, adapters, true)
+    }
+
+    fn planned_with<'a>(
+        c: &ModelConfig,
+        element: usize,
+        kv_block_bytes: usize,
+        adapters: impl Iterator<Item = &'a LoraSpec>,
+        holds_all_chunks: bool,
     ) -> Self {
         let shape = &c.attention_shape();
         let hidden = c.hidden_size;
@@ -58,8 +80,7 @@ impl PassMemory {
         let low_rank = |layer: usize| {
             let copies = if c.blocks[layer].experts.is_some() { held } else { 1 };
             let of = |p: Projection| if p.is_routed() { copies } else { 1 };
-            let on =
-                |lora: &LoraSpec| Projection::of_block(c, layer).filter(|p| p.is_adapted(lora)).map(of).sum::<usize>();
+            let on = |lora: &LoraSpec| Projection::adapted(c, layer, lora).map(of).sum::<usize>();
             adapters.iter().map(|lora| lora.rank as usize * on(lora)).max().unwrap_or(0)
         };
         let saved = |(layer, block): (usize, &Block)| saved_elements(c, shape, block) + low_rank(layer);
@@ -72,7 +93,12 @@ impl PassMemory {
         let gathered = if is_shared { per_token * hidden } else { 0 };
         let mixture = if routed { hidden + (held * hidden + gathered).max(2 * hidden + 4 * inner) } else { 0 };
         let freed = c.blocks.iter().map(|block| if routed { mlp_elements(c, block) } else { 0 }).min().unwrap_or(0);
-        let working = mlp.max(mixture).max(attention.saturating_sub(freed));
+        let chunks = |shape| if holds_all_chunks { chunk_elements(c, shape) } else { 0 };
+        let recurrence =
+            c.recurrences().map(|shape| recurrence_elements(c, shape).max(chunks(shape))).max().unwrap_or(0);
+        let convolution = c.convolutions().map(|shape| convolution_elements(c, shape)).max().unwrap_or(0);
+        let mixer = attention.max(recurrence).max(convolution);
+        let working = mlp.max(mixture).max(mixer.saturating_sub(freed));
         Self {
             kv: kv_block_bytes / KV_BLOCK,
             block: c.blocks.iter().enumerate().map(saved).max().unwrap_or(0) * element,
@@ -119,11 +145,45 @@ impl PassMemory {
 
 /// Elements of a row that a block saves, adapters apart.
 fn saved_elements(c: &ModelConfig, shape: &AttentionShape, block: &Block) -> usize {
-    let raw_qkv = if block.head_norms { shape.qkv_width() } else { 0 };
-    let latents = c.latent.map_or(0, |l| l.query_rank.unwrap_or(0) + l.kv_rank + l.rope_dim);
     let outputs = [block.norms.post_attention, block.norms.post_mlp].iter().flatten().count() * c.hidden_size;
     let streams = 2 * c.hidden_size;
-    streams + outputs + latents + shape.qkv_width() + raw_qkv + shape.q_width() + shape.heads + mlp_elements(c, block)
+    streams + outputs + mixer_elements(c, shape, block) + mlp_elements(c, block)
+}
+
+/// Elements of a row that a block's mixer saves.
+fn mixer_elements(c: &ModelConfig, shape: &AttentionShape, block: &Block) -> usize {
+    match &block.mixer {
+        None => 0,
+        Some(Mixer::Attention(attention)) => {
+            let raw_qkv = if attention.head_norms == HeadNorms::None { 0 } else { shape.qkv_width() };
+            let gates = if attention.gated { shape.q_width() } else { 0 };
+            let latents = c.latent.map_or(0, |l| l.query_rank.unwrap_or(0) + l.kv_rank + l.rope_dim);
+            latents + gates + shape.qkv_width() + raw_qkv + shape.q_width() + shape.heads
+        }
+        Some(Mixer::Recurrent(shape)) => shape.input_width() + shape.value_width(),
+        Some(Mixer::Convolution(shape)) => shape.input_width() + shape.channels,
+    }
+}
+
+/// Elements of a row that are alive at once in the backward pass of a recurrence, beside what the block saved: the gradients of its
+/// gated output and of its inputs, the convolution's output and its gradient, and those of the inputs as the left side of a GEMM.
+fn recurrence_elements(c: &ModelConfig, shape: &RecurrentShape) -> usize {
+    2 * c.hidden_size + 2 * shape.value_width() + 2 * shape.channels() + 2 * shape.input_width()
+}
+
+/// The same while a GPU computes the gradients of chunks: the gradients of inputs, of outputs and of gated outputs; the convolution's
+/// output and its gradient; products of queries and keys with the chunk's keys; what rows write before and after their steps, and the
+/// gradient of that; decays, steps, their sums and gradients; a state and its gradient for each boundary between chunks.
+fn chunk_elements(c: &ModelConfig, shape: &RecurrentShape) -> usize {
+    let states = 2 * (shape.value_width() * shape.key_dim).div_ceil(CHUNK);
+    let rows = shape.input_width() + 5 * shape.value_width() + 2 * shape.channels();
+    2 * c.hidden_size + rows + 2 * CHUNK * shape.key_heads + 7 * shape.value_heads + states
+}
+
+/// Elements of a row that are alive at once in the backward pass of a short convolution, beside what the block saved: the gradients
+/// of its output and of its inputs, those as the left sides of GEMMs, and that of the normalised input.
+fn convolution_elements(c: &ModelConfig, shape: &ConvolutionShape) -> usize {
+    2 * c.hidden_size + 2 * shape.channels + 2 * shape.input_width()
 }
 
 /// Elements of a row that are alive at once in the backward pass of attention, beside what the block saved.
@@ -139,17 +199,23 @@ fn attention_elements(c: &ModelConfig, shape: &AttentionShape) -> usize {
 
 /// Elements that the MLP or the experts save.
 fn mlp_elements(c: &ModelConfig, block: &Block) -> usize {
+    let columns = if block.activation.is_gated() { 2 } else { 1 };
     match &block.experts {
-        None => 2 * c.intermediate_size,
-        // gate, up and the output of each of a row's experts on this rank; logits and weights; gate and up of the MLP beside them.
+        None if !block.has_mlp => 0,
+        None => columns * c.intermediate_size,
+        // gate, up and the output of each of a row's experts on this rank; logits and weights; gate and up of the MLP beside them,
+        // and its output where that has a gate; the latents.
         Some(e) => {
-            e.most_held() * (2 * e.width + c.hidden_size) + e.rule.per_token + e.count + 2 * e.shared.unwrap_or(0)
+            let gated = if e.shared_is_gated { c.hidden_size + 2 } else { 0 };
+            let beside = e.shared.map_or(0, |width| columns * width + gated);
+            let routed = e.most_held() * (columns * e.width + e.inputs(c.hidden_size)) + e.rule.per_token + e.count;
+            routed + beside + 2 * e.latent.unwrap_or(0)
         }
     }
 }
 
-/// Elements of a row of the gradient of what a part of a block adds, where that has a norm.
+/// Elements of a row of the gradient of what a part of a block adds, where that has a norm or a factor.
 fn added_output(c: &ModelConfig) -> usize {
     let has_norm = |block: &Block| block.norms.post_attention.or(block.norms.post_mlp).is_some();
-    if c.blocks.iter().any(has_norm) { c.hidden_size } else { 0 }
+    if c.residual_scale != 1.0 || c.blocks.iter().any(has_norm) { c.hidden_size } else { 0 }
 }

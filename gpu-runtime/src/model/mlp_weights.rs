@@ -2,21 +2,21 @@
 
 use super::linear::Linear;
 use super::param_value::{ParamValue, ReadParam};
-use super::params::{LinearParams, MlpParams};
+use super::params::{InnerParams, LinearParams, MlpParams};
 use super::projection::Projection;
 use crate::backend::{Backend, Source};
 use crate::config::{LoadError, ModelConfig};
 
-/// Weights of a gated MLP.
-pub(super) struct GatedMlp<B: Backend> {
-    /// gate and up, fused.
+/// Weights of an MLP.
+pub(super) struct Mlp<B: Backend> {
+    /// gate and up, fused; of an MLP without a gate only up.
     pub(super) gate_up: Linear<B>,
     pub(super) down: Linear<B>,
 }
 
 /// The MLP of a block.
 pub(super) enum MlpWeights<B: Backend> {
-    Dense(GatedMlp<B>),
+    Dense(Mlp<B>),
     Experts(ExpertWeights<B>),
 }
 
@@ -24,20 +24,18 @@ pub(super) enum MlpWeights<B: Backend> {
 pub(super) struct ExpertWeights<B: Backend> {
     pub(super) router: Linear<B>,
     /// Experts that this rank holds.
-    pub(super) experts: Vec<GatedMlp<B>>,
+    pub(super) experts: Vec<Mlp<B>>,
     /// Index of the first expert that this rank holds.
     pub(super) first: usize,
     /// The MLP beside the experts.
-    pub(super) shared: Option<GatedMlp<B>>,
+    pub(super) shared: Option<Mlp<B>>,
+    /// Projection to the score that the output of that MLP is gated with.
+    pub(super) shared_gate: Option<Linear<B>>,
+    /// Projections to the latent that experts read, and back from the one that they write.
+    pub(super) latent: Option<[Linear<B>; 2]>,
 }
 
-/// Projections of an MLP, as its parameters are in order.
-type Parts = [Projection; 3];
-
-const MLP: Parts = [Projection::Gate, Projection::Up, Projection::Down];
-const SHARED: Parts = [Projection::SharedGate, Projection::SharedUp, Projection::SharedDown];
-
-impl<B: Backend> GatedMlp<B> {
+impl<B: Backend> Mlp<B> {
     fn linears(&self) -> [&Linear<B>; 2] {
         [&self.gate_up, &self.down]
     }
@@ -49,7 +47,7 @@ impl<B: Backend> GatedMlp<B> {
 
 impl<B: Backend> ExpertWeights<B> {
     /// An expert of this rank.
-    pub(super) fn of(&self, expert: usize) -> &GatedMlp<B> {
+    pub(super) fn of(&self, expert: usize) -> &Mlp<B> {
         &self.experts[expert - self.first]
     }
 }
@@ -62,26 +60,41 @@ impl<B: Backend> MlpWeights<B> {
         p: &MlpParams,
         read: &mut ReadParam<'_, '_, B>,
     ) -> Result<Self, LoadError> {
-        let gated = |parts: Parts, params: &[LinearParams; 3], read: &mut ReadParam<'_, '_, B>| {
-            let [gate, up, down] = std::array::from_fn(|i| (parts[i], params[i]));
-            let mut of = |parts: &[(Projection, LinearParams)]| build_linear(backend, c, layer, parts, read);
-            let gate_up = of(&[gate, up])?;
-            Ok::<_, LoadError>(GatedMlp { gate_up, down: of(&[down])? })
+        let block = &c.blocks[layer];
+        let mlp = |inner: &[Projection], down: Projection, p: &InnerParams, read: &mut ReadParam<'_, '_, B>| {
+            let parts: Vec<_> = inner.iter().copied().zip(p.inner.iter().copied()).collect();
+            let gate_up = build_linear(backend, c, layer, &parts, read)?;
+            Ok::<_, LoadError>(Mlp { gate_up, down: build_linear(backend, c, layer, &[(down, p.down)], read)? })
+        };
+        let own =
+            |p: &InnerParams, read: &mut ReadParam<'_, '_, B>| mlp(Projection::inner(block), Projection::Down, p, read);
+        // A layer that no adapter is on.
+        let fixed = |outputs: usize, p: LinearParams, read: &mut ReadParam<'_, '_, B>| {
+            let weight = read(p.weight)?;
+            let bias = p.bias.map(&mut *read).transpose()?;
+            let biases = bias.as_ref().map(ParamValue::source);
+            let part = (None, outputs, p);
+            Ok::<_, LoadError>(Linear::new(backend, c.hidden_size, &[part], &[weight.source()], biases.as_slice()))
         };
         match p {
-            MlpParams::Dense(params) => Ok(Self::Dense(gated(MLP, params, read)?)),
-            MlpParams::Experts { router, experts, shared } => {
-                let weight = read(router.weight)?;
-                let bias = router.bias.map(&mut *read).transpose()?;
-                let part = (None, experts.len(), *router);
-                let biases = bias.as_ref().map(ParamValue::source);
-                let router = Linear::new(backend, c.hidden_size, &[part], &[weight.source()], biases.as_slice());
-                let held = c.blocks[layer].experts.as_ref().map_or(0..experts.len(), |experts| experts.held.clone());
+            MlpParams::Dense(params) => Ok(Self::Dense(own(params, read)?)),
+            MlpParams::Experts(params) => {
+                let router = fixed(params.experts.len(), params.router, read)?;
+                let held = block.experts.as_ref().map_or(0..params.experts.len(), |experts| experts.held.clone());
                 let first = held.start;
-                let held = experts.iter().take(held.end).skip(first);
-                let experts = held.map(|params| gated(MLP, params, read)).collect::<Result<_, _>>()?;
-                let shared = shared.as_ref().map(|params| gated(SHARED, params, read)).transpose()?;
-                Ok(Self::Experts(ExpertWeights { router, experts, first, shared }))
+                let held = params.experts.iter().take(held.end).skip(first);
+                let experts = held.map(|params| own(params, read)).collect::<Result<_, _>>()?;
+                let beside = |p: &InnerParams| mlp(Projection::shared_inner(block), Projection::SharedDown, p, read);
+                let shared = params.shared.as_ref().map(beside).transpose()?;
+                let shared_gate = params.shared_gate.map(|p| fixed(1, p, read)).transpose()?;
+                let latent = match params.latent {
+                    None => None,
+                    Some([into, out]) => Some([
+                        build_linear(backend, c, layer, &[(Projection::LatentIn, into)], read)?,
+                        build_linear(backend, c, layer, &[(Projection::LatentOut, out)], read)?,
+                    ]),
+                };
+                Ok(Self::Experts(ExpertWeights { router, experts, first, shared, shared_gate, latent }))
             }
         }
     }
@@ -89,9 +102,9 @@ impl<B: Backend> MlpWeights<B> {
     pub(super) fn linears(&self) -> Vec<&Linear<B>> {
         match self {
             Self::Dense(mlp) => mlp.linears().into(),
-            Self::Experts(ExpertWeights { router, experts, shared, .. }) => {
-                let mlps = experts.iter().chain(shared).flat_map(GatedMlp::linears);
-                std::iter::once(router).chain(mlps).collect()
+            Self::Experts(ExpertWeights { router, experts, shared, shared_gate, latent, .. }) => {
+                let mlps = experts.iter().chain(shared).flat_map(Mlp::linears);
+                std::iter::once(router).chain(mlps).chain(shared_gate).chain(latent.iter().flatten()).collect()
             }
         }
     }
@@ -99,9 +112,9 @@ impl<B: Backend> MlpWeights<B> {
     pub(super) fn linears_mut(&mut self) -> Vec<&mut Linear<B>> {
         match self {
             Self::Dense(mlp) => mlp.linears_mut().into(),
-            Self::Experts(ExpertWeights { router, experts, shared, .. }) => {
-                let mlps = experts.iter_mut().chain(shared).flat_map(GatedMlp::linears_mut);
-                std::iter::once(router).chain(mlps).collect()
+            Self::Experts(ExpertWeights { router, experts, shared, shared_gate, latent, .. }) => {
+                let mlps = experts.iter_mut().chain(shared).flat_map(Mlp::linears_mut);
+                std::iter::once(router).chain(mlps).chain(shared_gate).chain(latent.iter_mut().flatten()).collect()
             }
         }
     }

@@ -3,24 +3,32 @@
 
 mod adapted;
 mod adapter;
+mod attention;
 mod backward;
 mod backward_pass;
 mod block_pass;
+mod block_weights;
+mod convolution;
 mod exchanges;
 mod expert_ranks;
 mod experts;
 mod forward;
 mod gradient;
+mod image_rows;
 mod kv;
 mod latent;
 mod latent_weights;
 mod linear;
 mod memory;
+mod mixer_params;
+mod mixer_weights;
 mod mlp_weights;
+mod mrope;
 mod norm_weight;
 mod param_value;
 mod params;
 mod projection;
+mod recurrence;
 mod rope;
 mod scalar_head;
 mod score;
@@ -40,10 +48,12 @@ pub(crate) use exchanges::{
 };
 pub(crate) use forward::{PassInput, forward};
 pub(crate) use gradient::{GradientSum, gradient_norm};
+pub(crate) use image_rows::{ImageRows, PassImages};
 #[cfg(test)]
 pub(crate) use kv::KvCache;
-pub(crate) use kv::{KvBlock, KvSequence};
+pub(crate) use kv::{KvBlock, KvSequence, RecurrentState};
 pub(crate) use memory::PassMemory;
+pub(crate) use mrope::{ImageGrid, coordinates};
 pub(crate) use params::{Init, ParamSpec, ParamTable, TrainedParams};
 pub(crate) use projection::Projection;
 #[cfg(test)]

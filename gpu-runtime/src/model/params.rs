@@ -4,14 +4,12 @@
 
 use trainyard_protocol::{LoraSpec, RunSpec};
 
+pub(crate) use super::mixer_params::{
+    AttentionParams, ConvolutionParams, LatentParams, MixerParams, QkvParams, RecurrenceParams,
+};
 use super::projection::Projection;
 use super::shard_axis::ShardAxis;
-use crate::config::{Experts, LatentAttention, ModelConfig};
-
-/// Projections of an MLP, in parameter order.
-const MLP: [Projection; 3] = [Projection::Gate, Projection::Up, Projection::Down];
-/// Projections of the MLP beside routed experts.
-const SHARED: [Projection; 3] = [Projection::SharedGate, Projection::SharedUp, Projection::SharedDown];
+use crate::config::{Experts, Mixer, ModelConfig};
 
 /// Initial values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +50,9 @@ impl ParamSpec {
         self.shape.iter().product()
     }
 
-    /// Elements of a norm or bias; 0 of a matrix.
+    /// Elements of a norm, of a bias or of a convolution by channel; 0 of a matrix.
     pub(super) fn vector_len(&self) -> usize {
-        if self.shape.len() == 1 { self.len() } else { 0 }
+        if matches!(self.shape[..], [_] | [_, 1, _]) { self.len() } else { 0 }
     }
 }
 
@@ -70,69 +68,48 @@ pub(crate) struct LinearParams {
 /// Indices of a decoder block's parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockParams {
-    /// Index of the RMSNorm before attention.
-    pub pre_attention: usize,
-    /// Index of the RMSNorm of attention's output.
+    /// Index of the block's first parameter.
+    pub first: usize,
+    /// Index of the RMSNorm before the mixer.
+    pub pre_attention: Option<usize>,
+    /// Index of the RMSNorm of the mixer's output.
     pub post_attention: Option<usize>,
-    /// RMSNorm of q heads and of k heads.
-    pub head_norms: Option<[usize; 2]>,
     /// RMSNorm before the MLP.
-    pub pre_mlp: usize,
+    pub pre_mlp: Option<usize>,
     /// RMSNorm of what the MLP adds.
     pub post_mlp: Option<usize>,
-    /// Parameters of the projections to queries, keys and values.
-    pub qkv: QkvParams,
-    pub o: LinearParams,
-    /// Scores of the heads' sinks.
-    pub sinks: Option<usize>,
-    pub mlp: MlpParams,
-}
-
-/// Indices of the parameters that queries, keys and values are made with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum QkvParams {
-    /// q, k and v.
-    Heads([LinearParams; 3]),
-    Latent(LatentParams),
-}
-
-impl QkvParams {
-    /// Indices of the latents' RMSNorms.
-    pub(super) fn norms(&self) -> Vec<usize> {
-        match self {
-            Self::Heads(_) => Vec::new(),
-            Self::Latent(p) => p.q_down.iter().map(|(_, norm)| *norm).chain([p.kv_norm]).collect(),
-        }
-    }
-}
-
-/// Indices of the parameters of latent attention.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LatentParams {
-    /// Projection to the queries' latent, and the index of the latent's RMSNorm.
-    pub q_down: Option<(LinearParams, usize)>,
-    /// Projection to the queries.
-    pub q: LinearParams,
-    /// Projection to the latent of keys and values, and to the part of keys that all heads share.
-    pub kv_down: LinearParams,
-    /// Index of the RMSNorm of that latent.
-    pub kv_norm: usize,
-    /// Projection from that latent to keys and values.
-    pub kv_up: LinearParams,
+    /// Parameters of the mixer, in blocks that have one.
+    pub mixer: Option<MixerParams>,
+    /// Parameters of the MLP, in blocks that have one.
+    pub mlp: Option<MlpParams>,
 }
 
 /// Indices of the parameters of a block's MLP.
 #[derive(Clone, Debug)]
 pub(crate) enum MlpParams {
-    /// gate, up and down.
-    Dense([LinearParams; 3]),
-    Experts {
-        router: LinearParams,
-        /// gate, up and down of each, whichever rank has it.
-        experts: Vec<[LinearParams; 3]>,
-        /// Parameters of the MLP beside the experts.
-        shared: Option<[LinearParams; 3]>,
-    },
+    Dense(InnerParams),
+    Experts(ExpertParams),
+}
+
+/// Indices of the parameters of one MLP: gate, where there is one, and up; then down.
+#[derive(Clone, Debug)]
+pub(crate) struct InnerParams {
+    pub inner: Vec<LinearParams>,
+    pub down: LinearParams,
+}
+
+/// Indices of the parameters of a block's experts.
+#[derive(Clone, Debug)]
+pub(crate) struct ExpertParams {
+    pub router: LinearParams,
+    /// Parameters of each expert, whichever rank has it.
+    pub experts: Vec<InnerParams>,
+    /// Parameters of the MLP beside the experts.
+    pub shared: Option<InnerParams>,
+    /// Projection to the score that the output of that MLP is gated with.
+    pub shared_gate: Option<LinearParams>,
+    /// Projections to the latent of experts and back.
+    pub latent: Option<[LinearParams; 2]>,
 }
 
 /// The parameters that a run trains.
@@ -204,120 +181,122 @@ impl ParamTable {
 }
 
 #[derive(Default)]
-struct TableBuilder {
-    specs: Vec<ParamSpec>,
+pub(super) struct TableBuilder {
+    pub(super) specs: Vec<ParamSpec>,
 }
 
 impl TableBuilder {
-    fn add(&mut self, name: String, shape: &[usize], shard: ShardAxis) -> usize {
+    pub(super) fn add(&mut self, name: String, shape: &[usize], shard: ShardAxis) -> usize {
         self.specs.push(ParamSpec::base(name, shape, shard));
         self.specs.len() - 1
     }
 
     fn block(&mut self, c: &ModelConfig, layer: usize) -> BlockParams {
-        let block = &c.blocks[layer];
-        let norm = |this: &mut Self, name: &str, width: usize| {
-            this.add(format!("model.layers.{layer}.{name}.weight"), &[width], ShardAxis::Replicated)
+        let (block, first) = (&c.blocks[layer], self.specs.len());
+        let norm = |this: &mut Self, name: Option<&str>| {
+            name.map(|name| this.norm(layer, name, c.hidden_size, ShardAxis::Replicated))
         };
-        let (norms, hidden) = (block.norms, c.hidden_size);
-        let pre_attention = norm(self, norms.pre_attention, hidden);
-        let qkv = match &c.latent {
-            Some(latent) => QkvParams::Latent(self.latent(c, layer, latent)),
-            None => {
-                let parts = [Projection::Q, Projection::K, Projection::V];
-                QkvParams::Heads(self.projections(c, layer, parts, block.biases.qkv))
-            }
+        let norms = block.norms;
+        let pre_attention = norm(self, norms.pre_attention);
+        let mixer = match &block.mixer {
+            None => None,
+            Some(Mixer::Attention(attention)) => Some(MixerParams::Attention(self.attention(c, layer, attention))),
+            Some(Mixer::Recurrent(shape)) => Some(MixerParams::Recurrent(self.recurrence(c, layer, shape))),
+            Some(Mixer::Convolution(shape)) => Some(MixerParams::Convolution(self.convolution(c, layer, shape))),
         };
-        let [o] = self.projections(c, layer, [Projection::O], block.biases.o);
-        let sinks = block
-            .sinks
-            .then(|| self.add(format!("model.layers.{layer}.self_attn.sinks"), &[c.num_heads], ShardAxis::Outputs));
-        // A rank normalises its own heads.
-        let head = |this: &mut Self, name| {
-            let index = norm(this, name, c.head_dim);
-            this.specs[index].is_partial = true;
-            index
-        };
-        let head_norms = block.head_norms.then(|| [head(self, "self_attn.q_norm"), head(self, "self_attn.k_norm")]);
-        let post_attention = norms.post_attention.map(|name| norm(self, name, hidden));
-        let pre_mlp = norm(self, norms.pre_mlp, hidden);
+        let post_attention = norm(self, norms.post_attention);
+        let pre_mlp = norm(self, norms.pre_mlp);
         let mlp = match &block.experts {
-            None => MlpParams::Dense(self.projections(c, layer, MLP, block.biases.mlp)),
-            Some(experts) => self.experts(c, layer, experts),
+            _ if !block.has_mlp => None,
+            None => Some(MlpParams::Dense(self.mlp(c, layer, Projection::inner(block), Projection::Down))),
+            Some(experts) => Some(MlpParams::Experts(self.experts(c, layer, experts))),
         };
-        let post_mlp = norms.post_mlp.map(|name| norm(self, name, hidden));
-        BlockParams { pre_attention, post_attention, head_norms, pre_mlp, post_mlp, qkv, o, sinks, mlp }
+        let post_mlp = norm(self, norms.post_mlp);
+        BlockParams { first, pre_attention, post_attention, pre_mlp, post_mlp, mixer, mlp }
     }
 
-    /// Projections in the order of the computation, each latent's norm after the one to it.
-    fn latent(&mut self, c: &ModelConfig, layer: usize, latent: &LatentAttention) -> LatentParams {
-        let biased = c.blocks[layer].biases.qkv;
-        let norm = |this: &mut Self, name: &str, width: usize| {
-            this.add(format!("model.layers.{layer}.self_attn.{name}.weight"), &[width], ShardAxis::Replicated)
-        };
-        let q_down = latent.query_rank.map(|rank| {
-            let [down] = self.projections(c, layer, [Projection::QDown], biased);
-            (down, norm(self, "q_a_layernorm", rank))
-        });
-        let query = if q_down.is_some() { Projection::QUp } else { Projection::Q };
-        let [q] = self.projections(c, layer, [query], false);
-        let [kv_down] = self.projections(c, layer, [Projection::KvDown], biased);
-        let kv_norm = norm(self, "kv_a_layernorm", latent.kv_rank);
-        let [kv_up] = self.projections(c, layer, [Projection::KvUp], false);
-        LatentParams { q_down, q, kv_down, kv_norm, kv_up }
+    /// Weights of an MLP, then its biases.
+    fn mlp(&mut self, c: &ModelConfig, layer: usize, inner: &[Projection], down: Projection) -> InnerParams {
+        let block = &c.blocks[layer];
+        let module = |p: Projection| p.module(block).to_owned();
+        self.mlp_of(c, layer, &[inner, &[down]].concat(), module, Projection::shard)
     }
 
-    /// The router, then expert by expert, then the MLP beside them.
-    fn experts(&mut self, c: &ModelConfig, layer: usize, experts: &Experts) -> MlpParams {
-        let (biases, shared) = (c.blocks[layer].biases, experts.shared.is_some());
+    /// Weights of an MLP, whose projections end with down, then its biases.
+    fn mlp_of(
+        &mut self,
+        c: &ModelConfig,
+        layer: usize,
+        of: &[Projection],
+        module: impl Fn(Projection) -> String,
+        shard: impl Fn(Projection) -> ShardAxis,
+    ) -> InnerParams {
+        let mut inner = self.linears(c, layer, of, c.blocks[layer].biases.mlp, module, shard);
+        let down = inner.split_off(of.len() - 1)[0];
+        InnerParams { inner, down }
+    }
+
+    /// The router, then expert by expert, then the MLP beside them with its gate, then the projections of the latent.
+    fn experts(&mut self, c: &ModelConfig, layer: usize, experts: &Experts) -> ExpertParams {
+        let block = &c.blocks[layer];
         let name = |part| format!("model.layers.{layer}.{}.{part}", experts.router);
         let weight = self.add(name("weight"), &[experts.count, c.hidden_size], ShardAxis::Replicated);
-        let bias = biases.router.then(|| self.add(name("bias"), &[experts.count], ShardAxis::Replicated));
+        let bias = block.biases.router.then(|| self.add(name("bias"), &[experts.count], ShardAxis::Replicated));
+        let projections = [Projection::inner(block), &[Projection::Down]].concat();
         let own = (0..experts.count).map(|expert| {
             let first = self.specs.len();
-            let module = |p: Projection| p.module().replace("mlp.", &format!("mlp.experts.{expert}."));
-            let params = self.linears(c, layer, MLP, biases.mlp, module, |_| ShardAxis::Expert);
+            let module = |p: Projection| p.module(block).replace("mlp.", &format!("mlp.experts.{expert}."));
+            let params = self.mlp_of(c, layer, &projections, module, |_| ShardAxis::Expert);
             // Tables of all ranks have the same parameters; those of other ranks' experts are empty.
             if !experts.held.contains(&expert) {
                 self.specs[first..].iter_mut().for_each(|spec| spec.shape[0] = 0);
             }
             params
         });
-        let experts = own.collect();
-        let shared = shared.then(|| self.projections(c, layer, SHARED, biases.mlp));
-        MlpParams::Experts { experts, shared, router: LinearParams { weight, bias } }
+        let own = own.collect();
+        let has_shared = experts.shared.is_some();
+        let shared = has_shared.then(|| self.mlp(c, layer, Projection::shared_inner(block), Projection::SharedDown));
+        let shared_gate = (has_shared && experts.shared_is_gated).then(|| {
+            let name = format!("model.layers.{layer}.mlp.shared_expert_gate.weight");
+            LinearParams { weight: self.add(name, &[1, c.hidden_size], ShardAxis::Replicated), bias: None }
+        });
+        let of_latent = [Projection::LatentIn, Projection::LatentOut];
+        let latent = experts.latent.is_some().then(|| self.projections(c, layer, of_latent, false));
+        ExpertParams { experts: own, shared, shared_gate, latent, router: LinearParams { weight, bias } }
     }
 
     /// Weights of some projections, then their biases.
-    fn projections<const N: usize>(
+    pub(super) fn projections<const N: usize>(
         &mut self,
         c: &ModelConfig,
         layer: usize,
         of: [Projection; N],
         biased: bool,
     ) -> [LinearParams; N] {
-        self.linears(c, layer, of, biased, |p| p.module().to_owned(), Projection::shard)
+        let module = |p: Projection| p.module(&c.blocks[layer]).to_owned();
+        let all = self.linears(c, layer, &of, biased, module, Projection::shard);
+        std::array::from_fn(|i| all[i])
     }
 
-    fn linears<const N: usize>(
+    fn linears(
         &mut self,
         c: &ModelConfig,
         layer: usize,
-        of: [Projection; N],
+        of: &[Projection],
         biased: bool,
         module: impl Fn(Projection) -> String,
         shard: impl Fn(Projection) -> ShardAxis,
-    ) -> [LinearParams; N] {
+    ) -> Vec<LinearParams> {
         let name = |p: Projection, part| format!("model.layers.{layer}.{}.{part}", module(p));
-        let weights = of.map(|p| {
+        let of_weight = |p: &Projection| {
             let (outputs, inputs) = p.extents(c, layer);
-            LinearParams { weight: self.add(name(p, "weight"), &[outputs, inputs], shard(p)), bias: None }
-        });
-        let mut all = weights.into_iter().zip(of).map(|(params, p)| {
-            let shard = if shard(p) == ShardAxis::Inputs { ShardAxis::Replicated } else { shard(p) };
-            let bias = biased.then(|| self.add(name(p, "bias"), &[p.extents(c, layer).0], shard));
-            LinearParams { bias, ..params }
-        });
-        std::array::from_fn(|i| all.next().unwrap_or(weights[i]))
+            LinearParams { weight: self.add(name(*p, "weight"), &[outputs, inputs], shard(*p)), bias: None }
+        };
+        let mut all: Vec<_> = of.iter().map(of_weight).collect();
+        for (params, p) in all.iter_mut().zip(of).filter(|_| biased) {
+            let shard = if shard(*p) == ShardAxis::Inputs { ShardAxis::Replicated } else { shard(*p) };
+            params.bias = Some(self.add(name(*p, "bias"), &[p.extents(c, layer).0], shard));
+        }
+        all
     }
 }

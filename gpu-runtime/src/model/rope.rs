@@ -1,6 +1,6 @@
 //! Tables of rotary position embedding (Su et al. 2021, arXiv:2104.09864).
 
-use crate::config::{RopeConfig, RopeScaling};
+use crate::config::{QueryScaling, RopeConfig, RopeScaling};
 
 fn frequencies(config: &RopeConfig, half: usize) -> Vec<f64> {
     (0..half)
@@ -25,6 +25,7 @@ fn frequencies(config: &RopeConfig, half: usize) -> Vec<f64> {
                     let divided = yarn_ramp(config, half, i);
                     divided * frequency / factor + (1.0 - divided) * frequency
                 }
+                RopeScaling::Long { ref factors, .. } => frequency / factors.get(i).copied().unwrap_or(1.0),
             }
         })
         .collect()
@@ -48,15 +49,56 @@ fn yarn_ramp(config: &RopeConfig, half: usize, i: usize) -> f64 {
     ((i as f64 - low) / width).clamp(0.0, 1.0)
 }
 
+/// [`rope_table`] for queries that are scaled by position.
+pub(crate) fn query_rope_table(
+    config: &RopeConfig,
+    scaling: QueryScaling,
+    head_dim: usize,
+    positions: usize,
+) -> Vec<(f32, f32)> {
+    let half = (head_dim / 2).max(1);
+    let factor = |position: usize| 1.0 + scaling.beta * ((position / scaling.original) as f64).ln_1p();
+    let table = rope_table(config, head_dim, positions).into_iter().enumerate();
+    table
+        .map(|(at, (cos, sin))| {
+            let factor = factor(at / half) as f32;
+            (cos * factor, sin * factor)
+        })
+        .collect()
+}
+
+/// Cosines and sines of a rotary embedding's angles.
+pub(super) struct Angles {
+    frequencies: Vec<f32>,
+    scale: f32,
+}
+
+impl Angles {
+    /// The angles of heads of which `head_dim` elements are rotated.
+    pub(super) fn new(config: &RopeConfig, head_dim: usize) -> Self {
+        // The angle is rounded to f32 as in PyTorch: the frequency, then position times frequency.
+        let frequencies = frequencies(config, head_dim / 2).into_iter().map(|f| f as f32).collect();
+        let scale = match config.scaling {
+            RopeScaling::Yarn { attention_factor, .. } | RopeScaling::Long { attention_factor, .. } => {
+                attention_factor as f32
+            }
+            _ => 1.0,
+        };
+        Self { frequencies, scale }
+    }
+
+    /// (cos, sin) of frequency `j` at a position.
+    pub(super) fn pair(&self, position: usize, j: usize) -> (f32, f32) {
+        let angle = f64::from(position as f32 * self.frequencies[j]);
+        (angle.cos() as f32 * self.scale, angle.sin() as f32 * self.scale)
+    }
+}
+
 /// (cos, sin) of `[position][half a head]` for positions below `positions`.
 pub(crate) fn rope_table(config: &RopeConfig, head_dim: usize, positions: usize) -> Vec<(f32, f32)> {
-    // The angle is rounded to f32 as in PyTorch: the frequency, then position times frequency.
-    let frequencies: Vec<f32> = frequencies(config, head_dim / 2).into_iter().map(|f| f as f32).collect();
-    let angle = |position: usize, f: &f32| f64::from(position as f32 * f);
-    let scale = match config.scaling {
-        RopeScaling::Yarn { attention_factor, .. } => attention_factor as f32,
-        _ => 1.0,
-    };
-    let pair = |angle: f64| (angle.cos() as f32 * scale, angle.sin() as f32 * scale);
-    (0..positions).flat_map(|position| frequencies.iter().map(move |f| pair(angle(position, f)))).collect()
+    let angles = Angles::new(config, head_dim);
+    (0..positions)
+        .flat_map(|position| (0..head_dim / 2).map(move |j| (position, j)))
+        .map(|(p, j)| angles.pair(p, j))
+        .collect()
 }

@@ -17,7 +17,7 @@ use super::params::ParamSpec;
 use super::shard_axis::ShardAxis;
 use crate::backend::Params;
 use crate::collective::Ranks;
-use crate::config::{LoadError, ModelConfig, TensorSource, VocabularyPart};
+use crate::config::{HeadNorms, LoadError, Mixer, ModelConfig, TensorSource, VocabularyPart};
 use crate::parallel::{LayoutError, Parallel};
 
 /// A rank's part of a model.
@@ -55,10 +55,29 @@ impl Shard {
         };
         let num_heads = part("num_attention_heads", c.num_heads)?;
         // Where all blocks have experts, nothing has this width.
-        let is_dense = c.blocks.iter().any(|block| block.experts.is_none());
+        let is_dense = c.blocks.iter().any(|block| block.has_mlp && block.experts.is_none());
         let intermediate_size =
             if is_dense { part("intermediate_size", c.intermediate_size)? } else { c.intermediate_size };
         let mut blocks = c.blocks.clone();
+        for block in &mut blocks {
+            match &mut block.mixer {
+                Some(Mixer::Attention(attention)) if attention.head_norms == HeadNorms::Projections && tensor > 1 => {
+                    return Err(LayoutError::Extent { ranks: tensor, what: "q and k norms over all heads", extent: 1 });
+                }
+                Some(Mixer::Recurrent(_)) if block.joins_inputs && tensor > 1 => {
+                    let what = "the number of modules of a recurrence's inputs";
+                    return Err(LayoutError::Extent { ranks: tensor, what, extent: 1 });
+                }
+                Some(Mixer::Recurrent(shape)) => {
+                    shape.key_heads = part("key heads of a recurrence", shape.key_heads)?;
+                    shape.value_heads = part("value heads of a recurrence", shape.value_heads)?;
+                }
+                Some(Mixer::Convolution(shape)) => {
+                    shape.channels = part("channels of a convolution", shape.channels)?;
+                }
+                Some(Mixer::Attention(_)) | None => {}
+            }
+        }
         for experts in blocks.iter_mut().filter_map(|block| block.experts.as_mut()) {
             if !experts.count.is_multiple_of(ranks) {
                 return Err(LayoutError::Experts { layout, ranks, experts: experts.count });
@@ -97,6 +116,7 @@ impl Shard {
                 let held = &all[start..(start + own.len()).min(all.len())];
                 Cow::Owned(padded(held.to_vec(), own))
             }
+            ShardAxis::StackedOutputs(_) => self.stacked(own, all.len()).flat_map(|part| &all[part]).copied().collect(),
             ShardAxis::Inputs => {
                 let (width, start) = (all.len() / own.shape[0], self.tensor_rank() * columns);
                 all.chunks_exact(width).flat_map(|row| &row[start..start + columns]).copied().collect()
@@ -123,8 +143,19 @@ impl Shard {
                 let held = start..(start + own.len()).min(whole);
                 tensors.read_part(&own.name, held).map(|held| padded(held, own))
             }
+            ShardAxis::StackedOutputs(_) if own.len() < whole => {
+                let parts = self.stacked(own, whole).map(|part| tensors.read_part(&own.name, part));
+                parts.collect::<Result<Vec<_>, _>>().map(|parts| parts.concat())
+            }
             _ => tensors.read(&own.name).map(|all| self.slice(own, Cow::Owned(all)).into_owned()),
         }
+    }
+
+    /// Elements of this rank's part of a parameter with [`ShardAxis::StackedOutputs`] among all `len` elements.
+    fn stacked(&self, own: &ParamSpec, len: usize) -> impl Iterator<Item = Range<usize>> {
+        let stacked = stacked_parts(own);
+        let (each, held, rank) = (len / stacked, own.len() / stacked, self.tensor_rank());
+        (0..stacked).map(move |part| part * each + rank * held..part * each + (rank + 1) * held)
     }
 
     /// Index of this rank's part among the equal parts along an axis.
@@ -159,7 +190,9 @@ impl Shard {
         match own.shard {
             ShardAxis::Replicated => self.rank == 0,
             ShardAxis::Expert | ShardAxis::Experts => true,
-            ShardAxis::Outputs | ShardAxis::Inputs | ShardAxis::Vocabulary => self.is_first_copy(),
+            ShardAxis::Outputs | ShardAxis::StackedOutputs(_) | ShardAxis::Inputs | ShardAxis::Vocabulary => {
+                self.is_first_copy()
+            }
             ShardAxis::KvHeads => self.is_first_copy() && self.rank.is_multiple_of(self.sharing()),
         }
     }
@@ -188,6 +221,11 @@ impl Shard {
             ShardAxis::Replicated => parts.first().map(|part| part.to_vec()).unwrap_or_default(),
             ShardAxis::Expert | ShardAxis::Experts => all(whole),
             ShardAxis::Outputs => all(parts),
+            ShardAxis::StackedOutputs(_) => {
+                let (stacked, held) = (stacked_parts(own), own.len() / stacked_parts(own));
+                let of = |at: usize| parts.iter().flat_map(move |part| &part[at * held..(at + 1) * held]);
+                (0..stacked).flat_map(of).copied().collect()
+            }
             ShardAxis::Vocabulary => {
                 let columns: usize = own.shape[1..].iter().product();
                 parts.iter().flat_map(|part| part.iter().copied()).take(self.vocab * columns).collect()
@@ -211,6 +249,11 @@ impl Shard {
     }
 }
 
+/// Equal parts that are stacked along the outputs of a parameter.
+fn stacked_parts(own: &ParamSpec) -> usize {
+    if let ShardAxis::StackedOutputs(parts) = own.shard { parts } else { 1 }
+}
+
 /// The elements of the tokens that a rank has, with zeros for the rest of its rows.
 fn padded(mut held: Vec<f32>, own: &ParamSpec) -> Vec<f32> {
     held.reserve_exact(own.len().saturating_sub(held.len()));
@@ -228,14 +271,21 @@ mod tests {
     use crate::load::load;
     use crate::model::ParamTable;
 
-    fn parts_make_the_whole(family: &str, layouts: &[&str], lora: Option<&LoraSpec>) {
+    fn config_of(family: &str) -> ModelConfig {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
-        let config = load(&path).unwrap().config;
-        let specs = ParamTable::new(&config).trained(&config, lora);
+        load(&path).unwrap().config
+    }
+
+    fn parts_make_the_whole(family: &str, layouts: &[&str], lora: Option<&LoraSpec>) {
+        parts_of_config_make_the_whole(&config_of(family), layouts, lora);
+    }
+
+    fn parts_of_config_make_the_whole(config: &ModelConfig, layouts: &[&str], lora: Option<&LoraSpec>) {
+        let specs = ParamTable::new(config).trained(config, lora);
         for layout in layouts {
             let parallel: Parallel = layout.parse().unwrap();
             let world = parallel.replica();
-            let ranks: Vec<_> = (0..world).map(|rank| Shard::of(&config, rank, parallel).unwrap()).collect();
+            let ranks: Vec<_> = (0..world).map(|rank| Shard::of(config, rank, parallel).unwrap()).collect();
             let own: Vec<_> = ranks.iter().map(|(_, own)| ParamTable::new(own).trained(own, lora)).collect();
             let (mut counted, mut elements) = (0, 0);
             for (index, spec) in specs.iter().enumerate() {
@@ -256,9 +306,16 @@ mod tests {
 
     #[test]
     fn parts_of_all_ranks_make_the_whole() {
-        let lora = LoraSpec { rank: 3, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+        let lora =
+            LoraSpec { rank: 3, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: true };
         for lora in [None, Some(&lora)] {
             parts_make_the_whole("qwen2", &["tp=1", "tp=2", "tp=4"], lora);
+            parts_make_the_whole("lfm2", &["tp=1", "tp=2", "tp=4"], lora);
+            // Gate and up in one module, which ranks share where no block has a recurrence.
+            let mut joined = config_of("granitemoehybrid");
+            let attention = joined.blocks[1].mixer.clone();
+            joined.blocks.iter_mut().for_each(|block| block.mixer.clone_from(&attention));
+            parts_of_config_make_the_whole(&joined, &["tp=1", "tp=2", "tp=4"], lora);
             for family in ["qwen3_moe", "gpt_oss", "deepseek_v3"] {
                 parts_make_the_whole(family, &["tp=1", "tp=2", "tp=4", "ep=2", "ep=4", "tp=2,ep=2"], lora);
             }
@@ -267,8 +324,7 @@ mod tests {
 
     #[test]
     fn ranks_have_whole_experts_in_order() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/deepseek_v3");
-        let config = load(&path).unwrap().config;
+        let config = config_of("deepseek_v3");
         let layout: Parallel = "tp=2,ep=2".parse().unwrap();
         for rank in 0..4 {
             let (_, own) = Shard::of(&config, rank, layout).unwrap();

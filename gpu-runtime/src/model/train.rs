@@ -10,15 +10,18 @@ use super::adapter::{Adapter, RowGroup};
 use super::backward::{GradientSink, backward};
 use super::forward::{Activations, Pass, PassInput, forward};
 use super::gradient::GradientSum;
+use super::image_rows::{ImageRows, PassImages};
 use super::kv::KvSequence;
 use super::linear::unembedding_segments;
 use super::memory::MAX_SAVED_LOGITS;
+use super::mrope::{ImageGrid, coordinates};
 use super::scalar_head::{self, RunHead};
 use super::vocabulary::{head_backward, head_logprobs};
 use super::weights::Weights;
 use super::zero::weight_source::WeightSource;
 use crate::backend::{Backend, GradientSinks, HeadGradient, Held, Targets};
-use crate::loss::{LossFn, LossValue, PreparedDatum, evaluate};
+use crate::loss::{Interrupt, LossFn, LossValue, PreparedDatum, evaluate_until};
+use crate::vision::ImageEmbedding;
 
 /// Datums of one run in a microbatch.
 pub(crate) struct TrainGroup<'a, B: Backend> {
@@ -28,6 +31,10 @@ pub(crate) struct TrainGroup<'a, B: Backend> {
     pub scalar_head: Option<RunHead<B>>,
     pub loss: LossFn,
     pub data: Vec<&'a PreparedDatum>,
+    /// Embeddings of each datum's images, in the order of [`PreparedDatum::images`]; empty if no datum has images.
+    pub images: Vec<Vec<Arc<ImageEmbedding<B>>>>,
+    /// Ends the evaluation of a custom loss, with an error.
+    pub interrupt: Interrupt,
     /// Destination of its gradient; with `None` only the loss is computed.
     pub grads: Option<&'a mut GradientSum<B>>,
 }
@@ -80,20 +87,24 @@ pub(crate) fn train_pass<'w, B: Backend>(
     let mut kv = vec![KvSequence::default(); data.len()];
     let trains = groups.iter().any(|g| g.grads.is_some());
     let rows = rows_of(&data);
-    let input = PassInput { tokens: &tokens, rows: &rows, kv: &mut kv, groups: &row_groups };
+    let images = images_of(groups, &rows);
+    let input = PassInput { tokens: &tokens, rows: &rows, kv: &mut kv, groups: &row_groups, images: images.as_ref() };
     let Pass { x, activations, dispatches } = forward(backend, &mut weights, input, trains.then_some(saved));
     let targets = targets_of(&data);
     let (w, scalar_head) = weights.head(backend);
-    let hidden = backend.norm(w.final_norm(), &x);
     let logit_bytes = tokens.len() * w.model.config.vocab_rows() * size_of::<f32>();
     let lora = unembedding_segments(&row_groups, &[]);
     let save_logits = trains && logit_bytes <= MAX_SAVED_LOGITS;
     let resident = || groups.iter().map(|group| group.scalar_head.clone()).collect();
     let scalar_heads: Option<Vec<RunHead<B>>> = scalar_head.map_or_else(resident, |head| Some(vec![head]));
+    let hidden = match &scalar_heads {
+        Some(_) => backend.norm(w.final_norm(), &x),
+        None => w.head_input(backend, &x),
+    };
     let (logprobs, head) = match scalar_heads {
         Some(heads) => (scalar_head::values(backend, &heads, &row_groups, &hidden), Head::Scalar(heads)),
         None => {
-            let (logprobs, state) = head_logprobs(backend, &w.model, &w.head(&lora), (&hidden, &targets), save_logits);
+            let (logprobs, state) = head_logprobs(backend, &w.model, &w.head(&lora), &hidden, &targets, save_logits);
             (logprobs, Head::Unembedding(state))
         }
     };
@@ -115,7 +126,7 @@ pub(crate) fn train_pass<'w, B: Backend>(
         let sinks = groups.iter_mut().zip(failed);
         let sums = sinks.map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() }).collect();
         let pass = BackwardPass { backend, w, tokens: &tokens, groups: &row_groups, active };
-        pass.run(&mut weights, head, (hidden, x), activations, sums, full);
+        pass.run(&mut weights, head, hidden, x, activations, sums, full);
     }
     outputs
 }
@@ -142,12 +153,13 @@ impl<B: Backend> BackwardPass<'_, B> {
         self,
         weights: &mut WeightSource<'_, B>,
         head: Head<B>,
-        (hidden, x): (B::Rows, B::Rows),
+        hidden: B::Rows,
+        x: B::Rows,
         activations: Activations<B>,
         mut sums: Vec<Option<&mut GradientSum<B>>>,
         full: bool,
     ) {
-        let (backend, batch) = (self.backend, (self.tokens, self.groups));
+        let Self { backend, tokens, groups, .. } = self;
         if full {
             let Some(Some(sum)) = sums.into_iter().next() else { return };
             let mut ends = weights.gathered().map(|pass| pass.zeros_of_head(backend));
@@ -155,13 +167,13 @@ impl<B: Backend> BackwardPass<'_, B> {
             let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Full(own), &[]);
             drop((self.w, self.active, head, hidden, x));
             let ends = weights.gathered().zip(ends).and_then(|(pass, ends)| pass.reduce_head(ends, sum));
-            backward(backend, weights, batch, activations, dx, GradientSink::Full(sum, ends));
+            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Full(sum, ends));
         } else {
             let trains: Vec<bool> = sums.iter().map(Option::is_some).collect();
             let mut sinks: Vec<_> = sums.iter_mut().map(|sum| sum.as_mut().map(|sum| &mut sum.values)).collect();
             let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Adapters(&mut sinks), &trains);
             drop((head, hidden, x));
-            backward(backend, weights, batch, activations, dx, GradientSink::Adapters(&mut sinks));
+            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Adapters(&mut sinks));
         }
     }
 
@@ -183,7 +195,8 @@ impl<B: Backend> BackwardPass<'_, B> {
             Head::Unembedding(state) => {
                 let lora = unembedding_segments(groups, trains);
                 let gradient = HeadGradient { rows, sequences, targets, d_logprobs };
-                head_backward(backend, &w.model, &w.head(&lora), (&hidden, &gradient), state, sinks)
+                let d_scaled = head_backward(backend, &w.model, &w.head(&lora), &hidden, &gradient, state, sinks);
+                w.with_logit_scale(backend, d_scaled)
             }
             Head::Scalar(heads) => scalar_head::backward(backend, heads, groups, &hidden, d_logprobs, sinks),
         };
@@ -198,6 +211,27 @@ impl<B: Backend> BackwardPass<'_, B> {
         backend.scatter(&dx_active, &active.rows, &mut dx);
         dx
     }
+}
+
+/// Images of the datums, whose rows are given; `None` for a batch without images.
+fn images_of<B: Backend>(groups: &[TrainGroup<'_, B>], rows: &[(Range<usize>, usize)]) -> Option<PassImages<B>> {
+    if groups.iter().all(|group| group.images.is_empty()) {
+        return None;
+    }
+    let mut pass = PassImages { coordinates: Vec::new(), images: Vec::new() };
+    let mut rows = rows.iter();
+    for group in groups {
+        for (at, (datum, (rows, _))) in group.data.iter().zip(&mut rows).enumerate() {
+            let grids: Vec<ImageGrid> = datum.images.iter().map(ImageGrid::of).collect();
+            pass.coordinates.extend((0..rows.len()).map(|index| coordinates(&grids, index)));
+            for (grid, embedding) in grids.iter().zip(group.images.get(at).into_iter().flatten()) {
+                let start = rows.start + grid.start;
+                let embedding = Arc::clone(embedding);
+                pass.images.push(ImageRows { rows: start..start + grid.tokens(), first: 0, embedding });
+            }
+        }
+    }
+    Some(pass)
 }
 
 /// Rows of each datum; every sequence starts at position 0.
@@ -241,7 +275,9 @@ fn losses<B: Backend>(groups: &[TrainGroup<'_, B>], logprobs: &[f32]) -> (GroupO
         .map(|group| {
             let start = at;
             at += group.data.iter().map(|datum| datum.targets.len()).sum::<usize>();
-            let evaluate = |datum: &PreparedDatum, logprobs: &[f32]| evaluate(&group.loss, datum, logprobs);
+            let evaluate = |datum: &PreparedDatum, logprobs: &[f32]| {
+                evaluate_until(&group.loss, datum, logprobs, &group.interrupt)
+            };
             let outputs = group_losses(&group.data, &logprobs[start..at], evaluate)?;
             if group.grads.is_some() {
                 let gradients = outputs.iter().flat_map(|output| &output.value.dlogprobs);
@@ -309,6 +345,7 @@ mod tests {
             policy: None,
             values: None,
             custom: Vec::new(),
+            images: Vec::new(),
         };
         let data: Vec<PreparedDatum> = (0..5).map(datum).collect();
         let data: Vec<&PreparedDatum> = data.iter().collect();

@@ -61,7 +61,8 @@ pub(super) fn head_logprobs<B: Backend>(
     backend: &B,
     model: &Model<B>,
     head: &LinearCall<'_, B>,
-    (hidden, targets): (&B::Rows, &Targets),
+    hidden: &B::Rows,
+    targets: &Targets,
     save_logits: bool,
 ) -> (Vec<f32>, B::HeadState) {
     if !model.shares_vocabulary() {
@@ -92,7 +93,8 @@ pub(super) fn head_backward<B: Backend>(
     backend: &B,
     model: &Model<B>,
     head: &LinearCall<'_, B>,
-    (hidden, gradient): (&B::Rows, &HeadGradient<'_>),
+    hidden: &B::Rows,
+    gradient: &HeadGradient<'_>,
     state: &B::HeadState,
     sinks: &mut GradientSinks<'_, '_, B>,
 ) -> B::Rows {
@@ -204,7 +206,7 @@ impl<B: Backend> LastRows<'_, B> {
     /// Logits of the unembedding that is here, written to the first rows of `out`.
     fn project(&self, backend: &B, out: &mut B::Rows) {
         let Self { weights, x, groups } = *self;
-        let hidden = backend.norm_lhs(weights.final_norm(), x);
+        let hidden = weights.head_lhs(backend, x);
         let lora = unembedding_segments(groups, &[]);
         backend.linear(&weights.head(&lora), &hidden, None, out);
     }

@@ -3,19 +3,17 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::block_weights::BlockWeights;
 use super::kv::KvCache;
-use super::latent_weights::QkvWeights;
-use super::linear::Linear;
-use super::mlp_weights::{MlpWeights, build_linear};
 use super::norm_weight::NormWeight;
 use super::param_value::{ParamValue, ReadParam};
-use super::params::{BlockParams, ParamSpec, ParamTable};
+use super::params::{ParamSpec, ParamTable};
 use super::projection::Projection;
-use super::rope::rope_table;
+use super::rope::{query_rope_table, rope_table};
 use super::shard::Shard;
-use crate::backend::{AttentionShape, Backend, MatrixRole, Source};
+use crate::backend::{AttentionShape, Backend, ConvolutionOps, GateOps, MatrixRole, RecurrentOps, ScaleOps, Source};
 use crate::collective::Ranks;
-use crate::config::{LoadError, ModelConfig};
+use crate::config::{Attention, Block, HeadNorms, LoadError, Mixer, ModelConfig};
 use crate::parallel::{LayoutError, Parallel};
 
 /// Data that all runs of a base model share: configuration, parameter table, rotary tables and the KV pool. If ranks
@@ -35,6 +33,12 @@ pub(crate) struct Model<B: Backend> {
     pub kv_block_bytes: usize,
     /// Rotary tables by [`ModelConfig::ropes`].
     ropes: Vec<B::Rope>,
+    /// Those of queries, where their rotation is scaled by position.
+    query_ropes: Vec<B::Rope>,
+    /// Index of each block's mixer among those of its kind.
+    mixer_indices: Vec<usize>,
+    /// Bytes of a sequence's state, in blocks that keep one.
+    pub state_bytes: usize,
     kv: Mutex<KvCache<B>>,
 }
 
@@ -44,7 +48,54 @@ pub(crate) struct WholeModel {
     pub table: ParamTable,
 }
 
+fn mixer_indices(config: &ModelConfig) -> Vec<usize> {
+    let (mut attention, mut stateful) = (0, 0);
+    let count = |next: &mut usize| {
+        *next += 1;
+        *next - 1
+    };
+    let index = |mixer: &Option<Mixer>| match mixer {
+        Some(Mixer::Recurrent(_) | Mixer::Convolution(_)) => count(&mut stateful),
+        Some(Mixer::Attention(_)) => count(&mut attention),
+        None => 0,
+    };
+    config.blocks.iter().map(|block| &block.mixer).map(index).collect()
+}
+
 impl<B: Backend> Model<B> {
+    /// The reason why a backend cannot compute a model, if it cannot.
+    pub(crate) fn refusal(backend: &B, c: &ModelConfig) -> Option<String> {
+        let attends = c.blocks.iter().filter_map(Block::attention);
+        let is_unusual = |a: &Attention| a.gated || a.head_norms == HeadNorms::Projections;
+        let has_gates = c.rotary_dim.is_some() || c.query_scaling.is_some() || attends.clone().any(is_unusual);
+        let kernels = backend.device().kernels;
+        if has_gates && !B::Family::HAS_GATES {
+            return Some(format!("{}: its attention is not available on the device ({kernels})", c.arch));
+        }
+        if c.blocks.iter().any(|block| block.has_mlp && !block.activation.is_gated()) && !B::Family::HAS_RECURRENCES {
+            return Some(format!("{}: its MLPs without gates are not available on the device ({kernels})", c.arch));
+        }
+        if (c.residual_scale != 1.0 || c.logit_scale != 1.0) && !B::Family::HAS_SCALES {
+            return Some(format!(
+                "{}: its factors on blocks and logits are not available on the device ({kernels})",
+                c.arch
+            ));
+        }
+        if c.convolutions().next().is_some() && !B::Family::HAS_CONVOLUTIONS {
+            return Some(format!("{}: its short convolutions are not available on the device ({kernels})", c.arch));
+        }
+        if c.recurrences().next().is_some() && !B::Family::HAS_RECURRENCES {
+            return Some(format!("{}: its recurrent blocks are not available on the device ({kernels})", c.arch));
+        }
+        let (widest, most) = (c.recurrences().map(|shape| shape.key_dim).max().unwrap_or(0), B::Family::MOST_KEY_DIM);
+        (widest > most).then(|| {
+            format!(
+                "{}: keys of recurrences have {widest} elements, more than {most} on the device ({kernels})",
+                c.arch
+            )
+        })
+    }
+
     /// Computes the tables of this rank's part of a model, which `ranks` share by `layout`, and makes an empty KV pool.
     ///
     /// # Errors
@@ -53,12 +104,21 @@ impl<B: Backend> Model<B> {
         let (shard, config) = Shard::of(whole, ranks.rank(), layout)?;
         let shape = config.attention_shape();
         let rotated = config.rope_dim();
-        let table = |rope| rope_table(rope, rotated, config.max_position_embeddings);
+        let positions = config.max_position_embeddings;
+        let rope = |table| backend.rope(rotated / 2, table);
+        let scaled = config
+            .query_scaling
+            .iter()
+            .flat_map(|scaling| config.ropes.iter().map(|rope| query_rope_table(rope, *scaling, rotated, positions)));
+        let states: Vec<_> = config.states().collect();
         Ok(Self {
             table: ParamTable::new(&config),
             whole: WholeModel { table: ParamTable::new(whole), config: whole.clone() },
-            ropes: config.ropes.iter().map(|rope| backend.rope(rotated / 2, table(rope))).collect(),
-            kv: Mutex::new(KvCache::new(backend, &shape)),
+            ropes: config.ropes.iter().map(|own| rope(rope_table(own, rotated, positions))).collect(),
+            query_ropes: scaled.map(rope).collect(),
+            mixer_indices: mixer_indices(&config),
+            state_bytes: config.state_bytes(),
+            kv: Mutex::new(KvCache::new(backend, &shape, &states)),
             kv_block_bytes: backend.kv_block_bytes(&shape),
             shape,
             config,
@@ -78,22 +138,16 @@ impl<B: Backend> Model<B> {
         self.kv.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn rope(&self, layer: usize) -> &B::Rope {
-        &self.ropes[self.config.blocks[layer].rope]
+    /// The rotary table of a block's attention, and that of its queries where these have another; `None` without positions.
+    pub(super) fn rope(&self, layer: usize) -> Option<(&B::Rope, Option<&B::Rope>)> {
+        let index = self.config.blocks[layer].attention()?.rope?;
+        Some((&self.ropes[index], self.query_ropes.get(index)))
     }
-}
 
-pub(crate) struct BlockWeights<B: Backend> {
-    pub(super) pre_attention: NormWeight<B>,
-    pub(super) qkv: QkvWeights<B>,
-    pub(super) head_norms: Option<[NormWeight<B>; 2]>,
-    pub(super) o: Linear<B>,
-    pub(super) post_attention: Option<NormWeight<B>>,
-    pub(super) pre_mlp: NormWeight<B>,
-    pub(super) mlp: MlpWeights<B>,
-    pub(super) post_mlp: Option<NormWeight<B>>,
-    /// Scores of the heads' sinks.
-    pub(super) sinks: Option<B::Vector>,
+    /// Index of a block's mixer among those of its kind: attention, or mixers that keep a state.
+    pub(super) fn mixer_index(&self, layer: usize) -> usize {
+        self.mixer_indices[layer]
+    }
 }
 
 /// Source of token embeddings.
@@ -183,7 +237,7 @@ impl<B: Backend> Weights<B> {
     /// Bytes of the weights of a model that are yet to be packed, with the transposes that backward passes need where it
     /// `trains`.
     pub(crate) fn planned_bytes(backend: &B, c: &ModelConfig, trains: bool) -> usize {
-        let matrix = |extents| backend.planned_matrix_bytes(extents, MatrixRole::Base, trains);
+        let matrix = |outputs, inputs| backend.planned_matrix_bytes(outputs, inputs, MatrixRole::Base, trains);
         let block = |layer: usize| {
             let experts = c.blocks[layer].experts.as_ref();
             let fused = |parts: &&[Projection]| {
@@ -191,17 +245,16 @@ impl<B: Backend> Weights<B> {
                 let inputs = parts.first().map_or(0, |part| part.extents(c, layer).1);
                 let is_routed = parts.first().is_some_and(|part| part.is_routed());
                 let copies = experts.filter(|_| is_routed).map_or(1, |experts| experts.held.len());
-                copies * matrix((outputs, inputs))
+                copies * matrix(outputs, inputs)
             };
-            let router = experts.map_or(0, |experts| matrix((experts.count, c.hidden_size)));
+            let router = experts.map_or(0, |experts| matrix(experts.count, c.hidden_size));
             router + Projection::layers(c, layer).iter().map(fused).sum::<usize>()
         };
         let blocks: usize = (0..c.num_layers()).map(block).sum();
-        let embedding = (c.vocab_rows(), c.hidden_size);
         let table = if c.tie_word_embeddings { 0 } else { c.vocab_rows() * c.hidden_size * backend.dtype().bytes() };
         // Norms and biases, which may be there twice.
         let vectors = 2 * size_of::<f32>() * ParamTable::new(c).specs.iter().map(ParamSpec::vector_len).sum::<usize>();
-        matrix(embedding) + table + blocks + vectors
+        matrix(c.vocab_rows(), c.hidden_size) + table + blocks + vectors
     }
 
     /// Bytes of its matrices.
@@ -224,7 +277,7 @@ impl<B: Backend> Weights<B> {
         }
         params[table.norm] = self.norm.to_host(backend, fence);
         for (block, own) in self.blocks.iter().zip(&table.blocks) {
-            block.write_to_host((backend, fence), own, &mut params);
+            block.write_to_host(backend, fence, own, &mut params);
         }
         params
     }
@@ -235,94 +288,6 @@ impl<B: Backend> Weights<B> {
         match &self.embed {
             Embedding::Tied => backend.embed_tied(&self.head, tokens, c.embedding_scale),
             Embedding::Own(rows) => backend.embed_table(rows, c.hidden_size, tokens, c.embedding_scale),
-        }
-    }
-}
-
-impl<B: Backend> BlockWeights<B> {
-    pub(super) fn build(
-        backend: &B,
-        c: &ModelConfig,
-        layer: usize,
-        p: &BlockParams,
-        read: &mut ReadParam<'_, '_, B>,
-    ) -> Result<Self, LoadError> {
-        let norm = |read: &mut ReadParam<'_, '_, B>, index: usize| {
-            read(index).map(|value| NormWeight::new(backend, value.source(), c.norm_offset))
-        };
-        let optional =
-            |read: &mut ReadParam<'_, '_, B>, index: Option<usize>| index.map(|index| norm(read, index)).transpose();
-        let (post_attention, post_mlp) = (optional(read, p.post_attention)?, optional(read, p.post_mlp)?);
-        let head_norms = match p.head_norms {
-            Some([q, k]) => Some([norm(read, q)?, norm(read, k)?]),
-            None => None,
-        };
-        let sinks = p.sinks.map(|index| read(index).map(|value| backend.vector(&[value.source()], 0.0))).transpose()?;
-        Ok(Self {
-            qkv: QkvWeights::build(backend, c, layer, &p.qkv, read)?,
-            o: build_linear(backend, c, layer, &[(Projection::O, p.o)], read)?,
-            mlp: MlpWeights::build(backend, c, layer, &p.mlp, read)?,
-            sinks,
-            pre_attention: norm(read, p.pre_attention)?,
-            pre_mlp: norm(read, p.pre_mlp)?,
-            head_norms,
-            post_attention,
-            post_mlp,
-        })
-    }
-
-    fn linears(&self) -> Vec<&Linear<B>> {
-        self.qkv.linears().into_iter().chain([&self.o]).chain(self.mlp.linears()).collect()
-    }
-
-    fn linears_mut(&mut self) -> Vec<&mut Linear<B>> {
-        self.qkv.linears_mut().into_iter().chain([&mut self.o]).chain(self.mlp.linears_mut()).collect()
-    }
-
-    /// Norms with the indices of their parameters.
-    fn norms_mut<'a>(&'a mut self, p: &BlockParams) -> impl Iterator<Item = (usize, &'a mut NormWeight<B>)> {
-        let (q, k) = self.head_norms.as_mut().map(|[q, k]| (q, k)).unzip();
-        let all = [
-            (Some(p.pre_attention), Some(&mut self.pre_attention)),
-            (p.post_attention, self.post_attention.as_mut()),
-            (p.head_norms.map(|[q, _]| q), q),
-            (p.head_norms.map(|[_, k]| k), k),
-            (Some(p.pre_mlp), Some(&mut self.pre_mlp)),
-            (p.post_mlp, self.post_mlp.as_mut()),
-        ];
-        let latents = self.qkv.norms_mut().into_iter();
-        all.into_iter().filter_map(|(index, norm)| index.zip(norm)).chain(p.qkv.norms().into_iter().zip(latents))
-    }
-
-    fn update(&mut self, backend: &B, p: &BlockParams, params: &B::Params, offset: f32) {
-        for (index, norm) in self.norms_mut(p) {
-            *norm = NormWeight::new(backend, Source::Param(params, index), offset);
-        }
-        self.linears_mut().into_iter().for_each(|linear| linear.update(backend, params));
-        if let (Some(sinks), Some(index)) = (&mut self.sinks, p.sinks) {
-            *sinks = backend.vector(&[Source::Param(params, index)], 0.0);
-        }
-    }
-
-    fn write_to_host(&self, (backend, fence): (&B, &B::Fence), p: &BlockParams, params: &mut [Vec<f32>]) {
-        let heads = self.head_norms.iter().flatten().zip(p.head_norms.into_iter().flatten());
-        let own = [
-            (Some(&self.pre_attention), Some(p.pre_attention)),
-            (self.post_attention.as_ref(), p.post_attention),
-            (Some(&self.pre_mlp), Some(p.pre_mlp)),
-            (self.post_mlp.as_ref(), p.post_mlp),
-        ];
-        for (norm, index) in own.into_iter().filter_map(|(norm, index)| norm.zip(index)).chain(heads) {
-            params[index] = norm.to_host(backend, fence);
-        }
-        for (index, norm) in p.qkv.norms().into_iter().zip(self.qkv.norms()) {
-            params[index] = norm.to_host(backend, fence);
-        }
-        if let (Some(sinks), Some(index)) = (&self.sinks, p.sinks) {
-            params[index] = backend.vector_to_host(sinks, fence);
-        }
-        for linear in self.linears() {
-            linear.write_to_host((backend, fence), params);
         }
     }
 }

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::{PlanError, Workload};
+use super::error::PlanError;
+use super::workload::Workload;
 use crate::config::ModelConfig;
 use crate::engine::check_layout;
 use crate::model::Shard;

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use trainyard_protocol::LoraSpec;
 
-use super::Workload;
 use super::device::Device;
 use super::layout::PlannedLayout;
-use crate::backend::{Backend, Dtype, HostBackend, HostKernels, KV_BLOCK};
+use super::workload::Workload;
+use crate::backend::{Backend, Dtype, HostBackend, HostKernels, KV_BLOCK, Tensors};
 use crate::collective::{COMMUNICATOR_BYTES, communicators, exchange_bytes};
 use crate::config::{Experts, ModelConfig};
 use crate::model::zero::replicas::part_elements;
@@ -157,7 +157,9 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     let trained = elements(&table.trained(own, work.lora.as_ref())) * size_of::<f32>();
     let weights = form.weights(own, &table, true);
     // Runs of all parameters pass through weights of their own.
-    let base_weights = form.weights(own, &table, work.lora.is_some()) + own.rope_bytes();
+    let takes_images = device.is_host && layout.world() == 1;
+    let tower = if takes_images { own.tower_bytes(work.dtype.bytes()) } else { 0 };
+    let base_weights = form.weights(own, &table, work.lora.is_some()) + own.rope_bytes() + tower;
     // Of what replicas share.
     let part = |bytes: usize| bytes.div_ceil(layout.dp);
     let run_weights = match &work.lora {
@@ -190,11 +192,17 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
         let RankMemory { base_weights, kv, exchanges, reserved, .. } = bytes;
         bytes = RankMemory { base_weights, kv, exchanges, reserved, ..divided };
     }
-    let pass = PassMemory::planned(own, (form.element(), form.kv_block(own)), work.lora.iter());
+    let (element, kv_block, adapters) = (form.element(), form.kv_block(own), work.lora.iter());
+    let pass = match form {
+        Form::Host(_) => PassMemory::planned(own, element, kv_block, adapters),
+        Form::RowMajor(_) => PassMemory::planned_on_gpu(own, element, kv_block, adapters),
+    };
     let left = device.memory_bytes.saturating_sub(bytes.total());
     let buffers = |saved: usize| pass.buffers(work.microbatch_tokens, saved) as u64;
     let saved_blocks = (0..=own.num_layers()).rev().find(|saved| buffers(*saved) <= left).unwrap_or(0);
-    bytes.activations = buffers(saved_blocks);
+    // Passes over images and of training take turns.
+    let images = if takes_images { own.tower_pass_bytes() } else { 0 };
+    bytes.activations = buffers(saved_blocks).max(images as u64);
     let pass_weights = weights + if work.lora.is_some() { run_weights } else { 0 };
     Held { bytes, saved_blocks, pass_weights, saved_bytes: buffers(own.num_layers()) as usize }
 }

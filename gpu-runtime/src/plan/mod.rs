@@ -6,23 +6,23 @@
 //! ([`Plan::refusal`]) are planned all the same: experts and the state that replicas share are in equal parts.
 
 mod device;
+mod error;
 mod layout;
 mod memory;
 mod shapes;
 mod time;
 mod traffic;
+mod workload;
 
 #[cfg(test)]
 mod tests;
 
 use serde::Serialize;
-use trainyard_protocol::LoraSpec;
 
-use crate::backend::{Dtype, HostKernels};
 use crate::config::ModelConfig;
 use crate::model::ParamTable;
-use crate::parallel::{LayoutError, ParallelError};
 pub use device::{Attained, Device, Host, Link, LinkError, LinkKind, Network};
+pub use error::PlanError;
 pub use layout::{PlannedLayout, PlannedLayoutError};
 pub use memory::RankMemory;
 use memory::{Form, held};
@@ -30,47 +30,7 @@ pub use shapes::{named as named_shape, names as shape_names};
 use time::Costs;
 pub use time::{Limit, StepTime};
 pub use traffic::{Axis, Moved};
-
-/// The work that is planned.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Workload {
-    /// Type of weights and of the inputs of GEMMs.
-    pub dtype: Dtype,
-    /// Kernels of a host; the best ones that the processor has where it is `None`.
-    pub kernels: Option<HostKernels>,
-    /// The adapter that a run trains; `None` is all parameters.
-    pub lora: Option<LoraSpec>,
-    /// Tokens of a microbatch on each replica.
-    pub microbatch_tokens: usize,
-    /// Microbatches of a step on each replica.
-    pub microbatches: usize,
-    /// Tokens of a sequence.
-    pub context: usize,
-    /// Sequences that each replica samples at a time.
-    pub sequences: usize,
-}
-
-/// Why nothing can be planned.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// The ranks of a replica cannot share the model.
-    #[error(transparent)]
-    Layout(#[from] LayoutError),
-    /// More ranks of a replica than there may be.
-    #[error(transparent)]
-    Ranks(#[from] ParallelError),
-    /// A number that is zero.
-    #[error("{0} must be at least 1")]
-    Zero(&'static str),
-    /// Sequences longer than the model takes.
-    #[error("a context of {asked} tokens is beyond the model's {most}")]
-    Context {
-        /// Value that was given.
-        asked: usize,
-        /// Largest value that is allowed.
-        most: usize,
-    },
-}
+pub use workload::Workload;
 
 /// Predicted memory and speed of a layout.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use trainyard_protocol::{
-    AdamParams, Datum, Engine, ForwardBackward, ModelHead, Operation, Optimizer, RawBatch, RequestId, RunId, RunSpec,
-    Sample, SampleOperation, SamplerSource, SamplingParams, SessionId, Stop, TenantShare, Tensor,
+    AdamParams, Datum, Engine, ForwardBackward, LoraSpec, ModelHead, Operation, Optimizer, RawBatch, RequestId, RunId,
+    RunSpec, Sample, SampleOperation, SamplerSource, SamplingParams, SessionId, Stop, TenantShare, Tensor,
 };
 
 use super::*;
-use crate::backend::HostBackend;
+use crate::backend::{Dtype, HostBackend};
 use crate::collective::{CollectiveKind, CollectiveUse, communicators};
 use crate::load::load;
 use crate::load::tests::families;
@@ -39,7 +39,7 @@ fn host(memory_bytes: u64) -> Device {
 const NETWORK: Network = Network { per_node: 8, between: LinkKind::Nvlink };
 
 fn adapter() -> LoraSpec {
-    LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true }
+    LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false }
 }
 
 fn work(lora: Option<LoraSpec>) -> Workload {
@@ -92,10 +92,16 @@ fn pass(engine: &ParallelEngine<HostBackend>) -> Operation {
             ("target_tokens".to_owned(), Tensor::i64(tokens.clone())),
             ("weights".to_owned(), Tensor::f32(vec![1.0; TOKENS])),
         ];
-        Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs) }
+        Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs), images: Vec::new() }
     };
     let data = (0..EXAMPLES as i64).map(datum).collect();
-    let batch = RawBatch { data, loss_fn: "cross_entropy".into(), loss_fn_config: BTreeMap::new(), custom_loss: None };
+    let batch = RawBatch {
+        data,
+        loss_fn: "cross_entropy".into(),
+        loss_fn_config: BTreeMap::new(),
+        custom_loss: None,
+        decoded: Default::default(),
+    };
     let batch = engine.preparer().prepare("m", batch).unwrap();
     Operation::ForwardBackward(ForwardBackward { run: RunId::new("a"), batch, forward_only: false })
 }
@@ -127,9 +133,15 @@ fn sample(prompt: usize, new: u32) -> Operation {
         topk_sample_logprobs: 0,
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
+        images: Vec::new(),
     };
     let source = SamplerSource::Base { model: "m".into() };
-    Operation::Sample(Box::new(SampleOperation { session: SessionId::new("s"), source, sample }))
+    Operation::Sample(Box::new(SampleOperation {
+        session: SessionId::new("s"),
+        source,
+        sample,
+        images: Default::default(),
+    }))
 }
 
 /// Bytes that rank 0 sent, by kind.

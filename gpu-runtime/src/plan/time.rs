@@ -3,12 +3,13 @@
 
 use serde::Serialize;
 
-use super::Workload;
 use super::device::{Device, Network};
 use super::layout::PlannedLayout;
 use super::memory::{Form, Held, adapter_multiplications, elements, expert_elements, experts_of, multiplications};
 use super::traffic::Moved;
-use crate::config::ModelConfig;
+use super::workload::Workload;
+use crate::backend::CHUNK;
+use crate::config::{ModelConfig, RecurrentShape};
 use crate::model::ParamTable;
 
 /// The part of a step that takes most time.
@@ -128,8 +129,12 @@ impl Costs<'_> {
     fn attention(&self, layers: usize, part: f64) -> f64 {
         let of = |layer: usize| {
             let context = self.work.context as f64 * part;
-            let seen = self.own.blocks[layer].window.map_or(context, |window| context.min(window as f64));
-            4.0 * seen * self.own.q_width() as f64
+            let block = &self.own.blocks[layer];
+            let window = block.attention().and_then(|attention| attention.window);
+            let seen = window.map_or(context, |window| context.min(window as f64));
+            let attention = block.attention().map_or(0.0, |_| 4.0 * seen * self.own.q_width() as f64);
+            let convolution = block.convolution().map_or(0.0, |shape| 2.0 * (shape.kernel * shape.channels) as f64);
+            attention + convolution + block.recurrence().map_or(0.0, recurrent_operations)
         };
         (0..layers).map(of).sum()
     }
@@ -140,6 +145,15 @@ impl Costs<'_> {
             let link = self.network.link(self.device, ranks, stride);
             moved.bytes as f64 / (link.bandwidth * self.device.attained.link) + moved.calls as f64 * link.latency
         };
-        moved.iter().map(of).sum()
+        // A sum of nothing would be -0.
+        moved.iter().map(of).fold(0.0, |sum, seconds| sum + seconds)
     }
+}
+
+/// Operations of a recurrence for a row: reading the state for its key and its query, the products with half a chunk of earlier
+/// rows, and writing to the state.
+fn recurrent_operations(shape: &RecurrentShape) -> f64 {
+    let state = 3 * shape.key_dim * shape.value_dim;
+    let chunk = CHUNK * (shape.key_dim + shape.value_dim);
+    2.0 * (shape.value_heads * (state + chunk)) as f64
 }

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::Workload;
 use super::layout::PlannedLayout;
 use super::memory::elements;
+use super::workload::Workload;
 use crate::collective::{CollectiveKind, slice_of};
 use crate::config::ModelConfig;
 use crate::engine::LOGIT_ROWS;
@@ -167,7 +167,7 @@ impl List<'_> {
         for kind in CollectiveKind::ALL {
             let of = || exchanges.iter().filter(|exchange| exchange.kind == kind);
             let calls = times * of().map(|exchange| exchange.count).sum::<usize>();
-            let sent: usize = of().map(|e| e.count * kind.sent(e.len, (0, ranks))).sum();
+            let sent: usize = of().map(|e| e.count * kind.sent(e.len, 0, ranks)).sum();
             let least: f64 = of().map(|e| e.count as f64 * kind.least(e.len, ranks)).sum();
             if calls > 0 {
                 let (bytes, least_bytes) = ((times * ELEMENT * sent) as u64, least * (times * ELEMENT) as f64);

@@ -20,11 +20,15 @@ pub(crate) struct LogitRules {
 }
 
 impl LogitRules {
-    /// The rules of a request, whose tokens are in the vocabulary; `None` when no logit changes.
-    pub(crate) fn new(controls: &SamplingControls, prompt: &[u32]) -> Option<Self> {
-        if !controls.changes_logits() {
+    /// The rules of a request, whose tokens are in the vocabulary; `None` when no logit changes. Tokens of `never` are not
+    /// sampled.
+    pub(crate) fn new(controls: &SamplingControls, prompt: &[u32], never: &[u32]) -> Option<Self> {
+        if !controls.changes_logits() && never.is_empty() {
             return None;
         }
+        let allowed = controls.logit_bias.iter().filter(|(token, _)| !never.contains(token)).copied();
+        let mut bias: Vec<(u32, f32)> = allowed.chain(never.iter().map(|token| (*token, f32::NEG_INFINITY))).collect();
+        bias.sort_by_key(|(token, _)| *token);
         let mut prompt = if controls.repetition_penalty == 1.0 { Vec::new() } else { prompt.to_vec() };
         prompt.sort_unstable();
         prompt.dedup();
@@ -32,7 +36,7 @@ impl LogitRules {
             presence: controls.presence_penalty,
             frequency: controls.frequency_penalty,
             repetition: controls.repetition_penalty,
-            bias: controls.logit_bias.clone(),
+            bias,
             prompt,
         })
     }

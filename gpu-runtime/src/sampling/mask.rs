@@ -5,6 +5,7 @@
 pub(crate) struct TokenMask(Vec<u32>);
 
 impl TokenMask {
+    #[cfg_attr(not(any(test, feature = "grammar")), allow(dead_code, reason = "only grammars use it"))]
     pub(crate) fn new(words: Vec<u32>) -> Self {
         Self(words)
     }
@@ -21,12 +22,14 @@ impl TokenMask {
     }
 
     /// Allows a token that has a bit.
+    #[cfg_attr(not(any(test, feature = "grammar")), allow(dead_code, reason = "only grammars use it"))]
     pub(crate) fn allow(&mut self, token: u32) {
         if let Some(word) = self.0.get_mut(token as usize / 32) {
             *word |= 1 << (token % 32);
         }
     }
 
+    #[cfg_attr(not(any(test, feature = "grammar")), allow(dead_code, reason = "only grammars use it"))]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }

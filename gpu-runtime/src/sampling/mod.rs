@@ -9,6 +9,7 @@ pub(crate) use changes::{LogitRules, TokenCounts};
 pub(crate) use mask::TokenMask;
 pub(crate) use ranking::topk;
 use ranking::{Candidate, best, sort_first};
+use trainyard_protocol::SamplingParams;
 
 /// Buffers that one thread reuses from token to token.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +35,14 @@ pub struct SamplingRule<'a> {
     pub u: f64,
     /// Changes of the logits before all this.
     pub changes: Option<LogitChanges<'a>>,
+}
+
+impl<'a> SamplingRule<'a> {
+    /// Creates the rule of a request's parameters for the token that `u` picks.
+    pub(crate) fn new(params: &SamplingParams, u: f64, changes: Option<LogitChanges<'a>>) -> Self {
+        let SamplingParams { temperature, top_k, top_p, .. } = *params;
+        Self { temperature, min_p: params.controls.min_p, top_k, top_p, u, changes }
+    }
 }
 
 /// Samples a token. Logits are changed, divided by the temperature, and cut to those with at least `min_p` of the

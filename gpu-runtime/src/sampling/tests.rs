@@ -173,7 +173,7 @@ fn penalties_and_biases_are_those_of_the_definitions() {
         logit_bias: vec![(0, 1.0), (4, -100.0)],
         ..SamplingControls::default()
     };
-    let rules = LogitRules::new(&controls, &[1, 3, 3]).unwrap();
+    let rules = LogitRules::new(&controls, &[1, 3, 3], &[]).unwrap();
     let counts = counts(&[2, 3, 3]);
     let mut logits = [1.0, 4.0, -1.0, 6.0, 2.0, 0.5];
     LogitChanges { rules: Some(&rules), counts: &counts, allowed: None }.apply(&mut logits);
@@ -202,9 +202,9 @@ fn only_allowed_tokens_are_sampled() {
 
 #[test]
 fn without_controls_nothing_is_changed() {
-    assert!(LogitRules::new(&SamplingControls::default(), &[1, 2]).is_none());
+    assert!(LogitRules::new(&SamplingControls::default(), &[1, 2], &[]).is_none());
     let min_p = SamplingControls { min_p: 0.5, ..SamplingControls::default() };
-    assert!(LogitRules::new(&min_p, &[1, 2]).is_none());
+    assert!(LogitRules::new(&min_p, &[1, 2], &[]).is_none());
 }
 
 proptest! {
@@ -220,7 +220,7 @@ proptest! {
             presence_penalty, frequency_penalty, repetition_penalty,
             logit_bias: bias.into_iter().collect(), ..SamplingControls::default()
         };
-        let (rules, counts) = (LogitRules::new(&controls, &prompt), counts(&sampled));
+        let (rules, counts) = (LogitRules::new(&controls, &prompt, &[]), counts(&sampled));
         let mut found = values.clone();
         LogitChanges { rules: rules.as_ref(), counts: &counts, allowed: None }.apply(&mut found);
         for (found, expected) in found.iter().zip(changed(&values, &controls, &prompt, &sampled)) {

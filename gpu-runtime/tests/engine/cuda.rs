@@ -111,8 +111,16 @@ fn restore(run: &str, dir: &Path) -> Operation {
 #[test]
 fn a_run_trains_samples_and_resumes() {
     simulated("a_run_trains_samples_and_resumes", ("CUDASIM_SEED", "4"), || {
-        for dtype in [Dtype::F32, Dtype::Bf16] {
-            let mut d = open("qwen3", dtype);
+        let families = [
+            ("qwen3", Dtype::F32),
+            ("qwen3", Dtype::Bf16),
+            ("qwen3_5", Dtype::Bf16),
+            ("nemotron_h", Dtype::F32),
+            ("lfm2", Dtype::Bf16),
+            ("granitemoehybrid", Dtype::Bf16),
+        ];
+        for (family, dtype) in families {
+            let mut d = open(family, dtype);
             let trained = train(&mut d, false);
             d.snapshot("x", "snap");
             let source = SamplerSource::Snapshot { key: "snap".into() };
@@ -130,7 +138,7 @@ fn a_run_trains_samples_and_resumes() {
             d.run(Operation::SaveRun(SaveRun { run: RunId::new("x"), target })).unwrap();
             d.engine.unload_run(&RunId::new("x"));
             d.run(restore("x", &dir)).unwrap();
-            assert_eq!(d.forward("x", examples(2)), trained[1], "{dtype:?}");
+            assert_eq!(d.forward("x", examples(2)), trained[1], "{family}, {dtype:?}");
         }
     });
 }
@@ -138,32 +146,38 @@ fn a_run_trains_samples_and_resumes() {
 #[test]
 fn decoding_is_launched_as_graphs_and_keeps_its_bits() {
     simulated("decoding_is_launched_as_graphs_and_keeps_its_bits", ("CUDASIM_SEED", "6"), || {
-        // Without memory that is reused no two passes do the same.
-        let sampled = [0, 64 << 20].map(|activation_bytes| {
-            let gpu = Cuda::open(0, Dtype::Bf16).unwrap();
-            let options = EngineOptions { dtype: Dtype::Bf16, activation_bytes, ..EngineOptions::default() };
-            let models = vec![("m".into(), load(&golden("qwen3")).unwrap())];
-            let mut d = Driver::over(CudaEngine::on_gpu(gpu, models, options).unwrap());
-            d.create("x", Some(lora(4, 1)));
-            d.snapshot("x", "snap");
-            let of = |source, seed| sample(source, tokens(5, 512, seed), 2, params(24, 1.0, 8));
-            let base = d.start(Operation::Sample(Box::new(of(SamplerSource::Base { model: "m".into() }, 6))));
-            let own = d.start(Operation::Sample(Box::new(of(SamplerSource::Snapshot { key: "snap".into() }, 7))));
-            let results = [base, own].map(|id| sample_result(d.take(&id)).sequences);
-            (results, d.engine.backend().gpu().launched_graphs())
-        });
-        let [(plain, none), (with_graphs, launched)] = sampled;
-        assert_eq!(none, 0);
-        assert!(launched >= 4, "{launched}");
-        assert_eq!(plain, with_graphs);
+        ["qwen3", "qwen3_5", "nemotron_h", "lfm2"].into_iter().for_each(graphs_keep_bits);
     });
+}
+
+fn graphs_keep_bits(family: &str) {
+    // Without memory that is reused no two passes do the same.
+    let sampled = [0, 64 << 20].map(|activation_bytes| {
+        let gpu = Cuda::open(0, Dtype::Bf16).unwrap();
+        let options = EngineOptions { dtype: Dtype::Bf16, activation_bytes, ..EngineOptions::default() };
+        let models = vec![("m".into(), load(&golden(family)).unwrap())];
+        let mut d = Driver::over(CudaEngine::on_gpu(gpu, models, options).unwrap());
+        d.create("x", Some(lora(4, 1)));
+        d.snapshot("x", "snap");
+        let of = |source, seed| sample(source, tokens(5, 512, seed), 2, params(24, 1.0, 8));
+        let base = d.start(Operation::Sample(Box::new(of(SamplerSource::Base { model: "m".into() }, 6))));
+        let own = d.start(Operation::Sample(Box::new(of(SamplerSource::Snapshot { key: "snap".into() }, 7))));
+        let results = [base, own].map(|id| sample_result(d.take(&id)).sequences);
+        (results, d.engine.backend().gpu().launched_graphs())
+    });
+    let [(plain, none), (with_graphs, launched)] = sampled;
+    assert_eq!(none, 0);
+    assert!(launched >= 4, "{family}: {launched}");
+    assert_eq!(plain, with_graphs, "{family}");
 }
 
 #[test]
 fn a_run_is_bit_equal_alone_and_with_others() {
     simulated("a_run_is_bit_equal_alone_and_with_others", ("CUDASIM_SEED", "5"), || {
-        let [alone, batched] = [false, true].map(|others| train(&mut open("qwen3", Dtype::Bf16), others));
-        assert_eq!(alone, batched);
+        for family in ["qwen3", "qwen3_5", "nemotron_h", "lfm2"] {
+            let [alone, batched] = [false, true].map(|others| train(&mut open(family, Dtype::Bf16), others));
+            assert_eq!(alone, batched, "{family}");
+        }
     });
 }
 
@@ -252,7 +266,14 @@ fn memory_that_runs_out_anywhere_in_a_first_step_loses_one_run_alone() {
         // Steps of two runs at once, one with a gradient and one without; what a forward pass returns after them, where there is one.
         let mut steps = |fault: &str| {
             for (seed, run) in (0..).zip(["x", "y"]) {
-                let adapter = LoraSpec { rank: 1, seed, train_unembed: true, train_mlp: false, train_attn: false };
+                let adapter = LoraSpec {
+                    rank: 1,
+                    seed,
+                    train_unembed: true,
+                    train_mlp: false,
+                    train_attn: false,
+                    latent_up: false,
+                };
                 d.create(run, Some(adapter));
             }
             d.forward_backward("x", vec![datum(&tokens(5, 512, 1))]);

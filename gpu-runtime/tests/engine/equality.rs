@@ -39,6 +39,15 @@ fn logprobs_of_sampler_and_trainer_are_bit_equal() {
         ("gpt_oss", true),
         ("deepseek_v3", false),
         ("deepseek_v3", true),
+        ("qwen3_5", false),
+        ("qwen3_5", true),
+        ("qwen3_5_moe", false),
+        ("nemotron_h", false),
+        ("nemotron_h", true),
+        ("nemotron_h_latent", false),
+        ("lfm2", false),
+        ("granitemoehybrid", true),
+        ("granitemoehybrid_moe", false),
     ] {
         for dtype in [Dtype::Bf16, Dtype::F32] {
             parity(&mut Driver::open(&golden(family), dtype), full);
@@ -102,12 +111,19 @@ fn greedy_continuation_matches_pytorch() {
         "deepseek_v3",
         "gemma3",
         "gpt_oss",
+        "granitemoehybrid",
+        "granitemoehybrid_moe",
+        "lfm2",
         "llama",
         "llama3_rope",
         "llama_tied",
         "mistral_swa",
+        "nemotron_h",
+        "nemotron_h_latent",
         "qwen2",
         "qwen3",
+        "qwen3_5",
+        "qwen3_5_moe",
         "qwen3_moe",
     ] {
         let dir = golden(family);
@@ -120,8 +136,9 @@ fn greedy_continuation_matches_pytorch() {
         let source = SamplerSource::Checkpoint { base_model: "m".into(), dir: peft.path().to_owned() };
         let greedy = &json["greedy_after_adamw"];
         let prompt: Vec<i64> = serde_json::from_value(greedy["prompt"].clone()).unwrap();
-        let result = sample_result(d.run(Operation::Sample(Box::new(sample(source, prompt, 1, params(16, 0.0, 0))))));
         let expected: Vec<u32> = serde_json::from_value(greedy["tokens"].clone()).unwrap();
+        let params = params(expected.len() as u32, 0.0, 0);
+        let result = sample_result(d.run(Operation::Sample(Box::new(sample(source, prompt, 1, params)))));
         assert_eq!(result.sequences[0].tokens, expected, "{family}");
         assert_eq!(result.sequences[0].stop_reason, StopReason::Length);
         let logprobs: Vec<f32> = serde_json::from_value(greedy["logprobs"].clone()).unwrap();

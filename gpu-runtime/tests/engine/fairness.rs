@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use trainyard_gpu_runtime::Dtype;
-use trainyard_protocol::{Datum, Operation, RequestId, SamplerSource, Stop, TenantShare};
+use trainyard_protocol::{Datum, Engine, Operation, RequestId, SamplerSource, Stop, TenantShare};
 
 use crate::support::*;
 
@@ -44,7 +44,7 @@ fn a_short_request_waits_for_at_most_three_microbatches() {
 }
 
 #[test]
-fn a_short_prompt_waits_for_at_most_three_passes() {
+fn a_short_prompt_waits_for_at_most_as_many_rows_as_three_passes_have() {
     let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
     let ask = |n: usize, seed: usize| {
         let base = SamplerSource::Base { model: "m".into() };
@@ -52,9 +52,42 @@ fn a_short_prompt_waits_for_at_most_three_passes() {
     };
     (0..300).for_each(|i| drop(d.start_for(share("a", 1), ask(500, i))));
     (0..5).for_each(|_| d.tick());
+    let before = d.engine.stats().prompt_tokens;
     let short = d.start_for(share("b", 1), ask(256, 1000));
     let steps = steps(&mut d, &short);
-    assert!(steps <= 3, "{steps} passes");
+    let rows = d.engine.stats().prompt_tokens - before;
+    assert!(rows <= 3 * 256, "{rows} rows in {steps} passes");
+}
+
+#[test]
+fn passes_are_narrow_while_another_tenant_trains() {
+    let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
+    d.create("b", Some(lora(2, 2)));
+    let ask = |seed: usize| {
+        let base = SamplerSource::Base { model: "m".into() };
+        let params = trainyard_protocol::SamplingParams { stop: Stop::Nothing, ..params(400, 1.0, 1) };
+        Operation::Sample(Box::new(sample(base, tokens(4, 512, seed), 1, params)))
+    };
+    (0..300).for_each(|i| drop(d.start_for(share("a", 1), ask(i))));
+    (0..20).for_each(|_| d.tick());
+    let width = |d: &mut Driver, steps: usize| {
+        let before = d.engine.stats();
+        (0..steps).for_each(|_| d.tick());
+        let after = d.engine.stats();
+        (after.sampled_tokens - before.sampled_tokens) / (after.sampling_passes - before.sampling_passes)
+    };
+    assert_eq!(width(&mut d, 5), 256, "nobody else waits");
+    for seed in 0..3 {
+        let pass = d.start_for(share("b", 1), loss_op("b", data(64, 256, seed), false));
+        steps(&mut d, &pass);
+        let step = d.start_for(share("b", 1), optim("b", 1e-4));
+        assert!(steps(&mut d, &step) <= 3);
+        let between = width(&mut d, 5);
+        // As many as the processor computes in twice the time of reading weights: most with AMX.
+        assert!((8..=64).contains(&between), "{between} rows after step {seed}");
+    }
+    width(&mut d, 64);
+    assert_eq!(width(&mut d, 5), 256, "nobody else waits again");
 }
 
 #[test]

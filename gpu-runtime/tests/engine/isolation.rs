@@ -45,7 +45,7 @@ pub(crate) fn train<E: Engine>(
 fn a_run_is_bit_equal_alone_and_batched_with_others() {
     for full in [false, true] {
         for dtype in [Dtype::Bf16, Dtype::F32] {
-            for family in ["qwen3", "gpt_oss", "deepseek_v3"] {
+            for family in ["qwen3", "gpt_oss", "deepseek_v3", "qwen3_5_moe", "nemotron_h_latent", "lfm2"] {
                 let alone = train(&mut Driver::open(&golden(family), dtype), 0, full);
                 let batched = train(&mut Driver::open(&golden(family), dtype), 3, full);
                 assert_eq!(alone, batched, "{family}, full {full}, {dtype:?}");
@@ -66,6 +66,12 @@ fn microbatches_do_not_change_bits() {
         ("gpt_oss", true),
         ("deepseek_v3", false),
         ("deepseek_v3", true),
+        ("qwen3_5", false),
+        ("qwen3_5", true),
+        ("qwen3_5_moe", false),
+        ("nemotron_h", true),
+        ("lfm2", true),
+        ("granitemoehybrid", false),
     ] {
         let train_with = |microbatch_tokens| {
             let dtype = if full { Dtype::F32 } else { Dtype::Bf16 };
@@ -94,6 +100,12 @@ fn recomputed_activations_have_the_same_bits() {
         ("gpt_oss", true),
         ("deepseek_v3", false),
         ("deepseek_v3", true),
+        ("qwen3_5", false),
+        ("qwen3_5", true),
+        ("qwen3_5_moe", false),
+        ("nemotron_h", true),
+        ("lfm2", true),
+        ("granitemoehybrid", false),
     ] {
         let train_with = |activation_bytes| {
             let options =

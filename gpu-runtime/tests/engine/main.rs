@@ -15,6 +15,7 @@ mod divided;
 mod equality;
 mod experts;
 mod fairness;
+mod images;
 mod isolation;
 mod prefix;
 mod rank_memory;

@@ -33,7 +33,7 @@ pub(crate) fn load(run: &str, dir: &std::path::Path, with_optimizer: bool, lora:
 
 #[test]
 fn training_resumes_bit_for_bit() {
-    let families = ["qwen2", "qwen3_moe", "gpt_oss", "deepseek_v3"];
+    let families = ["qwen2", "qwen3_moe", "gpt_oss", "deepseek_v3", "kimi_k25", "phi3"];
     let cases = families.into_iter().flat_map(|family| [(family, Some(lora(6, 5))), (family, None)]);
     for (family, adapter) in cases {
         let folder = tempfile::tempdir().unwrap();
@@ -89,4 +89,100 @@ fn a_sampler_checkpoint_samples_like_its_snapshot() {
         let source = SamplerSource::Checkpoint { base_model: "m".into(), dir };
         assert_eq!(snapshot.sequences, sample_result(d.run(sample_from(source))).sequences);
     }
+}
+
+/// A copy of a saved adapter: pairs on projections from latents with B zero, or without these pairs, as the hosted service has
+/// adapters.
+fn copy_adapter(from: &std::path::Path, to: &std::path::Path, with_latents: bool) {
+    std::fs::create_dir(to).unwrap();
+    std::fs::copy(from.join("adapter_config.json"), to.join("adapter_config.json")).unwrap();
+    let bytes = std::fs::read(from.join("adapter_model.safetensors")).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let is_latent = |name: &str| name.contains(".q_b_proj.") || name.contains(".kv_b_proj.");
+    let mut tensors = Vec::new();
+    for (name, view) in file.tensors().into_iter().filter(|(name, _)| with_latents || !is_latent(name)) {
+        let mut data = view.data().to_vec();
+        if is_latent(&name) && name.contains(".lora_B.") {
+            data.fill(0);
+        }
+        tensors.push((name, view.shape().to_vec(), data));
+    }
+    let view = |shape: &[usize], data| {
+        safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.to_vec(), data).unwrap()
+    };
+    let views: Vec<_> = tensors.iter().map(|(name, shape, data)| (name.as_str(), view(shape, data))).collect();
+    std::fs::write(to.join("adapter_model.safetensors"), safetensors::serialize(views, None).unwrap()).unwrap();
+}
+
+/// Names of a saved adapter's tensors.
+fn tensor_names(dir: &std::path::Path) -> Vec<String> {
+    let bytes = std::fs::read(dir.join("adapter_model.safetensors")).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    file.names().into_iter().map(str::to_owned).collect()
+}
+
+/// An adapter that is also on projections from latents, which new runs are not.
+fn on_all_of_attention() -> LoraSpec {
+    LoraSpec { latent_up: true, ..lora(6, 5) }
+}
+
+#[test]
+fn training_of_the_former_placement_on_latents_continues() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("a");
+    let mut d = Driver::open(&golden("deepseek_v3"), Dtype::Bf16);
+    d.create("x", Some(on_all_of_attention()));
+    train(&mut d, "x", 0, 3);
+    d.run(Operation::SaveState(SaveState { run: RunId::new("x"), target: target(&dir) })).unwrap();
+    // As older releases write it, which do not know the placement.
+    let manifest = std::fs::read_to_string(dir.join("trainyard.json")).unwrap();
+    assert!(manifest.contains("train_attn") && !manifest.contains("latent_up"), "{manifest}");
+    // New runs have the other placement; the checkpoint's wins.
+    d.run(load("y", &dir, true, Some(lora(6, 5)))).unwrap();
+    for run in ["x", "y"] {
+        train(&mut d, run, 3, 5);
+    }
+    let probe = || vec![datum(&tokens(30, 512, 99))];
+    assert_eq!(d.forward("x", probe()), d.forward("y", probe()));
+    let again = folder.path().join("again");
+    d.run(Operation::SaveState(SaveState { run: RunId::new("y"), target: target(&again) })).unwrap();
+    assert!(tensor_names(&again).iter().any(|name| name.contains(".q_b_proj.")));
+}
+
+#[test]
+fn adapters_show_by_their_modules_where_they_are_on_latents() {
+    let folder = tempfile::tempdir().unwrap();
+    let [saved, lacking, zero] = ["saved", "lacking", "zero"].map(|name| folder.path().join(name));
+    let mut d = Driver::open(&golden("deepseek_v3"), Dtype::F32);
+    d.create("x", Some(on_all_of_attention()));
+    train(&mut d, "x", 0, 2);
+    let save = |run: &str, dir: &std::path::Path| {
+        Operation::SaveSampler(SaveSampler { run: RunId::new(run), snapshot: None, target: Some(target(dir)) })
+    };
+    d.run(save("x", &saved)).unwrap();
+    copy_adapter(&saved, &lacking, false);
+    copy_adapter(&saved, &zero, true);
+    for (run, dir) in [("same", &saved), ("lacking", &lacking), ("zero", &zero)] {
+        d.run(load(run, dir, false, Some(lora(6, 5)))).unwrap();
+    }
+    let probe = || vec![datum(&tokens(30, 512, 99))];
+    assert_eq!(d.forward("same", probe()), d.forward("x", probe()));
+    let found = d.forward("lacking", probe());
+    assert_eq!(found, d.forward("zero", probe()));
+    assert_ne!(found, d.forward("x", probe()), "the pairs matter");
+    for (run, has_pairs) in [("same", true), ("zero", true), ("lacking", false)] {
+        train(&mut d, run, 2, 3);
+        let again = folder.path().join(format!("{run} again"));
+        d.run(save(run, &again)).unwrap();
+        let names = tensor_names(&again);
+        for module in [".q_b_proj.", ".kv_b_proj."] {
+            assert_eq!(names.iter().any(|name| name.contains(module)), has_pairs, "{run} {module}");
+        }
+        assert!(names.iter().any(|name| name.contains(".kv_a_proj_with_mqa.")));
+    }
+    // A new run writes what the hosted service does.
+    d.create("new", Some(lora(6, 5)));
+    let dir = folder.path().join("new");
+    d.run(save("new", &dir)).unwrap();
+    assert_eq!(tensor_names(&dir).len(), tensor_names(&lacking).len());
 }

@@ -28,7 +28,7 @@ fn example(length: usize, seed: usize) -> Datum {
     let of = |k: usize| (0..length).map(|i| ((i * 7 + seed * 3 + k * 5) % 11) as f32 / 5.0 - 1.0).collect();
     let inputs = [("returns", of(1)), ("old_values", of(2)), ("weights", of(3))];
     let inputs = inputs.map(|(name, values): (&str, Vec<f32>)| (name.to_owned(), Tensor::f32(values)));
-    Datum { tokens: tokens(length, 512, seed), loss_fn_inputs: inputs.into() }
+    Datum { tokens: tokens(length, 512, seed), loss_fn_inputs: inputs.into(), images: Vec::new() }
 }
 
 fn batch(seed: usize, count: usize) -> Vec<Datum> {
@@ -37,7 +37,13 @@ fn batch(seed: usize, count: usize) -> Vec<Datum> {
 
 fn mse<E: Engine>(d: &Driver<E>, run: &str, data: Vec<Datum>) -> Operation {
     let config: LossConfig = BTreeMap::from([("value_clip".to_owned(), LossConfigValue::Number(0.4))]);
-    let batch = RawBatch { data, loss_fn: "value_mse".into(), loss_fn_config: config, custom_loss: None };
+    let batch = RawBatch {
+        data,
+        loss_fn: "value_mse".into(),
+        loss_fn_config: config,
+        custom_loss: None,
+        decoded: Default::default(),
+    };
     let batch = prepare_batch(&batch, (&d.engine.models()[0]).into()).unwrap();
     Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only: false })
 }
@@ -83,6 +89,7 @@ fn values_begin_at_zero_and_are_fitted_to_returns() {
         let constant = |length: usize| Datum {
             tokens: tokens(length, 512, length),
             loss_fn_inputs: [("returns".to_owned(), Tensor::f32(vec![0.7; length]))].into(),
+            images: Vec::new(),
         };
         let pass = d.loss_op("x", "value_mse", [3, 40, 17].map(constant).into(), false);
         let loss = loss_result(d.run(pass)).metrics["loss:sum"];
@@ -247,7 +254,11 @@ fn what_has_no_meaning_is_refused_and_changes_nothing() {
     let values = mse(&d, "plain", batch(1, 2));
     assert!(refused(&mut d, values).starts_with("loss_fn: value_mse needs values"));
     let wide = Tensor { shape: vec![4, 2], ..Tensor::i64(vec![1; 8]) };
-    let wide = Datum { tokens: vec![1; 4], loss_fn_inputs: BTreeMap::from([("target_tokens".to_owned(), wide)]) };
+    let wide = Datum {
+        tokens: vec![1; 4],
+        loss_fn_inputs: BTreeMap::from([("target_tokens".to_owned(), wide)]),
+        images: Vec::new(),
+    };
     let wide = d.loss_op("x", "cross_entropy", vec![wide], true);
     assert!(refused(&mut d, wide).contains("target_tokens: has shape [4, 2]; a model with a scalar head"));
 

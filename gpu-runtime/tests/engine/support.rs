@@ -163,7 +163,13 @@ pub(crate) fn loss_op(run: &str, data: Vec<Datum>, forward_only: bool) -> Operat
 }
 
 fn prepared_op(extents: ModelExtents, run: &str, loss: &str, data: Vec<Datum>, forward_only: bool) -> Operation {
-    let batch = RawBatch { data, loss_fn: loss.into(), loss_fn_config: BTreeMap::new(), custom_loss: None };
+    let batch = RawBatch {
+        data,
+        loss_fn: loss.into(),
+        loss_fn_config: BTreeMap::new(),
+        custom_loss: None,
+        decoded: Default::default(),
+    };
     let batch = prepare_batch(&batch, extents).unwrap();
     Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only })
 }
@@ -183,7 +189,7 @@ pub(crate) fn sample_result(result: Result<OpResult, OpError>) -> SampleResult {
 }
 
 pub(crate) fn lora(rank: u32, seed: u64) -> LoraSpec {
-    LoraSpec { rank, seed, train_unembed: true, train_mlp: true, train_attn: true }
+    LoraSpec { rank, seed, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false }
 }
 
 /// Tokens that depend on a seed.
@@ -201,6 +207,7 @@ pub(crate) fn datum(tokens: &[i64]) -> Datum {
             ("target_tokens".into(), Tensor::i64(targets)),
             ("weights".into(), Tensor::f32(weights)),
         ]),
+        images: Vec::new(),
     }
 }
 
@@ -232,6 +239,7 @@ pub(crate) fn sample(
         topk_sample_logprobs: 0,
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
+        images: Vec::new(),
     };
-    SampleOperation { session: SessionId::new("s"), source, sample }
+    SampleOperation { session: SessionId::new("s"), source, sample, images: Default::default() }
 }

@@ -18,7 +18,9 @@ impl Machine<'_> {
         warp: &mut Warp,
         active: u32,
         size: usize,
-        (to, from, read): (&Row, &Row, Option<&Row>),
+        to: &Row,
+        from: &Row,
+        read: Option<&Row>,
         at: &Instruction,
     ) -> Result<(), Stop> {
         for lane in lanes(active) {

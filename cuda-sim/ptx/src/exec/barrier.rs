@@ -57,11 +57,11 @@ impl Barriers {
     }
 
     /// Adds the operands of a reduction; call it after `arrive`.
-    pub(crate) fn reduce(&mut self, id: usize, true_lanes: u32, lanes: u32, result: (Reg, Reduction)) {
+    pub(crate) fn reduce(&mut self, id: usize, true_lanes: u32, lanes: u32, d: Reg, reduction: Reduction) {
         let slot = &mut self.slots[id];
         slot.counted += (true_lanes & lanes).count_ones();
         slot.all &= true_lanes & lanes == lanes;
-        slot.result = Some(result);
+        slot.result = Some((d, reduction));
     }
 
     /// A barrier at which everybody arrived.

@@ -26,17 +26,17 @@ enum Common<'a> {
 impl Common<'_> {
     /// The bytes of a read in order: of these lanes, which share it.
     #[inline]
-    fn read(&mut self, (address, length): (u64, usize), by: &WarpTouch<'_>, lanes: Lanes) -> Option<&[u8]> {
+    fn read(&mut self, address: u64, length: usize, by: &WarpTouch<'_>, lanes: Lanes) -> Option<&[u8]> {
         match self {
             Self::Global(memory) => {
                 let (index, start) = memory.find(address, length)?;
                 let allocation = memory.allocation(index);
-                let done = allocation.read_in_order((start, length), by, lanes);
+                let done = allocation.read_in_order(start, length, by, lanes);
                 done.then(|| &allocation.data[start..start + length])
             }
             Self::Shared(memory) => {
                 let start = memory.offset(address, length)?;
-                memory.read_in_order((start, length), by, lanes).then(|| memory.bytes(start, length))
+                memory.read_in_order(start, length, by, lanes).then(|| memory.bytes(start, length))
             }
             Self::Params(bytes) => bytes.get(address as usize..)?.get(..length),
         }
@@ -44,17 +44,17 @@ impl Common<'_> {
 
     /// Room for a lane's write in order.
     #[inline]
-    fn write(&mut self, (address, length): (u64, usize), by: &WarpTouch<'_>, lane: usize) -> Option<&mut [u8]> {
+    fn write(&mut self, address: u64, length: usize, by: &WarpTouch<'_>, lane: usize) -> Option<&mut [u8]> {
         match self {
             Self::Global(memory) => {
                 let (index, start) = memory.find(address, length)?;
                 let allocation = memory.allocation(index);
-                let done = allocation.written_in_order((start, length), by, lane);
+                let done = allocation.written_in_order(start, length, by, lane);
                 done.then(|| &mut allocation.data[start..start + length])
             }
             Self::Shared(memory) => {
                 let start = memory.offset(address, length)?;
-                memory.written_in_order((start, length), by, lane).then(|| memory.bytes_mut(start, length))
+                memory.written_in_order(start, length, by, lane).then(|| memory.bytes_mut(start, length))
             }
             Self::Params(_) => None,
         }
@@ -73,8 +73,10 @@ impl Machine<'_> {
         block: &mut BlockState,
         warp: &mut Warp,
         active: u32,
-        (space, addresses): (Space, &Row),
-        (ty, d): (Type, &[Reg]),
+        space: Space,
+        addresses: &Row,
+        ty: Type,
+        d: &[Reg],
     ) -> u32 {
         let size = ty.size();
         let length = size * d.len();
@@ -93,7 +95,7 @@ impl Machine<'_> {
             if !is_aligned(first_address, length) {
                 return active;
             }
-            let Some(bytes) = common.read((first_address, length), &by, all) else { return active };
+            let Some(bytes) = common.read(first_address, length, &by, all) else { return active };
             for (index, register) in d.iter().enumerate() {
                 registers.put(*register, &[value(bytes, index); LANES], active);
             }
@@ -104,7 +106,7 @@ impl Machine<'_> {
             if space != common_space || !is_aligned(address, length) {
                 return active & from(lane);
             }
-            let Some(bytes) = common.read((address, length), &by, Lanes::One(lane)) else { return active & from(lane) };
+            let Some(bytes) = common.read(address, length, &by, Lanes::One(lane)) else { return active & from(lane) };
             for (index, register) in d.iter().enumerate() {
                 registers.put_lane(*register, lane, value(bytes, index));
             }
@@ -118,8 +120,10 @@ impl Machine<'_> {
         block: &mut BlockState,
         warp: &Warp,
         active: u32,
-        (space, addresses): (Space, &Row),
-        (size, rows): (usize, &[Row]),
+        space: Space,
+        addresses: &Row,
+        size: usize,
+        rows: &[Row],
     ) -> u32 {
         let length = size * rows.len();
         let (common_space, _) = resolve(space, addresses[active.trailing_zeros() as usize]);
@@ -130,7 +134,7 @@ impl Machine<'_> {
             if space != common_space || !is_aligned(address, length) {
                 return active & from(lane);
             }
-            let Some(bytes) = common.write((address, length), &by, lane) else { return active & from(lane) };
+            let Some(bytes) = common.write(address, length, &by, lane) else { return active & from(lane) };
             for (row, bytes) in rows.iter().zip(bytes.chunks_exact_mut(size)) {
                 put_number(bytes, row[lane]);
             }

@@ -22,17 +22,17 @@ impl Machine<'_> {
         match &at.op {
             Operation::Load { space, ty, strong, d, address } => {
                 let addresses = warp.addresses(*address, &place);
-                self.loads(block, warp, active, &addresses, (*space, *ty, *strong), d, at)
+                self.loads(block, warp, active, &addresses, *space, *ty, *strong, d, at)
             }
             Operation::Store { space, ty, strong, sources, address } => {
                 let addresses = warp.addresses(*address, &place);
                 let rows: Vec<Row> = sources.iter().map(|source| warp.row(*source, &place)).collect();
-                self.stores(block, warp, active, &addresses, (*space, *ty, *strong), &rows, at)
+                self.stores(block, warp, active, &addresses, *space, *ty, *strong, &rows, at)
             }
             Operation::Atomic { space, size, f, d, address, b, c } => {
                 let addresses = warp.addresses(*address, &place);
                 let operands = [*b, *c].map(|operand: Operand| warp.row(operand, &place));
-                self.atomics(block, warp, active, &addresses, (*space, *size, *f, *d), &operands, at)
+                self.atomics(block, warp, active, &addresses, *space, *size, *f, *d, &operands, at)
             }
             Operation::ToGeneric { space, d, a } => {
                 let window = window(*space);
@@ -55,7 +55,7 @@ impl Machine<'_> {
                 let to = warp.addresses(*to, &place);
                 let from = warp.addresses(*from, &place);
                 let read = source_size.map(|operand| warp.row(operand, &place));
-                self.async_copy(block, warp, active, *size, (&to, &from, read.as_ref()), at)
+                self.async_copy(block, warp, active, *size, &to, &from, read.as_ref(), at)
             }
             Operation::AsyncCommit => {
                 warp.copies.commit(active);
@@ -66,14 +66,15 @@ impl Machine<'_> {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what an instruction needs of its surroundings")]
     fn loads(
         &mut self,
         block: &mut BlockState,
         warp: &mut Warp,
         active: u32,
         addresses: &Row,
-        (space, ty, strong): (Space, Type, bool),
+        space: Space,
+        ty: Type,
+        strong: bool,
         d: &[Reg],
         at: &Instruction,
     ) -> Result<(), Stop> {
@@ -83,7 +84,7 @@ impl Machine<'_> {
             self.acquire(block);
             active
         } else {
-            self.load_in_order(block, warp, active, (space, addresses), (ty, d))
+            self.load_in_order(block, warp, active, space, addresses, ty, d)
         };
         for lane in lanes(left) {
             let access =
@@ -99,21 +100,21 @@ impl Machine<'_> {
         Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what an instruction needs of its surroundings")]
     fn stores(
         &mut self,
         block: &mut BlockState,
         warp: &mut Warp,
         active: u32,
         addresses: &Row,
-        (space, ty, strong): (Space, Type, bool),
+        space: Space,
+        ty: Type,
+        strong: bool,
         rows: &[Row],
         at: &Instruction,
     ) -> Result<(), Stop> {
         let size = ty.size();
         let length = size * rows.len();
-        let left =
-            if strong { active } else { self.store_in_order(block, warp, active, (space, addresses), (size, rows)) };
+        let left = if strong { active } else { self.store_in_order(block, warp, active, space, addresses, size, rows) };
         for lane in lanes(left) {
             let mut bytes = [0; 32];
             for (index, row) in rows.iter().enumerate() {
@@ -146,7 +147,10 @@ impl Machine<'_> {
         warp: &mut Warp,
         active: u32,
         addresses: &Row,
-        (space, size, f, d): (Space, usize, AtomicFn, Reg),
+        space: Space,
+        size: usize,
+        f: AtomicFn,
+        d: Reg,
         operands: &[Row; 2],
         at: &Instruction,
     ) -> Result<(), Stop> {

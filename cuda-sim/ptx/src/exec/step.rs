@@ -163,7 +163,7 @@ impl Machine<'_> {
                 (false, VoteMode::All) => Reduction::All,
                 (false, _) => Reduction::Any,
             };
-            block.barriers.reduce(id, true_lanes, active, (*d, reduction));
+            block.barriers.reduce(id, true_lanes, active, *d, reduction);
         }
         // Accesses after an arrival are later than those that it orders.
         self.clock += 1;

@@ -22,7 +22,7 @@ impl Machine<'_> {
     pub(crate) fn matrix(&mut self, block: &mut BlockState, warp: &mut Warp, at: &Instruction) -> Result<(), Stop> {
         match &at.op {
             Operation::LoadMatrix { transposed, d, address } => {
-                self.load_matrix(block, warp, (*transposed, d, *address), at)
+                self.load_matrix(block, warp, *transposed, d, *address, at)
             }
             Operation::Mma { shape, d, a, b, c } => {
                 let place = self.place(block);
@@ -46,7 +46,9 @@ impl Machine<'_> {
         &mut self,
         block: &mut BlockState,
         warp: &mut Warp,
-        (transposed, d, address): (bool, &[Reg], Address),
+        transposed: bool,
+        d: &[Reg],
+        address: Address,
         at: &Instruction,
     ) -> Result<(), Stop> {
         let addresses = warp.addresses(address, &self.place(block));

@@ -3,8 +3,11 @@
 
 pub(crate) mod allocation;
 pub(crate) mod initialised;
+mod op;
 pub(crate) mod shadow;
 pub(crate) mod shared;
+
+pub use op::Op;
 
 use std::collections::BTreeMap;
 
@@ -29,15 +32,6 @@ pub enum MemoryError {
     /// No allocation begins at this address.
     #[error("no allocation begins at this address")]
     NoSuchAllocation,
-}
-
-/// An operation on a stream: a launch, a copy, a library's call.
-#[derive(Debug, Clone, Default)]
-pub struct Op {
-    /// Number from [`Memory::begin`]; a launch without one begins its own operation.
-    pub id: u32,
-    /// Operations that ran already, although nothing orders them before this one.
-    pub concurrent: Vec<u32>,
 }
 
 /// All allocations of a device.

@@ -101,19 +101,14 @@ impl SharedMemory {
 
     /// Records a read inside the memory, of written bytes, that is plainly ordered. Whether it is.
     #[inline]
-    pub(crate) fn read_in_order(&mut self, (start, length): (usize, usize), by: &WarpTouch<'_>, lanes: Lanes) -> bool {
+    pub(crate) fn read_in_order(&mut self, start: usize, length: usize, by: &WarpTouch<'_>, lanes: Lanes) -> bool {
         self.initialised.covers(start, length)
             && words::<WORD>(start, length).all(|(index, mask)| self.shadow[index].read_in_order(mask, by, lanes))
     }
 
     /// Records a lane's write inside the memory that is plainly ordered. Whether it is.
     #[inline]
-    pub(crate) fn written_in_order(
-        &mut self,
-        (start, length): (usize, usize),
-        by: &WarpTouch<'_>,
-        lane: usize,
-    ) -> bool {
+    pub(crate) fn written_in_order(&mut self, start: usize, length: usize, by: &WarpTouch<'_>, lane: usize) -> bool {
         let ordered =
             words::<WORD>(start, length).all(|(index, mask)| self.shadow[index].written_in_order(mask, by, lane));
         if ordered {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::instruction::{Address, DISCARD, Lanes, Operand, Reg, Special};
 use crate::module::Variable;
+use crate::parse::cursor::integer;
 use crate::parse::directives::Declaration;
 use crate::parse::{Raw, Result, Statement};
 
@@ -184,16 +185,4 @@ fn literal(text: &str) -> Option<u64> {
         return u64::from_str_radix(hex, 16).ok();
     }
     integer(text)
-}
-
-/// An unsigned number: decimal, hexadecimal, octal or binary, with or without `U`.
-pub(crate) fn integer(text: &str) -> Option<u64> {
-    let digits = text.strip_suffix('U').unwrap_or(text);
-    let (digits, radix) = match digits.get(..2) {
-        Some("0x" | "0X") => (&digits[2..], 16),
-        Some("0b" | "0B") => (&digits[2..], 2),
-        Some(_) if digits.starts_with('0') => (&digits[1..], 8),
-        _ => (digits, 10),
-    };
-    u64::from_str_radix(digits, radix).ok()
 }

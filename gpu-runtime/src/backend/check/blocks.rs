@@ -1,6 +1,6 @@
 //! Ops of decoder blocks: norms, activations, linear layers with adapters, embeddings.
 
-use super::{HostAccess, Numbers, Results, host};
+use super::access::{HostAccess, Numbers, Results, host};
 use crate::backend::{
     Activation, EmbeddingGradient, GradientSlot, Held, LinearCall, LoraSegment, MatrixRole, Norm, Source, WeightPart,
 };
@@ -24,7 +24,8 @@ pub(crate) fn norms<B: HostAccess>(b: &B, rows: usize, width: usize, seed: u64) 
 pub(crate) fn activations<B: HostAccess>(b: &B, kind: Activation, rows: usize, width: usize, seed: u64) -> Results {
     let mut n = Numbers(seed);
     let scaled = |x: Vec<f32>| x.iter().map(|x| 9.0 * x).collect::<Vec<_>>();
-    let gate_up = b.rows(&scaled(n.take(rows * 2 * width)), 2 * width);
+    let columns = if kind.is_gated() { 2 * width } else { width };
+    let gate_up = b.rows(&scaled(n.take(rows * columns)), columns);
     let identity: Vec<f32> = (0..width * width).map(|i| f32::from(u8::from(i / width == i % width))).collect();
     let eye = b.pack(&[Source::Host(&identity)], width, MatrixRole::Base);
     let call = LinearCall { weight: &eye, bias: None, lora: &[] };

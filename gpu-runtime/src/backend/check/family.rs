@@ -1,6 +1,6 @@
 //! Ops of families: experts, attention sinks, scalar heads, latent attention.
 
-use super::{HostAccess, Numbers, Results, host, rotary_table};
+use super::access::{HostAccess, Numbers, Results, host, rotary_table};
 use crate::backend::{FamilyOps, LatentHeads, LatentOps, LatentRotation, RouterRule, RouterScores, ScalarHead, Source};
 
 /// Routing with its backward pass, and the parts of a batch combined by it.
@@ -19,7 +19,7 @@ pub(crate) fn experts<B: HostAccess>(
     let logits = b.rows(&logits, count);
     let (dispatch, weights) = B::Family::route(b, rule, &correction, &logits);
     let d_weights = b.rows(&n.take(rows * rule.per_token), rule.per_token);
-    let d_logits = B::Family::route_backward(b, rule, &logits, (&dispatch, &weights), &d_weights);
+    let d_logits = B::Family::route_backward(b, rule, &logits, &dispatch, &weights, &d_weights);
     let parts: Vec<_> = dispatch.parts().iter().map(|part| b.rows(&n.take(part.rows.len() * width), width)).collect();
     let [mut weighted, mut plain] = [0, 1].map(|_| b.rows(&n.take(rows * width), width));
     B::Family::combine(b, &parts, &dispatch, Some(&weights), &mut weighted);
@@ -48,7 +48,7 @@ pub(crate) fn sinks<B: HostAccess>(b: &B, rows: usize, heads: usize, head_dim: u
     let [out, lse] = &attended;
     let d_out = b.rows(&n.take(rows * width), width);
     let mut grads = b.upload_params(vec![n.take(heads)]);
-    B::Family::sinks_backward(b, &sinks, [out, lse], &d_out, (&mut grads, 0));
+    B::Family::sinks_backward(b, &sinks, [out, lse], &d_out, &mut grads, 0);
     vec![("out", b.values(out)), ("lse", b.values(lse)), ("d sinks", host(&grads))]
 }
 
@@ -56,7 +56,8 @@ pub(crate) fn sinks<B: HostAccess>(b: &B, rows: usize, heads: usize, head_dim: u
 pub(crate) fn sigmoid(
     per_token: usize,
     normalised: bool,
-    (groups, chosen_groups): (usize, usize),
+    groups: usize,
+    chosen_groups: usize,
     scaling: f32,
 ) -> RouterRule {
     RouterRule { per_token, normalised, scores: RouterScores::Sigmoid { groups, chosen_groups, scaling } }

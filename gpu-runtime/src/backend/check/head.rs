@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{HostAccess, Numbers, Results, host};
+use super::access::{HostAccess, Numbers, Results, host};
 use crate::backend::{
     GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, LogSum, LoraSegment, MatrixRole, ScoreRequest,
     Source, Targets, VocabularyOps,
@@ -20,7 +20,7 @@ struct Adapter<B: HostAccess> {
 }
 
 impl<B: HostAccess> Adapter<B> {
-    fn new(backend: &B, n: &mut Numbers, (vocab, hidden): (usize, usize)) -> Self {
+    fn new(backend: &B, n: &mut Numbers, vocab: usize, hidden: usize) -> Self {
         let a = backend.pack(&[Source::Host(&n.take(RANK * hidden))], hidden, MatrixRole::Adapter);
         let b = backend.pack(&[Source::Host(&n.take(vocab * RANK))], RANK, MatrixRole::Adapter);
         Self { extents: (vocab, hidden), a, b }
@@ -49,9 +49,10 @@ fn gradients<B: HostAccess>(
     hidden: &B::Rows,
     gradient: &HeadGradient<'_>,
     state: &B::HeadState,
-    (extents, full): ((usize, usize), bool),
+    vocab: usize,
+    width: usize,
+    full: bool,
 ) -> [Vec<f32>; 2] {
-    let (vocab, width) = extents;
     let lens = if full { vec![vocab * width] } else { vec![RANK * width, vocab * RANK] };
     let mut grads = b.begin_gradient(&lens, None);
     let dx = if full {
@@ -76,7 +77,7 @@ pub(crate) fn heads<B: HostAccess>(
 ) -> Results {
     let mut n = Numbers(seed);
     let weight = b.pack(&[Source::Host(&n.take(vocab * hidden))], hidden, MatrixRole::Base);
-    let adapter = Adapter::new(b, &mut n, (vocab, hidden));
+    let adapter = Adapter::new(b, &mut n, vocab, hidden);
     // In the forward pass the adapter is on the rows from the second one on, of which every other has a gradient.
     let lora: Vec<_> = if full { Vec::new() } else { vec![adapter.segment(1..rows)] };
     let mut targets = Targets::empty();
@@ -93,20 +94,26 @@ pub(crate) fn heads<B: HostAccess>(
     let sequences = [0..active.len() / 3, active.len() / 3..active.len()];
     let gradient = HeadGradient { rows: &active, sequences: &sequences, targets: &own, d_logprobs: &d_logprobs };
     let picked = b.gather(&x, &active);
-    let [dx, grads] = gradients(b, &call, &picked, &gradient, &state, (adapter.extents, full));
+    let [dx, grads] = gradients(b, &call, &picked, &gradient, &state, vocab, hidden, full);
     vec![("logprobs", logprobs), ("dx", dx), ("weights", grads)]
 }
 
-/// Extents of a head: rows, width of the hidden states, tokens of a part, and rows of the unembedding that are none.
-type Extents = (usize, usize, usize, usize);
-
-/// The loss head of a part of the vocabulary.
-pub(crate) fn head_parts<B: HostAccess>(b: &B, extents: Extents, (full, keep): (bool, bool), seed: u64) -> Results {
-    let (rows, hidden, tokens, others) = extents;
+/// The loss head of a part of the vocabulary: hidden states `[rows, hidden]`, and an unembedding of `tokens` rows that are tokens
+/// and `others` that are none.
+pub(crate) fn head_parts<B: HostAccess>(
+    b: &B,
+    rows: usize,
+    hidden: usize,
+    tokens: usize,
+    others: usize,
+    full: bool,
+    keep: bool,
+    seed: u64,
+) -> Results {
     let (mut n, vocab) = (Numbers(seed), tokens + others);
     // What is beyond the tokens has values, and no effect.
     let weight = b.pack(&[Source::Host(&n.take(vocab * hidden))], hidden, MatrixRole::Base);
-    let adapter = Adapter::new(b, &mut n, (vocab, hidden));
+    let adapter = Adapter::new(b, &mut n, vocab, hidden);
     let lora: Vec<_> = if full { Vec::new() } else { vec![adapter.segment(0..rows)] };
     let call = LinearCall { weight: &weight, bias: None, lora: &lora };
     let x = b.rows(&n.take(rows * hidden), hidden);
@@ -124,14 +131,14 @@ pub(crate) fn head_parts<B: HostAccess>(b: &B, extents: Extents, (full, keep): (
     let d_logprobs = n.take(targets.ids.len());
     let (sequences, all) = ([0..rows / 2, rows / 2..rows], &active[..]);
     let gradient = HeadGradient { rows: all, sequences: &sequences, targets: &targets, d_logprobs: &d_logprobs };
-    let [dx, grads] = gradients(b, &call, &x, &gradient, &state, (adapter.extents, full));
+    let [dx, grads] = gradients(b, &call, &x, &gradient, &state, vocab, hidden, full);
     let width = if full { hidden } else { RANK };
     let beyond = grads[grads.len() - others * width..].to_vec();
     vec![("lse", lse), ("elsewhere", elsewhere), ("logits", logits), ("dx", dx), ("beyond", beyond), ("weights", grads)]
 }
 
 /// Scores that parts of the vocabulary contribute to rows of logits.
-pub(crate) fn score_parts<B: HostAccess>(b: &B, (rows, width, tokens): (usize, usize, usize), seed: u64) -> Results {
+pub(crate) fn score_parts<B: HostAccess>(b: &B, rows: usize, width: usize, tokens: usize, seed: u64) -> Results {
     let logits = b.rows(&Numbers(seed).take(rows * width), width);
     let ids = |row: usize| vec![Targets::ELSEWHERE, (row % tokens) as u32];
     let requests: Vec<_> =

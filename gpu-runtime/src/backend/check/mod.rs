@@ -3,14 +3,16 @@
 //! `trainyard doctor` runs it on a GPU. The functions of the other files call ops and return what they computed; tests compare
 //! these for more inputs and backends.
 //!
-//! - `blocks.rs`, `attention.rs`, `head.rs`, `family.rs`: ops of models. `storage.rs`: weights, parameters, rows. `sampling.rs`:
+//! - `blocks.rs`, `attention.rs`, `head.rs`, `family.rs`, `mixers.rs`: ops of models. `storage.rs`: weights, parameters, rows. `sampling.rs`:
 //!   sampled tokens and scores.
 //! - `suite.rs`: which inputs the suite has.
 
+pub(crate) mod access;
 mod attention;
 mod blocks;
 mod family;
 mod head;
+mod mixers;
 mod sampling;
 mod storage;
 mod suite;
@@ -18,54 +20,18 @@ mod suite;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-pub(crate) use attention::attention;
+pub use access::HostAccess;
+use access::Results;
+pub(crate) use attention::{attention, gates, rotations};
 pub(crate) use blocks::{activations, embeddings, linears, norms};
-#[cfg(test)]
-pub(crate) use family::positions;
-pub(crate) use family::{experts, latent_heads, scalar_heads, sigmoid, sinks};
+pub(crate) use family::{experts, latent_heads, positions, scalar_heads, sigmoid, sinks};
 pub(crate) use head::{head_parts, heads, score_parts, spread};
+#[cfg(test)]
+pub(crate) use mixers::{Convolution, Recurrence, span, values, whole};
+pub(crate) use mixers::{convolutions, recurrences, scaled};
 
-use super::{Backend, Dtype, HostBackend, HostKernels, Params};
+use super::{Backend, Dtype, HostBackend, HostKernels};
 use crate::fault::panic_text;
-use crate::rng::kaiming_uniform_fill;
-
-/// Rows from and to the host.
-pub trait HostAccess: Backend {
-    /// Rows of `width` elements.
-    fn rows(&self, rows: &[f32], width: usize) -> Self::Rows;
-
-    /// The elements of rows.
-    fn values(&self, rows: &Self::Rows) -> Vec<f32>;
-
-    /// The elements of a gradient with respect to a linear layer's output.
-    fn gradient(&self, dy: &Self::OutputGradient<'_>) -> Vec<f32>;
-
-    /// The elements of a linear layer's input.
-    fn input(&self, x: &Self::WeightInput<'_>) -> Vec<f32>;
-}
-
-impl HostAccess for HostBackend {
-    fn rows(&self, rows: &[f32], width: usize) -> Self::Rows {
-        let mut out = self.alloc(rows.len() / width, width);
-        out.copy_from_slice(rows);
-        out
-    }
-
-    fn values(&self, rows: &Self::Rows) -> Vec<f32> {
-        rows.to_vec()
-    }
-
-    fn gradient(&self, dy: &Self::OutputGradient<'_>) -> Vec<f32> {
-        dy.to_rows()
-    }
-
-    fn input(&self, x: &Self::WeightInput<'_>) -> Vec<f32> {
-        x.to_rows()
-    }
-}
-
-/// Results of ops, by name.
-pub(crate) type Results = Vec<(&'static str, Vec<f32>)>;
 
 /// Some ops of a device, compared with the processor's.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,31 +119,6 @@ fn difference(found: &Results, expected: &Results) -> Result<(&'static str, f32)
         }
     }
     Ok(worst)
-}
-
-/// A number generator; each call returns an independent stream.
-pub(crate) struct Numbers(pub(crate) u64);
-
-impl Numbers {
-    /// Numbers in [-1, 1).
-    pub(crate) fn take(&mut self, len: usize) -> Vec<f32> {
-        self.0 += 1;
-        let mut out = vec![0.0; len];
-        kaiming_uniform_fill(self.0, 7, &mut out, 1.0);
-        out
-    }
-}
-
-/// The elements of all parameters.
-pub(crate) fn host(params: &impl Params) -> Vec<f32> {
-    (0..params.len()).flat_map(|i| params.host(i).into_owned()).collect()
-}
-
-/// Cosines and sines of 200 positions, `[position][half]`.
-fn rotary_table(theta: f64, half: usize) -> Vec<(f32, f32)> {
-    let angle = |position: usize, i: usize| position as f64 * theta.powf(-(i as f64) / half as f64);
-    let pair = |angle: f64| (angle.cos() as f32, angle.sin() as f32);
-    (0..200).flat_map(|position| (0..half).map(move |i| pair(angle(position, i)))).collect()
 }
 
 #[cfg(test)]

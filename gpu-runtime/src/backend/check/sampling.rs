@@ -1,6 +1,6 @@
 //! Tokens that are sampled, and scores of tokens.
 
-use super::{HostAccess, Numbers, Results};
+use super::access::{HostAccess, Numbers, Results};
 use crate::backend::{Logits, SamplingRule, ScoreRequest, TokenRequest};
 
 /// Samples with each cut, and the most likely token.

@@ -2,7 +2,7 @@
 
 use trainyard_protocol::AdamParams;
 
-use super::{HostAccess, Numbers, Results, host};
+use super::access::{HostAccess, Numbers, Results, host};
 use crate::backend::{
     AdamWStep, AttentionCall, AttentionShape, KV_BLOCK, LinearCall, MatrixRole, Params as _, Source, Span,
 };
@@ -96,10 +96,11 @@ pub(super) fn blocks<B: HostAccess>(b: &B, shape: AttentionShape, seed: u64) -> 
     let next = b.rows(&n.take(4 * width), width);
     let mut results = Vec::new();
     for layer in 0..shape.layers {
-        let written = [Span { rows: 0..KV_BLOCK, start: 0, blocks: vec![first], held: 0 }];
+        let written = [Span { rows: 0..KV_BLOCK, start: 0, blocks: vec![first], held: 0, state: None }];
         b.kv_write(&mut pool, &shape, layer, &written, &prompt);
         b.kv_copy(&mut pool, first, copy);
-        let span = |rows, block, own| Span { rows, start: KV_BLOCK, blocks: vec![block, own], held: KV_BLOCK };
+        let span =
+            |rows, block, own| Span { rows, start: KV_BLOCK, blocks: vec![block, own], held: KV_BLOCK, state: None };
         let spans = [span(0..3, first, own), span(3..4, copy, other)];
         b.kv_write(&mut pool, &shape, layer, &spans, &next);
         let call = AttentionCall { shape: &shape, layer, window: None, spans: &spans };

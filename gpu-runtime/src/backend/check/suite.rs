@@ -1,11 +1,14 @@
 //! Inputs of the suite: small, of odd extents, the same every time.
 
+use super::access::{HostAccess, Results};
 use super::{
-    HostAccess, Results, activations, attention, embeddings, experts, head_parts, heads, latent_heads, linears, norms,
-    scalar_heads, score_parts, sigmoid, sinks, spread,
+    activations, attention, convolutions, embeddings, experts, gates, head_parts, heads, latent_heads, linears, norms,
+    recurrences, rotations, scalar_heads, scaled, score_parts, sigmoid, sinks, spread,
 };
 use crate::backend::check::{sampling, storage};
-use crate::backend::{Activation, AttentionShape, LatentHeads, RouterRule};
+use crate::backend::{
+    Activation, AttentionShape, ConvolutionShape, LatentHeads, RecurrentRule, RecurrentShape, RouterRule,
+};
 
 /// Ops on one input.
 pub(super) struct Case<B> {
@@ -25,6 +28,24 @@ const ROUNDED: f32 = 2e-2;
 const SHAPE: AttentionShape = AttentionShape { layers: 2, heads: 4, kv_heads: 2, head_dim: 16, scale: 0.25 };
 const LATENT: LatentHeads = LatentHeads { heads: 3, nope: 6, rope: 4, value: 8, width: 10, interleaved: true };
 
+const CONVOLUTION: ConvolutionShape = ConvolutionShape { channels: 33, kernel: 3 };
+const DELTA_NET: RecurrentShape = RecurrentShape {
+    rule: RecurrentRule::DeltaNet,
+    key_heads: 2,
+    value_heads: 4,
+    key_dim: 12,
+    value_dim: 36,
+    kernel: 4,
+};
+const MAMBA: RecurrentShape = RecurrentShape {
+    rule: RecurrentRule::Mamba2 { limits: (0.0, f32::INFINITY) },
+    key_heads: 1,
+    value_heads: 3,
+    key_dim: 16,
+    value_dim: 8,
+    kernel: 4,
+};
+
 pub(super) fn cases<B: HostAccess>() -> Vec<Case<B>> {
     let case = |ops, run, tolerance, rounded_tolerance| Case { ops, run, tolerance, rounded_tolerance };
     vec![
@@ -41,18 +62,26 @@ pub(super) fn cases<B: HostAccess>() -> Vec<Case<B>> {
         case("adapters on many inputs", |b| linears(b, 3, 4128, [8, 8], 5, 24), SUMS, ROUNDED),
         case("rotation and attention", |b| attention(b, SHAPE, [40, 7], None, 10), SUMS, ROUNDED),
         case("attention with a window", |b| attention(b, SHAPE, [40, 7], Some(5), 11), SUMS, ROUNDED),
+        case("heads rotated in part", |b| rotations(b, SHAPE, 6, false, 7, 25), SUMS, ROUNDED),
+        case("norms over all heads", |b| rotations(b, SHAPE, 16, true, 7, 26), SUMS, ROUNDED),
+        case("gated attention's heads", |b| gates(b, SHAPE, 7, 27), SUMS, SUMS),
         case("blocks of keys and values", |b| storage::blocks(b, SHAPE, 12), SUMS, ROUNDED),
         case("loss head", |b| heads(b, 9, 24, 152, true, false, 13), SUMS, ROUNDED),
         case("loss head, trained", |b| heads(b, 9, 24, 152, false, true, 14), SUMS, ROUNDED),
-        case("part of a loss head", |b| head_parts(b, (6, 24, 100, 4), (true, false), 15), SUMS, ROUNDED),
-        case("scores of a part", |b| score_parts(b, (3, 152, 140), 16), SUMS, SUMS),
+        case("part of a loss head", |b| head_parts(b, 6, 24, 100, 4, true, false, 15), SUMS, ROUNDED),
+        case("scores of a part", |b| score_parts(b, 3, 152, 140, 16), SUMS, SUMS),
         case("rows among zeros", |b| spread(b, &[4, 0, 2], 6, 7), 0.0, 0.0),
         case("samples", |b| sampling::samples(b, 150, 17), SUMS, SUMS),
         case("scores", |b| sampling::scores(b, 150, 18), SUMS, SUMS),
         case("experts by softmax", |b| experts(b, RouterRule::softmax(2, true), 7, 5, 33, 19), SUMS, SUMS),
-        case("experts by sigmoids", |b| experts(b, sigmoid(2, true, (4, 2), 2.5), 7, 8, 33, 20), SUMS, SUMS),
+        case("experts by sigmoids", |b| experts(b, sigmoid(2, true, 4, 2, 2.5), 7, 8, 33, 20), SUMS, SUMS),
         case("attention sinks", |b| sinks(b, 7, 3, 10, 21), SUMS, SUMS),
         case("scalar heads", |b| scalar_heads(b, 7, 70, 22), SUMS, SUMS),
         case("latent attention's heads", |b| latent_heads(b, LATENT, 5, 23), SUMS, SUMS),
+        case("activation without a gate", |b| activations(b, Activation::SquaredRelu, 5, 33, 28), SUMS, ROUNDED),
+        case("scaled sums", |b| scaled(b, 5, 33, 29), SUMS, SUMS),
+        case("short convolution", |b| convolutions(b, CONVOLUTION, &[9, 1, 4], 30), SUMS, SUMS),
+        case("gated delta net", |b| recurrences(b, DELTA_NET, &[70, 3], 31), SUMS, SUMS),
+        case("Mamba-2", |b| recurrences(b, MAMBA, &[70, 3], 32), SUMS, SUMS),
     ]
 }

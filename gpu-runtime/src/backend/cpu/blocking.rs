@@ -1,7 +1,7 @@
 //! Sizes of blocks, chosen at the start from the processor's caches and the kernel class.
 
 use super::Isa;
-use crate::backend::{Dtype, MicrobatchRows};
+use crate::backend::{BALANCED_ROWS, Dtype, MicrobatchRows};
 
 /// Bytes that the second-level cache is taken to have where the processor does not tell.
 const DEFAULT_L2: usize = 1 << 20;
@@ -12,6 +12,9 @@ const WIDE_ROW: usize = 3 << 10;
 const TILED_ROWS: (usize, usize, usize) = (128, 256, 128);
 /// Rows of a microbatch for kernels whose blocks have a fixed height.
 const FIXED_ROWS: usize = 256;
+
+/// Rows that tiles multiply in about the time in which a core reads the weights.
+const BALANCED_TILED_ROWS: usize = 64;
 
 /// How work is cut: GEMMs into blocks, examples into microbatches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,11 @@ impl Blocking {
             }
             _ => MicrobatchRows::of_all(FIXED_ROWS),
         }
+    }
+
+    /// Rows that a pass computes in about the time in which it reads the weights.
+    pub fn balanced_rows(&self, dtype: Dtype) -> usize {
+        if self.lhs_bytes.is_some() && dtype == Dtype::Bf16 { BALANCED_TILED_ROWS } else { BALANCED_ROWS }
     }
 
     /// A description for logs, for weights of type `dtype`.

@@ -1,4 +1,4 @@
-//! Gated activations, bias, column sums and additions.
+//! Activations, bias, column sums and additions.
 
 use std::ops::Range;
 
@@ -21,6 +21,12 @@ const CLAMP: f32 = 7.0;
 #[inline(always)]
 fn tanh(x: f32) -> f32 {
     1.0 - 2.0 / (exp(2.0 * x) + 1.0)
+}
+
+/// GELU with the tanh approximation.
+#[inline(always)]
+pub(super) fn gelu_tanh(x: f32) -> f32 {
+    0.5 * x * (1.0 + tanh(GELU_SCALE * (x + GELU_CUBIC * x * x * x)))
 }
 
 multiversion! {
@@ -107,18 +113,47 @@ backward_rows!(silu_backward_row, silu_backward_apart, silu_gradients);
 backward_rows!(gelu_tanh_backward_row, gelu_tanh_backward_apart, gelu_tanh_gradients);
 backward_rows!(clamped_swish_backward_row, clamped_swish_backward_apart, clamped_swish_gradients);
 
-/// The function that computes `act(gate) · up` of elements.
-pub(super) fn activation_row(activation: Activation) -> fn(Isa, &[f32], &[f32], &mut [f32]) {
-    match activation {
-        Activation::Silu => silu_row,
-        Activation::GeluTanh => gelu_tanh_row,
-        Activation::ClampedSwish => clamped_swish_row,
+multiversion! {
+    fn squared_relu_row(up: &[f32], out: &mut [f32]) {
+        for (out, x) in out.iter_mut().zip(up) {
+            let positive = if *x < 0.0 { 0.0 } else { *x };
+            *out = positive * positive;
+        }
     }
 }
 
-/// `act(gate) · up`, `[rows, width]`, as the left side of a GEMM, from rows of gate then up, `[rows, 2 * width]`.
+multiversion! {
+    /// Replaces `out`, the gradient with respect to the activation, by it, and `up` by the gradient with respect to that.
+    fn squared_relu_backward_row(out: &mut [f32], up: &mut [f32]) {
+        for (out, x) in out.iter_mut().zip(up) {
+            let positive = if *x < 0.0 { 0.0 } else { *x };
+            *x = *out * (2.0 * positive);
+            *out = positive * positive;
+        }
+    }
+}
+
+/// Computes `act(gate) · up` of elements.
+pub(super) type GatedRow = fn(Isa, &[f32], &[f32], &mut [f32]);
+
+/// The function for an activation with a gate.
+pub(super) fn gated_row(activation: Activation) -> Option<GatedRow> {
+    match activation {
+        Activation::Silu => Some(silu_row),
+        Activation::GeluTanh => Some(gelu_tanh_row),
+        Activation::ClampedSwish => Some(clamped_swish_row),
+        Activation::SquaredRelu => None,
+    }
+}
+
+/// `act(gate) · up`, `[rows, width]`, as the left side of a GEMM, from rows of gate then up, `[rows, 2 * width]`; without a gate
+/// from rows of up.
 pub(super) fn activate(cpu: &Cpu, activation: Activation, gate_up: &[f32], width: usize) -> PackedLhs {
-    let act = activation_row(activation);
+    let Some(act) = gated_row(activation) else {
+        return PackedLhs::of_rows(cpu, cpu.dtype, gate_up.len() / width, width, |row, out| {
+            squared_relu_row(cpu.isa(), &gate_up[row * width..][..width], out);
+        });
+    };
     PackedLhs::of_rows(cpu, cpu.dtype, gate_up.len() / (2 * width), width, |row, out| {
         let (gate, up) = gate_up[row * 2 * width..][..2 * width].split_at(width);
         act(cpu.isa(), gate, up, out);
@@ -132,6 +167,7 @@ pub(super) fn activate_backward(cpu: &Cpu, activation: Activation, out: &mut [f3
         Activation::Silu => silu_backward_row,
         Activation::GeluTanh => gelu_tanh_backward_row,
         Activation::ClampedSwish => clamped_swish_backward_row,
+        Activation::SquaredRelu => return squared_relu_backward(cpu, out, width, gate_up),
     };
     let rows = out.len().checked_div(width).unwrap_or(0);
     assert!(gate_up.len() >= 2 * rows * width, "gate and up have fewer rows than their output");
@@ -147,27 +183,41 @@ pub(super) fn activate_backward(cpu: &Cpu, activation: Activation, out: &mut [f3
     });
 }
 
+/// [`activate_backward`] without a gate.
+fn squared_relu_backward(cpu: &Cpu, out: &mut [f32], width: usize, up: &mut [f32]) {
+    assert_eq!(out.len(), up.len(), "an activation without a gate has as many outputs as inputs");
+    let chunk = rows_per_task(&cpu.pool, out.len().checked_div(width).unwrap_or(0)) * width.max(1);
+    let base = SharedPtr(up.as_mut_ptr());
+    par_chunks(&cpu.pool, out, chunk, |i, out| {
+        // SAFETY: in bounds as checked; each task has the elements of its chunk of `out`.
+        let up = unsafe { std::slice::from_raw_parts_mut(base.ptr().add(i * chunk), out.len()) };
+        squared_relu_backward_row(cpu.isa(), out, up);
+    });
+}
+
 /// Columns of a group of rows that are computed together: they stay in the second-level cache until they are packed.
 const PACKED_COLUMNS: usize = 256;
 /// Rows by which they are prefetched.
 const ROWS_AHEAD: usize = 2;
 
 /// [`activate_backward`] for kernels in tiles: returns the gradient with respect to (gate, up), and the output, both
-/// packed. `width` is a multiple of a tile's width.
+/// packed. `width` is a multiple of a tile's width. `None` for an activation without a gate.
 pub(super) fn activate_backward_packed(
     cpu: &Cpu,
     activation: Activation,
     gate_up: &[f32],
-    (d_out, width): (&[f32], usize),
+    d_out: &[f32],
+    width: usize,
     sequences: &[Range<usize>],
-) -> (PackedLhs, PackedSide, PackedSide) {
+) -> Option<(PackedLhs, PackedSide, PackedSide)> {
     let backward = match activation {
         Activation::Silu => silu_backward_apart,
         Activation::GeluTanh => gelu_tanh_backward_apart,
         Activation::ClampedSwish => clamped_swish_backward_apart,
+        Activation::SquaredRelu => return None,
     };
     let rows = d_out.len().checked_div(width).unwrap_or(0);
-    pack_between(cpu, (rows, [2 * width, width]), sequences, |[dy, input], i, group| {
+    let packed = pack_between(cpu, rows, [2 * width, width], sequences, |[dy, input], i, group| {
         let mut results = cpu.buffer(3 * group.rows * PACKED_COLUMNS.min(width));
         for at in (0..width).step_by(PACKED_COLUMNS) {
             let columns = (width - at).min(PACKED_COLUMNS);
@@ -195,7 +245,8 @@ pub(super) fn activate_backward_packed(
                 input.put(i, &RowsView::dense(out, columns), 0, at);
             }
         }
-    })
+    });
+    Some(packed)
 }
 
 /// Adds `bias` to every row of `x`.

@@ -31,6 +31,12 @@ multiversion! {
 }
 
 multiversion! {
+    fn total(x: &[f32]) -> f32 {
+        sum_by(x, |x| x)
+    }
+}
+
+multiversion! {
     fn add_scaled(to: &mut [f32], from: &[f32], by: f32) {
         for (to, from) in to.iter_mut().zip(from) {
             *to += by * from;
@@ -118,6 +124,11 @@ fn divisor(rule: RouterRule, scores: &[f32]) -> f32 {
     if rule.normalised { scores.iter().sum::<f32>() + RouterRule::EPS } else { 1.0 }
 }
 
+/// Σ w_j (g_i - g_j) over a row's experts. Where one of them has nearly all the weight, g_i - Σ w_j g_j would cancel.
+fn relative_gradient(weights: &[f32], d_weights: &[f32], i: usize) -> f32 {
+    weights.iter().zip(d_weights).map(|(weight, d)| weight * (d_weights[i] - d)).sum()
+}
+
 fn softmax(cpu: &Cpu, logits: &[f32]) -> Vec<f32> {
     let mut all = logits.to_vec();
     let sum = exponentials(cpu.isa(), &mut all);
@@ -142,7 +153,8 @@ impl FamilyOps<Self> for Cpu {
         cpu: &Self,
         rule: RouterRule,
         logits: &HostRows,
-        (dispatch, weights): (&Dispatch, &HostRows),
+        dispatch: &Dispatch,
+        weights: &HostRows,
         d_weights: &HostRows,
     ) -> HostRows {
         let (width, chosen) = (logits.width(), rule.per_token);
@@ -150,24 +162,36 @@ impl FamilyOps<Self> for Cpu {
         for_rows(cpu, &mut d, width, |row, d| {
             let own = row * chosen..(row + 1) * chosen;
             let (weights, d_weights) = (&weights[own.clone()], &d_weights[own]);
-            let mean: f32 = weights.iter().zip(d_weights).map(|(w, d)| w * d).sum();
+            let (experts, logits) = (dispatch.experts(row), &logits[row * width..(row + 1) * width]);
             if let RouterScores::Sigmoid { scaling, .. } = rule.scores {
-                let experts = dispatch.experts(row);
-                let mut scores: Vec<f32> = experts.iter().map(|expert| logits[row * width + expert]).collect();
-                sigmoids(cpu.isa(), &mut scores);
-                let (sum, mean) = (divisor(rule, &scores), if rule.normalised { mean } else { 0.0 });
-                for ((expert, s), dw) in experts.iter().zip(&scores).zip(d_weights) {
-                    d[*expert] = (scaling * dw - mean) / sum * (s * (1.0 - s));
+                let of = |sign: f32| {
+                    let mut scores: Vec<f32> = experts.iter().map(|expert| sign * logits[*expert]).collect();
+                    sigmoids(cpu.isa(), &mut scores);
+                    scores
+                };
+                // 1 - s is the sigmoid of -x.
+                let (scores, complements) = (of(1.0), of(-1.0));
+                let sum = divisor(rule, &scores);
+                for (at, expert) in experts.iter().enumerate() {
+                    let own = scaling * d_weights[at];
+                    let d_score = match rule.normalised {
+                        true => (relative_gradient(weights, d_weights, at) + RouterRule::EPS / sum * own) / sum,
+                        false => own,
+                    };
+                    d[*expert] = d_score * scores[at] * complements[at];
                 }
                 return;
             }
+            let mut others = 0.0;
             if !rule.normalised {
-                let all = softmax(cpu, &logits[row * width..(row + 1) * width]);
+                let mean: f32 = weights.iter().zip(d_weights).map(|(w, d)| w * d).sum();
+                let mut all = softmax(cpu, logits);
+                experts.iter().for_each(|expert| all[*expert] = 0.0);
+                others = total(cpu.isa(), &all);
                 d.iter_mut().zip(all).for_each(|(d, p)| *d = -mean * p);
             }
-            let mean = if rule.normalised { mean } else { 0.0 };
-            for ((expert, w), dw) in dispatch.experts(row).iter().zip(weights).zip(d_weights) {
-                d[*expert] += w * (dw - mean);
+            for (at, expert) in experts.iter().enumerate() {
+                d[*expert] = weights[at] * (relative_gradient(weights, d_weights, at) + others * d_weights[at]);
             }
         });
         d
@@ -279,7 +303,8 @@ impl FamilyOps<Self> for Cpu {
         sinks: &Vec<f32>,
         [out, lse]: [&HostRows; 2],
         d_out: &HostRows,
-        (grads, index): (&mut HostParams, usize),
+        grads: &mut HostParams,
+        index: usize,
     ) {
         let (width, heads) = (out.width(), lse.width());
         let head_dim = width / heads;

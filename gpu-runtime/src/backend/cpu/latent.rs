@@ -8,7 +8,18 @@ use super::{Cpu, elementwise};
 use crate::backend::{LatentHeads, LatentOps, LatentRotation, Rows};
 
 /// Cosines and sines of a position.
-type Angles<'a> = (&'a [f32], &'a [f32]);
+#[derive(Clone, Copy)]
+struct Angles<'a> {
+    cos: &'a [f32],
+    sin: &'a [f32],
+}
+
+impl<'a> Angles<'a> {
+    fn of(rotation: &LatentRotation<'a, Cpu>, row: usize) -> Self {
+        let (cos, sin) = rotation.rope.angles(rotation.positions[row]);
+        Self { cos, sin }
+    }
+}
 
 /// Indices of the elements of pair `i` of `half`.
 fn pair(interleaved: bool, half: usize, i: usize) -> (usize, usize) {
@@ -16,7 +27,7 @@ fn pair(interleaved: bool, half: usize, i: usize) -> (usize, usize) {
 }
 
 /// Rotates `from` to `to`, first elements of pairs before second ones.
-fn rotate(interleaved: bool, (cos, sin): Angles<'_>, from: &[f32], to: &mut [f32]) {
+fn rotate(interleaved: bool, Angles { cos, sin }: Angles<'_>, from: &[f32], to: &mut [f32]) {
     let half = cos.len();
     let (low, high) = to.split_at_mut(half);
     for (i, ((low, high), (cos, sin))) in low.iter_mut().zip(high).zip(cos.iter().zip(sin)).enumerate() {
@@ -28,7 +39,7 @@ fn rotate(interleaved: bool, (cos, sin): Angles<'_>, from: &[f32], to: &mut [f32
 }
 
 /// The gradient with respect to `from` of [`rotate`], given that with respect to `to`.
-fn rotate_back(interleaved: bool, (cos, sin): Angles<'_>, d_to: &[f32], d_from: &mut [f32]) {
+fn rotate_back(interleaved: bool, Angles { cos, sin }: Angles<'_>, d_to: &[f32], d_from: &mut [f32]) {
     let half = cos.len();
     let (low, high) = d_to.split_at(half);
     for (i, ((low, high), (cos, sin))) in low.iter().zip(high).zip(cos.iter().zip(sin)).enumerate() {
@@ -93,8 +104,7 @@ impl LatentOps<Self> for Cpu {
         let mut out = HostRows::alloc(cpu, q.rows(), width);
         for_rows(cpu, &mut out, width, |row, out| {
             let [q, kv, down] = [q, kv, down].map(|x| &x[row * x.width()..(row + 1) * x.width()]);
-            let angles = rotation.rope.angles(rotation.positions[row]);
-            join_row(h, angles, [q, kv, &down[down.len() - h.rope..]], out);
+            join_row(h, Angles::of(rotation, row), [q, kv, &down[down.len() - h.rope..]], out);
         });
         out
     }
@@ -102,7 +112,7 @@ impl LatentOps<Self> for Cpu {
     fn split_heads(cpu: &Self, rotation: &LatentRotation<'_, Self>, d_qkv: &HostRows) -> [HostRows; 3] {
         let h = &rotation.heads;
         let (part, used) = (h.heads * h.width, h.nope + h.rope);
-        let angles = |row: usize| rotation.rope.angles(rotation.positions[row]);
+        let angles = |row: usize| Angles::of(rotation, row);
         // Queries, keys and values of a row.
         let parts = |row: usize| {
             let (queries, rest) = d_qkv[row * 3 * part..(row + 1) * 3 * part].split_at(part);

@@ -6,7 +6,7 @@ use std::ops::{Deref, Range};
 use super::Cpu;
 use super::buffer::Buffer;
 #[cfg(target_arch = "x86_64")]
-use super::elementwise::activation_row;
+use super::elementwise::gated_row;
 use super::elementwise::{activate, add_bias, add_column_sums, scale};
 #[cfg(target_arch = "x86_64")]
 use super::gemm::run_gated_gemm;
@@ -54,7 +54,7 @@ pub(super) fn forward(
     forward_with(cpu, call, x, residual, out, None).0
 }
 
-/// Computes [`forward`] without a residual for gate then up, and [`activate`] of the output.
+/// Computes [`forward`] without a residual for gate then up, or only up, and [`activate`] of the output.
 pub(super) fn forward_activated(
     cpu: &Cpu,
     call: &LinearCall<'_, Cpu>,
@@ -63,7 +63,7 @@ pub(super) fn forward_activated(
     out: &mut HostRows,
 ) -> (LowRankRows, PackedLhs) {
     let (zs, act) = forward_with(cpu, call, x, None, out, Some(activation));
-    let width = out.width() / 2;
+    let width = activation.outputs(out.width());
     (zs, act.unwrap_or_else(|| activate(cpu, activation, out, width)))
 }
 
@@ -106,7 +106,7 @@ fn forward_with(
 /// Runs a GEMM together with the activation of its output; `None` without doing anything where kernels can't.
 fn run_activated(cpu: &Cpu, gemm: &mut Gemm<'_>, activation: Activation) -> Option<PackedLhs> {
     #[cfg(target_arch = "x86_64")]
-    return run_gated_gemm(cpu, gemm, activation_row(activation));
+    return gated_row(activation).and_then(|act| run_gated_gemm(cpu, gemm, act));
     #[cfg(not(target_arch = "x86_64"))]
     {
         let _ = (cpu, gemm, activation);

@@ -65,7 +65,7 @@ impl Matrix {
         self.packed.bytes() + self.transposed.get().map_or(0, PackedMatrix::bytes)
     }
 
-    pub(super) fn planned_bytes(cpu: &Cpu, (n, k): (usize, usize), role: MatrixRole, trains: bool) -> usize {
+    pub(super) fn planned_bytes(cpu: &Cpu, n: usize, k: usize, role: MatrixRole, trains: bool) -> usize {
         let dtype = Self::dtype(cpu, role);
         let transposed = trains && GemmRhs::needs_packed_transpose(cpu, dtype);
         let bytes = |n: usize, k: usize| PackedMatrix::bytes_of(cpu.isa(), dtype, n, k);

@@ -5,7 +5,6 @@
     unsafe_code,
     reason = "SIMD intrinsics and disjoint writes from several threads; each block says why it is sound"
 )]
-#![expect(clippy::too_many_arguments, reason = "kernels take matrices with extents and strides, as BLAS does")]
 
 mod aligned;
 mod amx;
@@ -17,6 +16,7 @@ mod buffer;
 mod elementwise;
 mod embedding;
 mod family;
+mod gated;
 mod gemm;
 mod head;
 mod isa;
@@ -34,16 +34,20 @@ mod parallel;
 mod param_sum;
 mod passes;
 mod peaks;
+mod recurrent;
 mod rope;
+mod rotation;
 mod rows;
 mod sampling;
 mod scalar_head;
+mod scale;
 mod stream;
 mod thread_pool;
 mod tile_layout;
 #[cfg(target_arch = "x86_64")]
 mod tile_unit;
 mod vexp;
+mod vision;
 mod vocabulary;
 
 #[cfg(test)]

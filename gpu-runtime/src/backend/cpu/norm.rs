@@ -118,7 +118,7 @@ pub(super) fn rms_norm_input(
     sequences: &[Range<usize>],
 ) -> WeightInput<'static> {
     let width = w.len();
-    WeightInput::of_rows(cpu, (x.len() / width, width), sequences, |i, y| {
+    WeightInput::of_rows(cpu, x.len() / width, width, sequences, |i, y| {
         norm_row(cpu.isa(), &x[i * width..(i + 1) * width], w, eps, y);
     })
 }

@@ -67,7 +67,7 @@ impl<'a> OutputGradient<'a> {
         let view = RowsView::dense(&rows, width);
         let (lhs, side) =
             // SAFETY: each group is packed once.
-            pack_output_gradient(cpu, (rows.rows(), width), sequences, |packer, i, group| unsafe {
+            pack_output_gradient(cpu, rows.rows(), width, sequences, |packer, i, group| unsafe {
                 packer.put(i, &view, group.first, 0);
             });
         Self { rows: Some(rows), lhs, side: Some(side) }
@@ -107,7 +107,8 @@ impl<'a> WeightInput<'a> {
     /// Makes the input from rows that `row` computes, given their index and a buffer of `width` elements.
     pub(super) fn of_rows(
         cpu: &Cpu,
-        (rows, width): (usize, usize),
+        rows: usize,
+        width: usize,
         sequences: &[Range<usize>],
         row: impl Fn(usize, &mut [f32]) + Sync,
     ) -> Self {

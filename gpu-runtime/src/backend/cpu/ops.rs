@@ -9,17 +9,18 @@ use super::kv::KvPool;
 use super::linear::LowRankRows;
 use super::matrix::{EmbeddingTable, Matrix};
 use super::operands::{OutputGradient, WeightInput, is_whole_tiles};
+use super::rotation::normed_together;
 use super::rows::HostRows;
 use super::{Cpu, elementwise, embedding, head, kv, linear, matrix, norm, optimizer, rope, sampling};
 use crate::backend::host::HostParams;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
     GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Params, Rotation, RowScores,
-    Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    Rows, SampledToken, ScoreRequest, Source, Span, Targets, Tensors, TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
 
-impl Backend for Cpu {
+impl Tensors for Cpu {
     type Rows = HostRows;
     type Lhs = PackedLhs;
     type Matrix = Matrix;
@@ -32,9 +33,12 @@ impl Backend for Cpu {
     type WeightInput<'a> = WeightInput<'a>;
     type HeadState = HeadState;
     type KvPool = KvPool;
-    type Family = Self;
 
     const ACTIVATION_BYTES: usize = size_of::<f32>();
+}
+
+impl Backend for Cpu {
+    type Family = Self;
 
     fn device(&self) -> DeviceInfo {
         DeviceInfo { kernels: self.isa.name(), threads: self.pool.threads() }
@@ -64,8 +68,8 @@ impl Backend for Cpu {
         matrix.bytes()
     }
 
-    fn planned_matrix_bytes(&self, extents: (usize, usize), role: MatrixRole, trains: bool) -> usize {
-        Matrix::planned_bytes(self, extents, role, trains)
+    fn planned_matrix_bytes(&self, outputs: usize, inputs: usize, role: MatrixRole, trains: bool) -> usize {
+        Matrix::planned_bytes(self, outputs, inputs, role, trains)
     }
 
     fn vector(&self, parts: &[Source<'_, Self>], offset: f32) -> Vec<f32> {
@@ -259,14 +263,12 @@ impl Backend for Cpu {
     }
 
     fn rotate(&self, rotation: &Rotation<'_, Self>, qkv: &mut HostRows, keep: bool) -> Option<HostRows> {
-        let Rotation { shape, norms, rope, positions } = rotation;
-        let before = (keep && norms.is_some()).then(|| qkv.copy(self));
-        let stride = shape.qkv_width();
-        if let Some([q, k]) = norms {
-            norm::rms_norm_heads(self, qkv, stride, 0, shape.heads, q.weight, q.eps);
-            norm::rms_norm_heads(self, qkv, stride, shape.q_width(), shape.kv_heads, k.weight, k.eps);
+        let before = (keep && rotation.norms.is_some()).then(|| qkv.copy(self));
+        let stride = rotation.shape.qkv_width();
+        for (norm, (at, heads)) in rotation.norms.iter().flatten().zip(normed_together(rotation)) {
+            norm::rms_norm_heads(self, qkv, stride, at, heads, norm.weight, norm.eps);
         }
-        rope.apply(self, qkv, stride, 0, shape.heads + shape.kv_heads, positions, false);
+        self.turn(rotation, qkv, false);
         before
     }
 
@@ -275,20 +277,15 @@ impl Backend for Cpu {
         rotation: &Rotation<'_, Self>,
         before: Option<&HostRows>,
         mut d_qkv: HostRows,
-        mut dw: Option<(&mut HostParams, [usize; 2])>,
+        dw: Option<(&mut HostParams, [usize; 2])>,
         sequences: &[Range<usize>],
     ) -> OutputGradient<'static> {
-        let Rotation { shape, norms, rope, positions } = rotation;
-        let (stride, rotated) = (shape.qkv_width(), shape.heads + shape.kv_heads);
-        let (Some(norms), Some(before)) = (norms, before) else {
-            return rope.invert_gradient(self, d_qkv, rotated, positions, sequences);
-        };
-        rope.apply(self, &mut d_qkv, stride, 0, rotated, positions, true);
-        let heads = [(0, shape.heads), (shape.q_width(), shape.kv_heads)];
-        for (i, (Norm { weight, eps }, (at, heads))) in norms.iter().zip(heads).enumerate() {
-            let dw = dw.as_mut().map(|(params, index)| &mut params[index[i]][..]);
-            norm::rms_norm_heads_backward(self, before, stride, at, heads, weight, *eps, &mut d_qkv, dw);
+        let shape = rotation.shape;
+        if rotation.norms.is_none() && rotation.query_rope.is_none() {
+            let (rotated, positions) = (shape.heads + shape.kv_heads, rotation.positions);
+            return rotation.rope.invert_gradient(self, d_qkv, rotated, shape.head_dim, positions, sequences);
         }
+        self.rotate_gradient(rotation, before, &mut d_qkv, dw);
         OutputGradient::new(self, Held::Owned(d_qkv), sequences)
     }
 
@@ -314,7 +311,7 @@ impl Backend for Cpu {
     }
 
     fn activate(&self, activation: Activation, gate_up: &HostRows) -> PackedLhs {
-        elementwise::activate(self, activation, gate_up, gate_up.width() / 2)
+        elementwise::activate(self, activation, gate_up, activation.outputs(gate_up.width()))
     }
 
     fn activate_backward(
@@ -327,9 +324,10 @@ impl Backend for Cpu {
     ) -> (OutputGradient<'static>, WeightInput<'static>) {
         let width = d_out.width();
         if uses_tiles(self) && is_whole_tiles(width) && !biased {
-            let from = (&d_out[..], width);
-            let (lhs, side, input) = elementwise::activate_backward_packed(self, activation, &gate_up, from, sequences);
-            return (OutputGradient::packed(None, lhs, side), WeightInput::Packed(input));
+            let packed = elementwise::activate_backward_packed(self, activation, &gate_up, &d_out, width, sequences);
+            if let Some((lhs, side, input)) = packed {
+                return (OutputGradient::packed(None, lhs, side), WeightInput::Packed(input));
+            }
         }
         elementwise::activate_backward(self, activation, &mut d_out, width, &mut gate_up);
         let [dy, out] = [gate_up, d_out].map(Held::Owned);

@@ -142,14 +142,14 @@ impl PackedMatrix {
                         let [first, second] = to;
                         pair_rows(cpu.isa(), from, first, second);
                     }
-                    transpose(cpu.isa(), (NR, words.len() / NR), &block, NR / 2, words, NR);
+                    transpose(cpu.isa(), NR, words.len() / NR, &block, NR / 2, words, NR);
                 }
             },
             |panel, values| {
                 let PackedData::F32(data) = &of.data else { return };
                 let columns = (k - panel * NR).min(NR);
                 for (from, values) in data.chunks_exact(of.depth * NR).zip(values.chunks_mut(NR * NR)) {
-                    transpose(cpu.isa(), (columns, values.len() / NR), &from[panel * NR * NR..], NR, values, NR);
+                    transpose(cpu.isa(), columns, values.len() / NR, &from[panel * NR * NR..], NR, values, NR);
                 }
             },
         );

@@ -11,6 +11,10 @@ impl Passes for Cpu {
         self.blocking.microbatch(self.dtype)
     }
 
+    fn balanced_rows(&self) -> usize {
+        self.blocking.balanced_rows(self.dtype)
+    }
+
     fn end_pass(&self) {
         self.usage.next_pass();
         self.floats.evict_idle();

@@ -21,11 +21,12 @@ pub struct Rope {
 }
 
 multiversion! {
-    /// Rotates consecutive heads of `2 * cos.len()` elements, by the negative angles where `inverse` is set.
-    fn rotate_heads(heads: &mut [f32], cos: &[f32], sin: &[f32], inverse: bool) {
+    /// Rotates the first `2 * cos.len()` elements of consecutive heads of `width`, by the negative angles where `inverse` is
+    /// set.
+    fn rotate_heads(heads: &mut [f32], width: usize, cos: &[f32], sin: &[f32], inverse: bool) {
         let half = cos.len();
-        for head in heads.chunks_exact_mut(2 * half) {
-            let (low, high) = head.split_at_mut(half);
+        for head in heads.chunks_exact_mut(width) {
+            let (low, high) = head[..2 * half].split_at_mut(half);
             for ((low, high), (cos, sin)) in low.iter_mut().zip(high).zip(cos.iter().zip(sin)) {
                 let sin = if inverse { -sin } else { *sin };
                 let (a, b) = (*low, *high);
@@ -43,8 +44,8 @@ impl Rope {
         Self { half, cos, sin }
     }
 
-    /// Rotates `heads` consecutive heads at `offset` of every row of `stride` elements; row `i` is at `positions[i]`.
-    /// `inverse` rotates by the negative angles: the backward pass.
+    /// Rotates `heads` consecutive heads of `width` elements at `offset` of every row of `stride` elements; row `i` is at
+    /// `positions[i]`. `inverse` rotates by the negative angles: the backward pass.
     pub fn apply(
         &self,
         cpu: &Cpu,
@@ -52,15 +53,25 @@ impl Rope {
         stride: usize,
         offset: usize,
         heads: usize,
+        width: usize,
         positions: &[u32],
         inverse: bool,
     ) {
-        for_rows(cpu, x, stride, |i, row| self.apply_row(cpu, row, offset, heads, positions[i], inverse));
+        for_rows(cpu, x, stride, |i, row| self.apply_row(cpu, row, offset, heads, width, positions[i], inverse));
     }
 
-    fn apply_row(&self, cpu: &Cpu, row: &mut [f32], offset: usize, heads: usize, position: u32, inverse: bool) {
+    fn apply_row(
+        &self,
+        cpu: &Cpu,
+        row: &mut [f32],
+        offset: usize,
+        heads: usize,
+        width: usize,
+        position: u32,
+        inverse: bool,
+    ) {
         let (cos, sin) = self.angles(position);
-        rotate_heads(cpu.isa(), &mut row[offset..offset + heads * 2 * self.half], cos, sin, inverse);
+        rotate_heads(cpu.isa(), &mut row[offset..offset + heads * width], width, cos, sin, inverse);
     }
 
     /// Cosines and sines of a position, one for each pair.
@@ -76,22 +87,23 @@ impl Rope {
         cpu: &Cpu,
         mut x: HostRows,
         heads: usize,
+        head_dim: usize,
         positions: &[u32],
         sequences: &[Range<usize>],
     ) -> OutputGradient<'static> {
         let (rows, width) = (x.rows(), x.width());
         if !uses_tiles(cpu) {
-            self.apply(cpu, &mut x, width, 0, heads, positions, true);
+            self.apply(cpu, &mut x, width, 0, heads, head_dim, positions, true);
             return OutputGradient::new(cpu, Held::Owned(x), sequences);
         }
         let base = SharedPtr(x.as_mut_ptr());
-        let (lhs, side) = pack_output_gradient(cpu, (rows, width), sequences, |packer, i, group| {
+        let (lhs, side) = pack_output_gradient(cpu, rows, width, sequences, |packer, i, group| {
             assert!(group.first + group.rows <= rows);
             // SAFETY: in bounds, as just checked; groups have rows of their own.
             let own =
                 unsafe { std::slice::from_raw_parts_mut(base.ptr().add(group.first * width), group.rows * width) };
             for (row, position) in own.chunks_exact_mut(width).zip(&positions[group.first..]) {
-                self.apply_row(cpu, row, 0, heads, *position, true);
+                self.apply_row(cpu, row, 0, heads, head_dim, *position, true);
             }
             // SAFETY: each group is packed once.
             unsafe { packer.put(i, &RowsView::dense(own, width), 0, 0) };

@@ -21,7 +21,7 @@ pub(super) fn sample(cpu: &Cpu, logits: &Logits<'_, Cpu>, requests: &[TokenReque
     for_each(cpu, &mut sampled.chunks_mut(each).collect::<Vec<_>>(), |_, tokens| {
         let mut scratch = SamplingScratch::default();
         for (request, token) in tokens.iter_mut() {
-            *token = sample_row(cpu, (&logits.rows[request.row * vocab..][..vocab], part), request, &mut scratch);
+            *token = sample_row(cpu, &logits.rows[request.row * vocab..][..vocab], part, request, &mut scratch);
         }
     });
     sampled.into_iter().map(|(_, token)| token).collect()
@@ -29,7 +29,8 @@ pub(super) fn sample(cpu: &Cpu, logits: &Logits<'_, Cpu>, requests: &[TokenReque
 
 fn sample_row(
     cpu: &Cpu,
-    (logits, part): (&[f32], usize),
+    logits: &[f32],
+    part: usize,
     request: &TokenRequest<'_>,
     scratch: &mut SamplingScratch,
 ) -> SampledToken {

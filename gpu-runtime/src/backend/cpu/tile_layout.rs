@@ -11,6 +11,12 @@ pub(super) const TILE_BYTES: usize = 1024;
 /// Bytes that a step with two row tiles prefetches.
 pub(super) const PREFETCH: usize = 256;
 
+/// A row of a tile: 32 bf16.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Default)]
+#[repr(C, align(64))]
+pub(super) struct TileRow(pub(super) [u16; TILE_K]);
+
 /// The left side of a product of tiles: row tiles of 16 rows, each row with [`TILE_K`] bf16 of a step in 64 bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct TileLhs {

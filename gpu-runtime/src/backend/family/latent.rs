@@ -1,11 +1,11 @@
 //! Ops of multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434) between its projections and
-//! [`Backend::attention`], which requires heads of one width: queries, keys and values are padded to it with zeros.
-//! Zeros add nothing to a sum, so its bits are those of the unpadded heads. The contracts of [`Backend`] hold for these
+//! `Backend::attention`, which requires heads of one width: queries, keys and values are padded to it with zeros.
+//! Zeros add nothing to a sum, so its bits are those of the unpadded heads. The contracts of `Backend` hold for these
 //! ops.
 
 use std::ops::Range;
 
-use crate::backend::Backend;
+use crate::backend::tensors::Tensors;
 
 /// Extents of a block's heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct LatentHeads {
     pub rope: usize,
     /// Elements of a value head.
     pub value: usize,
-    /// Width of a head to [`Backend::attention`], at least `nope + rope` and `value`.
+    /// Width of a head to `Backend::attention`, at least `nope + rope` and `value`.
     pub width: usize,
     /// The pairs that are rotated are neighbours; else element `i` pairs with `i + rope / 2`.
     pub interleaved: bool,
@@ -42,7 +42,7 @@ impl LatentHeads {
 }
 
 /// How the heads of a batch are rotated.
-pub struct LatentRotation<'a, B: Backend> {
+pub struct LatentRotation<'a, B: Tensors> {
     /// Extents of the heads.
     pub heads: LatentHeads,
     /// Rotary table of `heads.rope / 2` pairs.
@@ -52,7 +52,7 @@ pub struct LatentRotation<'a, B: Backend> {
 }
 
 /// Ops of latent attention on a backend `B`.
-pub trait LatentOps<B: Backend> {
+pub trait LatentOps<B: Tensors> {
     /// Adds `from` to `to`, element by element.
     fn add_rows(backend: &B, from: &B::Rows, to: &mut B::Rows);
 
@@ -62,7 +62,7 @@ pub trait LatentOps<B: Backend> {
     /// Rows of `left`, each followed by the same row of `right`.
     fn join_columns(backend: &B, left: &B::Rows, right: &B::Rows) -> B::Rows;
 
-    /// Queries, keys and values for [`Backend::attention`], `[rows, 3 · heads · width]`, from `q`,
+    /// Queries, keys and values for `Backend::attention`, `[rows, 3 · heads · width]`, from `q`,
     /// `[rows, heads · (nope + rope)]`, `kv`, `[rows, heads · (nope + value)]`, and the last `rope` columns of `down`, the
     /// part of keys that all heads have in common. Rotated in f32; a rotated pair's first elements come before the second ones.
     fn join_heads(backend: &B, rotation: &LatentRotation<'_, B>, q: &B::Rows, kv: &B::Rows, down: &B::Rows) -> B::Rows;

@@ -1,22 +1,23 @@
 //! Ops of ranks that have a part of the vocabulary each: rows of the embedding and of the unembedding that follow each other. What
-//! they compute is put together in the order of ranks. The contracts of [`Backend`] hold for them.
+//! they compute is put together in the order of ranks. The contracts of `Backend` hold for them.
 
 use std::sync::Arc;
 
-use crate::backend::{Backend, LinearCall, LogSum, ScoreRequest, Targets};
+use crate::backend::tensors::Tensors;
+use crate::backend::types::{LinearCall, LogSum, ScoreRequest, Targets};
 use crate::collective::Ranks;
 
-/// Contribution of a part of the vocabulary to [`Backend::target_logprobs`].
-pub struct HeadPart<B: Backend> {
+/// Contribution of a part of the vocabulary to `Backend::target_logprobs`.
+pub struct HeadPart<B: Tensors> {
     /// Log-sum of the part's logits, for each row.
     pub sums: Vec<LogSum>,
     /// Logits of the targets; -0 of those that are [`Targets::ELSEWHERE`].
     pub logits: Vec<f32>,
-    /// State for [`Backend::head_backward`], once [`VocabularyOps::set_log_sums`] was called.
+    /// State for `Backend::head_backward`, once [`VocabularyOps::set_log_sums`] was called.
     pub state: B::HeadState,
 }
 
-/// Contribution of a part of the vocabulary to [`Backend::score`].
+/// Contribution of a part of the vocabulary to `Backend::score`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScorePart {
     /// Log-sum of the part's logits.
@@ -28,11 +29,11 @@ pub struct ScorePart {
 }
 
 /// Ops of ranks that share the vocabulary on a backend `B`.
-pub trait VocabularyOps<B: Backend> {
+pub trait VocabularyOps<B: Tensors> {
     /// `rows` rows: row `i` of `from` at `at[i]`, which are distinct, and elsewhere -0, which changes no bit of what it is added to.
     fn spread(backend: &B, from: &B::Rows, at: &[usize], rows: usize) -> B::Rows;
 
-    /// [`Backend::target_logprobs`] of only the first `tokens` rows of the unembedding; targets are counted from the
+    /// `Backend::target_logprobs` of only the first `tokens` rows of the unembedding; targets are counted from the
     /// first row.
     fn head_part(
         backend: &B,
@@ -43,7 +44,7 @@ pub trait VocabularyOps<B: Backend> {
         save_logits: bool,
     ) -> HeadPart<B>;
 
-    /// Sets the log-sum-exps of all rows to those of the whole vocabulary. [`Backend::head_backward`] with this state computes
+    /// Sets the log-sum-exps of all rows to those of the whole vocabulary. `Backend::head_backward` with this state computes
     /// what the part's tokens contribute: with respect to the hidden states, and to A of adapters, a term of the gradient.
     fn set_log_sums(state: &mut B::HeadState, log_sums: Vec<f32>);
 

@@ -1,4 +1,4 @@
-//! Gated activations by their formulas.
+//! Activations by their formulas.
 
 use super::Matrix;
 use crate::backend::{Activation, Rows};
@@ -21,22 +21,25 @@ fn activation(kind: Activation, x: f32) -> (f32, f32) {
             let slope = 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * c * (1.0 + 3.0 * 0.044_715 * x * x);
             (0.5 * x * (1.0 + t), slope)
         }
+        Activation::SquaredRelu if x < 0.0 => (0.0, 0.0),
+        Activation::SquaredRelu => (x * x, 2.0 * x),
     }
 }
 
 /// Factor of the activation, from up, and its derivative.
 fn factor(kind: Activation, up: f32) -> (f32, f32) {
     match kind {
-        Activation::Silu | Activation::GeluTanh => (up, 1.0),
+        Activation::Silu | Activation::GeluTanh | Activation::SquaredRelu => (up, 1.0),
         Activation::ClampedSwish if up.abs() > 7.0 => (up.clamp(-7.0, 7.0) + 1.0, 0.0),
         Activation::ClampedSwish => (up + 1.0, 1.0),
     }
 }
 
 pub(super) fn forward(kind: Activation, gate_up: &Matrix) -> Matrix {
-    let width = gate_up.width / 2;
+    let width = kind.outputs(gate_up.width);
     let act = |row: &[f32]| {
-        (0..width).map(|i| activation(kind, row[i]).0 * factor(kind, row[width + i]).0).collect::<Vec<_>>()
+        let factor = |i: usize| if kind.is_gated() { factor(kind, row[width + i]).0 } else { 1.0 };
+        (0..width).map(|i| activation(kind, row[i]).0 * factor(i)).collect::<Vec<_>>()
     };
     Matrix::new((0..gate_up.rows()).flat_map(|row| act(gate_up.row(row))).collect(), width)
 }
@@ -47,6 +50,11 @@ pub(super) fn backward(kind: Activation, gate_up: &mut Matrix, d_out: &mut Matri
     for row in 0..d_out.rows() {
         let (out, gate_up) = (d_out.row_mut(row), gate_up.row_mut(row));
         for i in 0..width {
+            if !kind.is_gated() {
+                let (act, slope) = activation(kind, gate_up[i]);
+                (gate_up[i], out[i]) = (out[i] * slope, act);
+                continue;
+            }
             let ((act, slope), (up, up_slope)) = (activation(kind, gate_up[i]), factor(kind, gate_up[width + i]));
             let d = out[i];
             (gate_up[i], gate_up[width + i], out[i]) = (d * up * slope, d * act * up_slope, act * up);

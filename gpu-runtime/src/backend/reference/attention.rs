@@ -4,7 +4,7 @@ use super::{KvPool, Matrix, Reference, Rope, add_scaled, dot, log_sum_exp};
 use crate::backend::host::HostParams;
 use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK, Norm, Rotation, Rows, Span};
 
-use super::ops::{norm_row, norm_row_backward};
+use super::norm::{norm_row, norm_row_backward};
 
 impl KvPool {
     /// The key (0) or value (1) of a position and head.
@@ -100,11 +100,24 @@ pub(super) fn backward(
 }
 
 /// Rotates the heads of q and k, back with `sign` -1.
-fn rotate_rows(shape: &AttentionShape, rope: &Rope, positions: &[u32], x: &mut Matrix, sign: f32) {
+fn rotate_all(r: &Rotation<'_, Reference>, x: &mut Matrix, sign: f32) {
+    let (q, kv) = (r.shape.q_width(), r.shape.kv_width());
+    rotate_rows(r.shape, r.query_rope.unwrap_or(r.rope), r.positions, x, 0..q, sign);
+    rotate_rows(r.shape, r.rope, r.positions, x, q..q + kv, sign);
+}
+
+/// Rotates the heads in some columns.
+fn rotate_rows(
+    shape: &AttentionShape,
+    rope: &Rope,
+    positions: &[u32],
+    x: &mut Matrix,
+    columns: std::ops::Range<usize>,
+    sign: f32,
+) {
     for (row, position) in positions.iter().enumerate() {
         let table = &rope.table[*position as usize * rope.half..][..rope.half];
-        let heads = shape.q_width() + shape.kv_width();
-        for head in x.row_mut(row)[..heads].chunks_exact_mut(2 * rope.half) {
+        for head in x.row_mut(row)[columns.clone()].chunks_exact_mut(shape.head_dim) {
             for (i, (cos, sin)) in table.iter().enumerate() {
                 let (a, b, sin) = (head[i], head[i + rope.half], sign * sin);
                 head[i] = a * cos - b * sin;
@@ -114,27 +127,31 @@ fn rotate_rows(shape: &AttentionShape, rope: &Rope, positions: &[u32], x: &mut M
     }
 }
 
-/// Heads of q, then of k, with their norms: first column, norm and the norm's index.
+/// What is normalised together in q, then in k: its columns, norm and the norm's index.
 fn normed_heads<'a>(
-    shape: &AttentionShape,
+    r: &Rotation<'a, Reference>,
     norms: &[Norm<'a, Reference>; 2],
-) -> impl Iterator<Item = (usize, Norm<'a, Reference>, usize)> {
-    let (heads, kv_heads, hd, norms) = (shape.heads, shape.kv_heads, shape.head_dim, *norms);
-    (0..heads + kv_heads).map(move |head| (head * hd, norms[usize::from(head >= heads)], usize::from(head >= heads)))
+) -> Vec<(std::ops::Range<usize>, Norm<'a, Reference>, usize)> {
+    let (q, kv, hd) = (r.shape.q_width(), r.shape.kv_width(), r.shape.head_dim);
+    if r.whole_norms {
+        return vec![(0..q, norms[0], 0), (q..q + kv, norms[1], 1)];
+    }
+    let heads = (0..r.shape.heads + r.shape.kv_heads).map(|head| (head, usize::from(head >= r.shape.heads)));
+    heads.map(|(head, which)| (head * hd..(head + 1) * hd, norms[which], which)).collect()
 }
 
 pub(super) fn rotate(r: &Rotation<'_, Reference>, qkv: &mut Matrix, keep: bool) -> Option<Matrix> {
     let before = (keep && r.norms.is_some()).then(|| qkv.clone());
     if let Some(norms) = &r.norms {
         for row in 0..qkv.rows() {
-            for (at, norm, _) in normed_heads(r.shape, norms) {
-                let head = &mut qkv.row_mut(row)[at..at + r.shape.head_dim];
+            for (columns, norm, _) in normed_heads(r, norms) {
+                let head = &mut qkv.row_mut(row)[columns];
                 let normed = norm_row(norm, head);
                 head.copy_from_slice(&normed);
             }
         }
     }
-    rotate_rows(r.shape, r.rope, r.positions, qkv, 1.0);
+    rotate_all(r, qkv, 1.0);
     before
 }
 
@@ -144,14 +161,14 @@ pub(super) fn rotate_backward(
     d: &mut Matrix,
     mut dw: Option<(&mut HostParams, [usize; 2])>,
 ) {
-    rotate_rows(r.shape, r.rope, r.positions, d, -1.0);
+    rotate_all(r, d, -1.0);
     let (Some(norms), Some(before)) = (&r.norms, before) else { return };
     for row in 0..d.rows() {
-        for (at, norm, which) in normed_heads(r.shape, norms) {
-            let (x, dy) = (&before.row(row)[at..at + r.shape.head_dim], d.row(row)[at..][..r.shape.head_dim].to_vec());
+        for (columns, norm, which) in normed_heads(r, norms) {
+            let (x, dy) = (&before.row(row)[columns.clone()], d.row(row)[columns.clone()].to_vec());
             let dw = dw.as_mut().map(|(params, index)| &mut params[index[which]][..]);
             let dx = norm_row_backward(norm, x, &dy, dw);
-            d.row_mut(row)[at..][..r.shape.head_dim].copy_from_slice(&dx);
+            d.row_mut(row)[columns].copy_from_slice(&dx);
         }
     }
 }

@@ -46,6 +46,11 @@ fn divisor(rule: RouterRule, scores: &[f32]) -> Option<(f32, f32)> {
     Some((if rule.normalised { scores.iter().sum::<f32>() + RouterRule::EPS } else { 1.0 }, scaling))
 }
 
+/// Σ w_j (g_i - g_j) over a row's experts. Where one of them has nearly all the weight, g_i - Σ w_j g_j would cancel.
+fn relative_gradient(weights: &[f32], d_weights: &[f32], i: usize) -> f32 {
+    weights.iter().zip(d_weights).map(|(weight, d)| weight * (d_weights[i] - d)).sum()
+}
+
 impl FamilyOps<Self> for Reference {
     fn route(_: &Self, rule: RouterRule, correction: &[f32], logits: &Matrix) -> (Dispatch, Matrix) {
         let (mut experts, mut weights) = (Vec::new(), Vec::new());
@@ -69,31 +74,40 @@ impl FamilyOps<Self> for Reference {
         _: &Self,
         rule: RouterRule,
         logits: &Matrix,
-        (dispatch, weights): (&Dispatch, &Matrix),
+        dispatch: &Dispatch,
+        weights: &Matrix,
         d_weights: &Matrix,
     ) -> Matrix {
         let mut d = Matrix::zeros(logits.rows(), logits.width());
         for row in 0..logits.rows() {
-            let (weights, d_weights) = (weights.row(row), d_weights.row(row));
-            let mean = dot(weights, d_weights);
-            let experts = dispatch.experts(row);
-            let sigmoids: Vec<f32> = experts.iter().map(|expert| sigmoid(logits.row(row)[*expert])).collect();
+            let (logits, weights, d_weights) = (logits.row(row), weights.row(row), d_weights.row(row));
+            let (experts, d) = (dispatch.experts(row), d.row_mut(row));
+            let relative = |at: usize| relative_gradient(weights, d_weights, at);
+            let sigmoids: Vec<f32> = experts.iter().map(|expert| sigmoid(logits[*expert])).collect();
             if let Some((divisor, scaling)) = divisor(rule, &sigmoids) {
-                // Of w = scaling · s / Σ s, by the quotient's rule; the sum is constant where weights are not normalised.
+                // The derivative of w = scaling · s / (Σ s + EPS) by the quotient rule; 1 - s is the sigmoid of -x.
                 for (at, expert) in experts.iter().enumerate() {
-                    let through_sum = if rule.normalised { mean / divisor } else { 0.0 };
-                    let d_score = scaling * d_weights[at] / divisor - through_sum;
-                    d.row_mut(row)[*expert] = d_score * sigmoids[at] * (1.0 - sigmoids[at]);
+                    let own = scaling * d_weights[at];
+                    let d_score = match rule.normalised {
+                        true => (relative(at) + RouterRule::EPS / divisor * own) / divisor,
+                        false => own,
+                    };
+                    d[*expert] = d_score * sigmoids[at] * sigmoid(-logits[*expert]);
                 }
                 continue;
             }
+            let mut others = 0.0;
             if !rule.normalised {
-                let sum = log_sum_exp(logits.row(row));
-                d.row_mut(row).iter_mut().zip(logits.row(row)).for_each(|(d, x)| *d = -mean * (x - sum).exp());
+                let (sum, mean) = (log_sum_exp(logits), dot(weights, d_weights));
+                for expert in (0..logits.len()).filter(|expert| !experts.contains(expert)) {
+                    let weight = (logits[expert] - sum).exp();
+                    others += weight;
+                    d[expert] = -mean * weight;
+                }
             }
-            let own = if rule.normalised { mean } else { 0.0 };
-            for ((expert, w), dw) in dispatch.experts(row).iter().zip(weights).zip(d_weights) {
-                d.row_mut(row)[*expert] += w * (dw - own);
+            // An expert that is not chosen has a weight too, of which nothing depends.
+            for (at, expert) in experts.iter().enumerate() {
+                d[*expert] = weights[at] * (relative(at) + others * d_weights[at]);
             }
         }
         d
@@ -147,7 +161,8 @@ impl FamilyOps<Self> for Reference {
         sinks: &Vec<f32>,
         [out, lse]: [&Matrix; 2],
         d_out: &Matrix,
-        (grads, index): (&mut HostParams, usize),
+        grads: &mut HostParams,
+        index: usize,
     ) {
         let head_dim = out.width / lse.width;
         for row in 0..lse.rows() {

@@ -37,7 +37,8 @@ pub(super) fn target_logprobs(
 pub(super) fn backward(
     call: &LinearCall<'_, Reference>,
     hidden: &Matrix,
-    (gradient, state): (&HeadGradient<'_>, &HeadState),
+    gradient: &HeadGradient<'_>,
+    state: &HeadState,
     param: usize,
     sinks: &mut GradientSinks<'_, '_, Reference>,
 ) -> Matrix {

@@ -3,11 +3,18 @@
 
 mod activation;
 mod attention;
+mod convolution;
 mod family;
+mod gated;
 mod head;
 mod latent;
 mod linear;
+mod norm;
 mod ops;
+mod recurrent;
+mod scale;
+mod state;
+mod vision;
 
 use std::collections::BTreeMap;
 

@@ -2,36 +2,16 @@
 
 use std::ops::Range;
 
-use super::{EmbeddingSums, KvPool, Matrix, Reference, Rope, activation, add_scaled, attention, dot, head, linear};
+use super::norm::{norm_row, norm_row_backward};
+use super::{EmbeddingSums, KvPool, Matrix, Reference, Rope, activation, add_scaled, attention, head, linear};
 use crate::backend::host::{HostParams, OnHost};
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
     EmbeddingGradient, GradientSinks, HeadGradient, Held, KV_BLOCK, LinearCall, Logits, LoraSegment, MatrixRole, Norm,
-    Params, Passes, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest,
-    WeightPart,
+    Params, Passes, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, Tensors,
+    TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
-
-/// RMSNorm of a row.
-pub(super) fn norm_row(norm: Norm<'_, Reference>, x: &[f32]) -> Vec<f32> {
-    let scale = inverse_rms(norm, x);
-    x.iter().zip(norm.weight).map(|(x, w)| x * scale * w).collect()
-}
-
-fn inverse_rms(norm: Norm<'_, Reference>, x: &[f32]) -> f32 {
-    1.0 / (dot(x, x) / x.len() as f32 + norm.eps).sqrt()
-}
-
-/// Gradient with respect to the input of [`norm_row`]; that of the weight is added to `dw`.
-pub(super) fn norm_row_backward(norm: Norm<'_, Reference>, x: &[f32], dy: &[f32], dw: Option<&mut [f32]>) -> Vec<f32> {
-    let scale = inverse_rms(norm, x);
-    let weighted: Vec<f32> = dy.iter().zip(norm.weight).map(|(dy, w)| dy * w).collect();
-    if let Some(dw) = dw {
-        dw.iter_mut().zip(dy.iter().zip(x)).for_each(|(dw, (dy, x))| *dw += dy * x * scale);
-    }
-    let mean = dot(&weighted, x) * scale.powi(3) / x.len() as f32;
-    weighted.iter().zip(x).map(|(d, x)| d * scale - x * mean).collect()
-}
 
 fn stacked(parts: &[Source<'_, Reference>]) -> Vec<f32> {
     parts.iter().flat_map(|part| part.host().into_owned()).collect()
@@ -53,7 +33,7 @@ impl Passes for Reference {
     fn reset_peak(&self) {}
 }
 
-impl Backend for Reference {
+impl Tensors for Reference {
     type Rows = Matrix;
     type Lhs = Matrix;
     type Matrix = Matrix;
@@ -66,9 +46,12 @@ impl Backend for Reference {
     type WeightInput<'a> = Held<'a, Matrix>;
     type HeadState = head::HeadState;
     type KvPool = KvPool;
-    type Family = Self;
 
     const ACTIVATION_BYTES: usize = size_of::<f32>();
+}
+
+impl Backend for Reference {
+    type Family = Self;
 
     fn device(&self) -> DeviceInfo {
         DeviceInfo { kernels: "reference", threads: 1 }
@@ -98,7 +81,7 @@ impl Backend for Reference {
         size_of_val(&matrix.data[..])
     }
 
-    fn planned_matrix_bytes(&self, (n, k): (usize, usize), _role: MatrixRole, _trains: bool) -> usize {
+    fn planned_matrix_bytes(&self, n: usize, k: usize, _role: MatrixRole, _trains: bool) -> usize {
         n * k * size_of::<f32>()
     }
 
@@ -391,7 +374,7 @@ impl Backend for Reference {
         param: usize,
         sinks: &mut GradientSinks<'_, '_, Self>,
     ) -> Matrix {
-        head::backward(call, hidden, (gradient, state), param, sinks)
+        head::backward(call, hidden, gradient, state, param, sinks)
     }
 
     fn sample(&self, logits: &Logits<'_, Self>, requests: &[TokenRequest<'_>]) -> Vec<SampledToken> {

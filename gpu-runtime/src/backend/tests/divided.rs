@@ -7,12 +7,12 @@ use std::thread;
 use trainyard_protocol::{AdamParams, LoraSpec};
 
 use super::golden::{Arrays, Golden, Trained, adam, arrays};
-use super::sharded::{EPS, LIMIT, TOLERANCE, close, f32_cpu};
+use super::sharded::{EPS, LIMIT, close, f32_cpu, is_shared, tolerance};
 use crate::backend::reference::Reference;
 use crate::backend::{AdamWStep, Backend, Params};
 use crate::collective::{CollectiveKind, LocalRank, Ranks, local_ranks};
 use crate::load::tests::families;
-use crate::loss::PreparedDatum;
+use crate::loss::{Interrupt, PreparedDatum};
 use crate::model::zero::replicas::{divide, gather_into, part_lens, part_of};
 use crate::model::{
     GatheredPass, GradientSum, ParamSpec, Shard, TrainGroup, TrainOutput, Units, gathered_weights, train_pass,
@@ -90,12 +90,20 @@ impl<B: Backend> Run<B> for Divided<B> {
         let own: Vec<&PreparedDatum> = divided[replicas.rank()].iter().map(|index| &data[*index]).collect();
         let mut sum = trains.then(|| GradientSum::new(g.backend.begin_gradient(&self.masters.lens(), None)));
         let before = replicas.used();
-        let mut pass = GatheredPass::new((&g.model, replicas), ALL, &self.masters, trains);
+        let mut pass = GatheredPass::new(&g.model, replicas, ALL, &self.masters, trains);
         let mut outputs = Vec::new();
         if !own.is_empty() {
             // The first block is computed again in the backward pass.
             let saved = g.model.config.num_layers() - 1;
-            let mut groups = [TrainGroup { adapter: None, scalar_head: None, loss, data: own, grads: sum.as_mut() }];
+            let mut groups = [TrainGroup {
+                adapter: None,
+                scalar_head: None,
+                loss,
+                data: own,
+                images: Vec::new(),
+                interrupt: Interrupt::default(),
+                grads: sum.as_mut(),
+            }];
             outputs = train_pass(&g.backend, &mut pass, &mut groups, true, saved).remove(0).unwrap();
         }
         pass.finish(sum.as_mut());
@@ -131,7 +139,7 @@ impl<B: Backend> Run<B> for Divided<B> {
         let most = g.masters.iter().map(|whole| whole.len().div_ceil(self.replicas.world())).sum();
         assert!(held <= most, "a replica has only its parts");
         // A sampler's weights are the parameters themselves in f32.
-        gathered_weights(&g.backend, (&g.model, &self.replicas), &*self.masters)
+        gathered_weights(&g.backend, &g.model, &self.replicas, &*self.masters)
             .unwrap()
             .to_host(&g.backend, &g.backend.fence())
     }
@@ -207,10 +215,10 @@ fn check<B: Backend>(family: &str, layout: &str, backend: fn() -> B, alone: &Out
             ("log-probabilities after training", &own.logprobs_after, &alone.logprobs_after),
         ] {
             let worst = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            assert!(f64::from(worst) < TOLERANCE, "{}: {worst}", name(what));
+            assert!(f64::from(worst) < tolerance(family), "{}: {worst}", name(what));
         }
-        close(&name("gradient"), &own.gradient, &part(&alone.gradient));
-        close(&name("parameters after training"), &own.trained, &part(&alone.trained));
+        close(tolerance(family), &name("gradient"), &own.gradient, &part(&alone.gradient));
+        close(tolerance(family), &name("parameters after training"), &own.trained, &part(&alone.trained));
     }
     if let Some(undivided) = layout.strip_suffix(",zero=3").filter(|layout| layout.starts_with("dp")) {
         for (divided, whole) in ranks.iter().zip(on_ranks(family, undivided, backend)) {
@@ -228,7 +236,9 @@ fn replicas_that_divide_parameters_compute_what_one_rank_computes() {
                 true => &["dp=2,zero=3", "dp=4,zero=3", "tp=2,dp=2,zero=3", "dp=2,ep=2,zero=3"],
                 false => &["dp=2,zero=3", "dp=4,zero=3", "tp=2,dp=2,zero=3"],
             };
-        layouts.iter().for_each(|layout| check(family, layout, f32_cpu, &alone));
+        for layout in layouts.iter().filter(|layout| is_shared(family, layout)) {
+            check(family, layout, f32_cpu, &alone);
+        }
     }
 }
 

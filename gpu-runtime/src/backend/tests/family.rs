@@ -4,10 +4,12 @@
 use proptest::prelude::*;
 
 use super::ops::close;
-use crate::backend::check::{HostAccess as _, Numbers, experts, host, scalar_heads, sigmoid, sinks};
+use crate::backend::check::access::{Numbers, host};
+use crate::backend::check::{HostAccess as _, experts, scalar_heads, sigmoid, sinks};
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::{Activation, Backend, Dispatch, Dtype, FamilyOps, RouterRule};
+use crate::backend::{Activation, Backend, Dispatch, Dtype, FamilyOps, RouterRule, ScaleOps};
+
 fn cpus() -> impl Iterator<Item = (Isa, Cpu)> {
     Isa::available().into_iter().map(|isa| (isa, Cpu::with_isa(2, isa).with_dtype(Dtype::F32)))
 }
@@ -86,7 +88,7 @@ fn weighted(values: &[f32], by: &[f32]) -> f64 {
 fn gradients_of_routing_are_slopes() {
     let (rows, count) = (3, 6);
     let rules = [false, true].into_iter().flat_map(|normalised| {
-        [RouterRule::softmax(2, normalised), sigmoid(2, normalised, (2, 1), 2.5), sigmoid(2, normalised, (3, 2), 0.5)]
+        [RouterRule::softmax(2, normalised), sigmoid(2, normalised, 2, 1, 2.5), sigmoid(2, normalised, 3, 2, 0.5)]
     });
     for rule in rules {
         let mut n = Numbers(4);
@@ -105,7 +107,8 @@ fn gradients_of_routing_are_slopes() {
             &Reference,
             rule,
             &matrix,
-            (&dispatch, &weights),
+            &dispatch,
+            &weights,
             &Matrix::new(d_weights.clone(), 2),
         );
         for (at, d) in d.data().iter().enumerate() {
@@ -165,7 +168,7 @@ fn gradients_of_sinks_are_slopes() {
     let [joined, sums] = after(&values);
     let mut grads = Reference.zero_params(&[heads]);
     let d = Matrix::new(d_out.clone(), width);
-    Reference::sinks_backward(&Reference, &values, [&joined, &sums], &d, (&mut grads, 0));
+    Reference::sinks_backward(&Reference, &values, [&joined, &sums], &d, &mut grads, 0);
     for (at, d) in host(&grads).iter().enumerate() {
         let expected = slope(&values, at, &|values| weighted(after(values)[0].data(), &d_out));
         assert!((expected - f64::from(*d)).abs() < 2e-3, "{expected} {d}");
@@ -209,13 +212,29 @@ fn gradients_of_the_clamped_activation_are_slopes() {
     }
 }
 
+/// Sums are rounded once, on all processors alike, in rows of a few elements and in more than a thread adds at a time.
+#[test]
+fn scaled_sums_are_rounded_once() {
+    for (rows, width) in [(1, 1), (3, 7), (70, 300)] {
+        let [from, to] = [1, 2].map(|seed| Numbers(seed).take(rows * width));
+        let expected: Vec<f32> = from.iter().zip(&to).map(|(from, to)| 0.3f32.mul_add(*from, *to)).collect();
+        let scaled: Vec<f32> = from.iter().map(|from| 0.3 * from).collect();
+        for (isa, cpu) in cpus() {
+            let mut sum = cpu.rows(&to, width);
+            Cpu::add_scaled_rows(&cpu, 0.3, &cpu.rows(&from, width), &mut sum);
+            assert_eq!(cpu.values(&sum), expected, "{}", isa.name());
+            assert_eq!(cpu.values(&Cpu::scaled_rows(&cpu, 0.3, &cpu.rows(&from, width))), scaled, "{}", isa.name());
+        }
+    }
+}
+
 #[test]
 fn sigmoids_in_groups_agree() {
     for seed in 0..24 {
         let (rows, groups, of_group) = (1 + seed as usize * 7 % 40, 1 + seed as usize % 5, 1 + seed as usize * 3 % 7);
         let chosen_groups = 1 + seed as usize % groups;
         let per_token = 1 + seed as usize * 5 % (chosen_groups * of_group);
-        let rule = sigmoid(per_token, seed % 2 == 0, (groups, chosen_groups), 1.0 + 0.5 * (seed % 4) as f32);
+        let rule = sigmoid(per_token, seed % 2 == 0, groups, chosen_groups, 1.0 + 0.5 * (seed % 4) as f32);
         let expected = experts(&Reference, rule, rows, groups * of_group, 19, seed);
         for (isa, cpu) in cpus() {
             close(isa.name(), &experts(&cpu, rule, rows, groups * of_group, 19, seed), &expected, 2e-5);
@@ -238,15 +257,15 @@ fn experts_are_chosen_by_corrected_scores_within_the_best_groups_and_weighted_wi
         assert!(found.1.iter().zip(weights).all(|(a, b)| (a - b).abs() < 1e-6), "{:?}, not {weights:?}", found.1);
     };
     // Of pairs, the second has the best two together: 0.6 + 0.55 > 0.9 + 0.1; of fours the first.
-    close(route(sigmoid(2, true, (4, 1), 2.0), &[0.0; 8]), [2, 3], [2.0 * 0.6 / 1.15, 2.0 * 0.55 / 1.15]);
-    close(route(sigmoid(2, false, (4, 2), 2.0), &[0.0; 8]), [0, 2], [1.8, 1.2]);
-    close(route(sigmoid(2, true, (2, 1), 1.0), &[0.0; 8]), [0, 2], [0.6, 0.4]);
+    close(route(sigmoid(2, true, 4, 1, 2.0), &[0.0; 8]), [2, 3], [2.0 * 0.6 / 1.15, 2.0 * 0.55 / 1.15]);
+    close(route(sigmoid(2, false, 4, 2, 2.0), &[0.0; 8]), [0, 2], [1.8, 1.2]);
+    close(route(sigmoid(2, true, 2, 1, 1.0), &[0.0; 8]), [0, 2], [0.6, 0.4]);
     // A correction makes the last pair the best, and stays out of the weights.
     let correction = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.5];
-    close(route(sigmoid(2, true, (4, 1), 1.0), &correction), [6, 7], [0.3 / 0.7, 0.4 / 0.7]);
+    close(route(sigmoid(2, true, 4, 1, 1.0), &correction), [6, 7], [0.3 / 0.7, 0.4 / 0.7]);
     // Scores that corrections make negative do not let other groups in.
     close(
-        route(sigmoid(2, true, (4, 1), 1.0), &[-5.0, -5.0, -2.0, -2.0, -3.0, -3.0, -3.0, -3.0]),
+        route(sigmoid(2, true, 4, 1, 1.0), &[-5.0, -5.0, -2.0, -2.0, -3.0, -3.0, -3.0, -3.0]),
         [2, 3],
         [0.6 / 1.15, 0.55 / 1.15],
     );

@@ -6,21 +6,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use trainyard_protocol::{AdamParams, Datum, LoraSpec, LossConfig, LossConfigValue, Tensor};
+use trainyard_images::{Format, Limits, Patches, Preprocessor, decode};
+use trainyard_protocol::{
+    AdamParams, Datum, ImageDigest, LoraSpec, LossConfig, LossConfigValue, PreparedImage, Tensor,
+};
 
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::Reference;
 use crate::backend::{AdamWStep, Backend, Dtype, Params};
 use crate::collective::Ranks;
+use crate::config::{ModelConfig, ModelSource};
 use crate::load::load;
 use crate::load::tests::families;
-use crate::loss::{LossFn, PreparedDatum, prepare};
+use crate::loss::{Interrupt, LossFn, PreparedDatum, prepare};
 use crate::model::zero::replicas::{divide, gather_into, part_lens, part_of, scatter_sums};
 use crate::model::{Adapter, GradientSum, Model, ParamSpec, ParamTable, TrainGroup, TrainOutput, Weights, train_pass};
 use crate::parallel::Parallel;
+use crate::vision::{ImageEmbedding, Tower};
 
 pub(super) const LORA: LoraSpec =
-    LoraSpec { rank: 8, seed: 0, train_unembed: false, train_mlp: true, train_attn: true };
+    LoraSpec { rank: 8, seed: 0, train_unembed: false, train_mlp: true, train_attn: true, latent_up: false };
 
 /// Host arrays of parameters.
 pub(super) type Arrays = Vec<Vec<f32>>;
@@ -34,7 +39,15 @@ pub(super) struct Golden<B: Backend> {
     pub(super) json: Value,
     /// Spec of the adapters: only on attention where the reference's are.
     pub(super) lora: LoraSpec,
+    /// Images by name, in models that take images.
+    pub(super) images: BTreeMap<String, GoldenImage<B>>,
     dir: PathBuf,
+}
+
+/// An image of a golden model, decoded and embedded.
+pub(super) struct GoldenImage<B: Backend> {
+    pub(super) patches: Arc<Patches>,
+    pub(super) embedding: Arc<ImageEmbedding<B>>,
 }
 
 pub(super) fn root() -> PathBuf {
@@ -49,7 +62,7 @@ fn ints(v: &Value) -> Vec<i64> {
     v.as_array().unwrap().iter().map(|x| x.as_i64().unwrap()).collect()
 }
 
-fn tensors(path: &Path) -> BTreeMap<String, Vec<f32>> {
+pub(super) fn tensors(path: &Path) -> BTreeMap<String, Vec<f32>> {
     let bytes = std::fs::read(path).unwrap();
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     let f32s = |b: &[u8]| b.chunks_exact(4).map(|c| f32::from_le_bytes(c.try_into().unwrap())).collect();
@@ -70,8 +83,34 @@ impl<B: Backend> Golden<B> {
         let weights = build(&backend, &model, &masters);
         let json = serde_json::from_slice(&std::fs::read(dir.join("golden.json")).unwrap()).unwrap();
         let adapter = tensors(&dir.join("lora_init.safetensors"));
-        let lora = LoraSpec { train_mlp: adapter.keys().any(|name| name.contains(".mlp.")), ..LORA };
-        Self { backend, model, masters, weights, json, lora, dir }
+        let with_mlp = ParamTable::of_adapter(&source.config, &LoraSpec { train_mlp: true, train_attn: false, ..LORA });
+        let train_mlp = with_mlp.iter().any(|spec| adapter.contains_key(&adapter_name(&source.config, &spec.name)));
+        let lora = LoraSpec { train_mlp, ..LORA };
+        let images = embedded(&backend, &source, &dir);
+        Self { backend, model, masters, weights, json, lora, images, dir }
+    }
+
+    /// The images of a datum, whose digests number them by name.
+    fn images_of(&self, datum: &Value) -> Vec<PreparedImage> {
+        let (mut images, mut start) = (Vec::new(), 0);
+        for chunk in datum["chunks"].as_array().into_iter().flatten() {
+            let Some(name) = chunk["image"].as_str() else {
+                start += chunk["tokens"].as_array().unwrap().len();
+                continue;
+            };
+            let (at, (_, image)) = self.images.iter().enumerate().find(|(_, (own, _))| *own == name).unwrap();
+            let patches = Arc::clone(&image.patches);
+            let tokens = patches.layout().tokens();
+            images.push(PreparedImage { start, digest: ImageDigest([at as u8; 32]), patches });
+            start += tokens;
+        }
+        images
+    }
+
+    /// Embeddings of a datum's images.
+    fn embeddings_of(&self, datum: &PreparedDatum) -> Vec<Arc<ImageEmbedding<B>>> {
+        let of = |image: &PreparedImage| self.images.values().nth(image.digest.0[0].into()).unwrap();
+        datum.images.iter().map(|image| Arc::clone(&of(image).embedding)).collect()
     }
 
     /// This rank's part of an adapter's parameters. Modules without the reference's adapter have zeros, whose gradient
@@ -81,7 +120,8 @@ impl<B: Backend> Golden<B> {
         let own = ParamTable::of_adapter(&self.model.config, &self.lora);
         let whole = ParamTable::of_adapter(&self.model.whole.config, &self.lora);
         let take = |(own, whole): (&ParamSpec, &ParamSpec)| {
-            let values = tensors.remove(&own.name).unwrap_or_else(|| vec![0.0; whole.len()]);
+            let name = adapter_name(&self.model.config, &own.name);
+            let values = tensors.remove(&name).unwrap_or_else(|| vec![0.0; whole.len()]);
             self.model.shard.slice(own, values.into()).into_owned()
         };
         let params = own.iter().zip(&whole).map(take).collect();
@@ -100,10 +140,12 @@ impl<B: Backend> Golden<B> {
             for input in inputs {
                 loss_fn_inputs.insert((*input).to_owned(), Tensor::f32(floats(&d[*input])));
             }
-            Datum { tokens: ints(&d["tokens"]), loss_fn_inputs }
+            Datum { tokens: ints(&d["tokens"]), loss_fn_inputs, images: Vec::new() }
         };
         let vocab = self.model.config.vocab_size;
-        data.iter().enumerate().map(|(i, d)| prepare(loss, i, &datum(d), vocab).unwrap()).collect()
+        let prepared =
+            |(i, d)| PreparedDatum { images: self.images_of(d), ..prepare(loss, i, &datum(d), vocab).unwrap() };
+        data.iter().enumerate().map(prepared).collect()
     }
 
     pub(super) fn loss(&self, name: &str) -> (LossFn, Vec<PreparedDatum>) {
@@ -150,7 +192,19 @@ impl<B: Backend> Golden<B> {
         let adapter = params.as_ref().map(build);
         let mut sum = trains.then(|| GradientSum::new(backend.begin_gradient(&lens, None)));
         let is_idle = own.is_empty();
-        let mut groups = [TrainGroup { adapter, scalar_head: None, loss, data: own, grads: sum.as_mut() }];
+        let mut groups = [TrainGroup {
+            adapter,
+            scalar_head: None,
+            loss,
+            // A batch without images has no list of them, as in the engine.
+            images: match own.iter().all(|datum| datum.images.is_empty()) {
+                true => Vec::new(),
+                false => own.iter().map(|datum| self.embeddings_of(datum)).collect(),
+            },
+            data: own,
+            interrupt: Interrupt::default(),
+            grads: sum.as_mut(),
+        }];
         let outputs = match is_idle {
             true => Vec::new(),
             false => train_pass(backend, w, &mut groups, full, config.num_layers()).remove(0).unwrap(),
@@ -178,6 +232,21 @@ impl<B: Backend> Golden<B> {
     }
 }
 
+/// The images of a model's folder, decoded and embedded one by one; empty where the model has no tower.
+fn embedded<B: Backend>(backend: &B, source: &ModelSource, dir: &Path) -> BTreeMap<String, GoldenImage<B>> {
+    let Some(vision) = &source.config.vision else { return BTreeMap::new() };
+    let preprocessor = Preprocessor::from_json(&vision.preprocessor).unwrap();
+    let tower = Tower::load(backend, vision, &*source.tensors, &mut |_, _| {}).unwrap();
+    let image = |(name, format): (&str, Format)| {
+        let file = std::fs::read(dir.join(name)).unwrap();
+        let pixels = decode(&file, format, &Limits::default()).unwrap();
+        let patches = Arc::new(preprocessor.patches(&pixels, pixels.size()).unwrap());
+        let embedding = Arc::new(tower.embed(backend, &[&patches]).remove(0));
+        (name.to_owned(), GoldenImage { patches, embedding })
+    };
+    [("a.png", Format::Png), ("b.png", Format::Png), ("c.jpg", Format::Jpeg)].map(image).into()
+}
+
 pub(super) fn build<B: Backend>(backend: &B, model: &Arc<Model<B>>, masters: &Arrays) -> Weights<B> {
     Weights::load(backend, model, &mut |i| Ok(Cow::Borrowed(&masters[i][..]))).unwrap()
 }
@@ -199,12 +268,26 @@ fn norm(values: &[f32]) -> f64 {
     values.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt()
 }
 
-/// The parameter of the PyTorch model that holds one of ours: all experts of a block are in one, gate and up together.
-fn torch_name(name: &str) -> String {
+/// The name of an adapter's parameter in the spelling of the family.
+fn adapter_name(c: &ModelConfig, name: &str) -> String {
+    let (module, side) = name.rsplit_once('.').unwrap();
+    format!("{}.{side}", c.spelling.in_adapters(module))
+}
+
+/// The parameter of the PyTorch model that holds one of ours: all experts of a block are in one, gate and up together, and so are
+/// modules that the family's files fuse.
+fn torch_name(c: &ModelConfig, name: &str) -> String {
+    if let Some((fused, _)) = c.spelling.fused(name) {
+        return fused;
+    }
     let Some((block, rest)) = name.split_once(".mlp.experts.") else { return name.to_owned() };
     let (_, projection) = rest.split_once('.').unwrap();
     let (projection, kind) = projection.split_once('.').unwrap();
-    let fused = if projection == "down_proj" { "down_proj" } else { "gate_up_proj" };
+    let layer: usize = block.rsplit('.').next().unwrap().parse().unwrap();
+    let fused = match projection {
+        "gate_proj" | "up_proj" if c.blocks[layer].activation.is_gated() => "gate_up_proj",
+        alone => alone,
+    };
     format!("{block}.mlp.experts.{fused}{}", if kind == "bias" { "_bias" } else { "" })
 }
 
@@ -307,7 +390,7 @@ pub(super) fn adapter_training<B: Backend>(g: &Golden<B>) {
     }
 }
 
-fn full_parameter_training<B: Backend>(g: &Golden<B>) {
+pub(super) fn full_parameter_training<B: Backend>(g: &Golden<B>) {
     full_parameter_steps(g, 3);
 }
 
@@ -322,10 +405,12 @@ pub(super) fn full_parameter_steps<B: Backend>(g: &Golden<B>, steps: usize) {
         assert!((loss - expected).abs() < 1e-3 * expected.abs(), "loss {loss} != {expected}");
         let mut squares: BTreeMap<String, f64> = BTreeMap::new();
         for (spec, grad) in g.model.table.specs.iter().zip(&grads) {
-            *squares.entry(torch_name(&spec.name)).or_default() += norm(grad).powi(2);
+            *squares.entry(torch_name(&g.model.config, &spec.name)).or_default() += norm(grad).powi(2);
         }
         for (name, square) in squares.iter().filter(|_| i == 0) {
-            let (norm, expected) = (square.sqrt(), json["grad_norms"][name].as_f64().unwrap());
+            let of_family = g.model.config.spelling.in_files(name).replace("backbone.", "model.");
+            let expected = [name, &of_family].into_iter().find_map(|name| json["grad_norms"][name].as_f64());
+            let (norm, expected) = (square.sqrt(), expected.unwrap());
             assert!((norm - expected).abs() < 1e-3 * expected, "{name}: {norm} != {expected}");
         }
         trained.step(&g.backend, grads, &adam(&json["adamw"]));
@@ -363,6 +448,27 @@ fn three_adamw_steps_on_the_adapter() {
 #[test]
 fn three_adamw_steps_on_all_parameters() {
     each(full_parameter_training);
+}
+
+/// Within the positions that an indexer chooses, attention is to all of them.
+fn first_positions<B: Backend>(backend: fn() -> B) {
+    for family in ["glm_moe_dsa", "deepseek_v32"] {
+        let mut g = Golden::open(&format!("indexed/{family}"), backend());
+        let context = g.model.config.max_position_embeddings;
+        assert_eq!(context, 16, "{family}");
+        for datum in g.json["data"].as_array_mut().unwrap() {
+            for values in datum.as_object_mut().unwrap().values_mut() {
+                values.as_array_mut().unwrap().truncate(context);
+            }
+        }
+        logprobs(&g);
+    }
+}
+
+#[test]
+fn chosen_positions_are_all_positions_at_first() {
+    first_positions(|| cpu(Isa::detect()));
+    first_positions(|| Reference);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::ops::close;
-use crate::backend::check::{Numbers, latent_heads as ops, positions};
+use crate::backend::check::access::Numbers;
+use crate::backend::check::{latent_heads as ops, positions};
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Backend, Dtype, LatentHeads, LatentOps, LatentRotation};

@@ -1,11 +1,15 @@
 //! Every backend against PyTorch, and against the reference backend.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod convolution;
 mod cuda;
 mod divided;
 mod family;
 mod golden;
 mod latent;
 mod ops;
+mod recurrent;
+pub(in crate::backend) mod routing;
 mod sharded;
+mod vision;
 mod vocabulary;

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use crate::backend::check::{HostAccess, Results, activations, attention, embeddings, heads, linears, norms};
+use crate::backend::check::access::Results;
+use crate::backend::check::{HostAccess, activations, attention, embeddings, gates, heads, linears, norms, rotations};
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Activation, AttentionShape, Dtype, Held};
@@ -60,6 +61,7 @@ proptest! {
         compare!(activations, Activation::Silu, rows, width, seed);
         compare!(activations, Activation::GeluTanh, rows, width, seed);
         compare!(activations, Activation::ClampedSwish, rows, width, seed);
+        compare!(activations, Activation::SquaredRelu, rows, width, seed);
     }
 
     #[test]
@@ -78,6 +80,17 @@ proptest! {
         let (heads, head_dim) = (kv_heads * group, 2 * half);
         let shape = AttentionShape { layers: 2, heads, kv_heads, head_dim, scale: 0.7 };
         compare!(attention, shape, [first, second], window, seed);
+    }
+
+    #[test]
+    fn rotations_and_gates_agree(
+        kv_heads in 1usize..3, group in 1usize..4, half in 1usize..12, rotated in 1usize..12, whole: bool,
+        rows in 1usize..20, seed in 0u64..1 << 40,
+    ) {
+        let (heads, head_dim) = (kv_heads * group, 2 * half);
+        let shape = AttentionShape { layers: 1, heads, kv_heads, head_dim, scale: 1.0 };
+        compare!(rotations, shape, 2 * rotated.min(half), whole, rows, seed);
+        compare!(gates, shape, rows, seed);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::Reference;
 use crate::backend::{Backend, Dtype};
 use crate::collective::{LocalRank, Ranks, local_ranks};
+use crate::config::HeadNorms;
 use crate::load::tests::families;
 use crate::model::zero::replicas::gather_into;
 use crate::model::{ParamSpec, Shard, Weights};
@@ -19,7 +20,15 @@ use crate::parallel::Parallel;
 
 pub(super) const LIMIT: Duration = Duration::from_secs(100);
 /// Tolerance of results in f32 that differ only in the order of sums.
-pub(super) const TOLERANCE: f64 = 1e-5;
+const TOLERANCE: f64 = 1e-5;
+/// Where recurrences follow each other, the difference that another order of sums makes grows from one to the next.
+const OF_RECURRENCES: f64 = 1e-3;
+
+/// Relative error of gradients and parameters, and error of log-probabilities, that another order of sums may make.
+pub(super) fn tolerance(family: &str) -> f64 {
+    let config = crate::load::load(&super::golden::root().join(family)).unwrap().config;
+    if config.recurrences().next().is_some() { OF_RECURRENCES } else { TOLERANCE }
+}
 
 /// Adam's epsilon for models with experts. The reference numbers' 1e-12 is too small for a weight whose gradient is a
 /// sum of few cancelling tokens: rounding moves it by the learning rate in an arbitrary direction (deepseek_v3 with
@@ -113,9 +122,9 @@ fn alone<B: Backend>(family: &str, backend: B) -> RankOutcome {
     work(&Golden::open(family, backend), &Ranks::default())
 }
 
-pub(super) fn close(what: &str, found: &Arrays, expected: &Arrays) {
+pub(super) fn close(tolerance: f64, what: &str, found: &Arrays, expected: &Arrays) {
     let error = relative(found, expected);
-    assert!(error < TOLERANCE, "{what} off by {error}");
+    assert!(error < tolerance, "{what} off by {error}");
 }
 
 /// The part of one rank's results that a rank of several computes.
@@ -139,11 +148,21 @@ fn check<B: Backend>(family: &str, layout: &str, backend: fn() -> B, alone: &Ran
             ("log-probabilities after training", &own.logprobs_after, &alone.logprobs_after),
         ] {
             let worst = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            assert!(f64::from(worst) < TOLERANCE, "{}: {worst}", name(what));
+            assert!(f64::from(worst) < tolerance(family), "{}: {worst}", name(what));
         }
         for (of, what) in ["the adapter", "all parameters"].into_iter().enumerate() {
-            close(&name(&format!("gradient of {what}")), &own.gradients[of], &part(rank, of, &alone.gradients[of]));
-            close(&name(&format!("{what} after training")), &own.trained[of], &part(rank, of, &alone.trained[of]));
+            close(
+                tolerance(family),
+                &name(&format!("gradient of {what}")),
+                &own.gradients[of],
+                &part(rank, of, &alone.gradients[of]),
+            );
+            close(
+                tolerance(family),
+                &name(&format!("{what} after training")),
+                &own.trained[of],
+                &part(rank, of, &alone.trained[of]),
+            );
         }
         // What every rank has, every rank has to the bit.
         assert_eq!(own.logprobs, ranks[0].outcome.logprobs);
@@ -162,19 +181,42 @@ fn check<B: Backend>(family: &str, layout: &str, backend: fn() -> B, alone: &Ran
 fn tensor_parallel_ranks_compute_what_one_computes() {
     for family in families().iter().filter(|family| !has_experts(family)) {
         let alone = alone(family, f32_cpu());
-        for layout in ["tp=2", "tp=4", "tp=2,dp=2"] {
+        for layout in ["tp=2", "tp=4", "tp=2,dp=2"].into_iter().filter(|layout| is_shared(family, layout)) {
             check(family, layout, f32_cpu, &alone);
         }
     }
 }
 
+/// Whether ranks can share a family: recurrences have no heads that several ranks hold, and no rank has all heads to normalise.
+pub(super) fn is_shared(family: &str, layout: &str) -> bool {
+    let config = crate::load::load(&super::golden::root().join(family)).unwrap().config;
+    let is_recurrent = config.recurrences().next().is_some();
+    let mut attention = config.blocks.iter().filter_map(|block| block.attention());
+    let is_normed = attention.any(|attention| attention.head_norms == HeadNorms::Projections);
+    let shared = Shard::of(&config, 0, layout.parse().unwrap());
+    assert!(is_recurrent || is_normed || shared.is_ok(), "{family} {layout}");
+    shared.is_ok()
+}
+
 #[test]
 fn ranks_that_share_experts_compute_what_one_computes() {
     let families: Vec<_> = families().into_iter().filter(|family| has_experts(family)).collect();
-    assert_eq!(families, ["deepseek_v3", "gpt_oss", "qwen3_moe"]);
+    let expected = [
+        "deepseek_v3",
+        "glm4_moe",
+        "gpt_oss",
+        "granitemoehybrid_moe",
+        "kimi_k25",
+        "nemotron_h",
+        "nemotron_h_latent",
+        "qwen3_5_moe",
+        "qwen3_moe",
+    ];
+    assert_eq!(families, expected);
     for family in &families {
         let alone = alone(family, f32_cpu());
-        for layout in ["tp=2", "tp=4", "tp=2,ep=2", "dp=2,ep=2"] {
+        let layouts = ["tp=2", "tp=4", "tp=2,ep=2", "dp=2,ep=2"];
+        for layout in layouts.into_iter().filter(|layout| is_shared(family, layout)) {
             check(family, layout, f32_cpu, &alone);
         }
     }
@@ -270,6 +312,12 @@ fn a_model_that_ranks_cannot_share_is_refused() {
             "tp=2,ep=4 does not fit the model: its 8 ranks do not divide the 4 experts of a block",
         ),
         ("deepseek_v3", "tp=3", "tp=3 does not fit the model: num_key_value_heads is 4, which 3 does not divide"),
+        (
+            "granitemoehybrid",
+            "tp=2",
+            "tp=2 does not fit the model: the number of modules of a recurrence's inputs is 1, which 2 does not divide",
+        ),
+        ("lfm2", "tp=3", "tp=3 does not fit the model: num_key_value_heads is 2, which 3 does not divide"),
     ] {
         let source = crate::load::load(&super::golden::root().join(family)).unwrap();
         let refusal = Shard::of(&source.config, 0, layout.parse().unwrap()).map(drop).unwrap_err();

@@ -37,25 +37,25 @@ proptest! {
         keep: bool,
         seed in 0u64..1 << 40,
     ) {
-        let extents = (rows, 20, tokens, if tokens == 0 { others.max(1) } else { others });
-        let expected = head_parts(&Reference, extents, (full, keep), seed);
+        let others = if tokens == 0 { others.max(1) } else { others };
+        let expected = head_parts(&Reference, rows, 20, tokens, others, full, keep, seed);
         assert!(!expected[1].1.is_empty() && expected[1].1.iter().all(|negative_zero| *negative_zero == 1.0));
         assert!(expected[4].1.iter().all(|value| *value == 0.0), "rows that are not tokens");
         for isa in Isa::available() {
             let cpu = Cpu::with_isa(2, isa).with_dtype(Dtype::F32);
-            close(isa.name(), &head_parts(&cpu, extents, (full, keep), seed), &expected, 2e-5);
+            close(isa.name(), &head_parts(&cpu, rows, 20, tokens, others, full, keep, seed), &expected, 2e-5);
         }
     }
 
     #[test]
     fn scores_of_parts_agree(rows in 1usize..9, tokens in 1usize..700, others in 0usize..9, seed in 0u64..1 << 40) {
-        let extents = (rows, tokens + others, tokens);
-        let expected = score_parts(&Reference, extents, seed);
+        let width = tokens + others;
+        let expected = score_parts(&Reference, rows, width, tokens, seed);
         assert!(expected[1].1.iter().step_by(2).all(|logit| logit.to_bits() == 1 << 31));
         assert_eq!(expected[2].1.len(), rows * tokens.min(5));
         for isa in Isa::available() {
             let cpu = Cpu::with_isa(2, isa).with_dtype(Dtype::F32);
-            close(isa.name(), &score_parts(&cpu, extents, seed), &expected, 2e-5);
+            close(isa.name(), &score_parts(&cpu, rows, width, tokens, seed), &expected, 2e-5);
         }
     }
 }

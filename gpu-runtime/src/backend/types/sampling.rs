@@ -1,11 +1,11 @@
 //! Arguments and results of sampling from logits.
 
-use crate::backend::Backend;
+use crate::backend::tensors::Tensors;
 use crate::sampling::SamplingRule;
 
 /// Logits of all tokens, and how many of them, from the first token on, were computed together: log-sum-exps are put together from
-/// those of such parts ([`LogSum::of`](crate::backend::LogSum::of)), as [`Backend::target_logprobs`] does.
-pub struct Logits<'a, B: Backend> {
+/// those of such parts ([`LogSum::of`](crate::backend::LogSum::of)), as `Backend::target_logprobs` does.
+pub struct Logits<'a, B: Tensors> {
     /// Logits by row: `[_, vocabulary]`.
     pub rows: &'a B::Rows,
     /// Tokens of a part; the last one may have fewer.

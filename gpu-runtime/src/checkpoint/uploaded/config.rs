@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use trainyard_protocol::OpError;
 
-use super::super::adapter::CONFIG_FILE;
+use super::super::adapter::{CONFIG_FILE, is_lora};
 use super::super::variants::{Variant, first_other, variant};
 use super::refused;
 
@@ -18,7 +18,8 @@ const PLACEMENT: &[(&str, Option<&str>)] = &[
 ];
 /// PEFT's word for all linear modules but the unembedding.
 const ALL_LINEAR: &str = "all-linear";
-const UNEMBEDDING: &str = "lm_head";
+/// Names of the unembedding.
+const UNEMBEDDINGS: [&str; 3] = ["lm_head", "model.lm_head", "model.unembed_tokens"];
 
 /// The configuration of a LoRA adapter.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl UploadedConfig {
     pub(super) fn parse(text: &[u8]) -> Result<Self, OpError> {
         let keys: Map<String, Value> = serde_json::from_slice(text).map_err(|error| refused(CONFIG_FILE, error))?;
         match keys.get("peft_type") {
-            Some(Value::String(kind)) if kind == "LORA" => {}
+            Some(Value::String(kind)) if is_lora(kind) => {}
             other => {
                 let found = other.unwrap_or(&Value::Null);
                 let variant = Variant { key: "peft_type", found, expected: "\"LORA\"".to_owned() };
@@ -65,15 +66,20 @@ impl UploadedConfig {
         self.alpha
     }
 
-    /// Checks that this adapts these modules of the base model, with this rank.
-    pub(super) fn check<'a>(&self, rank: usize, mut modules: impl Iterator<Item = &'a str>) -> Result<(), OpError> {
+    /// Checks that this adapts these modules of the base model, each under one of its names, with this rank.
+    pub(super) fn check<'a>(
+        &self,
+        rank: usize,
+        mut modules: impl Iterator<Item = &'a [String]>,
+    ) -> Result<(), OpError> {
         if self.rank != rank as u64 {
             let found = self.rank;
             return Err(refused(CONFIG_FILE, format_args!("r: {found} is not the rank {rank} of lora_config")));
         }
-        match modules.find(|module| !self.targets.has(module)) {
+        match modules.find(|names| !names.iter().any(|name| self.targets.has(name))) {
             None => Ok(()),
-            Some(module) => {
+            Some(names) => {
+                let module = names.first().map_or("", String::as_str);
                 Err(refused(CONFIG_FILE, format_args!("target_modules: missing {module}, which lora_config adapts")))
             }
         }
@@ -84,7 +90,7 @@ impl Targets {
     /// Whether PEFT adapts a module: by its whole name, or by its last parts.
     fn has(&self, module: &str) -> bool {
         match self {
-            Self::AllLinear => module != UNEMBEDDING,
+            Self::AllLinear => !UNEMBEDDINGS.contains(&module),
             Self::Named(names) => names.iter().any(|name| {
                 module.strip_suffix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
             }),

@@ -7,7 +7,7 @@ mod pieces;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -27,8 +27,15 @@ const HEADER: (u64, u64) = (1 << 10, 64 << 10);
 /// Elements that are converted at a time.
 const CHUNK: u64 = 16_384;
 
-/// A module that the adapter has to have, and the shapes of its A and B.
-pub(crate) type ExpectedModule = (String, [Vec<usize>; 2]);
+/// A module that the adapter has to have.
+pub(crate) struct ExpectedModule {
+    /// Its names in files, of which errors use the first.
+    pub names: Vec<String>,
+    /// Shapes of A and B.
+    pub shapes: [Vec<usize>; 2],
+    /// Whether the file may lack A and B, which are read as empty then.
+    pub may_be_absent: bool,
+}
 
 /// Reads A and B of each module, in the order of `modules`. B is scaled by the adapter's
 /// `lora_alpha` over the server's, which is exact where that is a power of two.
@@ -48,7 +55,8 @@ pub(crate) fn read_uploaded(
     let mut text = Vec::new();
     config.read_to_end(&mut text).map_err(|error| unreadable(CONFIG_FILE, &error))?;
     let config = UploadedConfig::parse(&text)?;
-    config.check(rank, modules.iter().map(|(name, _)| name.as_str()))?;
+    let needed = modules.iter().filter(|module| !module.may_be_absent);
+    config.check(rank, needed.map(|module| module.names.as_slice()))?;
     let tensors = Pieces::open(dir, &files.tensors).map_err(|error| unreadable(TENSORS_FILE, &error))?;
     read_tensors(tensors, modules, config.alpha() / LORA_ALPHA)
 }
@@ -59,6 +67,7 @@ struct Slot {
     index: usize,
     shape: Vec<usize>,
     scale: f32,
+    may_be_absent: bool,
 }
 
 /// The tensors of the file, as in [`read_uploaded`].
@@ -67,8 +76,14 @@ fn read_tensors(mut file: Pieces, modules: &[ExpectedModule], scale: f32) -> Res
     let count = slots.len();
     let most = HEADER.0 * count as u64 + HEADER.1;
     let length = file.length();
-    let (entries, data_length) = read_header(Path::new(TENSORS_FILE), &mut file, length, most)
+    let (mut entries, data_length) = read_header(Path::new(TENSORS_FILE), &mut file, length, most)
         .map_err(|error| OpError::user(error.to_string()))?;
+    let first_names = first_names(modules);
+    for (name, _) in &mut entries {
+        if let Some(first) = first_names.get(name) {
+            name.clone_from(first);
+        }
+    }
     check_layout(&entries, data_length, &slots)?;
     let mut masters = vec![Vec::new(); count];
     for (name, entry) in entries {
@@ -83,19 +98,38 @@ fn read_tensors(mut file: Pieces, modules: &[ExpectedModule], scale: f32) -> Res
 
 fn slots(modules: &[ExpectedModule], scale: f32) -> BTreeMap<String, Slot> {
     let mut slots = BTreeMap::new();
-    for (at, (module, [a, b])) in modules.iter().enumerate() {
-        let a = Slot { index: 2 * at, shape: a.clone(), scale: 1.0 };
-        let b = Slot { index: 2 * at + 1, shape: b.clone(), scale };
-        slots.insert(format!("{PREFIX}{module}{A_SUFFIX}"), a);
-        slots.insert(format!("{PREFIX}{module}{B_SUFFIX}"), b);
+    for (at, ExpectedModule { names, shapes: [a, b], may_be_absent }) in modules.iter().enumerate() {
+        let (module, may_be_absent) = (names.first().map_or("", String::as_str), *may_be_absent);
+        let a = Slot { index: 2 * at, shape: a.clone(), scale: 1.0, may_be_absent };
+        let b = Slot { index: 2 * at + 1, shape: b.clone(), scale, may_be_absent };
+        slots.insert(tensor(module, A_SUFFIX), a);
+        slots.insert(tensor(module, B_SUFFIX), b);
     }
     slots
 }
 
+/// The first name of each tensor by its other ones.
+fn first_names(modules: &[ExpectedModule]) -> BTreeMap<String, String> {
+    let of_module = |module: &ExpectedModule| {
+        let (first, others) =
+            module.names.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
+        let pair = |other: &String| [A_SUFFIX, B_SUFFIX].map(|suffix| (tensor(other, suffix), tensor(first, suffix)));
+        others.iter().flat_map(pair).collect::<Vec<_>>()
+    };
+    modules.iter().flat_map(of_module).collect()
+}
+
+fn tensor(module: &str, suffix: &str) -> String {
+    format!("{PREFIX}{module}{suffix}")
+}
+
 /// Checks names, types and extents, and that the data has no gaps and nothing else.
 fn check_layout(entries: &[(String, Entry)], data_length: u64, slots: &BTreeMap<String, Slot>) -> Result<(), OpError> {
-    let mut end = 0;
+    let (mut end, mut there) = (0, BTreeSet::new());
     for (name, entry) in entries {
+        if !there.insert(name.as_str()) {
+            return Err(refused(TENSORS_FILE, format_args!("tensor {name:?} is there under several names")));
+        }
         let slot = slots.get(name).ok_or_else(|| {
             refused(
                 TENSORS_FILE,
@@ -122,8 +156,12 @@ fn check_layout(entries: &[(String, Entry)], data_length: u64, slots: &BTreeMap<
         }
         end = *to;
     }
-    let there: BTreeMap<&str, ()> = entries.iter().map(|(name, _)| (name.as_str(), ())).collect();
-    if let Some(missing) = slots.keys().find(|name| !there.contains_key(name.as_str())) {
+    // Of a pair that may be absent, both are, or neither.
+    let counterpart = |slot: &Slot| slots.iter().find(|(_, other)| other.index == slot.index ^ 1).map(|(name, _)| name);
+    let is_needed =
+        |slot: &Slot| !slot.may_be_absent || counterpart(slot).is_some_and(|other| there.contains(other.as_str()));
+    let is_missing = |(name, slot): &(&String, &Slot)| !there.contains(name.as_str()) && is_needed(slot);
+    if let Some((missing, _)) = slots.iter().find(is_missing) {
         return Err(refused(TENSORS_FILE, format_args!("tensor {missing} is missing")));
     }
     match data_length - end {

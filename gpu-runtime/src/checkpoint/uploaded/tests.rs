@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use trainyard_protocol::Category;
 use trainyard_test_support::heap;
 use trainyard_test_support::mutate;
@@ -12,8 +12,12 @@ use super::*;
 
 /// The modules of the corpus.
 fn modules() -> Vec<ExpectedModule> {
-    let of = |name: &str, outputs| (name.to_owned(), [vec![2, 3], vec![outputs, 2]]);
-    vec![of("model.layers.0.self_attn.q_proj", 1), of("lm_head", 4)]
+    let of = |names: &[&str], outputs| ExpectedModule {
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        shapes: [vec![2, 3], vec![outputs, 2]],
+        may_be_absent: false,
+    };
+    vec![of(&["model.layers.0.self_attn.q_proj"], 1), of(&["lm_head", "model.unembed_tokens"], 4)]
 }
 
 fn corpus(name: &str) -> Vec<u8> {
@@ -163,6 +167,45 @@ fn tensors_that_do_not_fit_are_refused_by_name() {
         data[4 * at..4 * at + 4].copy_from_slice(&value.to_le_bytes());
         assert!(refusal_of(|_| (), &data).contains(&format!("tensor {A}: element {at} is not finite")));
     }
+}
+
+/// Reads the corpus as an adapter that may also be on another module, with the tensors that `change` leaves.
+fn read_with_optional(change: impl Fn(&mut Map<String, Value>)) -> Result<Vec<Vec<f32>>, OpError> {
+    let bytes = corpus("adapter_tensors/f32");
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let mut header: Map<String, Value> = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    change(&mut header);
+    let text = Value::Object(header).to_string();
+    let tensors = [&(text.len() as u64).to_le_bytes()[..], text.as_bytes(), &bytes[8 + length..]].concat();
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("c"), corpus("adapter_config/full")).unwrap();
+    fs::write(dir.path().join("t"), tensors).unwrap();
+    let files = UploadedAdapter { config: vec!["c".to_owned()], tensors: vec!["t".to_owned()] };
+    let mut all = modules();
+    let names = vec!["model.layers.0.self_attn.q_b_proj".to_owned()];
+    all.push(ExpectedModule { names, shapes: [vec![2, 3], vec![1, 2]], may_be_absent: true });
+    read_uploaded(dir.path(), &files, 2, &all)
+}
+
+#[test]
+fn names_of_the_hosted_service_are_read_and_pairs_that_it_lacks_are_empty() {
+    let plain = read(&corpus("adapter_config/full"), &corpus("adapter_tensors/f32")).unwrap();
+    let found = read_with_optional(|_| {}).unwrap();
+    assert_eq!((&found[..4], &found[4..]), (&plain[..], &[vec![], vec![]][..]));
+    let renamed = read_with_optional(|header| {
+        for part in ["lora_A", "lora_B"] {
+            let tensor = header.remove(&format!("base_model.model.lm_head.{part}.weight")).unwrap();
+            header.insert(format!("base_model.model.model.unembed_tokens.{part}.weight"), tensor);
+        }
+    });
+    assert_eq!(renamed.unwrap(), found);
+    // Half of a pair.
+    let error = read_with_optional(|header| {
+        let tensor = header.remove("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight").unwrap();
+        header.insert("base_model.model.model.layers.0.self_attn.q_b_proj.lora_B.weight".to_owned(), tensor);
+    });
+    let message = error.unwrap_err().message;
+    assert!(message.contains("_proj.lora_") && message.contains("is missing"), "{message}");
 }
 
 #[test]

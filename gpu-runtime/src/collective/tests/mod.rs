@@ -4,6 +4,7 @@
 mod faults;
 
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -227,10 +228,17 @@ fn another_collective_or_another_shape_is_a_mismatch() {
 #[test]
 fn a_rank_that_does_not_come_is_named() {
     for ranks in all(2, SHORT) {
+        let is_named = AtomicBool::new(false);
         let results = on_each(ranks, |rank| match rank.rank() {
-            0 => Some(rank.all_reduce(&mut [0.0; 3]).unwrap_err()),
+            0 => {
+                let error = rank.all_reduce(&mut [0.0; 3]).unwrap_err();
+                is_named.store(true, Ordering::Relaxed);
+                Some(error)
+            }
             _ => {
-                thread::sleep(3 * SHORT);
+                while !is_named.load(Ordering::Relaxed) {
+                    thread::sleep(SHORT / 10);
+                }
                 None
             }
         });

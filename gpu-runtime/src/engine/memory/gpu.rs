@@ -80,7 +80,7 @@ impl EngineOptions {
     /// Bytes of a pass of [`ENOUGH_ROWS`] rows, with an eighth added for activations saved by adapters.
     fn pass_bytes(&self, config: &ModelConfig) -> usize {
         let kv_block = KV_BLOCK * config.num_layers() * 2 * config.attention_shape().kv_width() * self.dtype.bytes();
-        let pass = PassMemory::planned(config, (ACTIVATION, kv_block), std::iter::empty());
+        let pass = PassMemory::planned_on_gpu(config, ACTIVATION, kv_block, std::iter::empty());
         pass.bytes(ENOUGH_ROWS, config.num_layers()) / 8 * 9
     }
 }
@@ -138,9 +138,10 @@ mod tests {
     #[test]
     fn gpus_of_80_and_141_gb_save_whole_sequences_of_an_8b_model() {
         let config = shape("qwen3-8b");
-        let lora = LoraSpec { rank: 32, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+        let lora =
+            LoraSpec { rank: 32, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
         let kv_block = KV_BLOCK * config.num_layers() * 2 * config.attention_shape().kv_width() * 2;
-        let pass = PassMemory::planned(&config, (ACTIVATION, kv_block), std::iter::once(&lora));
+        let pass = PassMemory::planned_on_gpu(&config, ACTIVATION, kv_block, std::iter::once(&lora));
         for (bytes, sequences) in [(80 * GB, 1), (141 * GB, 2)] {
             let options = options("tp=1", bytes).divided_beside(&[&config], 1, ConfiguredParts::default());
             assert_eq!(pass.rows_within(options.activation_bytes, 8192) / 2048, sequences, "{bytes}");

@@ -14,6 +14,7 @@ use crate::config::{LoadError, ModelConfig};
 use crate::model::zero::replicas::part_elements;
 use crate::model::{Adapter, ParamSpec, ParamTable, Shard, TrainedParams, Units, Weights, lookup_bytes, packed_bytes};
 use crate::parallel::Parallel;
+use images::ImageMemory;
 
 /// The fraction of the limit of keys and values that runs never get.
 pub(super) const KV_PART: usize = 4;
@@ -45,13 +46,17 @@ impl Budget {
             .map(|whole| Shard::of(whole, rank, options.parallel).map(|(_, own)| own))
             .collect::<Result<_, _>>()?;
         let sizes: Vec<_> = own.iter().map(|config| (of(config), rope_bytes(config))).collect();
-        let weights = sizes.iter().map(|((trained, _), rope)| trained + rope).sum();
+        let images = ImageMemory::new(backend, &own, options);
+        let weights = sizes.iter().map(|((trained, _), rope)| trained + rope).sum::<usize>() + images.weights;
         let largest = sizes.iter().map(|((_, sampled), _)| *sampled).max().unwrap_or(0);
         let bounded = options.memory_bytes.is_some();
         let plan = MemoryPlan {
             budget: options.memory_bytes.map(bytes),
             weights: bytes(weights),
-            activations: bytes(options.activation_bytes + backend.exchange_bytes(options.parallel)),
+            // Passes over images and of training take turns.
+            activations: bytes(
+                options.activation_bytes.max(images.pass) + images.cache + backend.exchange_bytes(options.parallel),
+            ),
             // Any checkpoint of all parameters fits.
             checkpoints: bytes(if bounded { options.checkpoint_bytes.max(largest) } else { options.checkpoint_bytes }),
             kv: bytes(options.kv_bytes / KV_PART),
@@ -112,6 +117,17 @@ pub(super) fn run_memory<'a, B: Backend>(
     RunMemory { bytes: bytes(arrays + packed), snapshot_bytes: bytes(snapshot) }
 }
 
+/// The plan of all ranks, given the plan of one.
+pub(super) fn plan_of_all(one: MemoryPlan, ranks: u64) -> MemoryPlan {
+    MemoryPlan {
+        budget: one.budget.map(|budget| budget * ranks),
+        weights: one.weights * ranks,
+        activations: one.activations * ranks,
+        checkpoints: one.checkpoints * ranks,
+        kv: one.kv * ranks,
+    }
+}
+
 /// Pairs of cosine and sine for every position.
 fn rope_bytes(config: &ModelConfig) -> usize {
     config.rope_bytes()
@@ -140,5 +156,7 @@ impl<B: Backend> PlanMemory for Planner<B> {
 }
 
 pub(crate) mod gpu;
+mod held;
+mod images;
 #[cfg(test)]
 mod tests;

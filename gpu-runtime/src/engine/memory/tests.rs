@@ -38,7 +38,14 @@ fn budget_for(runs: u64) -> usize {
 }
 
 fn spec(rank: Option<u32>) -> RunSpec {
-    let lora = rank.map(|rank| LoraSpec { rank, seed: 1, train_unembed: true, train_mlp: true, train_attn: true });
+    let lora = rank.map(|rank| LoraSpec {
+        rank,
+        seed: 1,
+        train_unembed: true,
+        train_mlp: true,
+        train_attn: true,
+        latent_up: false,
+    });
     RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 
@@ -75,8 +82,14 @@ fn sample(source: SamplerSource, prompt: usize) -> Operation {
         topk_sample_logprobs: 0,
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
+        images: Vec::new(),
     };
-    Operation::Sample(Box::new(SampleOperation { session: SessionId::new("s"), source, sample }))
+    Operation::Sample(Box::new(SampleOperation {
+        session: SessionId::new("s"),
+        source,
+        sample,
+        images: Default::default(),
+    }))
 }
 
 fn base_source() -> SamplerSource {

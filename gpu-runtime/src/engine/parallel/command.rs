@@ -72,6 +72,7 @@ mod tests {
             policy: Some(policy),
             values: Some(ValueInputs { returns: vec![0.5, -1.0], old_values: Vec::new() }),
             custom: vec![Tensor::f32(vec![1.5, -0.0]), Tensor::i64(vec![i64::MIN, 7])],
+            images: Vec::new(),
         };
         let extents = ModelExtents { vocab_size: 100, context: 64 };
         let batch = PreparedBatch { loss, data: vec![datum], extents };
@@ -105,15 +106,28 @@ mod tests {
             topk_sample_logprobs: 1,
             target_prompt_logprobs: Some(PromptTargets { shape: [2, 3], ids: vec![5, 6], sparse: Some(sparse) }),
             prompt_alt_tokens_k: 0,
+            images: Vec::new(),
         };
         let source = SamplerSource::Checkpoint { base_model: "m".to_owned(), dir: "/a folder/ä".into() };
-        Operation::Sample(Box::new(SampleOperation { session: SessionId::new("s"), source, sample }))
+        Operation::Sample(Box::new(SampleOperation {
+            session: SessionId::new("s"),
+            source,
+            sample,
+            images: Default::default(),
+        }))
     }
 
     /// One of every kind of operation.
     fn operations() -> Vec<Operation> {
         let run = RunId::new("a");
-        let lora = LoraSpec { rank: 4, seed: u64::MAX, train_unembed: true, train_mlp: false, train_attn: true };
+        let lora = LoraSpec {
+            rank: 4,
+            seed: u64::MAX,
+            train_unembed: true,
+            train_mlp: false,
+            train_attn: true,
+            latent_up: false,
+        };
         let spec = RunSpec {
             base_model: "m".into(),
             lora: Some(lora),

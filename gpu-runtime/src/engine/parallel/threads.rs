@@ -22,7 +22,8 @@ impl ThreadRank {
     /// Starts a rank, which loads its parts of the models and reports when it is done.
     pub(super) fn spawn<B: Backend>(
         number: usize,
-        (rank, backend): (LocalRank, B),
+        rank: LocalRank,
+        backend: B,
         models: Models,
         options: EngineOptions,
     ) -> Result<(Self, Receiver<Result<(), LoadError>>), LoadError> {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use trainyard_protocol::{SessionId, TenantShare};
 
 use super::Sampler;
-use super::fair_share::FairShare;
-use super::pass::PassPart;
+use super::part::PassPart;
 use super::shares::{MAX_SEQUENCES, SessionTurn};
 use super::task::{SampleTask, StreamTarget};
 use crate::backend::Backend;
+use crate::engine::fair_share::FairShare;
 
 /// Decision about the oldest waiting request of a session.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use super::SamplerWeights;
+use super::weights::SamplerWeights;
 use crate::backend::Backend;
 
 /// The weights of a folder.

@@ -6,9 +6,13 @@
 mod admit;
 mod check;
 mod checkpoint_cache;
+mod images;
+mod logits;
+mod part;
 mod pass;
 mod plan;
 mod prefix;
+mod prepared;
 mod progress;
 mod prompt;
 mod shares;
@@ -16,6 +20,8 @@ mod spread;
 mod stream;
 mod task;
 mod waiting;
+mod weights;
+mod widths;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -25,57 +31,30 @@ use trainyard_protocol::{
     TenantShare,
 };
 
-use super::base::Base;
-use super::fair_share;
 use super::fair_share::FairShare;
 use super::lockstep::Digest;
-use crate::backend::Backend;
+use crate::backend::{BALANCED_ROWS, Backend};
 use crate::collective::Ranks;
 use crate::fault::{Fault, guarded};
-use crate::grammar::Grammar;
-use crate::model::{Adapter, Weights};
+use crate::model::Weights;
 pub(super) use checkpoint_cache::CheckpointCache;
-use pass::PassPart;
+use images::{ImageKeys, PromptImages};
+pub(crate) use logits::LOGIT_ROWS;
+use part::PassPart;
 use prefix::PrefixCache;
+pub(super) use prepared::PreparedSample;
 pub use shares::MAX_SEQUENCES;
 use spread::{Counts, Report, Spread};
 use task::SampleTask;
 use waiting::WaitingSamples;
+pub(super) use weights::SamplerWeights;
 
 /// Prompt tokens that a fair-share round of admissions grants.
 const ADMISSION_ROUND: usize = 256;
+/// Prompt rows of a pass while no sequence decodes.
+const PREFILL_ROWS: usize = 256;
 /// Largest deficit, in tokens, that sampled tokens leave for the prompts of their tenant.
 const MAX_SAMPLING_DEFICIT: usize = 4096;
-/// Rows whose logits are computed at a time.
-pub(crate) const LOGIT_ROWS: usize = 64;
-/// Log-probability of an absent candidate, with token 0.
-const ABSENT: f32 = -99_999.0;
-
-/// The weights that a sample uses. They are immutable: training replaces the weights of a run.
-pub(super) struct SamplerWeights<B: Backend> {
-    pub(super) base: Arc<Base<B>>,
-    pub(super) weights: Arc<Weights<B>>,
-    pub(super) adapter: Option<Arc<Adapter<B>>>,
-}
-
-impl<B: Backend> Clone for SamplerWeights<B> {
-    fn clone(&self) -> Self {
-        Self { base: Arc::clone(&self.base), weights: Arc::clone(&self.weights), adapter: self.adapter.clone() }
-    }
-}
-
-impl<B: Backend> SamplerWeights<B> {
-    pub(super) fn of_base(base: Arc<Base<B>>) -> Self {
-        Self { weights: Arc::clone(&base.weights), base, adapter: None }
-    }
-
-    /// Bytes that are not shared with the base model.
-    pub(super) fn own_bytes(&self, backend: &B) -> usize {
-        let weights = if Arc::ptr_eq(&self.weights, &self.base.weights) { 0 } else { self.weights.bytes(backend) };
-        weights + self.adapter.as_ref().map_or(0, |adapter| adapter.bytes(backend))
-    }
-}
-
 /// Active and waiting sampling requests.
 pub(super) struct Sampler<B: Backend> {
     waiting: WaitingSamples<B>,
@@ -85,6 +64,7 @@ pub(super) struct Sampler<B: Backend> {
     /// Requests that were admitted for the first time and not yet reported.
     admitted: Vec<RequestId>,
     cache: PrefixCache<B>,
+    image_keys: ImageKeys,
     kv_bytes: usize,
     /// Weights of active requests, least recently used first.
     weights_rotation: VecDeque<Arc<Weights<B>>>,
@@ -94,8 +74,16 @@ pub(super) struct Sampler<B: Backend> {
     prefills: FairShare,
     /// The session whose prompt got rows last, by tenant.
     prefill_turns: BTreeMap<Arc<str>, SessionId>,
+    /// The session whose sequence was the last in a limited pass, by tenant.
+    decode_turns: BTreeMap<Arc<str>, SessionId>,
+    /// Turns that sequences had in limited passes.
+    last_turn: u64,
     /// Schedules passes among tenants that use different weights.
     passes: FairShare,
+    /// Rows that a pass computes in about the time in which it reads the weights.
+    balanced_rows: usize,
+    /// Passes to come in which each share's part is limited.
+    limited_passes: usize,
     /// Whether the last pass was for a quarantined request.
     last_was_quarantined: bool,
     counts: SampleCounts,
@@ -121,16 +109,26 @@ impl<B: Backend> Sampler<B> {
             arrivals: 0,
             admitted: Vec::new(),
             cache: PrefixCache::default(),
+            image_keys: ImageKeys::default(),
             kv_bytes,
             weights_rotation: VecDeque::new(),
             admissions: FairShare::new(ADMISSION_ROUND).with_max_deficit(MAX_SAMPLING_DEFICIT),
-            prefills: FairShare::new(plan::PREFILL_ROWS).with_max_deficit(MAX_SAMPLING_DEFICIT),
+            prefills: FairShare::new(PREFILL_ROWS).with_max_deficit(MAX_SAMPLING_DEFICIT),
             prefill_turns: BTreeMap::new(),
+            decode_turns: BTreeMap::new(),
+            last_turn: 0,
             passes: FairShare::new(1),
+            balanced_rows: BALANCED_ROWS,
+            limited_passes: 0,
             last_was_quarantined: false,
             counts: SampleCounts::default(),
             spread: None,
         }
+    }
+
+    /// The sampler for a device that computes so many rows in about the time in which it reads the weights.
+    pub(super) fn with_balanced_rows(self, balanced_rows: usize) -> Self {
+        Self { balanced_rows, ..self }
     }
 
     /// The sampler of one of these replicas.
@@ -143,21 +141,24 @@ impl<B: Backend> Sampler<B> {
         self.waiting.is_empty() && self.active.is_empty() && self.spread.as_ref().is_none_or(Spread::is_empty)
     }
 
-    /// Queues a request on one of the replicas, with the grammar of its text if that must follow one; fails if it is not valid.
+    /// Queues a request on one of the replicas; fails if it is not valid.
     pub(super) fn start(
         &mut self,
         id: RequestId,
         share: TenantShare,
         weights: SamplerWeights<B>,
-        (operation, grammar): (SampleOperation, Option<Grammar>),
+        sample: PreparedSample<B>,
     ) -> Result<(), OpError> {
-        let SampleOperation { session, source, sample } = operation;
+        let PreparedSample { operation, grammar, images, embeddings } = sample;
+        let SampleOperation { session, source, sample, .. } = operation;
         let root = self.cache.root(&weights);
-        let mut task = SampleTask::new(id, (share, session), self.arrivals, (weights, grammar), root, sample)?;
+        let images = PromptImages::new(&sample.prompt, &images, &embeddings, &mut self.image_keys);
+        let mut task = SampleTask::new(id, share, session, self.arrivals, weights, grammar, root, sample, images)?;
         // Others may use the same base model or published checkpoint, and must not see in a hit what was asked of it.
         task.reports_hits = matches!(source, SamplerSource::Snapshot { .. });
         self.arrivals += 1;
-        let is_own = |spread: &mut Spread<B>| spread.place(&task.id, task.work(), task.weights.clone());
+        let is_own =
+            |spread: &mut Spread<B>| spread.place(&task.id, &task.share.name, task.work(), task.weights.clone());
         if self.spread.as_mut().is_none_or(is_own) {
             self.waiting.push_back(task);
         }
@@ -257,6 +258,7 @@ impl<B: Backend> Sampler<B> {
     fn prepare(&mut self) -> Vec<PassPart> {
         self.admit();
         let mut parts = self.plan();
+        self.limited_passes = self.limited_passes.saturating_sub(1);
         self.enforce_kv_budget(&mut parts);
         parts
     }

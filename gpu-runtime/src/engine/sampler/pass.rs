@@ -3,18 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Sampler;
+use super::images::pass_images;
+use super::logits::LOGIT_ROWS;
+use super::part::PassPart;
 use super::task::StreamTarget;
-use super::{LOGIT_ROWS, Sampler};
 use crate::backend::{Backend, SampledToken, TokenRequest};
 use crate::model::{Adapter, LastRows, LogitBuffer, PassInput, RowGroup, WeightSource, Weights, forward};
-
-/// Consecutive positions of a stream that a pass computes.
-pub(super) struct PassPart {
-    /// Index among the active requests.
-    pub(super) task: usize,
-    pub(super) target: StreamTarget,
-    pub(super) positions: Range<usize>,
-}
 
 /// A row of a pass whose logits tokens are sampled from.
 struct LastRow<B: Backend> {
@@ -49,7 +44,11 @@ impl<B: Backend> Sampler<B> {
             kv.push(std::mem::take(&mut stream.kv));
             spans.push((rows, part.positions.start));
         }
-        let input = PassInput { tokens: &tokens, rows: &spans, kv: &mut kv, groups: &groups };
+        let rows = parts.iter().zip(&spans);
+        let images =
+            pass_images(rows.map(|(part, (rows, _))| (&self.active[part.task].images, &part.positions, rows.start)));
+        let images = images.as_ref();
+        let input = PassInput { tokens: &tokens, rows: &spans, kv: &mut kv, groups: &groups, images };
         let x = forward(backend, &mut WeightSource::Resident(&weights), input, None).x;
         for ((part, (rows, _)), kv) in parts.iter().zip(&spans).zip(kv) {
             let task = &mut self.active[part.task];

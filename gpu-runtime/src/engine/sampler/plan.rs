@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use trainyard_protocol::{SessionId, TenantShare};
 
-use super::Sampler;
-use super::fair_share::FairShare;
-use super::pass::PassPart;
+use super::part::PassPart;
 use super::prefix::{BlockTokens, NodeId};
 use super::task::SampleTask;
+use super::widths::RowLimits;
+use super::{PREFILL_ROWS, Sampler};
 use crate::backend::{Backend, KV_BLOCK as BLOCK};
+use crate::engine::fair_share::FairShare;
 use crate::model::{Adapter, Weights};
 
-/// Prompt rows of a pass while no sequence decodes.
-pub(super) const PREFILL_ROWS: usize = 256;
 /// Fewest prompt rows of a pass in which sequences decode: a compromise between decoding latency and the cost of
 /// reading all weights for few rows.
 const MIN_PREFILL_ROWS: usize = 64;
@@ -34,8 +33,8 @@ struct PrefillChunk {
 type PrefillChunks = BTreeMap<Arc<str>, (TenantShare, BTreeMap<SessionId, VecDeque<PrefillChunk>>)>;
 
 impl<B: Backend> Sampler<B> {
-    /// Plans the next pass, on one set of weights. Every decoding sequence gets its next token; prompts get rows within
-    /// the prefill budget, by fair share. Within a tenant sessions take turns, and within a session the oldest request
+    /// Plans the next pass, on one set of weights. Decoding sequences get their next token, all of them while only one share has
+    /// work; prompts get rows within the prefill budget, by fair share. Within a tenant sessions take turns, and within a session the oldest request
     /// is first. Tenants, and the weights of a tenant, take turns from pass to pass.
     pub(super) fn plan(&mut self) -> Vec<PassPart> {
         let quarantined = self.next_quarantined();
@@ -45,7 +44,8 @@ impl<B: Backend> Sampler<B> {
         };
         let Some(weights) = weights else { return Vec::new() };
         let budget = self.prefill_budget(&weights);
-        let (mut parts, mut chunks) = (Vec::new(), PrefillChunks::new());
+        let limits = self.row_limits();
+        let (mut decoding, mut chunks) = (Vec::new(), PrefillChunks::new());
         for (i, task) in self.active.iter_mut().enumerate() {
             let takes_part = quarantined.map_or(!task.is_quarantined(), |only| only == i);
             if !takes_part || !Arc::ptr_eq(&task.weights.weights, &weights) {
@@ -56,10 +56,12 @@ impl<B: Backend> Sampler<B> {
                 let (tokens, stream) = task.stream(target);
                 let (start, known) = (stream.kv.len(), tokens.len());
                 if task.is_decoding(target) {
-                    parts.push(PassPart { task: i, target, positions: start..known });
+                    decoding.push(PassPart { task: i, target, positions: start..known });
                     continue;
                 }
-                let (block, can_reuse) = (stream.next_block(tokens), start < task.reusable_tokens(target));
+                // Of a recurrent model only some blocks are of use to others: nobody waits for them.
+                let can_reuse = !stream.is_recurrent() && start < task.reusable_tokens(target);
+                let (block, known) = (stream.next_block(tokens), stream.pass_end(tokens));
                 let chunk = PrefillChunk {
                     part: PassPart { task: i, target, positions: start..start },
                     known,
@@ -71,7 +73,11 @@ impl<B: Backend> Sampler<B> {
                 sessions.entry(task.session.clone()).or_default().push_back(chunk);
             }
         }
-        parts.extend(allot_rows(&mut self.prefills, &mut self.prefill_turns, chunks, budget));
+        let mut parts = allot_rows(&mut self.prefills, &mut self.prefill_turns, chunks, budget, limits.as_ref());
+        parts.extend(match limits {
+            Some(limits) => self.within_limits(&limits, decoding, &parts, &weights),
+            None => decoding,
+        });
         parts.sort_by_key(|part| (part.task, part.target));
         self.group_by_adapter(&mut parts);
         parts
@@ -137,27 +143,32 @@ impl<B: Backend> Sampler<B> {
     }
 }
 
-/// Allots `budget` rows to chunks, one block at a time, by fair share; the sessions of a tenant take turns. A chunk ends at
+/// Allots `budget` rows to chunks, one block at a time, by fair share and within `limits`; the sessions of a tenant take turns. A chunk ends at
 /// a block boundary, so that the next block can come from the cache, or at the end of its stream.
 fn allot_rows(
     prefills: &mut FairShare,
     turns: &mut BTreeMap<Arc<str>, SessionId>,
     mut chunks: PrefillChunks,
     budget: usize,
+    limits: Option<&RowLimits>,
 ) -> Vec<PassPart> {
     let backlog: Vec<TenantShare> = chunks.values().map(|(share, _)| share.clone()).collect();
     turns.retain(|tenant, _| chunks.contains_key(tenant));
     let mut rows = PrefillRows { budget, claimed: BTreeSet::new(), parts: Vec::new() };
+    let mut taken: BTreeMap<Arc<str>, usize> = BTreeMap::new();
     prefills.fill(&backlog, |tenant| {
         let (_, sessions) = chunks.get_mut(tenant)?;
+        let own = taken.entry(Arc::clone(tenant)).or_default();
+        let most = limits.map_or(usize::MAX, |limits| limits.of_prompts(tenant).saturating_sub(*own));
         let last = turns.get(tenant);
         let mut order: Vec<SessionId> = sessions.keys().cloned().collect();
         let next = last.map_or(0, |last| order.partition_point(|session| session <= last));
         order.rotate_left(next);
         let (session, step) = order
             .into_iter()
-            .find_map(|session| rows.extend(sessions.get_mut(&session)?).map(|step| (session, step)))?;
+            .find_map(|session| rows.extend(sessions.get_mut(&session)?, most).map(|step| (session, step)))?;
         turns.insert(Arc::clone(tenant), session);
+        *own += step;
         Some(step)
     });
     let begun = chunks.into_values().flat_map(|(_, sessions)| sessions.into_values().flatten()).map(|chunk| chunk.part);
@@ -177,8 +188,9 @@ struct PrefillRows {
 }
 
 impl PrefillRows {
-    /// Adds the next block of the oldest chunk that can be extended. Returns its rows.
-    fn extend(&mut self, queue: &mut VecDeque<PrefillChunk>) -> Option<usize> {
+    /// Adds the next block of the oldest chunk that can be extended by at most so many rows. Returns its rows.
+    fn extend(&mut self, queue: &mut VecDeque<PrefillChunk>, most: usize) -> Option<usize> {
+        let most = self.budget.min(most);
         let mut at = 0;
         while let Some(chunk) = queue.get_mut(at) {
             let positions = &mut chunk.part.positions;
@@ -188,7 +200,7 @@ impl PrefillRows {
                 continue;
             }
             let first = chunk.block.filter(|_| positions.start == positions.end);
-            if step > self.budget || (chunk.can_reuse && first.is_some_and(|block| self.claimed.contains(&block))) {
+            if step > most || (chunk.can_reuse && first.is_some_and(|block| self.claimed.contains(&block))) {
                 at += 1;
                 continue;
             }

@@ -2,13 +2,16 @@
 //!
 //! A block is a node of a tree whose root is a weights version, so that a path spells out the tokens: no lookup relies
 //! only on a hash. Kernels are batch-invariant, hence a cached block has the bits that recomputing it would give.
+//!
+//! Of models with recurrences or short convolutions some blocks also have the state of the sequence after them: a sequence can continue only from such a
+//! block. States are kept sparsely ([`super::stream`]), as one takes the memory of many blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
-use super::SamplerWeights;
+use super::weights::SamplerWeights;
 use crate::backend::{Backend, KV_BLOCK as BLOCK};
-use crate::model::{Adapter, KvBlock, Weights};
+use crate::model::{Adapter, KvBlock, RecurrentState, Weights};
 
 /// Tokens of a block.
 pub(super) type BlockTokens = [u32; BLOCK];
@@ -43,6 +46,11 @@ struct Node {
     parent: NodeId,
     tokens: BlockTokens,
     block: Arc<KvBlock>,
+    /// Recurrent state after the block's last token, if it is kept.
+    state: Option<Arc<RecurrentState>>,
+    /// Bytes of the state.
+    state_bytes: usize,
+    /// Bytes of the block.
     bytes: usize,
     children: usize,
     /// Value of the cache's clock at the last use.
@@ -84,7 +92,7 @@ impl<B: Backend> Default for PrefixCache<B> {
 }
 
 impl<B: Backend> PrefixCache<B> {
-    /// Bytes of all blocks, including those that sequences hold as well.
+    /// Bytes of all blocks and states, including those that sequences hold as well.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -134,7 +142,9 @@ impl<B: Backend> PrefixCache<B> {
             self.leaves.remove(&(parent_node.used, parent));
         }
         let used = self.clock;
-        let node = Node { parent, tokens: *tokens, block: Arc::clone(block), bytes, children: 0, used };
+        let block_of = Arc::clone(block);
+        let node =
+            Node { parent, tokens: *tokens, block: block_of, state: None, state_bytes: 0, bytes, children: 0, used };
         self.nodes.insert(id, node);
         self.children.insert((parent, *tokens), id);
         self.leaves.insert((used, id));
@@ -142,8 +152,48 @@ impl<B: Backend> PrefixCache<B> {
         (id, Arc::clone(block))
     }
 
-    /// Evicts blocks that no sequence holds, least recently used first, until at most `bytes` remain.
+    /// The recurrent state after a block, if it is kept.
+    pub(super) fn state(&self, id: NodeId) -> Option<Arc<RecurrentState>> {
+        self.nodes.get(&id)?.state.clone()
+    }
+
+    /// Keeps the recurrent state of `bytes` bytes after a block, unless one is kept already.
+    pub(super) fn keep_state(&mut self, id: NodeId, state: &Arc<RecurrentState>, bytes: usize) {
+        if let Some(node) = self.nodes.get_mut(&id).filter(|node| node.state.is_none()) {
+            node.state = Some(Arc::clone(state));
+            node.state_bytes = bytes;
+            self.bytes += bytes;
+        }
+    }
+
+    /// Evicts until at most `bytes` remain: blocks that no sequence holds, with their states, then states of other blocks, each
+    /// least recently used first.
     pub(super) fn evict(&mut self, bytes: usize) {
+        self.evict_blocks(bytes);
+        if self.bytes <= bytes {
+            return;
+        }
+        let stateful = self.nodes.iter().filter(|(_, node)| node.state.is_some());
+        let mut oldest: Vec<_> = stateful.map(|(id, node)| (node.used, *id)).collect();
+        oldest.sort_unstable();
+        for (_, id) in oldest {
+            if self.bytes <= bytes {
+                return;
+            }
+            self.drop_state(id);
+        }
+    }
+
+    /// Drops the state after a block.
+    fn drop_state(&mut self, id: NodeId) {
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.state = None;
+            self.bytes -= node.state_bytes;
+            node.state_bytes = 0;
+        }
+    }
+
+    fn evict_blocks(&mut self, bytes: usize) {
         // A sequence that holds a block holds all before it: a leaf in use implies ancestors in use.
         let mut from = (0, NodeId::default());
         while self.bytes > bytes {
@@ -172,7 +222,7 @@ impl<B: Backend> PrefixCache<B> {
         let node = self.nodes.remove(&id)?;
         self.leaves.remove(&(node.used, id));
         self.children.remove(&(node.parent, node.tokens));
-        self.bytes -= node.bytes;
+        self.bytes -= node.bytes + node.state_bytes;
         if let Some(parent) = self.nodes.get_mut(&node.parent) {
             parent.children -= 1;
             if parent.children == 0 {

@@ -13,7 +13,7 @@ fn block() -> Arc<KvBlock> {
     let shape = AttentionShape { layers: 1, heads: 1, kv_heads: 1, head_dim: 2, scale: 1.0 };
     let backend = HostBackend::new(1);
     let mut kv = [KvSequence::default()];
-    KvCache::new(&backend, &shape).extend(&backend, &[(0..1, 0)], &mut kv);
+    KvCache::new(&backend, &shape, &[]).extend(&backend, &[(0..1, 0)], &mut kv);
     Arc::clone(&kv[0].blocks()[0])
 }
 
@@ -41,7 +41,8 @@ fn found(cache: &PrefixCache, root: NodeId, path: &[u32]) -> usize {
 }
 
 fn check(cache: &PrefixCache) {
-    assert_eq!(cache.bytes, cache.nodes.values().map(|node| node.bytes).sum::<usize>());
+    assert_eq!(cache.bytes, cache.nodes.values().map(|node| node.bytes + node.state_bytes).sum::<usize>());
+    assert!(cache.nodes.values().all(|node| node.state.is_some() || node.state_bytes == 0));
     assert_eq!(cache.children.len(), cache.nodes.len());
     for (id, node) in &cache.nodes {
         assert_eq!(cache.children[&(node.parent, node.tokens)], *id);
@@ -110,6 +111,34 @@ fn blocks_in_use_are_not_evicted() {
     drop(held);
     cache.evict(0);
     check(&cache);
+    assert_eq!(cache.bytes(), 0);
+}
+
+#[test]
+fn states_are_dropped_before_a_sequence_loses_its_blocks() {
+    let backend = HostBackend::new(1);
+    let weights = SamplerWeights::of_base(base("qwen3_5"));
+    let shapes: Vec<_> = weights.base.config().states().collect();
+    let mut kv = [KvSequence::continued()];
+    KvCache::new(&backend, &weights.base.config().attention_shape(), &shapes).extend(&backend, &[(0..1, 0)], &mut kv);
+    let state = kv[0].state().unwrap();
+    let mut cache = PrefixCache::default();
+    let root = cache.next_id();
+    let (nodes, _) = insert(&mut cache, root, &[1, 2, 3]);
+    let held = [cache.get(root, &[1; BLOCK]), cache.get(nodes[0], &[2; BLOCK])];
+    for node in [nodes[0], nodes[1], nodes[2], nodes[1]] {
+        cache.keep_state(node, state, 100);
+    }
+    check(&cache);
+    assert_eq!(cache.bytes(), 3 * BYTES + 300);
+    let kept = |cache: &PrefixCache| nodes.iter().map(|node| cache.state(*node).is_some()).collect::<Vec<_>>();
+    cache.evict(2 * BYTES + 200);
+    assert_eq!((cache.bytes(), kept(&cache)), (2 * BYTES + 200, vec![true, true, false]));
+    cache.evict(2 * BYTES + 199);
+    assert_eq!((cache.bytes(), kept(&cache)), (2 * BYTES + 100, vec![false, true, false]));
+    check(&cache);
+    drop(held);
+    cache.evict(0);
     assert_eq!(cache.bytes(), 0);
 }
 

@@ -7,7 +7,8 @@ use trainyard_protocol::{
     OpError, PromptAltTokens, Sample, SampleResult, SamplingParams, Tensor, TensorValues, TopkLogprobs,
 };
 
-use super::{ABSENT, LOGIT_ROWS, SamplerWeights};
+use super::logits::{ABSENT, LOGIT_ROWS};
+use super::weights::SamplerWeights;
 use crate::backend::{Backend, RowScores, ScoreRequest, Targets};
 use crate::model::{LastRows, LogitBuffer, RowGroup, target_logprobs};
 use crate::rng::{Purpose, uniform_for};

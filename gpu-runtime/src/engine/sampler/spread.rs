@@ -5,12 +5,13 @@
 //! tell each other what they have sampled and finished.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{Completion, EngineStats, OpError, OpResult, RequestId, SampleProgress, SampleResult};
 
-use super::SamplerWeights;
 use super::progress::SequenceProgress;
+use super::weights::SamplerWeights;
 use crate::backend::Backend;
 use crate::collective::Ranks;
 use crate::engine::lockstep::Digest;
@@ -28,6 +29,8 @@ pub(super) struct Spread<B: Backend> {
 /// An unfinished sample and the replica that computes it.
 struct Placed<B: Backend> {
     replica: usize,
+    /// Name of its tenant's share.
+    share: Arc<str>,
     /// Tokens that it may take.
     work: u64,
     /// Held as long as the replica that computes it holds them, so that all replicas free weights at once.
@@ -89,13 +92,19 @@ impl<B: Backend> Spread<B> {
         Self { replicas, samples: BTreeMap::new(), others: Counts::default(), digest: Digest::default() }
     }
 
-    /// Decides which replica computes a sample with `work` tokens; true if it is this one.
-    pub(super) fn place(&mut self, id: &RequestId, work: u64, weights: SamplerWeights<B>) -> bool {
+    /// Decides which replica computes a sample of a share with `work` tokens; true if it is this one.
+    pub(super) fn place(&mut self, id: &RequestId, share: &Arc<str>, work: u64, weights: SamplerWeights<B>) -> bool {
         let mut held = vec![0; self.replicas.world()];
         self.samples.values().for_each(|sample| held[sample.replica] += sample.work);
         let replica = (0..held.len()).min_by_key(|replica| held[*replica]).unwrap_or(0);
-        self.samples.insert(id.clone(), Placed { replica, work, _weights: weights, sequences: BTreeMap::new() });
+        let share = Arc::clone(share);
+        self.samples.insert(id.clone(), Placed { replica, share, work, _weights: weights, sequences: BTreeMap::new() });
         replica == self.replicas.rank()
+    }
+
+    /// Names of the shares of unfinished samples, one for each.
+    pub(super) fn shares(&self) -> impl Iterator<Item = &str> {
+        self.samples.values().map(|sample| &*sample.share)
     }
 
     /// Whether all samples have ended.

@@ -9,25 +9,33 @@ use trainyard_protocol::{LoraSpec, Sample, SampleResult, SamplingParams, Stop};
 use super::task::StreamTarget;
 use super::*;
 use crate::backend::{HostBackend, KV_BLOCK as BLOCK};
+use crate::engine::base::Base;
 use crate::engine::rank_groups::RankGroups;
 use crate::load::load;
-use crate::model::ParamTable;
+use crate::model::{Adapter, ParamTable};
 use crate::rng::uniform;
 
 #[path = "session_tests.rs"]
 mod sessions;
+#[path = "widths_tests.rs"]
+mod widths_tests;
 
 /// A model of the golden tests.
 pub(super) fn base(family: &str) -> Arc<Base<HostBackend>> {
+    base_with_context(family, None)
+}
+
+/// The same with a context of another length.
+fn base_with_context(family: &str, context: Option<usize>) -> Arc<Base<HostBackend>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
-    Arc::new(
-        Base::new(&HostBackend::new(1), (family.into(), load(&path).unwrap()), &RankGroups::default(), &[]).unwrap(),
-    )
+    let mut source = load(&path).unwrap();
+    source.config.max_position_embeddings = context.unwrap_or(source.config.max_position_embeddings);
+    Arc::new(Base::new(&HostBackend::new(1), family.into(), source, &RankGroups::default(), &[]).unwrap())
 }
 
 /// An adapter that changes every projection.
 pub(super) fn adapter(base: &Base<HostBackend>, seed: u64) -> Arc<Adapter<HostBackend>> {
-    let spec = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true };
+    let spec = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
     let params = ParamTable::of_adapter(base.config(), &spec);
     let values = |(i, len)| (0..len as u64).map(|p| (uniform(seed, i, p) as f32 - 0.5) * 0.1).collect();
     let masters = (0u64..).zip(params.iter().map(crate::model::ParamSpec::len)).map(values).collect();
@@ -62,12 +70,13 @@ fn request(prompt: Vec<i64>, num_samples: u32, max_tokens: u32) -> Sample {
         topk_sample_logprobs: 2,
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
+        images: Vec::new(),
     }
 }
 
 fn operation(session: &str, sample: Sample) -> SampleOperation {
     let source = SamplerSource::Base { model: "m".into() };
-    SampleOperation { session: SessionId::new(session), source, sample }
+    SampleOperation { session: SessionId::new(session), source, sample, images: Default::default() }
 }
 
 fn id(at: usize) -> RequestId {
@@ -100,7 +109,16 @@ impl SamplerDriver {
     }
 
     fn start_in(&mut self, session: &str, at: usize, weights: &SamplerWeights<HostBackend>, sample: Sample) {
-        self.sampler.start(id(at), TenantShare::new("t"), weights.clone(), (operation(session, sample), None)).unwrap();
+        self.sampler
+            .start(id(at), TenantShare::new("t"), weights.clone(), PreparedSample::text(operation(session, sample)))
+            .unwrap();
+    }
+
+    /// Starts a request of a share, in a session of its own.
+    fn start_for(&mut self, share: TenantShare, at: usize, weights: &SamplerWeights<HostBackend>, sample: Sample) {
+        self.sampler
+            .start(id(at), share, weights.clone(), PreparedSample::text(operation(&format!("of {at}"), sample)))
+            .unwrap();
     }
 
     fn held(&self) -> usize {
@@ -109,6 +127,7 @@ impl SamplerDriver {
 
     /// One pass; the rows of it that extend prompts.
     fn step(&mut self) -> usize {
+        self.sampler.note_shares(std::iter::empty());
         let parts = self.sampler.prepare();
         self.rows += parts.iter().map(|part| part.positions.len()).sum::<usize>();
         self.sampler.run(&self.backend, &parts);
@@ -194,6 +213,41 @@ fn a_conversation_reuses_its_blocks() {
     assert_eq!(format!("{:?}", driver.done[&id(3)]), alone(&weights, scored));
     // Dropped weights release everything.
     drop((plain, weights));
+    driver.sampler.evict_unused();
+    assert_eq!(driver.held(), 0);
+}
+
+#[test]
+fn models_with_states_continue_from_kept_ones() {
+    for family in ["qwen3_5", "lfm2"] {
+        continues_from_kept_states(family);
+    }
+}
+
+fn continues_from_kept_states(family: &str) {
+    let weights = SamplerWeights::of_base(base_with_context(family, Some(2048)));
+    let mut driver = SamplerDriver::new(LARGE);
+    driver.start(0, &weights, request(prompt(0, 1, 70), 2, 40));
+    driver.drain();
+    let mut conversation = prompt(0, 1, 70);
+    conversation.extend(driver.done[&id(0)].sequences[0].tokens.iter().map(|token| i64::from(*token)));
+    let steps = [
+        // The state after the last full block of the first prompt.
+        (conversation, 2 * BLOCK),
+        (prompt(0, 2, 1100), 0),
+        // The same prompt, then one that leaves it between two kept states.
+        (prompt(0, 2, 1100), 1100 / BLOCK * BLOCK),
+        ([&prompt(0, 2, 1050)[..], &prompt(0, 3, 30)].concat(), 1024),
+        ([&prompt(0, 2, 500)[..], &prompt(0, 3, 30)].concat(), 0),
+    ];
+    for (at, (prompt, reused)) in (1..).zip(steps) {
+        let before = driver.rows;
+        driver.start(at, &weights, request(prompt.clone(), 1, 1));
+        driver.drain();
+        assert_eq!(driver.rows - before, prompt.len() - reused, "{family}, request {at}");
+        assert_eq!(format!("{:?}", driver.done[&id(at)]), alone(&weights, request(prompt, 1, 1)));
+    }
+    drop(weights);
     driver.sampler.evict_unused();
     assert_eq!(driver.held(), 0);
 }
@@ -358,7 +412,8 @@ fn candidates_have_a_limit() {
     let mut refused = |max_tokens| {
         let request = Sample { topk_sample_logprobs: 1_024, ..request(vec![1], 1_024, max_tokens) };
         let operation = operation("s", request);
-        let started = driver.sampler.start(id(0), TenantShare::new("t"), weights.clone(), (operation, None));
+        let started =
+            driver.sampler.start(id(0), TenantShare::new("t"), weights.clone(), PreparedSample::text(operation));
         started.map_err(|error| error.message)
     };
     let message = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 5 * 1024 is more than 4194304";
@@ -388,7 +443,7 @@ enum Action {
 }
 
 fn action() -> impl Strategy<Value = Action> {
-    let start = (0usize..3, 0usize..5, 0u64..3, 1usize..150, 1u32..4, 1u32..70, 0u32..6).prop_map(
+    let start = (0usize..4, 0usize..5, 0u64..3, 1usize..150, 1u32..4, 1u32..70, 0u32..6).prop_map(
         |(weights, shared, stream, len, samples, new, outputs)| {
             let mut request = request(prompt(shared * 20, stream, len), samples, new);
             request.prompt_logprobs = outputs == 1 || (outputs == 2 && len > 1);
@@ -412,11 +467,12 @@ proptest! {
         actions in prop::collection::vec(action(), 1..14),
         blocks in prop_oneof![Just(0usize), 4usize..30, Just(1 << 16)],
     ) {
-        let (llama, swa) = (base("llama"), base("mistral_swa"));
+        let (llama, swa, hybrid) = (base("llama"), base("mistral_swa"), base("qwen3_5"));
         let weights = [
             SamplerWeights::of_base(Arc::clone(&llama)),
             SamplerWeights { adapter: Some(adapter(&llama, 1)), ..SamplerWeights::of_base(llama) },
             SamplerWeights::of_base(swa),
+            SamplerWeights::of_base(hybrid),
         ];
         let block = weights[0].base.model.kv_block_bytes;
         let mut driver = SamplerDriver::new(blocks * block);
@@ -425,7 +481,8 @@ proptest! {
         for action in actions {
             match action {
                 Action::Start { weights: w, request } => {
-                    driver.start(started.len(), &weights[w], (*request).clone());
+                    let share = TenantShare::new(["t", "u"][started.len() % 2]);
+                    driver.start_for(share, started.len(), &weights[w], (*request).clone());
                     started.push((w, *request));
                 }
                 Action::Step(steps) => {

@@ -36,8 +36,14 @@ fn sample(source: SamplerSource, max_tokens: u32) -> Operation {
         topk_sample_logprobs: 0,
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
+        images: Vec::new(),
     };
-    Operation::Sample(Box::new(SampleOperation { session: SessionId::new("s"), source, sample }))
+    Operation::Sample(Box::new(SampleOperation {
+        session: SessionId::new("s"),
+        source,
+        sample,
+        images: Default::default(),
+    }))
 }
 
 fn of_folder(dir: &Path, max_tokens: u32) -> Operation {

@@ -11,13 +11,13 @@ use crate::backend::{Backend, Source};
 use crate::checkpoint::adapter::{CONFIG_FILE, TENSORS_FILE};
 use crate::checkpoint::{
     AdapterTensors, ExpectedModule, Kind, MANIFEST_FILE, MODEL_FILE, SCALAR_HEAD_FILE, read_adapter, read_manifest,
-    read_optimizer, read_run, read_tensors, read_uploaded, unreadable,
+    read_names, read_optimizer, read_run, read_tensors, read_uploaded, unreadable, written_name,
 };
-use crate::config::LoadError;
+use crate::config::{LoadError, ModelConfig};
 use crate::engine::base::Base;
-use crate::engine::run::TrainingRun;
+use crate::engine::run::{TrainingRun, initial_values};
 use crate::engine::sampler::SamplerWeights;
-use crate::load::has_stacks;
+use crate::load::has_own_form;
 use crate::model::zero::replicas::part_of;
 use crate::model::{AdaptedModule, Adapter, Model, ParamSpec, ParamTable, SCALAR_HEAD_NAMES, Weights};
 
@@ -62,13 +62,17 @@ impl<B: Backend> TrainingRun<B> {
         let lora = expected.lora.as_ref();
         let lora =
             lora.ok_or_else(|| OpError::user("lora_config: an upload is an adapter; the rank must be positive"))?;
-        let modules = ParamTable::adapted_modules(&base.whole().config, lora).into_iter();
-        let rank = lora.rank as usize;
-        let modules = modules.map(|module| (module.name.clone(), module.shapes(rank)));
-        let modules: Vec<ExpectedModule> = modules.collect();
-        let mut masters = read_uploaded(dir, files, rank, &modules)?;
+        let (config, rank) = (&base.whole().config, lora.rank as usize);
+        let modules = ParamTable::adapted_modules(config, &anywhere(lora)).into_iter();
+        let wanted = |module: AdaptedModule| ExpectedModule {
+            names: read_names(config, &module),
+            shapes: module.shapes(rank),
+            may_be_absent: module.may_be_absent(),
+        };
+        let modules: Vec<ExpectedModule> = modules.map(wanted).collect();
+        let (lora, mut masters) = placed(config, lora, read_uploaded(dir, files, rank, &modules)?);
         masters.extend(read_scalar_head(&base, expected, dir, ModelHead::Unembedding)?);
-        Self::from_masters(backend, base, expected.clone(), masters)
+        Self::from_masters(backend, base, RunSpec { lora: Some(lora), ..expected.clone() }, masters)
     }
 
     /// A run that begins with exported weights, which say nothing about what trained them.
@@ -79,9 +83,16 @@ impl<B: Backend> TrainingRun<B> {
         let has_head = load.dir.join(SCALAR_HEAD_FILE).exists();
         let stored = if has_head { ModelHead::Scalar } else { ModelHead::Unembedding };
         check_head(stored, expected.head, false)?;
-        let mut masters = read_masters(&base, expected, &load.dir)?;
+        let (lora, mut masters) = match &expected.lora {
+            None => (None, read_masters(&base, expected, &load.dir)?),
+            Some(lora) => {
+                let config = &base.whole().config;
+                let (lora, masters) = placed(config, lora, read_lora(config, &anywhere(lora), &load.dir)?);
+                (Some(lora), masters)
+            }
+        };
         masters.extend(read_scalar_head(&base, expected, &load.dir, stored)?);
-        Self::from_masters(backend, base, expected.clone(), masters)
+        Self::from_masters(backend, base, RunSpec { lora, ..expected.clone() }, masters)
     }
 
     /// A run as [`super::writer::FrozenRun`] wrote all of it; its spec must agree with `expected`.
@@ -177,7 +188,7 @@ fn read_scalar_head<B: Backend>(
 
 fn read_masters<B: Backend>(base: &Base<B>, spec: &RunSpec, dir: &Path) -> Result<Vec<Vec<f32>>, OpError> {
     match &spec.lora {
-        None if has_stacks(&base.whole().config) => {
+        None if has_own_form(&base.whole().config) => {
             let source = crate::load::load(dir).map_err(|error| unreadable(&error))?;
             let read = |(param, own): (&ParamSpec, &ParamSpec)| {
                 let shape = source.tensors.shape(&param.name).ok_or_else(|| missing(&param.name))?;
@@ -195,16 +206,56 @@ fn read_masters<B: Backend>(base: &Base<B>, spec: &RunSpec, dir: &Path) -> Resul
             base.whole().table.specs.iter().zip(&base.model.table.specs).map(read).collect()
         }
         Some(lora) => {
-            let mut stored = read_adapter(dir).map_err(|error| unreadable(&error))?;
-            let mut masters = Vec::new();
-            for module in ParamTable::adapted_modules(&base.whole().config, lora) {
-                let pair = stored.tensors.remove(&module.name).ok_or_else(|| missing(&module.name))?;
+            let config = &base.whole().config;
+            Ok(with_untrained(config, lora, read_lora(config, lora, dir)?))
+        }
+    }
+}
+
+/// A and B of each module of an adapter; empty where files may lack the module and do.
+fn read_lora(config: &ModelConfig, lora: &LoraSpec, dir: &Path) -> Result<Vec<Vec<f32>>, OpError> {
+    let mut stored = read_adapter(dir).map_err(|error| unreadable(&error))?;
+    let mut masters: Vec<Vec<f32>> = Vec::new();
+    for module in ParamTable::adapted_modules(config, lora) {
+        match read_names(config, &module).iter().find_map(|name| stored.tensors.remove(name)) {
+            Some(pair) => {
                 check_shapes(&module, &pair, stored.rank, lora.rank as usize)?;
                 masters.extend([pair.a, pair.b]);
             }
-            Ok(masters)
+            None if module.may_be_absent() => masters.extend([Vec::new(), Vec::new()]),
+            None => return Err(missing(&written_name(config, &module))),
         }
     }
+    Ok(masters)
+}
+
+/// The spec with all modules that files of its adapter may be on.
+fn anywhere(lora: &LoraSpec) -> LoraSpec {
+    LoraSpec { latent_up: true, ..lora.clone() }
+}
+
+/// The spec of an adapter from files that do not name its placement, and its masters; `read` are those of [`anywhere`]. It is on
+/// projections from latents only if the files are.
+fn placed(config: &ModelConfig, lora: &LoraSpec, mut read: Vec<Vec<f32>>) -> (LoraSpec, Vec<Vec<f32>>) {
+    let modules = ParamTable::adapted_modules(config, &anywhere(lora));
+    let latent_up = modules.iter().zip(read.chunks_exact(2)).any(|(m, pair)| m.may_be_absent() && !pair[0].is_empty());
+    let lora = LoraSpec { latent_up, ..lora.clone() };
+    if !latent_up {
+        let mut absent = modules.iter().flat_map(|module| [module.may_be_absent(); 2]);
+        read.retain(|_| absent.next() == Some(false));
+    }
+    let masters = with_untrained(config, &lora, read);
+    (lora, masters)
+}
+
+/// Masters of an adapter, in which those of absent modules are as in a run that never trained them.
+fn with_untrained(config: &ModelConfig, lora: &LoraSpec, mut masters: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
+    for (index, spec) in ParamTable::of_adapter(config, lora).iter().enumerate() {
+        if masters[index].is_empty() {
+            masters[index] = initial_values(lora.seed, index as u64, spec);
+        }
+    }
+    masters
 }
 
 fn read_moments(dir: &Path, specs: &[ParamSpec]) -> Result<[Vec<Vec<f32>>; 2], OpError> {
@@ -296,11 +347,19 @@ fn load_adapter<B: Backend>(backend: &B, base: &Base<B>, dir: &Path) -> Result<A
     let (rank, scale) = (stored.rank, stored.alpha / stored.rank as f32);
     let mut unknown: BTreeSet<&String> = stored.tensors.keys().collect();
     let mut slices = BTreeMap::new();
-    let every = LoraSpec { rank: rank as u32, seed: 0, train_unembed: true, train_mlp: true, train_attn: true };
+    let every = LoraSpec {
+        rank: rank as u32,
+        seed: 0,
+        train_unembed: true,
+        train_mlp: true,
+        train_attn: true,
+        latent_up: true,
+    };
     let own = base.own_params(Some(&every));
     for (module, own) in ParamTable::adapted_modules(&base.whole().config, &every).iter().zip(own.chunks_exact(2)) {
-        let Some(pair) = stored.tensors.get(&module.name) else { continue };
-        unknown.remove(&module.name);
+        let names = read_names(&base.whole().config, module);
+        let Some((name, pair)) = names.iter().find_map(|name| stored.tensors.get_key_value(name)) else { continue };
+        unknown.remove(name);
         check_shapes(module, pair, rank, rank)?;
         let slice = |param, all| base.model.shard.slice(param, Cow::Borrowed(all));
         slices.insert(module.name.clone(), [slice(&own[0], &pair.a), slice(&own[1], &pair.b)]);

@@ -10,13 +10,13 @@ use trainyard_protocol::{LoraSpec, OpError, OpResult, RunSpec, SaveTarget};
 
 use crate::backend::{Backend, ChunkSink, Params};
 use crate::checkpoint::{
-    AdapterModule, Elements, Kind, MODEL_FILE, Manifest, MomentsRef, NamedTensor, SCALAR_HEAD_FILE, unwritable,
-    write_adapter, write_atomically, write_manifest, write_model_files, write_optimizer, write_run, write_tensors,
+    AdapterModule, Elements, Kind, MODEL_FILE, Manifest, MomentsRef, NamedTensor, SCALAR_HEAD_FILE, is_known_to_peft,
+    stored_tensors, write_adapter, write_atomically, write_manifest, write_model_files, write_optimizer, write_run,
+    write_tensors, written_name,
 };
 use crate::engine::base::Base;
 use crate::engine::sampler::SamplerWeights;
-use crate::load::{has_stacks, stored_tensors};
-use crate::model::{AdaptedModule, Adapter, ParamSpec, ParamTable, Projection, SCALAR_HEAD_NAMES};
+use crate::model::{Adapter, ParamSpec, ParamTable, Projection, SCALAR_HEAD_NAMES};
 
 /// How another thread reads what a backend has, as it was when this was made.
 pub(crate) struct Reads<B: Backend> {
@@ -62,7 +62,7 @@ impl<B: Backend> Elements for Array<'_, B> {
     fn for_each_chunk(&self, sink: &mut ChunkSink<'_>) -> io::Result<()> {
         match self {
             Self::Shared { reads: Reads { backend, fence }, params, index, .. } => {
-                backend.read_params((params, *index), fence, sink)
+                backend.read_params(params, *index, fence, sink)
             }
             Self::Gathered(values) => sink(values),
         }
@@ -71,7 +71,7 @@ impl<B: Backend> Elements for Array<'_, B> {
     fn whole(&self) -> io::Result<Cow<'_, [f32]>> {
         Ok(match self {
             Self::Shared { reads: Reads { backend, fence }, params, index, .. } => {
-                backend.param_to_host((params, *index), fence)
+                backend.param_to_host(params, *index, fence)
             }
             Self::Gathered(values) => Cow::Borrowed(values),
         })
@@ -220,6 +220,7 @@ fn spec_of<B: Backend>(adapter: &Adapter<B>) -> LoraSpec {
         train_unembed: adapter.unembed.is_some(),
         train_mlp: adapter.adapts(|projection| !projection.is_attention()),
         train_attn: adapter.adapts(Projection::is_attention),
+        latent_up: adapter.adapts(Projection::is_latent_up),
     }
 }
 
@@ -230,16 +231,9 @@ fn named<'a, T>(params: &[ParamSpec], values: &'a [T]) -> Vec<NamedTensor<'a, T>
 fn write_full<B: Backend>(dir: &Path, base: &Base<B>, masters: &[impl Elements]) -> Result<(), OpError> {
     write_model_files(dir, &base.files)?;
     let (whole, path) = (base.whole(), dir.join(MODEL_FILE));
-    let specs = &whole.table.specs;
-    if !has_stacks(&whole.config) && whole.config.corrections().next().is_none() {
-        return write_tensors(&path, &named(specs, masters));
-    }
-    // What files hold is computed from all parameters.
-    let masters = masters.iter().map(Elements::whole).collect::<io::Result<Vec<_>>>();
-    let masters = masters.map_err(|error| unwritable(&path, &error))?;
-    let stored = stored_tensors(&whole.config, specs, &masters);
-    let tensors: Vec<NamedTensor<'_>> =
-        stored.iter().map(|(name, shape, v)| (name.clone(), shape.clone(), &**v)).collect();
+    let stored = stored_tensors(&whole.config, &whole.table.specs, masters);
+    let tensors: Vec<NamedTensor<'_, _>> =
+        stored.iter().map(|(name, shape, v)| (name.clone(), shape.clone(), v)).collect();
     write_tensors(&path, &tensors)
 }
 
@@ -249,20 +243,23 @@ fn write_lora<B: Backend>(
     lora: &LoraSpec,
     masters: &[impl Elements],
 ) -> Result<(), OpError> {
-    let modules = ParamTable::adapted_modules(&base.whole().config, lora);
-    let written = modules.iter().zip(masters.chunks_exact(2)).map(|(module, pair)| AdapterModule {
-        name: &module.name,
+    let config = &base.whole().config;
+    let modules = ParamTable::adapted_modules(config, lora);
+    let names: Vec<String> = modules.iter().map(|module| written_name(config, module)).collect();
+    let written = modules.iter().zip(&names).zip(masters.chunks_exact(2)).map(|((module, name), pair)| AdapterModule {
+        name,
         shapes: module.shapes(lora.rank as usize),
         a: &pair[0],
         b: &pair[1],
     });
-    write_adapter(dir, &base.name, lora, &target_modules(&modules), written)
+    let is_for_peft = modules.iter().all(|module| is_known_to_peft(config, module));
+    write_adapter(dir, &base.name, lora, &target_modules(&names), is_for_peft, written)
 }
 
-/// Names by which PEFT finds the adapted modules: their last parts, in parameter order.
-fn target_modules(modules: &[AdaptedModule]) -> Vec<String> {
+/// Names by which PEFT finds modules: their last parts, in the order of `modules`.
+fn target_modules(modules: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in modules.iter().filter_map(|module| module.name.rsplit('.').next()) {
+    for name in modules.iter().filter_map(|module| module.rsplit('.').next()) {
         if names.iter().all(|known| known != name) {
             names.push(name.to_owned());
         }

@@ -81,7 +81,7 @@ fn samplers_share_an_adapter_and_hold_no_transposes() {
     let CpuEngine { backend, runs, .. } = &mut engine;
     let run = runs.get_mut(&RunId::new("a")).unwrap();
     let forward = run.adapter_bytes(false);
-    let planned = |trains| backend.planned_matrix_bytes((64, 64), MatrixRole::Adapter, trains);
+    let planned = |trains| backend.planned_matrix_bytes(64, 64, MatrixRole::Adapter, trains);
     assert!(if planned(false) < planned(true) { forward < whole * 2 / 3 } else { forward == whole });
     let [first, second] =
         [run.sampler_weights(backend), run.sampler_weights(backend)].map(|weights| weights.unwrap().adapter.unwrap());

@@ -10,6 +10,7 @@ use super::{Outcomes, Trainer};
 use crate::backend::Backend;
 use crate::engine::run::TrainingRun;
 use crate::fault::{Fault, guarded};
+use crate::loss::Interrupt;
 use crate::model::{GradientSum, TrainGroup, train_pass};
 
 impl<B: Backend> Trainer<B> {
@@ -42,7 +43,15 @@ impl<B: Backend> Trainer<B> {
         let outcome = guarded("training pass", || {
             (count > 0).then(|| {
                 let (loss, data) = (task.loss.clone(), task.next(replica, count));
-                let group = TrainGroup { adapter: None, scalar_head: None, loss, data, grads: sum.as_mut() };
+                let group = TrainGroup {
+                    adapter: None,
+                    scalar_head: None,
+                    loss,
+                    data,
+                    images: Vec::new(),
+                    interrupt: Interrupt::default(),
+                    grads: sum.as_mut(),
+                };
                 train_pass(backend, &mut pass, &mut [group], true, saved_blocks)
             })
         });

@@ -9,8 +9,8 @@ mod task;
 use std::collections::{BTreeMap, BTreeSet};
 
 use trainyard_protocol::{
-    Completion, DatumOutput, ForwardBackward, ForwardBackwardResult, ModelExtents, ModelHead, OpError, OpResult,
-    RequestId, RunId, TenantShare,
+    Completion, DatumOutput, ForwardBackward, ForwardBackwardResult, IsAbandoned, ModelExtents, ModelHead, OpError,
+    OpResult, RequestId, RunId, TenantShare,
 };
 
 use super::fair_share::FairShare;
@@ -19,8 +19,9 @@ use super::run::TrainingRun;
 use crate::backend::{Backend, MicrobatchRows};
 use crate::collective::Ranks;
 use crate::fault::{Fault, guarded};
-use crate::loss::{self, LossFn, PreparedBatch, PreparedDatum};
+use crate::loss::{self, Interrupt, LossFn, PreparedBatch, PreparedDatum};
 use crate::model::{FailedDatum, GradientSum, TrainGroup, TrainOutput, train_pass};
+use crate::vision::Embeddings;
 use adapter_cache::AdapterCache;
 use plan::{MicrobatchPlan, PlanPart};
 use task::TrainTask;
@@ -35,6 +36,8 @@ pub(super) struct Trainer<B: Backend> {
     activation_bytes: usize,
     /// Replicas, which compute the datums of every request together.
     replicas: Ranks,
+    /// Tells which requests nobody waits for.
+    is_abandoned: Option<IsAbandoned>,
     stats: TrainStats,
 }
 
@@ -64,6 +67,7 @@ impl<B: Backend> Trainer<B> {
             microbatch,
             activation_bytes,
             replicas: Ranks::default(),
+            is_abandoned: None,
             stats: TrainStats::default(),
         }
     }
@@ -71,6 +75,17 @@ impl<B: Backend> Trainer<B> {
     /// The trainer of one of these replicas.
     pub(super) fn on(self, replicas: &Ranks) -> Self {
         Self { replicas: replicas.clone(), ..self }
+    }
+
+    /// Ends the evaluation of custom losses for requests that nobody waits for.
+    pub(super) fn ask_when_abandoned(&mut self, is_abandoned: IsAbandoned) {
+        self.is_abandoned = Some(is_abandoned);
+    }
+
+    fn interrupt_of(&self, request: &RequestId) -> Interrupt {
+        let Some(is_abandoned) = self.is_abandoned.clone() else { return Interrupt::default() };
+        let request = request.clone();
+        Interrupt::new(move || is_abandoned(&request))
     }
 
     pub(super) fn stats(&self) -> TrainStats {
@@ -87,13 +102,23 @@ impl<B: Backend> Trainer<B> {
         self.tasks.is_empty()
     }
 
+    /// The shares of the requests in progress.
+    pub(super) fn shares(&self) -> impl Iterator<Item = &TenantShare> {
+        self.tasks.iter().map(|task| &task.share)
+    }
+
     /// Drops the requests of a run without completing them.
     pub(super) fn drop_requests(&mut self, run: &RunId) {
         self.adapters.free_recycled();
         self.tasks.retain(|task| task.run != *run);
     }
 
-    /// Queues a request.
+    /// Drops requests without completing them. Their runs stay as they were.
+    pub(super) fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
+        self.tasks.retain(|task| !ids.contains(&task.id));
+    }
+
+    /// Queues a request, with the embeddings of its images.
     ///
     /// # Errors
     /// When it was checked for another model, or is not for a model with this run's head.
@@ -103,13 +128,15 @@ impl<B: Backend> Trainer<B> {
         share: TenantShare,
         run: &TrainingRun<B>,
         request: ForwardBackward,
+        embeddings: Embeddings<B>,
     ) -> Result<(), OpError> {
         let config = run.base.config();
         let (trains, head, run) = (!request.forward_only, run.spec.head, request.run);
         let extents = ModelExtents { vocab_size: config.vocab_size, context: config.max_position_embeddings };
         let PreparedBatch { loss, data, .. } = request.batch.checked_for(extents)?;
         check_head(&loss, &data, head)?;
-        let task = TrainTask::new((id, share, run), (loss, data), trains, self.replicas.world());
+        let mut task = TrainTask::new(id, share, run, loss, data, trains, self.replicas.world());
+        task.embeddings = embeddings;
         self.tasks.push(task);
         Ok(())
     }
@@ -169,6 +196,8 @@ impl<B: Backend> Trainer<B> {
                     scalar_head: runs.get(&task.run).and_then(TrainingRun::scalar_head),
                     loss: task.loss.clone(),
                     data: task.next(replica, part.counts[replica]),
+                    images: task.next_images(replica, part.counts[replica]),
+                    interrupt: self.interrupt_of(&task.id),
                     grads: grads.as_mut(),
                 }
             })

@@ -67,8 +67,8 @@ impl<B: Backend> Trainer<B> {
                 let leader = tasks.iter().find(|task| task.share.name == *tenant)?;
                 let is_divided = runs.get(&leader.run).is_some_and(TrainingRun::is_divided);
                 round = (is_divided && leader.trains).then(|| leader.share.clone());
-                let limits = (*microbatch, *activation_bytes);
-                batch = Some(MicrobatchBuilder::led_by(leader, tasks, runs, limits, replicas)?);
+                let bytes = *activation_bytes;
+                batch = Some(MicrobatchBuilder::led_by(leader, tasks, runs, *microbatch, bytes, replicas)?);
             }
             batch.as_mut().and_then(|batch| batch.add(tasks, tenant))
         });
@@ -93,7 +93,8 @@ impl MicrobatchBuilder {
         leader: &TrainTask<B>,
         tasks: &[TrainTask<B>],
         runs: &BTreeMap<RunId, TrainingRun<B>>,
-        (microbatch, activation_bytes): (MicrobatchRows, usize),
+        microbatch: MicrobatchRows,
+        activation_bytes: usize,
         replicas: usize,
     ) -> Option<Self> {
         let lead_run = runs.get(&leader.run)?;

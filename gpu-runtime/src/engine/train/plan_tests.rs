@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use trainyard_protocol::custom_loss::CustomLoss;
 use trainyard_protocol::{
-    Datum, Engine as _, ForwardBackward, ModelExtents, Operation, RawBatch, Tensor, TensorValues,
+    Datum, Engine as _, ForwardBackward, ModelExtents, Operation, RawBatch, RequestId, Tensor, TensorValues,
 };
 
 use super::*;
 use crate::engine::CpuEngine;
 use crate::engine::fair_share::FairShare;
-use crate::engine::fault_tests::{create, drain, engine, pass, start};
+use crate::engine::fault_tests::{create, drain, engine, optim, pass, start};
 use crate::loss::prepare_batch;
 
 /// Requests of one example of `runs` runs, and the bytes that each holds in a pass.
@@ -81,12 +81,17 @@ fn custom(run: &str, datums: usize, targets: usize) -> Operation {
         shape: vec![2, targets],
         values: TensorValues::I64((0..2 * targets as i64).map(|id| id % 512).collect()),
     };
-    let datum = Datum { tokens: vec![1, 2], loss_fn_inputs: BTreeMap::from([("target_tokens".to_owned(), targets)]) };
+    let datum = Datum {
+        tokens: vec![1, 2],
+        loss_fn_inputs: BTreeMap::from([("target_tokens".to_owned(), targets)]),
+        images: Vec::new(),
+    };
     let batch = RawBatch {
         data: vec![datum; datums],
         loss_fn: "custom".into(),
         loss_fn_config: BTreeMap::new(),
         custom_loss: Some(Ok(Arc::new(CustomLoss::read(&definition).unwrap()))),
+        decoded: Default::default(),
     };
     let batch = prepare_batch(&batch, ModelExtents { vocab_size: 512, context: 512 }).unwrap();
     Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only: false })
@@ -143,4 +148,50 @@ fn custom_losses_have_the_same_bits_in_passes_of_any_size() {
     }
     assert!(results[0].contains("loss:sum"), "{}", results[0]);
     assert!(results.iter().all(|result| *result == results[0]));
+}
+
+/// Only the request that nobody waits for ends early; the others of its pass have the results that they have by themselves.
+#[test]
+fn an_abandoned_request_fails_in_its_pass() {
+    let results = |abandoned: bool| {
+        let mut engine = engine();
+        for run in ["a", "b"] {
+            create(&mut engine, run, 1);
+        }
+        engine.ask_when_abandoned(Arc::new(move |request| abandoned && request.as_str() == "a"));
+        for run in ["a", "b"] {
+            start(&mut engine, run, custom(run, 3, 8));
+        }
+        assert_eq!(members(&mut engine), 2);
+        let mut done = drain(&mut engine);
+        let mut result = |run: &str| done.remove(run).unwrap().result;
+        ["a", "b"].map(&mut result)
+    };
+    let ([all, expected], [ended, found]) = (results(false), results(true));
+    assert!(all.is_ok());
+    let error = ended.unwrap_err();
+    assert!(error.message.contains("its session ended"), "{error}");
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_cancelled_request_leaves_its_run_as_it_was() {
+    let results = |cancelled: bool| {
+        let mut engine = engine();
+        create(&mut engine, "r", 1);
+        if cancelled {
+            engine.trainer.microbatch = MicrobatchRows { training: 40, forward: 40 };
+            start(&mut engine, "r", pass("r", 8));
+            assert!(engine.step().is_empty() && engine.trainer.tasks[0].progress() > 0);
+            engine.cancel(&[RequestId::new("r")].into());
+            assert!(engine.is_idle() && drain(&mut engine).is_empty());
+            engine.trainer.microbatch = MicrobatchRows { training: 256, forward: 256 };
+        }
+        start(&mut engine, "r", pass("r", 5));
+        let first = drain(&mut engine).remove("r").unwrap().result;
+        start(&mut engine, "r", optim("r"));
+        let step = drain(&mut engine).remove("r").unwrap().result;
+        format!("{first:?} {step:?}")
+    };
+    assert_eq!(results(true), results(false));
 }

@@ -1,11 +1,14 @@
 //! A training request in progress.
 
+use std::sync::Arc;
+
 use trainyard_protocol::{OpError, RequestId, RunId, TenantShare};
 
 use crate::backend::Backend;
 use crate::loss::{LossFn, PreparedDatum, most_elements};
 use crate::model::zero::replicas::divide;
 use crate::model::{FailedDatum, GradientSum, TrainOutput};
+use crate::vision::{Embeddings, ImageEmbedding};
 
 /// What a datum costs in a pass.
 #[derive(Clone, Copy)]
@@ -24,6 +27,8 @@ pub(super) struct TrainTask<B: Backend> {
     pub(super) run: RunId,
     pub(super) loss: LossFn,
     pub(super) data: Vec<PreparedDatum>,
+    /// Embeddings of all images.
+    pub(super) embeddings: Embeddings<B>,
     /// Datums that each replica computes, by index and in order.
     queues: Vec<Vec<usize>>,
     /// Number of computed datums of each replica.
@@ -43,8 +48,11 @@ pub(super) struct TrainTask<B: Backend> {
 impl<B: Backend> TrainTask<B> {
     /// A request that `replicas` replicas compute.
     pub(super) fn new(
-        (id, share, run): (RequestId, TenantShare, RunId),
-        (loss, data): (LossFn, Vec<PreparedDatum>),
+        id: RequestId,
+        share: TenantShare,
+        run: RunId,
+        loss: LossFn,
+        data: Vec<PreparedDatum>,
         trains: bool,
         replicas: usize,
     ) -> Self {
@@ -54,6 +62,7 @@ impl<B: Backend> TrainTask<B> {
             run,
             loss,
             data,
+            embeddings: Embeddings::new(),
             queues: Vec::new(),
             computed: vec![0; replicas],
             outputs: Vec::new(),
@@ -103,6 +112,17 @@ impl<B: Backend> TrainTask<B> {
     pub(super) fn next(&self, replica: usize, count: usize) -> Vec<&PreparedDatum> {
         let next = &self.queues[replica][self.computed[replica]..][..count];
         next.iter().map(|index| &self.data[*index]).collect()
+    }
+
+    /// Embeddings of the images of a replica's next datums; empty if the request has no images.
+    pub(super) fn next_images(&self, replica: usize, count: usize) -> Vec<Vec<Arc<ImageEmbedding<B>>>> {
+        if self.embeddings.is_empty() {
+            return Vec::new();
+        }
+        let of = |datum: &PreparedDatum| {
+            datum.images.iter().filter_map(|image| self.embeddings.get(&image.digest).cloned()).collect()
+        };
+        self.next(replica, count).into_iter().map(of).collect()
     }
 
     /// Stores what a replica computed of its next `count` datums.

@@ -3,9 +3,10 @@
 //!
 //! Layers for multi-token prediction, which released checkpoints have after the last block, are not used.
 
-use super::{Defaults, base, expert_counts, rope, with_blocks};
+use super::common::{Defaults, base, expert_counts, with_blocks};
+use super::rope;
 use crate::config::{
-    Biases, ExpertStorage, Experts, LatentAttention, LoadError, ModelConfig, RouterRule, RouterScores,
+    Biases, ExpertStorage, Experts, LatentAttention, LoadError, ModelConfig, RouterRule, RouterScores, Spelling,
 };
 use crate::load::keys::Keys;
 
@@ -13,14 +14,25 @@ use crate::load::keys::Keys;
 const LATENT_NORM_EPS: f32 = 1e-6;
 /// Defaults of keys that a configuration omits.
 const QUERY_RANK: usize = 1536;
-const DENSE_BLOCKS: usize = 3;
-const SCALING: f64 = 2.5;
-const GROUPS: usize = 8;
-const CHOSEN_GROUPS: usize = 4;
+pub(super) const ROUTING: Routing = Routing { groups: 8, chosen_groups: 4, scaling: 2.5, dense_blocks: 3 };
+
+/// A family's defaults of keys about routing.
+pub(super) struct Routing {
+    pub(super) groups: usize,
+    pub(super) chosen_groups: usize,
+    pub(super) scaling: f64,
+    /// Blocks without experts, which come first.
+    pub(super) dense_blocks: usize,
+}
 
 pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
-    refuse_what_is_not_there(&keys)?;
-    let base = base(&keys, &Defaults { arch: "deepseek_v3", kv_heads: None, head_dim: None })?;
+    with_routing(&keys, &ROUTING)
+}
+
+/// A model with these blocks, whose configuration may omit keys about routing.
+pub(super) fn with_routing(keys: &Keys<'_>, routing: &Routing) -> Result<ModelConfig, LoadError> {
+    refuse_what_is_not_there(keys)?;
+    let base = base(keys, &Defaults { arch: "deepseek_v3", kv_heads: None, head_dim: None })?;
     if base.num_kv_heads != base.num_heads {
         let (found, heads) = (base.num_kv_heads, base.num_heads);
         return Err(LoadError::Unsupported(format!(
@@ -28,15 +40,16 @@ pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
         )));
     }
     let attention = keys.flag("attention_bias")?.unwrap_or(false);
-    let latent = latent(&keys)?;
-    let mscale = rope::scale_of_all_dimensions(&keys)?;
+    let latent = latent(keys)?;
+    let mscale = rope::scale_of_all_dimensions(keys)?;
     let scale = (mscale * mscale / (latent.query_dim() as f64).sqrt()) as f32;
     if !scale.is_normal() {
         return Err(keys.malformed(format!("attention's scale is {scale}, with mscale_all_dim")));
     }
-    let experts = experts(&keys)?;
-    let dense = keys.size("first_k_dense_replace")?.unwrap_or(DENSE_BLOCKS);
-    let config = ModelConfig { head_dim: latent.head_dim(), latent: Some(latent), attention_scale: scale, ..base };
+    let (dense, experts) = experts(keys, routing)?;
+    let spelling = Spelling { block_limit: Some(base.num_layers()), ..Spelling::default() };
+    let (head_dim, latent) = (latent.head_dim(), Some(latent));
+    let config = ModelConfig { head_dim, latent, attention_scale: scale, spelling, ..base };
     Ok(with_blocks(config, |layer, block| {
         block.biases = Biases { qkv: attention, o: attention, ..Biases::default() };
         block.experts = (layer >= dense).then(|| experts.clone());
@@ -66,11 +79,12 @@ fn latent(keys: &Keys<'_>) -> Result<LatentAttention, LoadError> {
     })
 }
 
-fn experts(keys: &Keys<'_>) -> Result<Experts, LoadError> {
+/// Number of blocks without experts, which come first, and the experts of the others.
+pub(super) fn experts(keys: &Keys<'_>, defaults: &Routing) -> Result<(usize, Experts), LoadError> {
     let (count, per_token) = expert_counts(keys)?;
     let width = keys.required_size("moe_intermediate_size")?;
-    let (groups, chosen_groups) =
-        (keys.size("n_group")?.unwrap_or(GROUPS), keys.size("topk_group")?.unwrap_or(CHOSEN_GROUPS));
+    let groups = keys.size("n_group")?.unwrap_or(defaults.groups);
+    let chosen_groups = keys.size("topk_group")?.unwrap_or(defaults.chosen_groups);
     let fits = groups > 0 && count.is_multiple_of(groups) && (1..=groups).contains(&chosen_groups);
     if !fits || per_token > chosen_groups * (count / groups) {
         return Err(keys.malformed(format!(
@@ -78,22 +92,25 @@ fn experts(keys: &Keys<'_>) -> Result<Experts, LoadError> {
              {count} experts, of which the chosen ones have enough"
         )));
     }
-    let scaling = keys.number("routed_scaling_factor")?.unwrap_or(SCALING) as f32;
+    let scaling = keys.number("routed_scaling_factor")?.unwrap_or(defaults.scaling) as f32;
     if !scaling.is_finite() {
         return Err(keys.malformed(format!("routed_scaling_factor is {scaling}")));
     }
     let shared = if keys.is_written("n_shared_experts") { keys.size("n_shared_experts")?.unwrap_or(0) } else { 1 };
     let normalised = keys.flag("norm_topk_prob")?.unwrap_or(true);
-    Ok(Experts {
+    let experts = Experts {
         count,
         held: 0..count,
         width,
         shared: (shared > 0).then_some(shared * width),
+        shared_is_gated: false,
+        latent: None,
         rule: RouterRule { per_token, normalised, scores: RouterScores::Sigmoid { groups, chosen_groups, scaling } },
         correction: Vec::new(),
         router: "mlp.gate",
         storage: ExpertStorage::Apart,
-    })
+    };
+    Ok((keys.size("first_k_dense_replace")?.unwrap_or(defaults.dense_blocks), experts))
 }
 
 /// Settings of the models' own code that no checkpoint of the family changes.

@@ -2,14 +2,15 @@
 //! scale of its own, and blocks with a sliding window and a rotary base of theirs between blocks without
 //! (Gemma Team 2025, arXiv:2503.19786).
 
-use super::{Defaults, activation, base, rope, sliding_layers, window, with_blocks};
-use crate::config::{Activation, BlockNorms, LoadError, ModelConfig, RopeConfig};
+use super::common::{Defaults, activation, base, sliding_layers, window, with_blocks};
+use super::rope;
+use crate::config::{Activation, Attention, BlockNorms, HeadNorms, LoadError, ModelConfig, RopeConfig};
 use crate::load::keys::Keys;
 
 const NORMS: BlockNorms = BlockNorms {
-    pre_attention: "input_layernorm",
+    pre_attention: Some("input_layernorm"),
     post_attention: Some("post_attention_layernorm"),
-    pre_mlp: "pre_feedforward_layernorm",
+    pre_mlp: Some("pre_feedforward_layernorm"),
     post_mlp: Some("post_feedforward_layernorm"),
 };
 
@@ -41,10 +42,16 @@ pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     };
     Ok(with_blocks(config, |layer, block| {
         block.norms = NORMS;
-        block.head_norms = true;
+        block.mixer = Some(
+            Attention {
+                head_norms: HeadNorms::Heads,
+                rope: Some(if local[layer] { LOCAL } else { GLOBAL }),
+                window: window.filter(|_| local[layer]),
+                ..Attention::default()
+            }
+            .into(),
+        );
         block.activation = activation;
-        block.rope = if local[layer] { LOCAL } else { GLOBAL };
-        block.window = window.filter(|_| local[layer]);
     }))
 }
 

@@ -1,8 +1,8 @@
 //! gpt-oss (OpenAI 2025, arXiv:2508.10925): experts with biases and a clamped activation, a router with a bias, sinks in
 //! attention, every other block with a window, YaRN.
 
-use super::{Defaults, base, expert_counts, sliding_layers, window, with_blocks};
-use crate::config::{Activation, Biases, ExpertStorage, Experts, LoadError, ModelConfig, RouterRule};
+use super::common::{Defaults, base, expert_counts, sliding_layers, window, with_blocks};
+use crate::config::{Activation, Attention, Biases, ExpertStorage, Experts, LoadError, ModelConfig, RouterRule};
 use crate::load::keys::Keys;
 
 /// Bound of gate and up, the only one that checkpoints have.
@@ -23,16 +23,18 @@ pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
         held: 0..count,
         width: base.intermediate_size,
         shared: None,
+        shared_is_gated: false,
+        latent: None,
         rule: RouterRule::softmax(per_token, true),
         correction: Vec::new(),
         router: "mlp.router",
-        storage: ExpertStorage::Stacked,
+        storage: ExpertStorage::Interleaved,
     };
     Ok(with_blocks(base, |layer, block| {
-        block.window = window.filter(|_| sliding[layer]);
+        let window = window.filter(|_| sliding[layer]);
+        block.mixer = Some(Attention { window, sinks: true, ..Attention::default() }.into());
         block.biases = Biases { qkv: attention, o: attention, mlp: true, router: true };
         block.activation = Activation::ClampedSwish;
-        block.sinks = true;
         block.experts = Some(experts.clone());
     }))
 }

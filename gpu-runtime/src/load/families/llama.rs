@@ -1,6 +1,6 @@
 //! Llama, Llama 3 and what shares their configuration (SmolLM2).
 
-use super::{Defaults, base, with_blocks};
+use super::common::{Defaults, base, with_blocks};
 use crate::config::{Biases, LoadError, ModelConfig};
 use crate::load::keys::Keys;
 

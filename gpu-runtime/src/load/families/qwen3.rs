@@ -1,7 +1,7 @@
 //! Qwen3: RMSNorm on q and k heads, and a head width of its own.
 
-use super::{Defaults, base, qwen_windows, with_blocks};
-use crate::config::{Biases, LoadError, ModelConfig};
+use super::common::{Defaults, base, qwen_windows, with_blocks};
+use crate::config::{Attention, Biases, HeadNorms, LoadError, ModelConfig};
 use crate::load::keys::Keys;
 
 pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
@@ -9,8 +9,8 @@ pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     let attention = keys.flag("attention_bias")?.unwrap_or(false);
     let windows = qwen_windows(&keys, base.num_layers())?;
     Ok(with_blocks(base, |layer, block| {
-        block.window = windows[layer];
+        block.mixer =
+            Some(Attention { head_norms: HeadNorms::Heads, window: windows[layer], ..Attention::default() }.into());
         block.biases = Biases { qkv: attention, o: attention, ..Biases::default() };
-        block.head_norms = true;
     }))
 }

@@ -1,7 +1,7 @@
 //! Qwen3-MoE (Qwen Team 2025, arXiv:2505.09388): Qwen3 with experts in place of the MLP, in all blocks or some.
 
-use super::{Defaults, base, expert_counts, window, with_blocks};
-use crate::config::{Biases, ExpertStorage, Experts, LoadError, ModelConfig, RouterRule};
+use super::common::{Defaults, base, expert_counts, window, with_blocks};
+use crate::config::{Attention, Biases, ExpertStorage, Experts, HeadNorms, LoadError, ModelConfig, RouterRule};
 use crate::load::keys::Keys;
 
 pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
@@ -15,6 +15,8 @@ pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
         held: 0..count,
         width: keys.required_size("moe_intermediate_size")?,
         shared: None,
+        shared_is_gated: false,
+        latent: None,
         rule: RouterRule::softmax(per_token, normalised),
         correction: Vec::new(),
         router: "mlp.gate",
@@ -24,9 +26,8 @@ pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     let dense = keys.list("mlp_only_layers")?.map(Vec::as_slice).unwrap_or_default();
     let is_dense = |layer: usize| dense.iter().any(|own| own.as_u64() == Some(layer as u64));
     Ok(with_blocks(base, |layer, block| {
-        block.window = window;
+        block.mixer = Some(Attention { head_norms: HeadNorms::Heads, window, ..Attention::default() }.into());
         block.biases = Biases { qkv: attention, o: attention, ..Biases::default() };
-        block.head_norms = true;
         block.experts = (!is_dense(layer) && (layer + 1).is_multiple_of(step)).then(|| experts.clone());
     }))
 }

@@ -1,11 +1,28 @@
 //! Rotary embedding in both spellings: `rope_parameters`, or `rope_theta` with `rope_scaling`.
 
-use crate::config::{LoadError, RopeConfig, RopeScaling};
+use serde_json::Value;
+
+use crate::config::{LoadError, QueryScaling, RopeConfig, RopeScaling};
 use crate::load::keys::Keys;
 
 /// The rotary embedding of families that have one for all layers.
 pub(super) fn config(keys: &Keys<'_>) -> Result<RopeConfig, LoadError> {
-    parse(keys, parameters(keys)?, "rope_theta", 10_000.0)
+    with_theta(keys, 10_000.0)
+}
+
+/// The same with the family's default of the base.
+pub(super) fn with_theta(keys: &Keys<'_>, default: f64) -> Result<RopeConfig, LoadError> {
+    parse(keys, parameters(keys)?, "rope_theta", default)
+}
+
+/// The factor of queries by position, where `llama_4_scaling_beta` sets one.
+pub(super) fn query_scaling(keys: &Keys<'_>) -> Result<Option<QueryScaling>, LoadError> {
+    let Some(rope) = parameters(keys)? else { return Ok(None) };
+    let Some(beta) = rope.number("llama_4_scaling_beta")?.filter(|beta| *beta != 0.0) else { return Ok(None) };
+    if !beta.is_finite() {
+        return Err(rope.malformed(format!("llama_4_scaling_beta is {beta}")));
+    }
+    Ok(Some(QueryScaling { beta, original: original_positions(keys, &rope)? }))
 }
 
 /// Parameters of the rotary embedding, under either name.
@@ -14,6 +31,33 @@ fn parameters<'k>(keys: &Keys<'k>) -> Result<Option<Keys<'k>>, LoadError> {
         Some(parameters) => Ok(Some(parameters)),
         None => keys.object("rope_scaling"),
     }
+}
+
+/// Elements of a head of `head_dim` that are rotated: all of them, or a part of them from the first one on. The factor is `default`
+/// unless it is written.
+pub(super) fn rotary_dim(keys: &Keys<'_>, head_dim: usize, default: f64) -> Result<Option<usize>, LoadError> {
+    let inner = parameters(keys)?.map(|p| p.number("partial_rotary_factor")).transpose()?.flatten();
+    let factor = match inner {
+        Some(factor) => factor,
+        None => keys.number("partial_rotary_factor")?.unwrap_or(default),
+    };
+    let rotated = (head_dim as f64 * factor) as usize;
+    if !(factor > 0.0 && factor <= 1.0) || rotated < 2 || !rotated.is_multiple_of(2) {
+        return Err(keys.malformed(format!(
+            "partial_rotary_factor is {factor}, expected a part of heads of {head_dim} that has an even number of elements"
+        )));
+    }
+    Ok((rotated < head_dim).then_some(rotated))
+}
+
+/// Refuses a partial rotation, in families that rotate whole heads.
+pub(super) fn refuse_partial_rotation(keys: &Keys<'_>) -> Result<(), LoadError> {
+    for keys in parameters(keys)?.iter().chain([keys]) {
+        if let Some(part) = keys.number("partial_rotary_factor")?.filter(|&part| part != 1.0) {
+            return Err(LoadError::Unsupported(format!("partial_rotary_factor {part} (supported: 1)")));
+        }
+    }
+    Ok(())
 }
 
 /// Factor of queries and keys by `mscale_all_dim`, in families that apply it to all of their elements; 1 where contexts
@@ -49,11 +93,6 @@ pub(super) fn parse(
     theta_key: &str,
     default_theta: f64,
 ) -> Result<RopeConfig, LoadError> {
-    for keys in parameters.iter().chain([keys]) {
-        if let Some(part) = keys.number("partial_rotary_factor")?.filter(|&part| part != 1.0) {
-            return Err(LoadError::Unsupported(format!("partial_rotary_factor {part} (supported: 1)")));
-        }
-    }
     let inner_theta = parameters.map(|p| p.number("rope_theta")).transpose()?.flatten();
     let theta = match inner_theta {
         Some(theta) => theta,
@@ -83,9 +122,11 @@ fn scaling(outer: &Keys<'_>, rope: &Keys<'_>) -> Result<RopeScaling, LoadError> 
                 original_max_position_embeddings: original,
             })
         }
-        "yarn" => yarn(outer, rope),
+        "yarn" if rope.value("short_factor").is_none() => yarn(outer, rope),
+        // Older files of Phi-3 name it otherwise.
+        "longrope" | "su" | "yarn" => long(outer, rope),
         other => {
-            let supported = "default, linear, llama3, yarn";
+            let supported = "default, linear, llama3, yarn, longrope";
             Err(LoadError::Unsupported(format!("rope scaling {other:?} (supported: {supported})")))
         }
     }
@@ -117,12 +158,36 @@ fn yarn(outer: &Keys<'_>, rope: &Keys<'_>) -> Result<RopeScaling, LoadError> {
     })
 }
 
+/// LongRoPE within the context of pre-training, with the attention factor that it recommends unless one is written.
+fn long(outer: &Keys<'_>, rope: &Keys<'_>) -> Result<RopeScaling, LoadError> {
+    let list = rope.list("short_factor")?.ok_or_else(|| rope.malformed("short_factor is missing"))?;
+    let factor = |value: &Value| match value.as_f64() {
+        Some(factor) => positive(rope, "short_factor", factor),
+        None => Err(rope.malformed(format!("short_factor has {value}, expected numbers"))),
+    };
+    let factors = list.iter().map(factor).collect::<Result<Vec<f64>, _>>()?;
+    let original = original_positions(outer, rope)?;
+    let stretched = match rope.number("factor")? {
+        Some(factor) => positive(rope, "factor", factor)?,
+        None => outer.required_size("max_position_embeddings")? as f64 / original as f64,
+    };
+    let attention_factor = match rope.number("attention_factor")? {
+        Some(factor) => factor,
+        None if stretched <= 1.0 => 1.0,
+        None => (1.0 + stretched.ln() / (original as f64).ln()).sqrt(),
+    };
+    positive(rope, "attention_factor", attention_factor)?;
+    Ok(RopeScaling::Long { factors, attention_factor, original_max_position_embeddings: original })
+}
+
 /// The context of pre-training: the model's own, unless written.
 fn original_positions(outer: &Keys<'_>, rope: &Keys<'_>) -> Result<usize, LoadError> {
-    match rope.size("original_max_position_embeddings")? {
-        Some(original) if original > 0 => Ok(original),
-        _ => outer.required_size("max_position_embeddings"),
+    for keys in [rope, outer] {
+        if let Some(original) = keys.size("original_max_position_embeddings")?.filter(|original| *original > 0) {
+            return Ok(original);
+        }
     }
+    outer.required_size("max_position_embeddings")
 }
 
 fn positive(keys: &Keys<'_>, key: &str, value: f64) -> Result<f64, LoadError> {

@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::architecture::Architecture;
+use super::architecture::{Architecture, Rotation};
+use super::extents::{kv_heads, layers};
 use super::metadata::GgufFile;
+use super::own::{Own, extend};
 use super::rope;
 use super::tensors::GgufSource;
 use crate::config::{LoadError, TensorSource};
@@ -17,50 +19,49 @@ pub(super) fn config_json(
     family: &Architecture,
     tensors: &GgufSource,
 ) -> Result<Map<String, Value>, LoadError> {
-    let arch = family.name;
-    let key = |name: &str| format!("{arch}.{name}");
-    let size = |name: &str| {
-        let key = key(name);
-        file.integer(&key)?.ok_or_else(|| file.malformed(format!("metadata key {key} is missing")))
-    };
-    if let Some(experts) = file.integer(&key("expert_count"))?.filter(|&count| count > 0 && !family.has_experts) {
-        return Err(LoadError::Unsupported(format!("{} {experts} (a mixture of experts)", key("expert_count"))));
+    let own = Own { file, arch: family.name };
+    if let Some(experts) = own.integer("expert_count")?.filter(|&count| count > 0 && !family.has_experts) {
+        return Err(LoadError::Unsupported(format!("{} {experts} (a mixture of experts)", own.key("expert_count"))));
     }
     let embedding = tensors.shape("model.embed_tokens.weight");
     let embedding = embedding.ok_or_else(|| LoadError::MissingTensor("model.embed_tokens.weight".into()))?;
-    let heads = size("attention.head_count")?.max(1);
-    let theta = file.number(&key("rope.freq_base"))?.unwrap_or(10_000.0);
-    let has = |name: &str| tensors.shape(&format!("model.layers.0.{name}.bias")).is_some();
-    let mut json = json!({
+    let heads = own.required("attention.head_count")?.max(1);
+    let mut json = Map::new();
+    let common = json!({
         "architectures": [family.class],
         "model_type": family.model_type,
         "hidden_act": "silu",
-        "hidden_size": size("embedding_length")?,
-        "intermediate_size": size("feed_forward_length")?,
-        "num_hidden_layers": size("block_count")?,
+        "hidden_size": own.required("embedding_length")?,
+        "num_hidden_layers": layers(file, family)?,
         "num_attention_heads": heads,
-        "num_key_value_heads": file.integer(&key("attention.head_count_kv"))?.unwrap_or(heads),
+        "num_key_value_heads": kv_heads(file, family)?.unwrap_or(heads),
         "vocab_size": embedding[0],
-        "max_position_embeddings": size("context_length")?,
-        "rms_norm_eps": file.number(&key("attention.layer_norm_rms_epsilon"))?.unwrap_or(1e-6),
-        "rope_theta": theta,
-        "rope_scaling": rope::scaling(file, arch, theta, tensors.rope_factors()?.as_deref())?,
+        "max_position_embeddings": own.required("context_length")?,
+        "rms_norm_eps": own.number("attention.layer_norm_rms_epsilon")?.unwrap_or(1e-6),
         "tie_word_embeddings": tensors.shape("lm_head.weight").is_none(),
         "bos_token_id": file.integer("tokenizer.ggml.bos_token_id")?.filter(|&id| id != NO_TOKEN),
         "eos_token_id": file.integer("tokenizer.ggml.eos_token_id")?.filter(|&id| id != NO_TOKEN),
         // A number beyond the embedding stands for none.
         "pad_token_id": file.integer("tokenizer.ggml.padding_token_id")?.filter(|&id| id < embedding[0] as u64),
     });
-    for (setting, module) in family.bias_settings {
-        json[*setting] = has(module).into();
+    extend(&mut json, common);
+    if family.has_mlp {
+        json.insert("intermediate_size".into(), own.required("feed_forward_length")?.into());
+    }
+    if family.rotation != Rotation::None {
+        let theta = own.number("rope.freq_base")?.unwrap_or(10_000.0);
+        json.insert("rope_theta".into(), theta.into());
+        json.insert("rope_scaling".into(), rope::scaling(file, family.name, theta, tensors)?);
+    }
+    for (setting, tensor) in family.tensor_settings {
+        json.insert((*setting).to_owned(), tensors.has_in_blocks(tensor).into());
     }
     if !family.has_latent_attention {
-        json["head_dim"] = head_dim(file, arch, size("embedding_length")? / heads)?.into();
+        let width = head_dim(&own, own.required("embedding_length")? / heads)?;
+        json.insert("head_dim".into(), width.into());
+        rotated(&own, family.rotation, width, &mut json)?;
     }
-    match json {
-        Value::Object(mut map) => (family.settings)(file, &mut map).map(|()| map),
-        _ => Err(file.malformed("no configuration")),
-    }
+    (family.settings)(file, &mut json).map(|()| json)
 }
 
 /// End of text, of turn and of message: whatever the file names.
@@ -73,13 +74,35 @@ pub(super) fn end_tokens(file: &GgufFile) -> Result<Vec<u32>, LoadError> {
     Ok(ids)
 }
 
-fn head_dim(file: &GgufFile, arch: &str, default: u64) -> Result<u64, LoadError> {
-    let width = file.integer(&format!("{arch}.attention.key_length"))?.unwrap_or(default);
-    for name in ["attention.value_length", "rope.dimension_count"] {
-        let key = format!("{arch}.{name}");
-        if let Some(other) = file.integer(&key)?.filter(|&other| other != width) {
-            return Err(LoadError::Unsupported(format!("{key} {other} with heads of width {width}")));
-        }
+fn head_dim(own: &Own<'_>, default: u64) -> Result<u64, LoadError> {
+    let width = own.integer("attention.key_length")?.unwrap_or(default);
+    match own.integer("attention.value_length")?.filter(|&other| other != width) {
+        None => Ok(width),
+        Some(other) => Err(not_of_width(own, "attention.value_length", other, width)),
     }
-    Ok(width)
+}
+
+/// Reads how much of a head of `width` is rotated.
+fn rotated(own: &Own<'_>, rotation: Rotation, width: u64, json: &mut Map<String, Value>) -> Result<(), LoadError> {
+    const KEY: &str = "rope.dimension_count";
+    let found = own.integer(KEY)?.unwrap_or(width);
+    match rotation {
+        Rotation::None => {}
+        Rotation::Whole if found == width => {}
+        Rotation::Part if (1..=width).contains(&found) => {
+            json.insert("partial_rotary_factor".into(), share(found, width).into());
+        }
+        Rotation::Whole | Rotation::Part => return Err(not_of_width(own, KEY, found, width)),
+    }
+    Ok(())
+}
+
+fn not_of_width(own: &Own<'_>, name: &str, found: u64, width: u64) -> LoadError {
+    LoadError::Unsupported(format!("{} {found} with heads of width {width}", own.key(name)))
+}
+
+/// The factor of `width` whose product is `part` when it is rounded down.
+fn share(part: u64, width: u64) -> f64 {
+    let factor = part as f64 / width as f64;
+    if (width as f64 * factor) as u64 == part { factor } else { factor.next_up() }
 }

@@ -1,5 +1,6 @@
 //! Location of a tensor in a GGUF file, and conversions that a reader must undo.
 
+use super::conversion::{Change, Order};
 use super::dtype::Dtype;
 use super::header::TensorInfo;
 use super::metadata::GgufFile;
@@ -13,10 +14,8 @@ pub(super) struct Entry {
     /// First byte in the file.
     pub(super) offset: u64,
     pub(super) elements: usize,
-    /// Heads whose rows llama.cpp interleaved.
-    pub(super) interleaved_heads: Option<usize>,
-    /// Whether llama.cpp added 1 to its elements.
-    pub(super) has_one_added: bool,
+    pub(super) order: Order,
+    pub(super) change: Change,
 }
 
 impl Entry {
@@ -39,7 +38,7 @@ impl Entry {
         if end > size {
             return Err(file.malformed(format!("truncated GGUF file: tensor {name} ends at byte {end} of {size}")));
         }
-        Ok(Self { dtype, shape: shape.clone(), offset, elements, interleaved_heads: None, has_one_added: false })
+        Ok(Self { dtype, shape: shape.clone(), offset, elements, order: Order::Kept, change: Change::None })
     }
 
     /// Elements of each of the matrices, or rows, that are stacked along the first extent, if they begin with blocks of their

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::config::LoadError;
-use crate::load::{io, malformed};
+use crate::load::errors::{io, malformed};
 
 /// Errors of a header.
 pub(super) enum Error {

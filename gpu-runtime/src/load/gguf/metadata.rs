@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::header::Header;
 use super::value::Value;
 use crate::config::LoadError;
-use crate::load::{io, malformed};
+use crate::load::errors::{io, malformed};
 
 /// An opened GGUF file, header read.
 pub(super) struct GgufFile {

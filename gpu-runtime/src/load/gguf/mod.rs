@@ -3,23 +3,30 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use self::architecture::Architecture;
 use self::metadata::GgufFile;
 use self::tensors::GgufSource;
+use super::errors::io;
+use super::fused::FusedTensors;
 use super::keys::Keys;
-use super::{check, families, io};
-use crate::config::{LoadError, ModelSource, WeightFiles};
+use super::{check, families as folders};
+use crate::config::{LoadError, ModelConfig, ModelSource, TensorSource, WeightFiles};
 
 mod architecture;
 mod config;
+mod conversion;
+mod dense;
 mod dtype;
 mod entry;
 mod error;
+mod extents;
+mod families;
 mod header;
 mod metadata;
 mod moe;
 mod names;
+mod own;
 mod reader;
+mod recurrent;
 mod rope;
 mod stacks;
 mod tensors;
@@ -45,16 +52,25 @@ pub(super) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, LoadError> {
 
 pub(super) fn load(path: &Path) -> Result<ModelSource, LoadError> {
     let file = GgufFile::open(path)?;
-    let family = Architecture::of(&file)?;
+    let family = families::of(&file)?;
     let tensors = GgufSource::open(&file, family)?;
     let json = config::config_json(&file, family, &tensors)?;
     let name = path.display().to_string();
-    let mut config = families::config(Keys::new(&name, &json))?;
+    let mut config = folders::config(Keys::new(&name, &json))?;
     config.eos_token_ids = config::end_tokens(&file)?;
     tensors.check_experts(&config)?;
-    check::check(&config, &tensors)?;
-    check::read_corrections(&mut config, &tensors)?;
+    let tensors = apart(tensors, &config)?;
+    check::check(&config, &*tensors)?;
+    check::read_corrections(&mut config, &*tensors)?;
     let files = tokenizer::files(&file, &json, &config.eos_token_ids)?;
     let weight_files = WeightFiles::at(&[path.to_owned()])?;
-    Ok(ModelSource { path: path.to_owned(), config, files, tensors: Box::new(tensors), weight_files })
+    Ok(ModelSource { path: path.to_owned(), config, files, tensors, weight_files })
+}
+
+/// The tensors by the names of the parameter table: files fuse what Hugging Face's folders do.
+fn apart(tensors: GgufSource, config: &ModelConfig) -> Result<Box<dyn TensorSource>, LoadError> {
+    Ok(match config.spelling.fused {
+        [] => Box::new(tensors),
+        _ => Box::new(FusedTensors::new(Box::new(tensors), config)?),
+    })
 }

@@ -50,11 +50,12 @@ impl ExpertStacks {
     pub(super) fn check(&self, config: &ModelConfig) -> Result<(), LoadError> {
         for (layer, block) in config.blocks.iter().enumerate() {
             let Some(experts) = &block.experts else { continue };
-            for part in ["gate_proj", "up_proj", "down_proj"] {
+            let parts: &[&str] = if block.activation.is_gated() { &["gate_proj", "up_proj"] } else { &["up_proj"] };
+            for part in parts.iter().chain(&["down_proj"]) {
                 let name = format!("model.layers.{layer}{EXPERTS}{part}.weight");
                 let found = &self.0.get(&name).ok_or_else(|| LoadError::MissingTensor(name.clone()))?.shape;
-                let (inputs, outputs) = (config.hidden_size, experts.width);
-                let matrix = if part == "down_proj" { [inputs, outputs] } else { [outputs, inputs] };
+                let (inputs, outputs) = (experts.inputs(config.hidden_size), experts.width);
+                let matrix = if *part == "down_proj" { [inputs, outputs] } else { [outputs, inputs] };
                 let expected = vec![experts.count, matrix[0], matrix[1]];
                 if *found != expected {
                     return Err(LoadError::WrongShape { name, found: found.clone(), expected });

@@ -8,18 +8,18 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use super::architecture::Architecture;
+use super::conversion::{Change, Order};
 use super::entry::Entry;
+use super::extents::{kv_heads, layers};
 use super::metadata::GgufFile;
 use super::names;
+use super::recurrent;
 use super::stacks::{ExpertStacks, SplitLatent};
-use crate::config::{LoadError, ModelConfig, TensorSource, absent_part};
-use crate::load::{io, malformed};
+use crate::config::{LoadError, ModelConfig, TensorSource, absent_part, split_block};
+use crate::load::errors::{io, malformed};
 
 /// Elements dequantized at a time; a multiple of every block size.
 const PIECE: usize = 1 << 20;
-
-/// Rotary frequency factors, which are not a parameter of the model.
-const ROPE_FACTORS: &str = "rope_freqs.weight";
 
 /// The tensors of a GGUF file, under Hugging Face names and in Hugging Face row order.
 pub(super) struct GgufSource {
@@ -29,7 +29,8 @@ pub(super) struct GgufSource {
     experts: ExpertStacks,
     /// Split latents by the name of the whole tensor.
     latents: BTreeMap<String, SplitLatent>,
-    rope_factors: Option<Entry>,
+    /// Divisors of rotary frequencies, which are not parameters of the model, by their names in the file.
+    rope_factors: BTreeMap<String, Entry>,
 }
 
 impl GgufSource {
@@ -42,18 +43,25 @@ impl GgufSource {
             tensors: BTreeMap::new(),
             experts: ExpertStacks::default(),
             latents: BTreeMap::new(),
-            rope_factors: None,
+            rope_factors: BTreeMap::new(),
         };
         let size = source.file.metadata().map_err(|e| io(&file.path, e))?.len();
+        let blocks = if family.predicts_further { Some(layers(file, family)?) } else { None };
         for (name, info) in &file.header.tensors {
-            let entry = Entry::new(file, size, name, info)?;
-            if name == ROPE_FACTORS {
-                source.rope_factors = Some(entry);
+            if names::block(name).zip(blocks).is_some_and(|(block, blocks)| block >= blocks) {
+                continue;
+            }
+            let mut entry = Entry::new(file, size, name, info)?;
+            if names::is_rope(family, name) {
+                source.rope_factors.insert(name.clone(), entry);
                 continue;
             }
             let Some(canonical) = names::canonical(family, name) else {
                 return Err(LoadError::Unsupported(format!("GGUF tensor {name}")));
             };
+            if let Some(form) = names::form(&canonical) {
+                entry.shape = form.extents(&entry.shape, entry.elements);
+            }
             let is_new = match ExpertStacks::is_stack(&canonical) {
                 true => source.experts.add(canonical, entry)?,
                 false => source.tensors.insert(canonical, entry).is_none(),
@@ -63,15 +71,58 @@ impl GgufSource {
             }
         }
         source.join_latents()?;
-        if family.interleaves_heads {
-            let [queries, keys] = ["head_count", "head_count_kv"].map(|key| format!("{}.attention.{key}", family.name));
-            source.mark_interleaved("q_proj", heads(file, &queries)?);
-            source.mark_interleaved("k_proj", heads(file, if file.value(&keys).is_some() { &keys } else { &queries })?);
-        }
-        if family.adds_one_to_norms {
-            source.mark_norms();
-        }
+        source.mark_changes(family);
+        source.mark_orders(file, family)?;
         Ok(source)
+    }
+
+    /// Notes what a reader must undo in elements.
+    fn mark_changes(&mut self, family: &Architecture) {
+        for (name, entry) in &mut self.tensors {
+            let is_norm = name.ends_with("norm.weight") && !name.ends_with(".linear_attn.norm.weight");
+            if family.adds_one_to_norms && is_norm {
+                entry.change = Change::OneAdded;
+            }
+            if name.ends_with(".A_log") {
+                entry.change = Change::NegativeExp;
+            }
+        }
+    }
+
+    /// Notes what a reader must undo in the order of rows and columns.
+    fn mark_orders(&mut self, file: &GgufFile, family: &Architecture) -> Result<(), LoadError> {
+        if family.interleaves_heads {
+            let queries = heads(file, &format!("{}.attention.head_count", family.name))?;
+            let keys = match kv_heads(file, family)? {
+                None => queries,
+                Some(keys) => usize::try_from(keys).ok().filter(|&keys| keys > 0).ok_or_else(|| {
+                    file.malformed(format!("metadata key {}.attention.head_count_kv is {keys}", family.name))
+                })?,
+            };
+            self.mark("self_attn.q_proj", Order::Interleaved { heads: queries });
+            self.mark("self_attn.k_proj", Order::Interleaved { heads: keys });
+        }
+        if family.tiles_value_heads {
+            for (module, order) in recurrent::value_head_orders(file, family.name)? {
+                self.mark(module, order);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the order of a module's tensors in all blocks, or of a tensor that is not a module's.
+    fn mark(&mut self, module: &str, order: Order) {
+        for (name, entry) in &mut self.tensors {
+            let rest = split_block(name).and_then(|(_, rest)| rest.strip_prefix(module));
+            if rest.is_some_and(|kind| kind.is_empty() || kind.starts_with('.')) {
+                entry.order = order;
+            }
+        }
+    }
+
+    /// Whether some block has a tensor of this name.
+    pub(super) fn has_in_blocks(&self, name: &str) -> bool {
+        self.tensors.keys().any(|own| split_block(own).is_some_and(|(_, rest)| rest == name))
     }
 
     /// Makes wholes of the halves of latent attention, where the file has no whole itself.
@@ -95,17 +146,9 @@ impl GgufSource {
         self.experts.check(config)
     }
 
-    /// Divisors of the rotary frequencies, one for each pair of a head's elements.
-    pub(super) fn rope_factors(&self) -> Result<Option<Vec<f32>>, LoadError> {
-        self.rope_factors.as_ref().map(|entry| self.values(ROPE_FACTORS, entry, 0..entry.elements)).transpose()
-    }
-
-    fn mark_interleaved(&mut self, module: &str, heads: usize) {
-        for (name, entry) in &mut self.tensors {
-            if name.rsplit('.').nth(1) == Some(module) {
-                entry.interleaved_heads = Some(heads);
-            }
-        }
+    /// Divisors of rotary frequencies, by the name of their tensor: one for each pair of a head's elements.
+    pub(super) fn rope_factors(&self, name: &str) -> Result<Option<Vec<f32>>, LoadError> {
+        self.rope_factors.get(name).map(|entry| self.values(name, entry, 0..entry.elements)).transpose()
     }
 
     fn find(&self, name: &str) -> Option<Cow<'_, Entry>> {
@@ -119,12 +162,6 @@ impl GgufSource {
     /// Some heads of a whole that the file has in halves.
     fn latent_heads(&self, name: &str, latent: &SplitLatent, heads: Range<usize>) -> Result<Vec<f32>, LoadError> {
         latent.heads(heads, |entry, elements| self.values(name, entry, elements))
-    }
-
-    fn mark_norms(&mut self) {
-        for (name, entry) in &mut self.tensors {
-            entry.has_one_added = name.ends_with("norm.weight");
-        }
     }
 
     /// Some elements of a tensor, as the file has them: whole blocks.
@@ -156,11 +193,7 @@ impl TensorSource for GgufSource {
         }
         let entry = &*self.entry(name)?;
         let values = self.values(name, entry, 0..entry.elements)?;
-        Ok(match entry.interleaved_heads {
-            Some(heads) => split_halves(&values, entry.shape[0], heads),
-            None if entry.has_one_added => values.iter().map(|x| x - 1.0).collect(),
-            None => values,
-        })
+        entry.change.undo(name, entry.order.restore(values, entry.shape[0]))
     }
 
     fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
@@ -179,21 +212,30 @@ impl TensorSource for GgufSource {
         if elements.start > elements.end || elements.end > entry.elements {
             return Err(absent_part(name, &elements));
         }
-        // Rows of heads are interleaved within each head: a range that ends within one needs other rows than its own.
-        let row = (entry.elements / entry.shape[0].max(1)).max(1);
-        let head = entry.interleaved_heads.map(|heads| entry.shape[0] / heads * row);
-        let unit = head.unwrap_or(1).max(1);
+        // A range that ends within a head with interleaved rows needs other rows than its own, and so does one that reaches into
+        // tiled heads.
+        let rows = entry.shape[0].max(1);
+        let row = (entry.elements / rows).max(1);
+        let head = match entry.order {
+            Order::Interleaved { heads } => Some(rows / heads),
+            _ => None,
+        };
+        let unit = (head.unwrap_or(1) * row).max(1);
         let block = entry.dtype.block_size();
-        let fits = |at: usize| at.is_multiple_of(unit) && at.is_multiple_of(block);
-        if !fits(elements.start) || !fits(elements.end) {
+        let fits = |at: usize| at.is_multiple_of(block) && (head.is_none() || at.is_multiple_of(unit));
+        let in_place = head.is_some() || elements.end <= entry.order.rows_in_place(rows) * row;
+        if !in_place || !fits(elements.start) || !fits(elements.end) {
             return self.read(name).map(|all| all[elements].to_vec());
         }
         let values = self.values(name, entry, elements)?;
-        Ok(match entry.interleaved_heads {
-            Some(_) => split_halves(&values, values.len() / row, (values.len() / unit).max(1)),
-            None if entry.has_one_added => values.iter().map(|x| x - 1.0).collect(),
+        let values = match head {
+            Some(_) => {
+                let heads = (values.len() / unit).max(1);
+                Order::Interleaved { heads }.restore(values, heads * unit / row)
+            }
             None => values,
-        })
+        };
+        entry.change.undo(name, values)
     }
 
     fn names(&self) -> Vec<String> {
@@ -205,21 +247,4 @@ impl TensorSource for GgufSource {
 fn heads(file: &GgufFile, key: &str) -> Result<usize, LoadError> {
     let heads = file.integer(key)?.and_then(|heads| usize::try_from(heads).ok()).filter(|&heads| heads > 0);
     heads.ok_or_else(|| file.malformed(format!("metadata key {key} is missing or zero")))
-}
-
-/// Undoes the interleaving of rotary halves: rows `2j` and `2j + 1` of a head become `j` and `j + width / 2`.
-/// Works for weights (`rows` of equal length) and biases (rows of one element). Rows that do not divide into
-/// heads are left to the shape check.
-fn split_halves(values: &[f32], rows: usize, heads: usize) -> Vec<f32> {
-    let (width, length) = (rows / heads, values.len() / rows.max(1));
-    let mut out = Vec::with_capacity(values.len());
-    for head in 0..heads {
-        for half in 0..2 {
-            for pair in 0..width / 2 {
-                let row = head * width + 2 * pair + half;
-                out.extend_from_slice(&values[row * length..][..length]);
-            }
-        }
-    }
-    out
 }

@@ -73,6 +73,15 @@ impl Value {
         }
     }
 
+    /// The elements of an array of truth values, which some writers store as integers.
+    pub(super) fn flags(&self) -> Option<Vec<bool>> {
+        let flag = |value: Self| match value {
+            Self::Bool(flag) => Some(flag),
+            other => other.integer().filter(|&value| value <= 1).map(|value| value == 1),
+        };
+        self.numbers()?.map(flag).collect()
+    }
+
     /// The elements of an array of numbers.
     pub(super) fn numbers(&self) -> Option<impl Iterator<Item = Self>> {
         let numbers = match self {

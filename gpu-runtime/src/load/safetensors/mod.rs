@@ -10,8 +10,8 @@ use half::{bf16, f16};
 use safetensors::Dtype;
 
 use self::header::{Info, Infos};
-use super::{io, malformed};
-use crate::config::{LoadError, TensorSource, absent_part};
+use super::errors::{io, malformed};
+use crate::config::{LoadError, Spelling, TensorSource, absent_part};
 
 mod header;
 
@@ -24,10 +24,11 @@ const FLOATS: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::BF16, Dtype::F64];
 /// Elements are widened in pieces of this many bytes, so that a tensor is never held twice.
 const PIECE: usize = 1 << 22;
 
-/// The tensors of a checkpoint, under canonical names.
+/// The tensors of a checkpoint, in the spelling of the parameter table.
 pub(super) struct SafetensorsSource {
     shards: Vec<Shard>,
     tensors: BTreeMap<String, Entry>,
+    spelling: Spelling,
 }
 
 struct Shard {
@@ -47,9 +48,9 @@ struct Entry {
 }
 
 impl SafetensorsSource {
-    /// Opens the given files and reads their headers. [`Self::read_bytes`] reads tensors of the type `packed`, of one byte.
-    pub(super) fn open(paths: &[PathBuf], packed: Option<Dtype>) -> Result<Self, LoadError> {
-        let mut source = Self { shards: Vec::new(), tensors: BTreeMap::new() };
+    /// Opens the given files and reads their headers. [`Self::read_bytes`] reads tensors of the type `packed`.
+    pub(super) fn open(paths: &[PathBuf], packed: Option<Dtype>, spelling: &Spelling) -> Result<Self, LoadError> {
+        let mut source = Self { shards: Vec::new(), tensors: BTreeMap::new(), spelling: spelling.clone() };
         for path in paths {
             source.add(path, packed)?;
         }
@@ -61,13 +62,13 @@ impl SafetensorsSource {
         let (start, infos) = header(path, &file)?;
         let shard = self.shards.len();
         for (name, info) in infos {
-            let name = canonical(&name);
             // Buffers that old exports carry; the runtime computes them.
             if name.ends_with("rotary_emb.inv_freq") || name.ends_with("attn.masked_bias") {
                 continue;
             }
+            let Some(canonical) = self.spelling.canonical(&name) else { continue };
             let entry = entry(shard, start, info, packed);
-            if self.tensors.insert(name.clone(), entry).is_some() {
+            if self.tensors.insert(canonical, entry).is_some() {
                 return Err(malformed(path, format!("tensor {name} occurs twice")));
             }
         }
@@ -77,8 +78,13 @@ impl SafetensorsSource {
 }
 
 impl SafetensorsSource {
+    /// The name of a tensor in the files.
+    pub(super) fn in_files(&self, name: &str) -> String {
+        self.spelling.in_files(name)
+    }
+
     fn entry(&self, name: &str) -> Result<&Entry, LoadError> {
-        self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor(name.to_owned()))
+        self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor(self.in_files(name)))
     }
 
     /// A tensor whose elements are floats.
@@ -87,6 +93,7 @@ impl SafetensorsSource {
         if FLOATS.contains(&entry.dtype) {
             return Ok(entry);
         }
+        let name = self.in_files(name);
         Err(LoadError::Unsupported(format!("tensor {name} has dtype {:?} (supported: {FLOATS:?})", entry.dtype)))
     }
 
@@ -109,15 +116,25 @@ impl SafetensorsSource {
         self.tensors.get(name).is_some_and(|entry| entry.is_packed)
     }
 
-    /// `count` elements of a tensor of bytes from element `first` on.
-    pub(super) fn read_bytes(&self, name: &str, first: usize, count: usize) -> Result<Vec<u8>, LoadError> {
+    /// The error of reading bytes of a tensor that does not have them.
+    pub(super) fn packed_refusal(&self, name: &str) -> Option<LoadError> {
+        self.packed(name).err()
+    }
+
+    fn packed(&self, name: &str) -> Result<&Entry, LoadError> {
         let entry = self.entry(name)?;
-        if !entry.is_packed {
-            let dtype = entry.dtype;
-            return Err(LoadError::Unsupported(format!("tensor {name} has dtype {dtype:?} (supported: U8)")));
+        if entry.is_packed {
+            return Ok(entry);
         }
-        let mut bytes = vec![0; count];
-        self.read_exact(entry, first, &mut bytes)?;
+        let (name, dtype) = (self.in_files(name), entry.dtype);
+        Err(LoadError::Unsupported(format!("tensor {name} has dtype {dtype:?}, expected packed elements")))
+    }
+
+    /// Some bytes of a tensor of packed elements.
+    pub(super) fn read_bytes(&self, name: &str, part: Range<usize>) -> Result<Vec<u8>, LoadError> {
+        let entry = self.packed(name)?;
+        let mut bytes = vec![0; part.len()];
+        self.read_exact(entry, part.start, &mut bytes)?;
         Ok(bytes)
     }
 
@@ -191,11 +208,6 @@ fn entry(shard: usize, start: u64, info: Info, packed: Option<Dtype>) -> Entry {
     // The file has these bytes, as `header` checked, so that their number fits.
     let length = (end - first) as usize;
     Entry { shard, dtype, is_packed: packed == Some(dtype), shape, offset: start + first, length }
-}
-
-/// The name in a full causal model, for exports of the bare decoder.
-fn canonical(name: &str) -> String {
-    if name.starts_with("model.") || name.starts_with("lm_head.") { name.to_owned() } else { format!("model.{name}") }
 }
 
 fn widen(dtype: Dtype, bytes: &[u8], into: &mut Vec<f32>) {

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use super::{config_of, folder, golden, refusal};
-use crate::config::{Activation, Biases, ExpertStorage, RopeScaling, RouterRule};
-use crate::load::{load, stored_tensors};
+use crate::config::{Activation, Biases, Block, ExpertStorage, HeadNorms, RopeScaling, RouterRule};
+use crate::load::load;
 use crate::model::ParamTable;
 
 #[test]
@@ -21,16 +21,19 @@ fn configurations_say_what_is_routed() {
     assert_eq!((experts.count, experts.width, experts.router), (8, 48, "mlp.gate"));
     assert_eq!(experts.rule, RouterRule::softmax(2, true));
     assert!(experts.correction.is_empty() && experts.shared.is_none());
-    assert_eq!((experts.storage, block.sinks, block.head_norms), (ExpertStorage::Apart, false, true));
+    let attention = block.attention().unwrap();
+    assert_eq!(experts.storage, ExpertStorage::Apart);
+    assert_eq!((attention.sinks, attention.head_norms), (false, HeadNorms::Heads));
 
     let oss = load(&golden("gpt_oss")).unwrap().config;
-    assert_eq!(oss.blocks.iter().map(|block| block.window).collect::<Vec<_>>(), [Some(16), None]);
+    let window = |block: &Block| block.attention().unwrap().window;
+    assert_eq!(oss.blocks.iter().map(window).collect::<Vec<_>>(), [Some(16), None]);
     let block = &oss.blocks[0];
     let experts = block.experts.as_ref().unwrap();
     assert_eq!((experts.count, experts.width, experts.router), (4, 48, "mlp.router"));
     assert_eq!(
-        (experts.storage, block.sinks, block.activation),
-        (ExpertStorage::Stacked, true, Activation::ClampedSwish)
+        (experts.storage, block.attention().unwrap().sinks, block.activation),
+        (ExpertStorage::Interleaved, true, Activation::ClampedSwish)
     );
     assert_eq!(block.biases, Biases { qkv: true, o: true, mlp: true, router: true });
     let RopeScaling::Yarn { factor, attention_factor, truncate, .. } = oss.ropes[0].scaling else { panic!("YaRN") };
@@ -77,23 +80,21 @@ fn what_does_not_fit_is_refused_by_name() {
 }
 
 #[test]
-fn stacked_experts_are_read_one_by_one_and_stacked_again() {
+fn stacked_experts_are_read_one_by_one() {
     let source = load(&golden("gpt_oss")).unwrap();
-    let specs = ParamTable::new(&source.config).specs;
-    let values: Vec<Vec<f32>> = specs.iter().map(|spec| source.tensors.read(&spec.name).unwrap()).collect();
-    for (spec, values) in specs.iter().zip(&values) {
+    for spec in ParamTable::new(&source.config).specs {
         assert_eq!(source.tensors.shape(&spec.name).as_ref(), Some(&spec.shape), "{}", spec.name);
-        assert_eq!(values.len(), spec.len());
+        assert_eq!(source.tensors.read(&spec.name).unwrap().len(), spec.len());
     }
     let bytes = fs::read(golden("gpt_oss").join("model.safetensors")).unwrap();
     let file = SafeTensors::deserialize(&bytes).unwrap();
-    let stored = stored_tensors(&source.config, &specs, &values);
-    assert_eq!(stored.len(), file.len());
-    for (name, shape, values) in stored {
-        let expected = file.tensor(&name).unwrap();
-        assert_eq!(shape, expected.shape(), "{name}");
-        let expected: Vec<f32> = expected.data().as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect();
-        assert!(*values == expected, "{name}");
+    let stack = file.tensor("model.layers.1.mlp.experts.gate_up_proj").unwrap();
+    let stack: Vec<f32> = stack.data().as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect();
+    let read = |part: &str| source.tensors.read(&format!("model.layers.1.mlp.experts.3.{part}.weight")).unwrap();
+    let (gate, up) = (read("gate_proj"), read("up_proj"));
+    for (output, input) in (0..48).flat_map(|output| (0..64).map(move |input| (output, input))) {
+        let pair = &stack[(3 * 64 + input) * 96 + 2 * output..][..2];
+        assert_eq!(pair, [gate[output * 64 + input], up[output * 64 + input]]);
     }
 }
 
@@ -173,5 +174,5 @@ fn damaged_mxfp4_is_refused_by_name() {
         config.insert("intermediate_size".into(), json!(48));
     };
     let found = refusal(quantized(narrow).path());
-    assert!(found.contains("expected [4, 96, 2, 16]") || found.contains("48 inputs"), "{found}");
+    assert!(found.contains("experts.gate_up_proj has shape [4, 64, 128], expected [4, 64, 96]"), "{found}");
 }

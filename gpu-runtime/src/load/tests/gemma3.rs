@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::gguf::{gguf_name, metadata, write};
 use super::{config_of, folder, golden, refusal};
-use crate::config::{Activation, RopeScaling};
+use crate::config::{Activation, Attention, HeadNorms, RopeScaling};
 use crate::load::load;
 
 #[test]
@@ -15,9 +15,11 @@ fn a_folder_says_what_the_family_is() {
     assert_eq!((config.arch, config.norm_offset, config.embedding_scale), ("gemma3_text", 1.0, 8.0));
     assert_eq!((config.attention_scale, config.tie_word_embeddings), (0.25, true));
     let [local, global] = &config.blocks[..] else { panic!("two blocks") };
-    assert_eq!((local.window, global.window), (Some(16), None));
-    assert_eq!((config.ropes[local.rope].theta, config.ropes[global.rope].theta), (1e4, 1e6));
-    assert!(local.head_norms && local.activation == Activation::GeluTanh);
+    let [attends, attends_globally] = [local, global].map(|block| block.attention().unwrap());
+    assert_eq!((attends.window, attends_globally.window), (Some(16), None));
+    let theta = |attention: &Attention| config.ropes[attention.rope.unwrap()].theta;
+    assert_eq!((theta(attends), theta(attends_globally)), (1e4, 1e6));
+    assert!(attends.head_norms == HeadNorms::Heads && local.activation == Activation::GeluTanh);
     assert_eq!(local.norms.post_mlp, Some("post_feedforward_layernorm"));
 }
 
@@ -40,8 +42,11 @@ fn scaling_concerns_full_attention_alone() {
     config.remove("rope_parameters");
     config.insert("rope_scaling".into(), json!({"rope_type": "linear", "factor": 8.0}));
     let config = load(folder("gemma3", &config).path()).unwrap().config;
-    assert_eq!(config.ropes[config.blocks[1].rope].scaling, RopeScaling::Linear { factor: 8.0 });
-    assert_eq!(config.ropes[config.blocks[0].rope].scaling, RopeScaling::None);
+    let scaling = |layer: usize| {
+        let rope = config.blocks[layer].attention().unwrap().rope.unwrap();
+        config.ropes[rope].scaling.clone()
+    };
+    assert_eq!((scaling(1), scaling(0)), (RopeScaling::Linear { factor: 8.0 }, RopeScaling::None));
 }
 
 #[test]
@@ -53,7 +58,7 @@ fn other_variants_are_refused_by_name() {
         ("query_pre_attn_scalar", json!(0), "query_pre_attn_scalar is 0"),
         ("hidden_activation", json!("relu"), "hidden_activation \"relu\""),
         ("layer_types", json!(["full_attention"]), "layer_types has 1 entries for 2 layers"),
-        ("model_type", json!("gemma3"), "model_type \"gemma3\" (supported: deepseek_v3, gemma3_text, "),
+        ("model_type", json!("gemma3"), "model_type \"gemma3\" (supported: deepseek_v3, deepseek_v32, gemma3_text, "),
     ];
     for (key, value, expected) in cases {
         let mut config = config_of("gemma3");

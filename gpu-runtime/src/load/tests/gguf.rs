@@ -17,7 +17,8 @@ pub(super) fn metadata(arch: &str, source: &ModelSource) -> Vec<(String, Value)>
     let config = &source.config;
     let count = |value: usize| Value::U32(value as u32);
     let own = |key: &str| format!("{arch}.{key}");
-    vec![
+    let theta = config.ropes.first().map(|rope| (own("rope.freq_base"), Value::F32(rope.theta as f32)));
+    let common = vec![
         ("general.architecture".into(), Value::String(arch.into())),
         (own("block_count"), count(config.num_layers())),
         (own("context_length"), count(config.max_position_embeddings)),
@@ -28,9 +29,9 @@ pub(super) fn metadata(arch: &str, source: &ModelSource) -> Vec<(String, Value)>
         (own("attention.key_length"), count(config.head_dim)),
         (own("attention.value_length"), count(config.head_dim)),
         (own("attention.layer_norm_rms_epsilon"), Value::F32(config.rms_norm_eps)),
-        (own("rope.freq_base"), Value::F32(config.ropes[0].theta as f32)),
         ("tokenizer.ggml.eos_token_id".into(), Value::U32(2)),
-    ]
+    ];
+    common.into_iter().chain(theta).collect()
 }
 
 /// llama.cpp's name of a Hugging Face tensor.

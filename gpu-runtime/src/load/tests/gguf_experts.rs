@@ -20,7 +20,8 @@ type Metadata = Vec<(String, Value)>;
 type Tensors = Vec<(String, Tensor)>;
 
 /// Architecture and golden folder of each family.
-const FAMILIES: [(&str, &str); 3] = [("qwen3moe", "qwen3_moe"), ("gpt-oss", "gpt_oss"), ("deepseek2", "deepseek_v3")];
+const FAMILIES: [(&str, &str); 4] =
+    [("qwen3moe", "qwen3_moe"), ("gpt-oss", "gpt_oss"), ("deepseek2", "deepseek_v3"), ("glm4moe", "glm4_moe")];
 
 fn experts(config: &ModelConfig) -> &Experts {
     config.blocks.iter().find_map(|block| block.experts.as_ref()).unwrap()
@@ -42,7 +43,10 @@ fn keys(arch: &str, config: &ModelConfig, source: &ModelSource) -> Metadata {
     set("expert_count", count(experts.count));
     set("expert_used_count", count(experts.rule.per_token));
     set("expert_feed_forward_length", count(experts.width));
-    if let Some(window) = config.blocks.iter().find_map(|block| block.window) {
+    if let Some(rotated) = config.rotary_dim {
+        set("rope.dimension_count", count(rotated));
+    }
+    if let Some(window) = config.blocks.iter().find_map(|block| block.attention()?.window) {
         set("attention.sliding_window", count(window));
     }
     if let RopeScaling::Yarn { factor, beta_fast, beta_slow, original_max_position_embeddings, .. } =
@@ -81,7 +85,7 @@ fn keys(arch: &str, config: &ModelConfig, source: &ModelSource) -> Metadata {
 
 /// llama.cpp's name of a tensor, with all experts in one.
 fn name_of(arch: &str, name: &str) -> String {
-    let post_attention = if arch == "gpt-oss" { "post_attention_norm" } else { "ffn_norm" };
+    let post_attention = if ["gpt-oss", "glm4moe"].contains(&arch) { "post_attention_norm" } else { "ffn_norm" };
     let own = [
         ("mlp.gate.e_score_correction_bias", "exp_probs_b.bias"),
         ("self_attn.sinks", "attn_sinks.weight"),
@@ -140,7 +144,7 @@ fn split_latents(config: &ModelConfig, tensors: Tensors) -> Tensors {
     tensors.into_iter().flat_map(split).collect()
 }
 
-fn write(path: &Path, metadata: &Metadata, tensors: &Tensors, dtype: impl Fn(&str) -> GgmlDType) {
+pub(super) fn write(path: &Path, metadata: &Metadata, tensors: &Tensors, dtype: impl Fn(&str) -> GgmlDType) {
     let tensors: Vec<_> =
         tensors.iter().map(|(name, tensor)| (name, QTensor::quantize(tensor, dtype(name)).unwrap())).collect();
     let tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
@@ -181,6 +185,57 @@ fn a_converted_model_is_the_model() {
     }
     let other = without_query_latent();
     assert_is(in_gguf("deepseek2", other.path()).path(), other.path());
+}
+
+#[test]
+fn kimi_is_deepseek_without_groups() {
+    let (file, reference) = (in_gguf("deepseek2", &golden("kimi_k25")), load(&golden("kimi_k25")).unwrap());
+    let source = load(file.path()).unwrap();
+    assert_same_tensors(&source, &reference);
+    let spelled = ModelConfig {
+        arch: reference.config.arch,
+        spelling: reference.config.spelling.clone(),
+        eos_token_ids: reference.config.eos_token_ids.clone(),
+        ..source.config
+    };
+    assert_eq!(spelled, reference.config);
+}
+
+/// The first files of Kimi-K2 do not say how experts are grouped, and neither do those of DeepSeek-V3.
+#[test]
+fn groups_of_known_models_need_not_be_written() {
+    let with = |experts: usize| {
+        refusal(
+            changed("deepseek2", &golden("kimi_k25"), |keys, _| {
+                keys.retain(|(key, _)| !key.contains("expert_group_") && key != "deepseek2.expert_count");
+                keys.push(("deepseek2.expert_count".into(), count(experts)));
+            })
+            .path(),
+        )
+    };
+    assert!(with(8).contains("deepseek2.expert_group_count is missing"));
+    assert!(with(384).contains("gate_proj.weight has shape [8, 32, 64], expected [384, 32, 64]"));
+}
+
+/// Files have blocks for multi-token prediction after the last block, and count them.
+#[test]
+fn blocks_that_predict_further_tokens_are_left_out() {
+    let with = |further: u32, blocks: u32| {
+        changed("glm4moe", &golden("glm4_moe"), |keys, tensors| {
+            keys.retain(|(key, _)| key != "glm4moe.block_count");
+            keys.push(("glm4moe.block_count".into(), Value::U32(blocks)));
+            keys.push(("glm4moe.nextn_predict_layers".into(), Value::U32(further)));
+            let norm = tensors.iter().find(|(name, _)| name == "blk.1.attn_norm.weight").unwrap().1.clone();
+            tensors.push(("blk.2.nextn.enorm.weight".into(), norm.clone()));
+            tensors.push(("blk.2.attn_norm.weight".into(), norm));
+        })
+    };
+    assert_is(with(1, 3).path(), &golden("glm4_moe"));
+    assert!(refusal(with(0, 3).path()).contains("GGUF tensor blk.2.nextn.enorm.weight"));
+    for further in [3, 4] {
+        let found = refusal(with(further, 3).path());
+        assert!(found.contains(&format!("glm4moe.nextn_predict_layers is {further} of 3 blocks")), "{found}");
+    }
 }
 
 /// Files of before the halves of `kv_b` were stored apart, and of the time when they had both.
@@ -388,6 +443,20 @@ fn what_is_unsupported_is_refused_by_name() {
         ("gpt-oss", "attention.value_length", Some(Value::U32(8)), "gpt-oss.attention.value_length 8"),
         ("deepseek2", "expert_gating_func", None, "deepseek2.expert_gating_func 1 (supported: 2, a sigmoid)"),
         ("deepseek2", "expert_group_count", None, "deepseek2.expert_group_count is missing"),
+        ("glm4moe", "expert_gating_func", Some(Value::U32(1)), "glm4moe.expert_gating_func 1 (supported: 2)"),
+        ("glm4moe", "expert_feed_forward_length", None, "glm4moe.expert_feed_forward_length is missing"),
+        (
+            "glm4moe",
+            "rope.dimension_count",
+            Some(Value::U32(17)),
+            "glm4moe.rope.dimension_count 17 with heads of width 16",
+        ),
+        (
+            "glm4moe",
+            "rope.dimension_count",
+            Some(Value::U32(0)),
+            "glm4moe.rope.dimension_count 0 with heads of width 16",
+        ),
         (
             "deepseek2",
             "rope.dimension_count",
@@ -421,6 +490,7 @@ fn what_is_unsupported_is_refused_by_name() {
         without("deepseek2", "blk.1.exp_probs_b.bias"),
         missing("model.layers.1.mlp.gate.e_score_correction_bias")
     );
+    assert_eq!(without("glm4moe", "blk.1.attn_q.bias"), missing("model.layers.1.self_attn.q_proj.bias"));
     assert_eq!(without("deepseek2", "blk.0.attn_v_b.weight"), missing("model.layers.0.self_attn.v_b_proj.weight"));
     let renamed = |arch: &str, from: &str, to: &str| {
         refused(arch, &|_, tensors| {

@@ -8,17 +8,25 @@ use safetensors::tensor::TensorView;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
-use super::load;
-use crate::config::ModelSource;
+use super::keys::Keys;
+use super::{check, hf, load};
+use crate::config::{LoadError, ModelConfig, ModelSource, TensorSource};
 use crate::rng::kaiming_uniform_fill;
 
 mod deepseek_v3;
 mod experts;
+mod full_size;
 mod gemma3;
 mod gguf;
 mod gguf_experts;
-mod hf;
+mod gguf_newer;
+mod gguf_recurrent;
+mod granitemoehybrid;
+mod hf_folders;
 pub(crate) mod hostile;
+mod kimi;
+mod lfm2;
+mod qwen3_vl;
 mod tokenizer;
 
 pub(crate) use deepseek_v3::fp8;
@@ -34,6 +42,13 @@ pub(crate) fn families() -> Vec<String> {
     names.sort();
     assert!(names.len() >= 6, "{names:?}");
     names
+}
+
+/// The tensors of files in the form of a configuration that no `config.json` describes.
+pub(crate) fn open(paths: &[PathBuf], config: &ModelConfig) -> Result<Box<dyn TensorSource>, LoadError> {
+    let tensors = hf::open(paths, config, Keys::new("config.json", &Map::new()))?;
+    check::check(config, &*tensors)?;
+    Ok(tensors)
 }
 
 fn golden(family: &str) -> PathBuf {

@@ -67,6 +67,10 @@ fn pre_tokenizers_split_numbers_as_their_models_do() {
         ("gpt-2", "ab ab1234", &["ab", "Ġab", "1234"]),
         ("qwen2", "ab ab1234", &["ab", "Ġab", "1", "2", "3", "4"]),
         ("llama-bpe", "ab ab1234", &["<s>", "ab", "Ġab", "123", "4"]),
+        ("qwen35", "ab ab1234", &["ab", "Ġab", "1", "2", "3", "4"]),
+        ("tekken", "ab ab1234", &["<s>", "ab", "Ġab", "1", "2", "3", "4"]),
+        ("dbrx", "ab ab1234", &["ab", "Ġab", "123", "4"]),
+        ("kimi-k2", "ab ab1234", &["ab", "Ġab", "123", "4"]),
         ("gpt-4o", "ab ab1234", &["ab", "Ġab", "123", "4"]),
         ("deepseek-v3", "ab ab1234", &["ab", "Ġab", "123", "4"]),
         ("default", "ab ab1234.", &["ab", "Ġab", "123", "4", "."]),
@@ -83,6 +87,11 @@ fn pre_tokenizers_split_numbers_as_their_models_do() {
 fn pre_tokenizers_split_words_as_their_models_do() {
     let cases = [
         ("gpt-4o", "HelloWorld don't 12345/\n", &["Hello", "World", " don't", " ", "123", "45", "/\n"][..]),
+        ("qwen2", "नमस्ते", &["नमस", "\u{94d}त", "\u{947}"]),
+        ("qwen35", "नमस्ते I'm 12", &["नमस्ते", " I", "'m", " ", "1", "2"]),
+        ("tekken", "HelloWorld don't 12/\n", &["Hello", "World", " don", "'t", " ", "1", "2", "/\n"]),
+        ("dbrx", "HelloWorld I'm 1234", &["HelloWorld", " I", "'m", " ", "123", "4"]),
+        ("kimi-k2", "中文abc a中b don't 1234/\n", &["中文", "abc", " a", "中", "b", " don't", " ", "123", "4", "/\n"]),
         ("deepseek-v3", "中文abc 12345 .net !", &["中文", "abc", " ", "123", "45", " .", "net", " !"]),
     ];
     for (pre, text, expected) in cases {
@@ -102,6 +111,38 @@ fn added_tokens_are_found_and_only_control_tokens_are_skipped() {
     assert_eq!(ids, [2, 15, 3, 1]);
     assert_eq!(tokenizer.decode(&ids, true).unwrap(), "a<tool>b");
     assert_eq!(tokenizer.decode(&ids, false).unwrap(), "a<tool>b</s>");
+}
+
+/// A token that its merges do not make is found where it is a whole word, in tokenizers that look words up first.
+#[test]
+fn words_that_are_tokens_need_no_merges() {
+    let tokens = |pre: &str| {
+        let mut metadata = bpe(pre);
+        metadata.retain(|(key, _)| key != "tokenizer.ggml.merges");
+        metadata.push(key("merges", strings(&["1 2"])));
+        metadata.push(key("add_bos_token", Value::Bool(false)));
+        encode(&tokenizer(&metadata), "ab")
+    };
+    for pre in ["llama-bpe", "tekken", "kimi-k2"] {
+        assert_eq!(tokens(pre), ["ab"], "{pre}");
+    }
+    for pre in ["qwen2", "qwen35", "gpt-4o", "dbrx"] {
+        assert_eq!(tokens(pre), ["a", "b"], "{pre}");
+    }
+}
+
+#[test]
+fn text_is_composed_before_qwen_splits_it() {
+    let decomposed = "e\u{301}";
+    for (pre, expected) in [("qwen2", &["é"][..]), ("qwen35", &["é"]), ("gpt-4o", &[])] {
+        let tokenizer = tokenizer(&bpe(pre));
+        let found = tokenizer.get_normalizer().map(|normalizer| {
+            let mut text = tokenizers::NormalizedString::from(decomposed);
+            tokenizers::Normalizer::normalize(normalizer, &mut text).unwrap();
+            text.get().to_owned()
+        });
+        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{pre}");
+    }
 }
 
 #[test]
@@ -157,7 +198,11 @@ fn sentencepiece_without_a_space_prefix_adds_none() {
 #[test]
 fn what_is_unsupported_is_refused_by_name() {
     let refusal = |metadata: &[(String, Value)]| files(metadata).unwrap_err().to_string();
-    assert!(refusal(&bpe("chameleon")).contains("GGUF pre-tokenizer \"chameleon\""));
+    // Those of newer families that their files do not describe: whether words are looked up first, or what is put before a text.
+    for pre in ["chameleon", "smaug-bpe", "glm4", "pixtral"] {
+        let found = refusal(&bpe(pre));
+        assert!(found.contains(&format!("GGUF pre-tokenizer {pre:?} (supported: default, gpt-2, ")), "{found}");
+    }
     let with = |name: &str, value: Value| {
         let mut metadata = bpe("gpt-2");
         metadata.retain(|(found, _)| *found != format!("tokenizer.ggml.{name}"));

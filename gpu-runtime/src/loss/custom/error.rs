@@ -14,6 +14,9 @@ pub(super) enum Failure {
         /// Targets of the datum.
         targets: usize,
     },
+    /// Nobody needs the result.
+    #[error("interrupted: its session ended")]
+    Interrupted,
     /// Refused by the tensor library.
     #[error("{0}")]
     Tensors(#[from] candle_core::Error),

@@ -33,7 +33,7 @@ use self::error::{Failure, Result};
 use self::tape::Tape;
 use self::tensor::{GraphTensor, elements};
 use self::value::{Arguments, Value};
-use super::LossValue;
+use super::{Interrupt, LossValue};
 use crate::fault::guarded;
 
 pub(super) use inputs::inputs;
@@ -46,14 +46,15 @@ pub(crate) const MAX_PASS_ELEMENTS: usize = tape::MAX_COST;
 /// Evaluates a custom loss on a datum whose targets have these log-probabilities, in the layout of the targets.
 ///
 /// # Errors
-/// Errors of the user, with the node's name and target: invalid operands of an operation, a cost beyond the limit, or a
-/// loss that is not a number, not finite, or has no gradient.
+/// Errors of the user, with the node's name and target: invalid operands of an operation, a cost beyond the limit, an
+/// interrupt, or a loss that is not a number, not finite, or has no gradient.
 pub(super) fn evaluate(
     loss: &CustomLoss,
     datum: &PreparedDatum,
     logprobs: &[f32],
+    interrupt: &Interrupt,
 ) -> std::result::Result<LossValue, OpError> {
-    let run = Run { loss, datum };
+    let run = Run { loss, datum, interrupt };
     // A panic in the tensor library is the request's, and has changed nothing.
     guarded("custom loss", || run.evaluate(logprobs)).map_err(|fault| fault.error())?
 }
@@ -62,11 +63,13 @@ pub(super) fn evaluate(
 struct Run<'a> {
     loss: &'a CustomLoss,
     datum: &'a PreparedDatum,
+    interrupt: &'a Interrupt,
 }
 
 impl Run<'_> {
     fn evaluate(&self, logprobs: &[f32]) -> std::result::Result<LossValue, OpError> {
-        let mut tape = Tape::new(logprobs.len());
+        let mut tape = Tape::new(logprobs.len()).interrupted_by(self.interrupt.clone());
+        tape.ask().map_err(|failure| self.failed(&failure.to_string()))?;
         let (leaf, inputs) = self.inputs(&mut tape, logprobs).map_err(|failure| self.failed(&failure.to_string()))?;
         let mut values: Vec<Value> = Vec::with_capacity(self.loss.nodes.len());
         for node in &self.loss.nodes {

@@ -8,6 +8,7 @@ use candle_core::{Tensor, Var};
 
 use super::error::{Failure, Result};
 use super::tensor::{GraphTensor, dense, elements, volume};
+use crate::loss::Interrupt;
 
 /// Maps the gradient with respect to a step's output to that with respect to its input.
 type Backward = Box<dyn Fn(&Tensor) -> Result<Tensor>>;
@@ -28,6 +29,9 @@ const COST_PER_TARGET: usize = 1 << 14;
 /// Elements that a datum may cost at most.
 pub(super) const MAX_COST: usize = 1 << 25;
 
+/// Elements between two questions whether the result is still needed: some ten milliseconds.
+const ASK_EVERY: usize = 1 << 17;
+
 /// Elements that a datum of so many targets may cost.
 pub(in crate::loss) fn most_elements(targets: usize) -> usize {
     targets.saturating_mul(COST_PER_TARGET).saturating_add(BASE_COST).min(MAX_COST)
@@ -40,17 +44,41 @@ pub(super) struct Tape {
     budget: usize,
     spent: usize,
     targets: usize,
+    interrupt: Interrupt,
+    /// Elements since the last question to `interrupt`.
+    unasked: usize,
 }
 
 impl Tape {
     /// A tape for a datum with this number of targets.
     pub(super) fn new(targets: usize) -> Self {
-        Self { steps: Vec::new(), tensors: 0, budget: most_elements(targets), spent: 0, targets }
+        let (steps, budget, interrupt) = (Vec::new(), most_elements(targets), Interrupt::default());
+        Self { steps, tensors: 0, budget, spent: 0, targets, interrupt, unasked: 0 }
+    }
+
+    pub(super) fn interrupted_by(self, interrupt: Interrupt) -> Self {
+        Self { interrupt, ..self }
+    }
+
+    /// Fails once the result is no longer needed.
+    pub(super) fn ask(&self) -> Result<()> {
+        if self.interrupt.is_set() { Err(Failure::Interrupted) } else { Ok(()) }
+    }
+
+    /// [`Tape::ask`] after every so many elements.
+    fn ask_after(&mut self, elements: usize) -> Result<()> {
+        self.unasked = self.unasked.saturating_add(elements);
+        if self.unasked < ASK_EVERY {
+            return Ok(());
+        }
+        self.unasked = 0;
+        self.ask()
     }
 
     /// Charges the work on this number of elements.
     pub(super) fn charge(&mut self, elements: usize) -> Result<()> {
         self.spent = self.spent.saturating_add(elements);
+        self.ask_after(elements)?;
         self.reserve(0)
     }
 
@@ -136,12 +164,13 @@ impl Tape {
     }
 
     /// The gradient of `loss`, one number, with respect to `leaf`; `None` when the loss does not depend on it.
-    pub(super) fn gradient(self, loss: &GraphTensor, leaf: &GraphTensor) -> Result<Option<Tensor>> {
+    pub(super) fn gradient(mut self, loss: &GraphTensor, leaf: &GraphTensor) -> Result<Option<Tensor>> {
         let (Some(loss_id), Some(leaf)) = (loss.id, leaf.id) else { return Ok(None) };
         let mut gradients = Gradients { by_id: vec![None; self.tensors] };
         gradients.add(loss_id, loss.data.ones_like()?)?;
-        for (step, id) in self.steps.into_iter().rev() {
+        for (step, id) in std::mem::take(&mut self.steps).into_iter().rev() {
             let Some(gradient) = gradients.take(id) else { continue };
+            self.ask_after(gradient.elem_count())?;
             match step {
                 Step::Traced { inputs, output } => {
                     let found = output.mul(&gradient)?.sum_all()?.backward()?;

@@ -17,13 +17,14 @@ use crate::backend::{Backend, Dtype, Params};
 use crate::collective::Ranks;
 use crate::load::load;
 use crate::load::tests::without_query_latent;
-use crate::loss::{LossFn, PreparedDatum, prepare};
+use crate::loss::{Interrupt, LossFn, PreparedDatum, prepare};
 use crate::model::{Adapter, GradientSum, Model, ParamSpec, ParamTable, TrainGroup, Weights, train_pass};
 use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
 
 const RANK: usize = 3;
-const SPEC: LoraSpec = LoraSpec { rank: RANK as u32, seed: 1, train_unembed: false, train_mlp: true, train_attn: true };
+const SPEC: LoraSpec =
+    LoraSpec { rank: RANK as u32, seed: 1, train_unembed: false, train_mlp: true, train_attn: true, latent_up: false };
 
 type Arrays = Vec<Vec<f32>>;
 
@@ -34,7 +35,7 @@ fn datum(length: usize, seed: i64) -> PreparedDatum {
         ("weights".to_owned(), Tensor::f32((0..length).map(|i| 0.1 * (i % 7) as f32).collect())),
     ];
     let loss = LossFn::parse("cross_entropy", &BTreeMap::new()).unwrap();
-    prepare(&loss, 0, &Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs) }, 512).unwrap()
+    prepare(&loss, 0, &Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs), images: Vec::new() }, 512).unwrap()
 }
 
 /// A model with random adapters on its experts.
@@ -79,6 +80,8 @@ impl<B: Backend> Fixture<B> {
                 scalar_head: None,
                 loss: loss.clone(),
                 data: vec![&other],
+                images: Vec::new(),
+                interrupt: Interrupt::default(),
                 grads: None,
             });
         }
@@ -87,6 +90,8 @@ impl<B: Backend> Fixture<B> {
             scalar_head: None,
             loss,
             data: data.iter().collect(),
+            images: Vec::new(),
+            interrupt: Interrupt::default(),
             grads: Some(&mut sum),
         });
         let saved = self.model.config.num_layers();

@@ -10,7 +10,7 @@ use trainyard_protocol::{Datum, LoraSpec, Tensor};
 use crate::backend::{Backend, Dtype, HostBackend, Passes};
 use crate::collective::Ranks;
 use crate::load::load;
-use crate::loss::{LossFn, PreparedDatum, prepare};
+use crate::loss::{Interrupt, LossFn, PreparedDatum, prepare};
 use crate::model::memory::{MAX_SAVED_LOGITS, PassMemory};
 use crate::model::{Adapter, GradientSum, Model, ParamSpec, TrainGroup, Weights, train_pass};
 use crate::parallel::Parallel;
@@ -46,7 +46,8 @@ fn datum(length: usize, seed: i64, vocab: i64) -> PreparedDatum {
         ("weights".to_owned(), Tensor::f32(vec![1.0; length])),
     ];
     let loss = LossFn::parse("cross_entropy", &BTreeMap::new()).unwrap();
-    prepare(&loss, 0, &Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs) }, vocab as usize).unwrap()
+    prepare(&loss, 0, &Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs), images: Vec::new() }, vocab as usize)
+        .unwrap()
 }
 
 /// Runs a pass over `count` examples of 128 rows; the bytes predicted for its buffers, and their measured peak. `recomputed` blocks
@@ -57,7 +58,7 @@ fn pass(family: &str, dtype: Dtype, lora: bool, count: usize, recomputed: usize)
     let model = Arc::new(Model::new(&backend, &source.config, Ranks::default(), Parallel::default()).unwrap());
     let mut read = |i: usize| source.tensors.read(&model.table.specs[i].name).map(Cow::Owned);
     let weights = Weights::load(&backend, &model, &mut read).unwrap();
-    let spec = LoraSpec { rank: 4, seed: 1, train_unembed: false, train_mlp: true, train_attn: true };
+    let spec = LoraSpec { rank: 4, seed: 1, train_unembed: false, train_mlp: true, train_attn: true, latent_up: false };
     let config = &model.config;
     let trained = model.table.trained(config, lora.then_some(&spec));
     let zeros = backend.zero_params(&trained.iter().map(ParamSpec::len).collect::<Vec<_>>());
@@ -67,7 +68,15 @@ fn pass(family: &str, dtype: Dtype, lora: bool, count: usize, recomputed: usize)
     let saved = config.num_layers() - recomputed;
     let mut grads = GradientSum::new(zeros);
     let loss = LossFn::parse("cross_entropy", &BTreeMap::new()).unwrap();
-    let group = TrainGroup { adapter, scalar_head: None, loss, data: data.iter().collect(), grads: Some(&mut grads) };
+    let group = TrainGroup {
+        adapter,
+        scalar_head: None,
+        loss,
+        data: data.iter().collect(),
+        images: Vec::new(),
+        interrupt: Interrupt::default(),
+        grads: Some(&mut grads),
+    };
     backend.reset_peak();
     let outcomes = train_pass(&backend, &weights, &mut [group], !lora, saved);
     assert!(outcomes.iter().all(Result::is_ok));

@@ -1,3 +1,4 @@
+mod adapter;
 mod experts;
 mod memory;
 mod scalar_head;

@@ -14,14 +14,15 @@ use crate::backend::reference::Reference;
 use crate::backend::{Backend, Dtype, Params};
 use crate::collective::Ranks;
 use crate::load::load;
-use crate::loss::{LossFn, PreparedDatum, prepare};
+use crate::loss::{Interrupt, LossFn, PreparedDatum, prepare};
 use crate::model::{
     Adapter, GradientSum, Model, ParamSpec, RunHead, TrainGroup, TrainOutput, TrainedParams, Weights, train_pass,
 };
 use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
 
-const SPEC: LoraSpec = LoraSpec { rank: 3, seed: 1, train_unembed: false, train_mlp: true, train_attn: true };
+const SPEC: LoraSpec =
+    LoraSpec { rank: 3, seed: 1, train_unembed: false, train_mlp: true, train_attn: true, latent_up: false };
 
 type Arrays = Vec<Vec<f32>>;
 
@@ -43,7 +44,7 @@ fn datum(loss: &LossFn, length: usize, seed: i64) -> PreparedDatum {
         }
         _ => drop(inputs.insert("target_tokens".to_owned(), Tensor::i64(tokens.clone()))),
     }
-    prepare(loss, 0, &Datum { tokens, loss_fn_inputs: inputs }, 512).unwrap()
+    prepare(loss, 0, &Datum { tokens, loss_fn_inputs: inputs, images: Vec::new() }, 512).unwrap()
 }
 
 /// A model whose adapter, or all of it, is trained together with a head.
@@ -95,6 +96,8 @@ impl<B: Backend> Fixture<B> {
             scalar_head: Some(RunHead::of(&params)),
             loss: self.loss.clone(),
             data: self.data.iter().collect(),
+            images: Vec::new(),
+            interrupt: Interrupt::default(),
             grads: trains.then_some(&mut sum),
         }];
         let outputs = train_pass(backend, &weights, &mut groups, full, config.num_layers()).remove(0).unwrap();

@@ -19,7 +19,7 @@ use crate::backend::{
 use crate::collective::{Ranks, local_ranks};
 use crate::load::load;
 use crate::load::tests::with_vocabulary;
-use crate::loss::{LossFn, PreparedDatum, prepare};
+use crate::loss::{Interrupt, LossFn, PreparedDatum, prepare};
 use crate::model::{
     Adapter, GradientSum, LastRows, LogitBuffer, Model, ParamSpec, ParamTable, PassMemory, RowGroup, Shard, TrainGroup,
     Weights, target_logprobs, train_pass,
@@ -27,7 +27,8 @@ use crate::model::{
 use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
 
-const SPEC: LoraSpec = LoraSpec { rank: 3, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+const SPEC: LoraSpec =
+    LoraSpec { rank: 3, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
 const LIMIT: Duration = Duration::from_secs(60);
 /// Targets of a position.
 const TARGETS: usize = 3;
@@ -45,7 +46,8 @@ fn datum(length: usize, seed: i64, vocab: i64) -> PreparedDatum {
         ("weights".to_owned(), Tensor { shape, values: TensorValues::F32(weights) }),
     ];
     let loss = LossFn::parse("cross_entropy", &BTreeMap::new()).unwrap();
-    prepare(&loss, 0, &Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs) }, vocab as usize).unwrap()
+    prepare(&loss, 0, &Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs), images: Vec::new() }, vocab as usize)
+        .unwrap()
 }
 
 /// A rank's part of a model, with an adapter on every module.
@@ -121,7 +123,15 @@ impl Rank {
         let mut sum = GradientSum::new(self.backend.begin_gradient(&lens, None));
         let loss = LossFn::parse("cross_entropy", &BTreeMap::new()).unwrap();
         let (adapter, data) = (lora.then(|| self.packed()), data.iter().collect());
-        let group = TrainGroup { adapter, scalar_head: None, loss, data, grads: Some(&mut sum) };
+        let group = TrainGroup {
+            adapter,
+            scalar_head: None,
+            loss,
+            data,
+            images: Vec::new(),
+            interrupt: Interrupt::default(),
+            grads: Some(&mut sum),
+        };
         let saved = self.model.config.num_layers();
         let outputs = train_pass(&self.backend, &self.weights, &mut [group], !lora, saved).remove(0).unwrap();
         let gradient = sum.finish(&self.backend, &self.model, lora.then_some(&SPEC));

@@ -10,11 +10,12 @@ use super::units::{Step, Units};
 use crate::backend::Backend;
 use crate::collective::{Extent, Ranks};
 use crate::config::LoadError;
+use crate::model::block_weights::BlockWeights;
 use crate::model::gradient::GradientSum;
 use crate::model::param_value::ParamValue;
 use crate::model::params::TrainedParams;
 use crate::model::scalar_head::RunHead;
-use crate::model::weights::{BlockWeights, Model, Weights};
+use crate::model::weights::{Model, Weights};
 
 /// One replica's part in such a pass. All replicas take the same steps, whatever each of them computes: one that has no examples,
 /// whose loss failed or whose pass panicked takes those that are left with [`GatheredPass::finish`].
@@ -31,7 +32,8 @@ pub(crate) struct GatheredPass<B: Backend> {
 impl<B: Backend> GatheredPass<B> {
     /// The pass of a run that trains all parameters `what`; `masters` are this replica's parts of them.
     pub(crate) fn new<'a>(
-        (model, replicas): (&Arc<Model<B>>, &Ranks),
+        model: &Arc<Model<B>>,
+        replicas: &Ranks,
         what: impl Into<TrainedParams<'a>>,
         masters: &Arc<B::Params>,
         trains: bool,
@@ -140,7 +142,8 @@ fn ends<B: Backend>(backend: &B, model: &Arc<Model<B>>, params: &B::Params) -> W
 /// Never: parameters in memory can be read.
 pub(crate) fn gathered_weights<B: Backend>(
     backend: &B,
-    (model, replicas): (&Arc<Model<B>>, &Ranks),
+    model: &Arc<Model<B>>,
+    replicas: &Ranks,
     masters: &B::Params,
 ) -> Result<Weights<B>, LoadError> {
     Weights::from_values(backend, model, &mut |index| {

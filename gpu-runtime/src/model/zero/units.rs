@@ -54,8 +54,7 @@ pub(crate) struct Units {
 impl Units {
     /// Units of a run that trains all parameters of `table`, and `trained` in total.
     pub(crate) fn of(table: &ParamTable, trained: &[ParamSpec]) -> Self {
-        // The norm before attention is the first parameter of a block.
-        let starts = table.blocks.iter().map(|block| block.pre_attention).chain([table.norm]).collect();
+        let starts = table.blocks.iter().map(|block| block.first).chain([table.norm]).collect();
         Self {
             lens: trained.iter().map(ParamSpec::len).collect(),
             embed: table.embed,
@@ -145,7 +144,7 @@ impl Units {
                     Step::Gather(_) => slice_of(len, world, 0).len(),
                     Step::Reduce(_) => len,
                 };
-                traffic.elements += traffic.kind.sent(begins_with, (0, world));
+                traffic.elements += traffic.kind.sent(begins_with, 0, world);
                 // In equal parts: all but the own one are sent, or each to all others.
                 traffic.least += (len * (world - 1)) as f64 / world as f64;
             }
@@ -217,7 +216,7 @@ pub(crate) struct GatheredMemory {
 /// twice.
 pub(crate) fn packed_bytes<B: Backend>(backend: &B, param: &ParamSpec, trains: bool) -> usize {
     match param.shape[..] {
-        [outputs, inputs] => backend.planned_matrix_bytes((outputs, inputs), MatrixRole::Base, trains),
+        [outputs, inputs] => backend.planned_matrix_bytes(outputs, inputs, MatrixRole::Base, trains),
         _ => 2 * ELEMENT * param.len(),
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::gathered::GatheredPass;
 use crate::backend::{Backend, Held};
+use crate::model::block_weights::BlockWeights;
 use crate::model::scalar_head::RunHead;
-use crate::model::weights::{BlockWeights, Model, Weights};
+use crate::model::weights::{Model, Weights};
 
 /// The weights of a pass, which asks for them in the order in which it needs them.
 pub(crate) enum WeightSource<'w, B: Backend> {

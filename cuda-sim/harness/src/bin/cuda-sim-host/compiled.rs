@@ -40,8 +40,8 @@ fn rounded(values: &[f32]) -> Vec<bf16> {
     values.iter().map(|value| bf16::from_f32(*value)).collect()
 }
 
-fn launch(blocks: (u32, u32), threads: u32, shared: u32) -> LaunchConfig {
-    LaunchConfig { grid_dim: (blocks.0, blocks.1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared }
+fn launch(columns: u32, rows: u32, threads: u32, shared: u32) -> LaunchConfig {
+    LaunchConfig { grid_dim: (columns, rows, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared }
 }
 
 pub(crate) fn sound() -> Outcome {
@@ -71,7 +71,7 @@ fn rms_norm(compiled: &Compiled) -> Outcome {
     let mut call = stream.launch_builder(&f);
     call.arg(&dx).arg(&dw).arg(&mut dy).arg(&width).arg(&eps);
     // SAFETY: the parameters are those of the kernel.
-    unsafe { call.launch(launch((rows as u32, 1), 256, 0))? };
+    unsafe { call.launch(launch(rows as u32, 1, 256, 0))? };
     let y = stream.clone_dtoh(&dy)?;
     let mut different = 0;
     for row in 0..rows {
@@ -98,7 +98,7 @@ fn gemm(compiled: &Compiled) -> Outcome {
     let mut call = stream.launch_builder(&f);
     call.arg(&da).arg(&db).arg(&mut dc).arg(&rows).arg(&columns).arg(&depth);
     // SAFETY: the parameters are those of the kernel.
-    unsafe { call.launch(launch((n.div_ceil(64) as u32, m.div_ceil(64) as u32), 128, 0))? };
+    unsafe { call.launch(launch(n.div_ceil(64) as u32, m.div_ceil(64) as u32, 128, 0))? };
     let c = stream.clone_dtoh(&dc)?;
     let mut worst = 0f64;
     for row in 0..m {
@@ -121,7 +121,7 @@ fn functions(compiled: &Compiled) -> Outcome {
     let mut call = stream.launch_builder(&f);
     call.arg(&dx).arg(&mut dy).arg(&n);
     // SAFETY: the parameters are those of the kernel.
-    unsafe { call.launch(launch((4, 1), 64, 0))? };
+    unsafe { call.launch(launch(4, 1, 64, 0))? };
     let y = stream.clone_dtoh(&dy)?;
     let mut worst = [0f64; 8];
     for (v, y) in x.iter().zip(y.chunks_exact(8)) {
@@ -182,7 +182,7 @@ fn integers(compiled: &Compiled) -> Outcome {
         let mut call = stream.launch_builder(&f);
         call.arg(&options).arg(&mut q).arg(&mut counts).arg(&n);
         // SAFETY: the parameters are those of the kernel.
-        unsafe { call.launch(launch((1, 1), 64, 64 * 4))? };
+        unsafe { call.launch(launch(1, 1, 64, 64 * 4))? };
         right &= stream.clone_dtoh(&counts)? == [32, 63];
         let expected: Vec<u64> = (0..64).map(|thread| expected_integer(&options, thread, n as u32)).collect();
         right &= stream.clone_dtoh(&q)? == expected;

@@ -5,8 +5,8 @@ use super::super::gemm::{Extents, Strided, strided};
 use super::super::kv::FloatPool;
 use super::super::parallel::{SharedPtr, for_rows};
 use super::super::vexp::{dot, exp, multiversion};
-use super::{AttentionGradient, BLOCK, QUERY_ROWS, group, slots, visible};
-use crate::backend::{AttentionCall, AttentionShape, Span};
+use super::inputs::{AttentionGradient, QUERY_ROWS, group, slots, visible};
+use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK as BLOCK, Span};
 
 multiversion! {
     /// Replaces the scores of a tile, `s[rows, BLOCK]`, by probabilities, and `dp`, the gradient with respect to these, by the

@@ -5,8 +5,8 @@ use super::super::gemm::{Extents, Strided, strided};
 use super::super::kv::FloatPool;
 use super::super::parallel::SharedPtr;
 use super::super::vexp::{exp, max, multiversion, sum_by};
-use super::{BLOCK, QUERY_ROWS, group, slots, visible};
-use crate::backend::{AttentionCall, AttentionShape, Span};
+use super::inputs::{QUERY_ROWS, group, slots, visible};
+use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK as BLOCK, Span};
 
 multiversion! {
     /// Replaces the scores of a tile, `s[rows, BLOCK]`, by exp(scale · score - m), updates the running maxima `m[rows]` and

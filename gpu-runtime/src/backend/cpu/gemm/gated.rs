@@ -4,23 +4,21 @@
 use std::arch::x86_64::{_mm512_loadu_ps, _mm512_storeu_si512};
 use std::time::Instant;
 
+use super::super::Cpu;
 use super::super::avx512::round;
+use super::super::elementwise::GatedRow;
 use super::super::packed::NR;
 use super::super::parallel::SharedPtr;
 use super::super::tile_layout::{TILE, TILE_K};
-use super::super::{Cpu, Isa};
 use super::lhs::{LhsData, PackedLhs};
 use super::matmul::{Gemm, STREAMED_BYTES, SumStart};
 use super::partition::{GemmWork, OutputBlock, blocks_of_columns, check_fit};
 use super::tiled::{STAGED_TILES, TiledBlock, can_fuse, store_strip};
 use super::tiles::{TileOut, WriteMode};
 
-/// Computes `act(gate) · up` of elements.
-pub(crate) type GatedActivation = fn(Isa, &[f32], &[f32], &mut [f32]);
-
 /// Runs [`run_gemms`](super::run_gemms) for one GEMM whose output has gates, then as many ups; returns the activation,
 /// equal to the bit, as the left side of a GEMM. `None`, without writing anything, if two passes are needed.
-pub(crate) fn run_gated_gemm(cpu: &Cpu, gemm: &mut Gemm<'_>, act: GatedActivation) -> Option<PackedLhs> {
+pub(crate) fn run_gated_gemm(cpu: &Cpu, gemm: &mut Gemm<'_>, act: GatedRow) -> Option<PackedLhs> {
     const { assert!(NR == TILE_K, "a strip is a tile of the left side") };
     let (n, rows) = (gemm.w.n(), gemm.x.rows());
     let width = n / 2;

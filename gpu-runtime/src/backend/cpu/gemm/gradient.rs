@@ -104,7 +104,7 @@ unsafe fn run_block(cpu: &Cpu, g: &WeightGradient<'_>, left: Range<usize>, right
                 let height = (left.end - row).min(MR_F32);
                 let (rows, columns) = (row..row + height, column..column + columns);
                 // SAFETY: as the caller ensures.
-                unsafe { run_tile(cpu.isa(), g, rows, columns, (start, steps), tile, &strip, out) };
+                unsafe { run_tile(cpu.isa(), g, rows, columns, start, steps, tile, &strip, out) };
             }
         }
     }
@@ -138,7 +138,8 @@ unsafe fn run_tile(
     g: &WeightGradient<'_>,
     rows: Range<usize>,
     columns: Range<usize>,
-    (start, steps): (usize, usize),
+    start: usize,
+    steps: usize,
     tile: &[f32],
     strip: &[f32],
     out: *mut f32,

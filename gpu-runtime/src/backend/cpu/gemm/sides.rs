@@ -229,7 +229,8 @@ fn mask(count: usize) -> __mmask16 {
 /// packs each group of `sequences`, which cover the rows.
 pub(crate) fn pack_output_gradient(
     cpu: &Cpu,
-    (rows, width): (usize, usize),
+    rows: usize,
+    width: usize,
     sequences: &[Range<usize>],
     pack: impl Fn(&Packer<'_>, usize, Group) + Sync,
 ) -> (PackedLhs, PackedSide) {
@@ -251,17 +252,18 @@ pub(crate) fn pack_input(
     side
 }
 
-/// Packs like [`pack_output_gradient`] for one layer and [`pack_input`] for the next, from rows that are computed
-/// together.
+/// Packs like [`pack_output_gradient`] for one layer and [`pack_input`] for the next, rows of `widths` elements that are
+/// computed together.
 pub(crate) fn pack_between(
     cpu: &Cpu,
-    (rows, widths): (usize, [usize; 2]),
+    rows: usize,
+    widths: [usize; 2],
     sequences: &[Range<usize>],
     pack: impl Fn([&Packer<'_>; 2], usize, Group) + Sync,
 ) -> (PackedLhs, PackedSide, PackedSide) {
     let mut input = PackedSide::empty(cpu, SideForm::Right, groups(sequences), widths[1]);
     let packer = Packer::new(None, Some(&mut input));
     let (lhs, side) =
-        pack_output_gradient(cpu, (rows, widths[0]), sequences, |own, i, group| pack([own, &packer], i, group));
+        pack_output_gradient(cpu, rows, widths[0], sequences, |own, i, group| pack([own, &packer], i, group));
     (lhs, side, input)
 }

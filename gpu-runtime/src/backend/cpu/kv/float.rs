@@ -1,8 +1,8 @@
 //! Keys and values in f32. Of each head keys are stored transposed, `[head_dim][KV_BLOCK]`, then values,
 //! `[KV_BLOCK][head_dim]`, as attention reads them.
 
+use super::layout::{HeadToken, Layout};
 use super::paged::Paged;
-use super::{HeadToken, Layout};
 use crate::backend::{AttentionShape, BlockId, KV_BLOCK};
 
 /// Keys and values in blocks of floats.

@@ -2,13 +2,14 @@
 //! kernel class reads them.
 
 mod float;
+mod layout;
 mod paged;
 #[cfg(target_arch = "x86_64")]
 mod tile;
 
 pub(super) use float::FloatPool;
 #[cfg(target_arch = "x86_64")]
-pub(super) use tile::{TilePool, TileRow};
+pub(super) use tile::TilePool;
 
 use super::Cpu;
 use super::parallel::{SharedPtr, for_each};
@@ -17,7 +18,7 @@ use super::tile_unit::TileUnit;
 #[cfg(target_arch = "x86_64")]
 use crate::backend::Dtype;
 use crate::backend::{AttentionShape, BlockId, KV_BLOCK, Span};
-use paged::Paged;
+use layout::{HeadToken, Layout};
 
 /// The blocks of a model's sequences. A released block frees its memory; its id is reused.
 pub struct KvPool {
@@ -88,27 +89,6 @@ impl KvPool {
     pub(super) fn copy(&mut self, from: BlockId, to: BlockId) {
         with_pages!(&mut self.storage, pages => pages.copy(from, to));
     }
-}
-
-/// A token of one head.
-struct HeadToken<'a> {
-    /// Index of the token in its block.
-    slot: usize,
-    key: &'a [f32],
-    value: &'a [f32],
-}
-
-/// Places of tokens in a block; its layers follow each other, and so do the heads within a layer.
-trait Layout {
-    type Element: Copy + Default;
-
-    fn pages(&mut self) -> &mut Paged<Self::Element>;
-
-    /// Elements of one head's keys and values in a block.
-    fn head_len(shape: &AttentionShape) -> usize;
-
-    /// Writes a token into its head's part of a block.
-    fn put(token: HeadToken<'_>, head: &mut [Self::Element]);
 }
 
 /// A sequence whose rows are written.

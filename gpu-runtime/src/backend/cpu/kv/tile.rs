@@ -1,16 +1,15 @@
 //! Keys and values in bf16, as tiles. Of each head keys are stored as rows, `[KV_BLOCK][width]`, where `width` is
 //! `head_dim` rounded up to 32 with zeros, then values transposed, `[width][KV_BLOCK]`: both are left sides of products.
 
+use super::layout::{HeadToken, Layout};
 use super::paged::Paged;
-use super::{HeadToken, Layout};
 use crate::backend::cpu::attention::tiles::{padded, write_token};
+use crate::backend::cpu::tile_layout::{TILE_K, TileRow};
 use crate::backend::cpu::tile_unit::TileUnit;
 use crate::backend::{AttentionShape, BlockId, KV_BLOCK};
 
-/// A row of a tile: 32 bf16.
-#[derive(Clone, Copy, Default)]
-#[repr(C, align(64))]
-pub(in crate::backend::cpu) struct TileRow(pub(in crate::backend::cpu) [u16; KV_BLOCK]);
+// A row of transposed values has the tokens of a block.
+const _: () = assert!(KV_BLOCK == TILE_K);
 
 /// Keys and values in blocks of tiles.
 pub(in crate::backend::cpu) struct TilePool {

@@ -124,6 +124,6 @@ pub(super) fn pack_panel<T: Element>(cpu: &Cpu, rows: &[&[f32]], panel: &mut [T]
         let (from, depth) = (i * width, panel.len() / NR);
         let positions = from * T::POSITIONS..(from + depth) * T::POSITIONS;
         T::read_rows(cpu.isa(), rows, positions, &mut block, stride);
-        transpose(cpu.isa(), (NR, depth), &block, stride, panel, NR);
+        transpose(cpu.isa(), NR, depth, &block, stride, panel, NR);
     }
 }

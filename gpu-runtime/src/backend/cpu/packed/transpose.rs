@@ -15,7 +15,8 @@ const SIDE: usize = 8;
 /// `to_stride`. Panics where a slice is too short.
 pub(super) fn transpose<T: Word>(
     isa: Isa,
-    (rows, columns): (usize, usize),
+    rows: usize,
+    columns: usize,
     from: &[T],
     from_stride: usize,
     to: &mut [T],
@@ -31,7 +32,7 @@ pub(super) fn transpose<T: Word>(
     #[cfg(target_arch = "x86_64")]
     if whole > 0 {
         // SAFETY: the processor has AVX2, as `isa` says; bounds are checked, and elements have four bytes.
-        unsafe { transpose_avx2((rows, whole), from.as_ptr().cast(), from_stride, to.as_mut_ptr().cast(), to_stride) };
+        unsafe { transpose_avx2(rows, whole, from.as_ptr().cast(), from_stride, to.as_mut_ptr().cast(), to_stride) };
     }
     for row in 0..rows {
         for column in whole..columns {
@@ -47,7 +48,8 @@ pub(super) fn transpose<T: Word>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn transpose_avx2(
-    (rows, columns): (usize, usize),
+    rows: usize,
+    columns: usize,
     from: *const f32,
     from_stride: usize,
     to: *mut f32,
@@ -108,7 +110,7 @@ mod tests {
                 let (from_stride, to_stride) = (columns + 3, rows + 2);
                 let from: Vec<u32> = (0..(rows * from_stride) as u32).collect();
                 let mut to = vec![u32::MAX; columns * to_stride];
-                transpose(isa, (rows, columns), &from, from_stride, &mut to, to_stride);
+                transpose(isa, rows, columns, &from, from_stride, &mut to, to_stride);
                 for (at, found) in to.iter().enumerate() {
                     let (column, row) = (at / to_stride, at % to_stride);
                     let expected = if row < rows { from[row * from_stride + column] } else { u32::MAX };

@@ -19,6 +19,7 @@ fn reference(activation: Activation, x: &Tensor) -> Tensor {
             assert!(elements(&difference).iter().all(|x| x.abs() < 1e-9));
             y
         }
+        Activation::SquaredRelu => x.relu().unwrap().sqr().unwrap(),
         Activation::ClampedSwish => unreachable!("up is clamped too: compared with the reference backend"),
     }
 }
@@ -33,18 +34,26 @@ fn geglu_and_its_gradient() {
     check_activation(Activation::GeluTanh);
 }
 
+#[test]
+fn squared_relu_and_its_gradient() {
+    check_activation(Activation::SquaredRelu);
+}
+
 fn check_activation(activation: Activation) {
     for (rows, width) in [(1, 1), (7, 5), (3, 32), (2, 67)] {
-        let mut x: Vec<f32> = values(rows * 2 * width, 1).iter().map(|x| x * 4.0).collect();
+        let columns = if activation.is_gated() { 2 * width } else { width };
+        let mut x: Vec<f32> = values(rows * columns, 1).iter().map(|x| x * 4.0).collect();
         if width > 2 {
             // Saturated gates: the sigmoid is 0 or 1 in f32, the tanh -1 or 1.
             (x[0], x[1], x[2]) = (-120.0, 120.0, 0.0);
         }
         let dy = values(rows * width, 2);
-        let vx = var(&x, &[rows, 2 * width]);
-        let gate = vx.narrow(1, 0, width).unwrap();
-        let up = vx.narrow(1, width, width).unwrap();
-        let y = (reference(activation, &gate) * up).unwrap();
+        let vx = var(&x, &[rows, columns]);
+        let y = reference(activation, &vx.narrow(1, 0, width).unwrap());
+        let y = match activation.is_gated() {
+            true => (y * vx.narrow(1, width, width).unwrap()).unwrap(),
+            false => y,
+        };
         let grads = gradients(&y, &constant(&dy, &[rows, width]), &[&vx]);
         for cpu in cpus() {
             let (out, mut dx) = (activate(&cpu, activation, &x, width), x.clone());

@@ -128,7 +128,7 @@ proptest! {
         for inverse in [false, true] {
             check_rows(positions.len(), |cpu, r| {
                 let mut y = x[r.start * stride..r.end * stride].to_vec();
-                rope.apply(cpu, &mut y, stride, 5, heads, &positions[r], inverse);
+                rope.apply(cpu, &mut y, stride, 5, heads, 2 * half, &positions[r], inverse);
                 y
             });
         }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::support::{bits, values};
-use crate::backend::cpu::elementwise::activation_row;
+use crate::backend::cpu::elementwise::gated_row;
 use crate::backend::cpu::gemm::{Gemm, PackedLhs, PackedSide, SumStart, run_gated_gemm, uses_tiles};
 use crate::backend::cpu::operands::{Operand, OutputGradient, WeightInput};
 use crate::backend::cpu::rope::Rope;
@@ -73,9 +73,9 @@ proptest! {
             let positions: Vec<u32> = lens.iter().flat_map(|len| 0..*len as u32).collect();
             let values = values(count * shape.qkv_width(), seed ^ 3);
             let mut rotated = rows(&cpu, &values, shape.qkv_width());
-            rope.apply(&cpu, &mut rotated, shape.qkv_width(), 0, 3, &positions, true);
+            rope.apply(&cpu, &mut rotated, shape.qkv_width(), 0, 3, shape.head_dim, &positions, true);
             let stored = OutputGradient::new(&cpu, Held::Owned(rotated), &sequences);
-            let rotation = Rotation { shape: &shape, norms: None, rope: &rope, positions: &positions };
+            let rotation = Rotation { shape: &shape, norms: None, whole_norms: false, rope: &rope, query_rope: None, positions: &positions };
             let d_qkv = rows(&cpu, &values, shape.qkv_width());
             let fused = cpu.rotate_backward(&rotation, None, d_qkv, None, &sequences);
             same_gradients(&fused, &stored);
@@ -133,7 +133,7 @@ fn wide_outputs_are_activated_on_the_way_where_gemms_have_tiles() {
             let (mut out, mut own) = (cpu.alloc(count, 2 * width), cpu.alloc(count, 2 * width));
             let (w, start) = (weight.packed().into(), SumStart::Zero);
             let mut gemm = Gemm { x: &x, rows: 0..count, x_k: 0, w, out: &mut out, start, low_rank: Vec::new() };
-            let act = run_gated_gemm(&cpu, &mut gemm, activation_row(activation));
+            let act = run_gated_gemm(&cpu, &mut gemm, gated_row(activation).unwrap());
             assert_eq!(act.is_some(), uses_tiles(&cpu), "{:?}", cpu.isa());
             let Some(act) = act else { continue };
             cpu.linear(&LinearCall { weight: &weight, bias: None, lora: &[] }, &x, None, &mut own);

@@ -41,7 +41,7 @@ fn frequencies(scaling: &RopeScaling) -> [f64; HALF] {
                 _ => plain[i] / 8.0,
             }
         }),
-        RopeScaling::Yarn { .. } => unreachable!("golden numbers have it"),
+        RopeScaling::Yarn { .. } | RopeScaling::Long { .. } => unreachable!("golden numbers have them"),
     }
 }
 
@@ -78,10 +78,10 @@ fn rotation_and_its_gradient() {
         let grads = gradients(&y, &constant(&dy, &shape), &[&vx]);
         for cpu in cpus() {
             let (mut out, mut dx) = (x.clone(), dy.clone());
-            rope(&scaling).apply(&cpu, &mut out, STRIDE, OFFSET, HEADS, &POSITIONS, false);
+            rope(&scaling).apply(&cpu, &mut out, STRIDE, OFFSET, HEADS, HEAD_DIM, &POSITIONS, false);
             // Angles are rounded to f32, as PyTorch rounds them: about 1e-5 at position 99.
             assert_close("y", &out, &elements(&y), 2e-5);
-            rope(&scaling).apply(&cpu, &mut dx, STRIDE, OFFSET, HEADS, &POSITIONS, true);
+            rope(&scaling).apply(&cpu, &mut dx, STRIDE, OFFSET, HEADS, HEAD_DIM, &POSITIONS, true);
             assert_close("dx", &dx, &grads[0], 2e-5);
         }
     }
@@ -93,10 +93,10 @@ fn the_inverse_undoes_the_rotation() {
     for scaling in scalings() {
         for cpu in cpus() {
             let mut out = x.clone();
-            rope(&scaling).apply(&cpu, &mut out, STRIDE, OFFSET, HEADS, &POSITIONS, false);
+            rope(&scaling).apply(&cpu, &mut out, STRIDE, OFFSET, HEADS, HEAD_DIM, &POSITIONS, false);
             assert_eq!(out[..STRIDE], x[..STRIDE], "position 0 is not rotated");
             assert_ne!(out[STRIDE..2 * STRIDE], x[STRIDE..2 * STRIDE]);
-            rope(&scaling).apply(&cpu, &mut out, STRIDE, OFFSET, HEADS, &POSITIONS, true);
+            rope(&scaling).apply(&cpu, &mut out, STRIDE, OFFSET, HEADS, HEAD_DIM, &POSITIONS, true);
             assert_close("x", &out, &x.iter().map(|x| f64::from(*x)).collect::<Vec<_>>(), 1e-6);
         }
     }

@@ -112,7 +112,7 @@ pub(crate) struct Attention<'a> {
 
 impl<'a> Attention<'a> {
     pub(crate) fn new(cpu: &'a Cpu, shape: &'a AttentionShape, window: Option<usize>) -> Self {
-        Self { cpu, shape, window, cache: KvCache::new(cpu, shape) }
+        Self { cpu, shape, window, cache: KvCache::new(cpu, shape, &[]) }
     }
 
     /// Appends `lens` rows of `qkv` to the sequences, and attends: returns the outputs and log-sum-exps of all rows.

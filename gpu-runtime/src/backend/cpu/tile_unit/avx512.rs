@@ -53,8 +53,10 @@ unsafe fn end<const M: usize, const C: usize>(sums: &Sums<M, C>, c: *mut f32, st
 #[target_feature(enable = "avx512f,avx512bf16")]
 unsafe fn add_step<const M: usize, const C: usize, const STREAM: bool>(
     sums: &mut Sums<M, C>,
-    (a, a_row): (*const u8, usize),
-    (b, b_row): (*const u8, usize),
+    a: *const u8,
+    a_row: usize,
+    b: *const u8,
+    b_row: usize,
 ) {
     for pair in 0..TILE_K / 2 {
         // SAFETY: as the caller ensures; a prefetch reads nothing that the program sees, at any address.
@@ -107,12 +109,12 @@ unsafe fn rows<const M: usize, const C: usize>(
         if a.row_stride == ROW_BYTES && b.row_stride == ROW_BYTES * C {
             for step in 0..steps {
                 let (a, b) = (a.at.add(step * a.step), b.at.add(step * b.step));
-                add_step::<M, C, false>(&mut sums, (a, ROW_BYTES), (b, ROW_BYTES * C));
+                add_step::<M, C, false>(&mut sums, a, ROW_BYTES, b, ROW_BYTES * C);
             }
         } else {
             for step in 0..steps {
                 let (at, to) = (a.at.add(step * a.step), b.at.add(step * b.step));
-                add_step::<M, C, false>(&mut sums, (at, a.row_stride), (to, b.row_stride));
+                add_step::<M, C, false>(&mut sums, at, a.row_stride, to, b.row_stride);
             }
         }
         end(&sums, c, stride);
@@ -194,7 +196,7 @@ unsafe fn block_rows<const M: usize, const C: usize>(
         let mut sums = begin::<M, C>(c, TILE * C, add);
         for (i, block) in blocks.iter().enumerate() {
             let b = b.add(i * TILE_K / 2 * TILE * C).cast();
-            add_step::<M, C, false>(&mut sums, (block.add(offset), ROW_BYTES), (b, ROW_BYTES * C));
+            add_step::<M, C, false>(&mut sums, block.add(offset), ROW_BYTES, b, ROW_BYTES * C);
         }
         end(&sums, c, TILE * C);
     }
@@ -254,9 +256,9 @@ unsafe fn segment_rows<const M: usize, const STREAM: bool>(
                 }
                 let (a, b) = (a.add(step * TILE_BYTES), segment.b.add(step * 2 * TILE_BYTES));
                 if STREAM && first == 0 {
-                    add_step::<M, 2, true>(&mut sums, (a, ROW_BYTES), (b, 2 * ROW_BYTES));
+                    add_step::<M, 2, true>(&mut sums, a, ROW_BYTES, b, 2 * ROW_BYTES);
                 } else {
-                    add_step::<M, 2, false>(&mut sums, (a, ROW_BYTES), (b, 2 * ROW_BYTES));
+                    add_step::<M, 2, false>(&mut sums, a, ROW_BYTES, b, 2 * ROW_BYTES);
                 }
             }
         }

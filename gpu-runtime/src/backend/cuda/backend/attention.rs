@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use half::bf16;
 
-use super::{Cuda, CudaParams};
+use super::Cuda;
+use super::params::CudaParams;
 use crate::backend::cuda::device::error::Result;
 use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::ops::attention::{
@@ -107,8 +108,8 @@ fn call<'a, T: RowElement>(call: AttentionCall<'a>, spans: &'a DeviceSpans<T>) -
 
 fn rotation<'a>(rotation: &Rotation<'a, Cuda>) -> DeviceRotation<'a> {
     let norm = |Norm { weight, eps }: Norm<'a, Cuda>| DeviceNorm { weight, eps };
-    let Rotation { shape, norms, rope, positions } = *rotation;
-    DeviceRotation { shape, norms: norms.map(|norms| norms.map(norm)), rope, positions }
+    let Rotation { shape, norms, whole_norms, rope, query_rope, positions } = *rotation;
+    DeviceRotation { shape, norms: norms.map(|norms| norms.map(norm)), whole_norms, rope, query_rope, positions }
 }
 
 impl Cuda {
@@ -159,6 +160,11 @@ impl Cuda {
         save: bool,
     ) -> Result<Option<DeviceRows>> {
         rotate(&self.device, &rotation(of), qkv, save)
+    }
+
+    /// Whether gradients with rounded results can be computed in one launch, where those of the norms are not needed.
+    pub(super) fn rotates_at_once(of: &Rotation<'_, Self>) -> bool {
+        of.norms.is_some() && rotation(of).is_plain()
     }
 
     /// Rotates gradients back, rounded; for norms whose gradients are not needed.

@@ -31,7 +31,7 @@ impl Elements {
     /// A copy of rows, rounded.
     pub(super) fn of(device: &CudaDevice, dtype: Dtype, rows: &DeviceRows) -> Result<Self> {
         let mut to = Self::uninitialised(device, dtype, rows.rows(), rows.width())?;
-        to.write_device(device, 0, rows.data(), (0, rows.data().len()))?;
+        to.write_device(device, 0, rows.data(), 0, rows.data().len())?;
         Ok(to)
     }
 
@@ -73,11 +73,12 @@ impl Elements {
         device: &CudaDevice,
         first: usize,
         values: &Slice<f32>,
-        (start, end): (usize, usize),
+        start: usize,
+        end: usize,
     ) -> Result {
         match self {
             Self::F32(rows) => rows.data_mut().copy_from(first, values, start..end),
-            Self::Bf16(rows) => round_bf16(device, (values, start..end), (rows.data_mut(), first)),
+            Self::Bf16(rows) => round_bf16(device, values, start..end, rows.data_mut(), first),
         }
     }
 
@@ -230,7 +231,7 @@ impl GemmElement for bf16 {
 
     fn rounded(device: &CudaDevice, rows: &DeviceRows) -> Result<DeviceRows<bf16>> {
         let mut to = DeviceRows::uninitialised(device, rows.rows(), rows.width())?;
-        round_bf16(device, (rows.data(), 0..rows.data().len()), (to.data_mut(), 0))?;
+        round_bf16(device, rows.data(), 0..rows.data().len(), to.data_mut(), 0)?;
         Ok(to)
     }
 }

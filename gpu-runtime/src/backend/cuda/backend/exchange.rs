@@ -4,7 +4,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Cuda, CudaParams, done};
+use super::params::CudaParams;
+use super::{Cuda, done};
 use crate::backend::cuda::device::error::Result;
 use crate::backend::cuda::device::memory::Slice;
 use crate::backend::cuda::device::nccl::{Nccl, NcclId};
@@ -35,7 +36,7 @@ pub(super) fn connect(cuda: &Cuda, ranks: Ranks) -> std::result::Result<Ranks, S
     let (Some(id), Ok(nccl)) = (id, nccl) else { return Err("rank 0 sent no id of NCCL".to_owned()) };
     let device = Arc::clone(&cuda.device);
     let joined =
-        DeviceRanks::join(&device, &nccl, id, (ranks.rank(), ranks.world()), (Some(ranks.clone()), cuda.rank_limit));
+        DeviceRanks::join(&device, &nccl, id, ranks.rank(), ranks.world(), Some(ranks.clone()), cuda.rank_limit);
     agreed(&ranks, joined.as_ref().map(|_| ()).map_err(ToString::to_string))?;
     let joined = joined.map_err(|error| error.to_string())?;
     Ok(ranks.with_device(Arc::new(DeviceGroup { ranks: joined, device })))
@@ -59,7 +60,7 @@ pub(super) fn group(ranks: &Ranks) -> Option<&DeviceGroup> {
 }
 
 pub(super) fn count(ranks: &Ranks, kind: CollectiveKind, elements: usize) {
-    ranks.count(kind, kind.sent(elements, (ranks.rank(), ranks.world())) * size_of::<f32>());
+    ranks.count(kind, kind.sent(elements, ranks.rank(), ranks.world()) * size_of::<f32>());
 }
 
 /// Replaces `values` by their sum over the ranks of `within`, in the order of ranks: all of them, or some that this one is of.

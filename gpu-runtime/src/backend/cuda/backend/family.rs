@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use super::Cuda;
 use super::exchange::{concat, connect, gather};
 use super::low_rank::LowRank;
-use super::{Cuda, CudaParams};
+use super::params::CudaParams;
 use crate::backend::cuda::device::memory::Slice;
 use crate::backend::cuda::ops::combine::{combine, combine_backward};
 use crate::backend::cuda::ops::routing::{route, route_backward};
@@ -24,10 +25,11 @@ impl FamilyOps<Self> for Cuda {
         cuda: &Self,
         rule: RouterRule,
         logits: &DeviceRows,
-        routed: (&Dispatch, &DeviceRows),
+        dispatch: &Dispatch,
+        weights: &DeviceRows,
         d_weights: &DeviceRows,
     ) -> DeviceRows {
-        cuda.done(route_backward(&cuda.device, rule, logits, routed, d_weights))
+        cuda.done(route_backward(&cuda.device, rule, logits, dispatch, weights, d_weights))
     }
 
     fn combine(
@@ -101,9 +103,10 @@ impl FamilyOps<Self> for Cuda {
         sinks: &Slice<f32>,
         attended: [&DeviceRows; 2],
         d_out: &DeviceRows,
-        (CudaParams(grads), index): (&mut CudaParams, usize),
+        grads: &mut CudaParams,
+        index: usize,
     ) {
-        cuda.done(sinks_backward(&cuda.device, sinks, attended, d_out, &mut grads[index]));
+        cuda.done(sinks_backward(&cuda.device, sinks, attended, d_out, &mut grads.0[index]));
     }
 
     fn scalar_head(cuda: &Self, head: ScalarHead<'_, Self>, x: &DeviceRows, rows: Range<usize>) -> Vec<f32> {

@@ -1,7 +1,8 @@
 //! Exchanges of parameters and gradients that replicas divide, in pieces of bounded size.
 
+use super::done;
 use super::exchange::{DeviceGroup, concat, count, group};
-use super::{CudaParams, done};
+use super::params::CudaParams;
 use crate::backend::cuda::device::error::Result;
 use crate::backend::cuda::device::memory::Slice;
 use crate::backend::cuda::device::open::CudaDevice;
@@ -106,7 +107,7 @@ impl CudaParams {
         if let Some(DeviceGroup { ranks: joined, device }) = group(ranks) {
             let all = (0..joined.world()).map(|rank| elements(piece, joined, rank)).sum();
             count(ranks, CollectiveKind::ReduceScatter, all);
-            done(self.reduce(device, joined, piece, (own, sums)));
+            done(self.reduce(device, joined, piece, own, sums));
         }
     }
 
@@ -115,7 +116,8 @@ impl CudaParams {
         device: &CudaDevice,
         ranks: &DeviceRanks,
         piece: &[Fragment],
-        (own, kind): (Option<&Self>, Sums),
+        own: Option<&Self>,
+        kind: Sums,
     ) -> Result {
         let part = |rank| {
             let Some(own) = own else { return device.zeros(elements(piece, ranks, rank)) };
@@ -133,7 +135,7 @@ impl CudaParams {
             let to = &mut self.0[of.of.index];
             match kind {
                 Sums::Replace => to.copy_from(within.start, &sums, from..end)?,
-                Sums::Add => add_part(device, (to, within.start), (&sums, from..end))?,
+                Sums::Add => add_part(device, to, within.start, &sums, from..end)?,
             }
             from = end;
         }

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use half::bf16;
 
+use super::Cuda;
 use super::elements::GemmElement;
 use super::linear::chunks;
 use super::low_rank::{Adapters, LowRankRows};
-use super::{Cuda, CudaParams};
+use super::params::CudaParams;
 use crate::backend::cuda::device::error::Result;
 use crate::backend::cuda::ops::head::{DeviceLogSums, DeviceTargets, LogitChunk, logit_gradient};
 use crate::backend::cuda::ops::outer::{OuterProducts, OuterSide};
@@ -51,8 +52,8 @@ impl<'a, T: GemmElement> AdaptedHead<'a, T> {
 
     /// Writes the logits of a chunk of the vocabulary to columns of `out`.
     fn logits(&self, cuda: &Cuda, chunk: &Range<usize>, out: &mut DeviceRows, column: usize) -> Result {
-        let plan = cuda.plan::<T>((chunk.len(), self.weight.width()), WeightSide::Inputs)?;
-        cuda.matmul.run_columns(&plan, &self.x, (self.weight, chunk.clone()), (out, column), Addend::None)?;
+        let plan = cuda.plan::<T>(chunk.len(), self.weight.width(), WeightSide::Inputs)?;
+        cuda.matmul.run_columns(&plan, &self.x, self.weight, chunk.clone(), out, column, Addend::None)?;
         if let (Some(adapters), Some((_, z))) = (&self.adapters, &self.z) {
             let table = adapters.table.of_outputs(&cuda.device, chunk.clone(), column)?;
             table.expand(&cuda.device, z, Addend::Output, out)?;
@@ -126,13 +127,14 @@ impl Cuda {
         &self,
         call: &LinearCall<'_, Self>,
         hidden: &DeviceRows,
-        (gradient, state): (&HeadGradient<'_>, &HeadState),
+        gradient: &HeadGradient<'_>,
+        state: &HeadState,
         param: usize,
         sinks: &mut GradientSinks<'_, '_, Self>,
     ) -> Result<DeviceRows> {
         match self.dtype {
-            Dtype::F32 => self.backward_of_head::<f32>(call, hidden, (gradient, state), param, sinks),
-            Dtype::Bf16 => self.backward_of_head::<bf16>(call, hidden, (gradient, state), param, sinks),
+            Dtype::F32 => self.backward_of_head::<f32>(call, hidden, gradient, state, param, sinks),
+            Dtype::Bf16 => self.backward_of_head::<bf16>(call, hidden, gradient, state, param, sinks),
         }
     }
 
@@ -140,7 +142,8 @@ impl Cuda {
         &self,
         call: &LinearCall<'_, Self>,
         hidden: &DeviceRows,
-        (gradient, state): (&HeadGradient<'_>, &HeadState),
+        gradient: &HeadGradient<'_>,
+        state: &HeadState,
         param: usize,
         sinks: &mut GradientSinks<'_, '_, Self>,
     ) -> Result<DeviceRows> {
@@ -176,8 +179,8 @@ impl Cuda {
                 Some(d_logits) => T::rounded(device, d_logits)?,
                 None => logit_gradient::<T>(device, columns, &targets, &lse, &d)?,
             };
-            let plan = self.plan::<T>((chunk.len(), width), WeightSide::Outputs)?;
-            self.matmul.run(&plan, &rounded, (head.weight, chunk.clone()), &mut dx, true)?;
+            let plan = self.plan::<T>(chunk.len(), width, WeightSide::Outputs)?;
+            self.matmul.run(&plan, &rounded, head.weight, chunk.clone(), &mut dx, true)?;
             if let Some(adapters) = &trained {
                 let part =
                     adapters.table.of_outputs(device, chunk.clone(), 0)?.shrink_backward_unrounded(device, &rounded)?;

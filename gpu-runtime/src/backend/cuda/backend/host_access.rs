@@ -1,7 +1,7 @@
 //! Rows from and to the host.
 
 use super::{Cuda, done};
-use crate::backend::Backend;
+use crate::backend::Tensors;
 use crate::backend::check::HostAccess;
 use crate::backend::cuda::ops::rows::DeviceRows;
 
@@ -14,11 +14,11 @@ impl HostAccess for Cuda {
         done(rows.to_host())
     }
 
-    fn gradient(&self, dy: &<Self as Backend>::OutputGradient<'_>) -> Vec<f32> {
+    fn gradient(&self, dy: &<Self as Tensors>::OutputGradient<'_>) -> Vec<f32> {
         done(dy.side.to_host())
     }
 
-    fn input(&self, x: &<Self as Backend>::WeightInput<'_>) -> Vec<f32> {
+    fn input(&self, x: &<Self as Tensors>::WeightInput<'_>) -> Vec<f32> {
         done(x.to_host())
     }
 }

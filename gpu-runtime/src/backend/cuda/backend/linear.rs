@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use super::Cuda;
 use super::elements::{Elements, GemmElement, GradientSide, OutputGradient};
 use super::low_rank::{LowRank, within};
-use super::{Cuda, CudaParams};
+use super::params::CudaParams;
 use crate::backend::cuda::device::error::Result;
 use crate::backend::cuda::ops::bias::{add_bias, bias_backward};
 use crate::backend::cuda::ops::outer::OuterProducts;
@@ -53,9 +54,9 @@ impl Cuda {
             addend = Addend::Output;
         }
         for chunk in chunks(outputs, self.chunk) {
-            let plan = self.plan::<T>((chunk.len(), inputs), WeightSide::Inputs)?;
+            let plan = self.plan::<T>(chunk.len(), inputs, WeightSide::Inputs)?;
             let first = chunk.start;
-            self.matmul.run_columns(&plan, x, (weight, chunk), (out, first), addend)?;
+            self.matmul.run_columns(&plan, x, weight, chunk, out, first, addend)?;
         }
         if let (None, Some((adapters, z))) = (before, shrunk) {
             adapters.table.expand(&self.device, z, Addend::Output, out)?;
@@ -86,8 +87,8 @@ impl Cuda {
         dy: &OutputGradient<'_>,
         dx: &mut DeviceRows,
     ) -> Result<LowRank> {
-        let (dy, weight, extents) = (T::of_gradient(dy)?, T::of(&call.weight.0)?, call.weight.extents());
-        let plan = self.plan::<T>(extents, WeightSide::Outputs)?;
+        let (dy, weight, (outputs, inputs)) = (T::of_gradient(dy)?, T::of(&call.weight.0)?, call.weight.extents());
+        let plan = self.plan::<T>(outputs, inputs, WeightSide::Outputs)?;
         let adapters = self.adapters::<T>(call.lora, dy.rows(), |segment| segment.trains)?;
         let dz = adapters.as_ref().map(|of| of.table.shrink_backward(&self.device, dy)).transpose()?;
         let shrunk = adapters.as_ref().zip(dz.as_ref());
@@ -95,7 +96,7 @@ impl Cuda {
         if let Some((adapters, dz)) = before {
             adapters.table.expand_backward(&self.device, dz, Addend::None, dx)?;
         }
-        self.matmul.run(&plan, dy, (weight, 0..extents.0), dx, before.is_some())?;
+        self.matmul.run(&plan, dy, weight, 0..outputs, dx, before.is_some())?;
         if let (None, Some((adapters, dz))) = (before, shrunk) {
             adapters.table.expand_backward(&self.device, dz, Addend::Output, dx)?;
         }

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::Cuda;
 use super::elements::{Elements, GemmElement, GradientSide, OutputGradient};
-use super::{Cuda, CudaParams};
+use super::params::CudaParams;
 use crate::backend::cuda::device::error::Result;
 use crate::backend::cuda::ops::copies::part_of_rows;
 use crate::backend::cuda::ops::lora::{DeviceAdapter, LoraLayer, LoraTable};
@@ -120,8 +121,10 @@ impl Cuda {
         &self,
         lora: &[LoraSegment<'_, Self>],
         sequences: &[Range<usize>],
-        (dz, x): (&LowRank, &GradientSide<'_>),
-        (z, dy): (&LowRank, &OutputGradient<'_>),
+        dz: &LowRank,
+        x: &GradientSide<'_>,
+        z: &LowRank,
+        dy: &OutputGradient<'_>,
         sinks: &mut [Option<&mut CudaParams>],
     ) -> Result {
         let mut gradients = OuterProducts::new();

@@ -12,16 +12,21 @@ mod embedding;
 mod exchange;
 mod family;
 mod fragments;
+mod gated;
 mod head;
 mod host_access;
 mod latent;
 mod linear;
 mod low_rank;
+mod mixers;
 mod ops;
 mod params;
 mod passes;
+mod recurrence;
 mod rows;
 mod sampling;
+mod states;
+mod vision;
 mod vocabulary;
 mod weights;
 
@@ -30,7 +35,6 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use self::params::CudaParams;
 use super::device::error::{CudaError, Result};
 use super::device::open::CudaDevice;
 use super::device::peers::LIMIT;
@@ -108,13 +112,13 @@ impl Cuda {
     }
 
     /// How products with weights of these extents are computed: decided once.
-    fn plan<T: RowElement>(&self, extents: (usize, usize), side: WeightSide) -> Result<MatmulPlan> {
-        let key = (extents.0, extents.1, side == WeightSide::Inputs, size_of::<T>() < size_of::<f32>());
+    fn plan<T: RowElement>(&self, outputs: usize, inputs: usize, side: WeightSide) -> Result<MatmulPlan> {
+        let key = (outputs, inputs, side == WeightSide::Inputs, size_of::<T>() < size_of::<f32>());
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = plans.get(&key) {
             return Ok(*plan);
         }
-        let plan = self.matmul.plan::<T>(extents, side)?;
+        let plan = self.matmul.plan::<T>(outputs, inputs, side)?;
         plans.insert(key, plan);
         Ok(plan)
     }

@@ -2,14 +2,15 @@
 
 use std::ops::Range;
 
+use super::Cuda;
 use super::attention::KvPool;
 use super::elements::{Elements, GradientSide, OutputGradient};
 use super::embedding::EmbeddingSums;
 use super::head::HeadState;
 use super::low_rank::LowRank;
+use super::params::CudaParams;
 use super::params::step;
 use super::weights::{Matrix, vector};
-use super::{Cuda, CudaParams};
 use crate::backend::cuda::device::fence::Fence;
 use crate::backend::cuda::device::memory::Slice;
 use crate::backend::cuda::ops::activation::{activate, activate_backward, activate_backward_rounded};
@@ -19,7 +20,7 @@ use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
     GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Rotation, RowScores,
-    SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    SampledToken, ScoreRequest, Source, Span, Targets, Tensors, TokenRequest, WeightPart,
 };
 use crate::fault::{Fault, guarded, if_memory_suffices};
 use half::bf16;
@@ -28,7 +29,7 @@ fn of<'a>(norm: Norm<'a, Cuda>) -> DeviceNorm<'a> {
     DeviceNorm { weight: norm.weight, eps: norm.eps }
 }
 
-impl Backend for Cuda {
+impl Tensors for Cuda {
     type Rows = DeviceRows;
     type Lhs = Elements;
     type Matrix = Matrix;
@@ -41,9 +42,12 @@ impl Backend for Cuda {
     type WeightInput<'a> = GradientSide<'a>;
     type HeadState = HeadState;
     type KvPool = KvPool;
-    type Family = Self;
 
     const ACTIVATION_BYTES: usize = size_of::<f32>();
+}
+
+impl Backend for Cuda {
+    type Family = Self;
 
     fn device(&self) -> DeviceInfo {
         let kernels = match self.device.queue().capability() {
@@ -87,7 +91,7 @@ impl Backend for Cuda {
         matrix.0.bytes()
     }
 
-    fn planned_matrix_bytes(&self, (outputs, inputs): (usize, usize), _role: MatrixRole, _trains: bool) -> usize {
+    fn planned_matrix_bytes(&self, outputs: usize, inputs: usize, _role: MatrixRole, _trains: bool) -> usize {
         outputs * inputs * self.dtype.bytes()
     }
 
@@ -257,7 +261,7 @@ impl Backend for Cuda {
         [z, dz]: [&LowRank; 2],
         sinks: &mut [Option<&mut CudaParams>],
     ) {
-        self.done(self.adapter_gradients(lora, sequences, (dz, x), (z, dy), sinks));
+        self.done(self.adapter_gradients(lora, sequences, dz, x, z, dy, sinks));
     }
 
     fn weight_gradients(
@@ -284,7 +288,7 @@ impl Backend for Cuda {
         sequences: &[Range<usize>],
     ) -> OutputGradient<'static> {
         // Biases need gradients in f32: a model with norms of heads whose gradients are not wanted trains none.
-        if let (Dtype::Bf16, Some(before), None, Some(_)) = (self.dtype, before, &dw, rotation.norms) {
+        if let (Dtype::Bf16, Some(before), None, true) = (self.dtype, before, &dw, Self::rotates_at_once(rotation)) {
             return OutputGradient::rounded(self.done(self.rotate_heads_backward_rounded(rotation, before, &d_qkv)));
         }
         self.done(self.rotate_heads_backward(rotation, before, &mut d_qkv, dw));
@@ -373,7 +377,7 @@ impl Backend for Cuda {
         param: usize,
         sinks: &mut GradientSinks<'_, '_, Self>,
     ) -> DeviceRows {
-        self.done(self.head_gradient(head, hidden, (gradient, state), param, sinks))
+        self.done(self.head_gradient(head, hidden, gradient, state, param, sinks))
     }
 
     fn sample(&self, logits: &Logits<'_, Self>, requests: &[TokenRequest<'_>]) -> Vec<SampledToken> {

@@ -3,11 +3,15 @@
 use std::borrow::Cow;
 use std::io;
 
-use super::{Cuda, CudaParams};
+use super::Cuda;
+use super::params::CudaParams;
 use crate::backend::cuda::device::fence::Fence;
 use crate::backend::{BufferBytes, ChunkSink, Fences, MicrobatchRows, Passes};
 use crate::collective::exchange_bytes;
 use crate::parallel::Parallel;
+
+/// Rows that tensor cores multiply in about the time in which a GPU reads the weights: its FLOP per byte.
+const BALANCED_ROWS: usize = 256;
 
 /// Rows of a pass that keep a GPU busy. Memory may allow fewer.
 const MICROBATCH_ROWS: usize = 8192;
@@ -15,6 +19,10 @@ const MICROBATCH_ROWS: usize = 8192;
 impl Passes for Cuda {
     fn microbatch_rows(&self) -> MicrobatchRows {
         MicrobatchRows::of_all(MICROBATCH_ROWS)
+    }
+
+    fn balanced_rows(&self) -> usize {
+        BALANCED_ROWS
     }
 
     /// Runs a pass whose work goes through the device's graphs. All work is queued in the end, also if the pass panics.
@@ -61,16 +69,11 @@ impl Fences for Cuda {
         self.done(self.device.fence())
     }
 
-    fn read_params(
-        &self,
-        (params, index): (&CudaParams, usize),
-        fence: &Fence,
-        to: &mut ChunkSink<'_>,
-    ) -> io::Result<()> {
+    fn read_params(&self, params: &CudaParams, index: usize, fence: &Fence, to: &mut ChunkSink<'_>) -> io::Result<()> {
         self.done(params.0[index].read(fence, to))
     }
 
-    fn param_to_host<'a>(&self, (params, index): (&'a CudaParams, usize), fence: &Fence) -> Cow<'a, [f32]> {
+    fn param_to_host<'a>(&self, params: &'a CudaParams, index: usize, fence: &Fence) -> Cow<'a, [f32]> {
         Cow::Owned(self.done(params.0[index].to_host_after(fence)))
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::Cuda;
 use super::elements::Elements;
-use super::{Cuda, CudaParams};
+use super::params::CudaParams;
 use crate::backend::cuda::device::error::Result;
 use crate::backend::cuda::device::memory::Slice;
 use crate::backend::cuda::device::open::CudaDevice;
@@ -42,7 +43,7 @@ fn write(device: &CudaDevice, parts: &[Source<'_, Cuda>], to: &mut Elements) -> 
     for part in parts.iter().map(part) {
         match part {
             Part::Host(values) => to.write_host(first, values)?,
-            Part::Device(values, range) => to.write_device(device, first, values, range)?,
+            Part::Device(values, range) => to.write_device(device, first, values, range.0, range.1)?,
         }
         first += part.len();
     }
@@ -92,7 +93,7 @@ pub(super) fn vector(device: &CudaDevice, parts: &[Source<'_, Cuda>], offset: f3
                 let shifted: Vec<f32> = values.iter().map(|x| x + offset).collect();
                 vector.write(first, &shifted)?;
             }
-            Part::Device(values, (start, end)) => shift(device, (values, start..end), offset, (&mut vector, first))?,
+            Part::Device(values, (start, end)) => shift(device, values, start..end, offset, &mut vector, first)?,
         }
         first += part.len();
     }

@@ -22,7 +22,7 @@ pub(crate) const ARCHITECTURES: [Architecture; 3] = [
 ];
 
 /// The one that a device of this compute capability runs, if there is one.
-pub(crate) fn architecture((major, minor): (i32, i32)) -> Option<&'static Architecture> {
+pub(crate) fn architecture(major: i32, minor: i32) -> Option<&'static Architecture> {
     let runs = |of: &&Architecture| {
         let (own_major, own_minor) = of.capability;
         own_major == major && if of.exact { own_minor == minor } else { own_minor <= minor }

@@ -93,10 +93,10 @@ fn timed(device: &CudaDevice, mut work: impl FnMut() -> Result) -> Result<f64> {
 
 fn matmul_seconds(device: &CudaDevice, extent: usize) -> Result<f64> {
     let matmul = Matmul::new(device)?;
-    let plan = matmul.plan::<bf16>((extent, extent), WeightSide::Inputs)?;
+    let plan = matmul.plan::<bf16>(extent, extent, WeightSide::Inputs)?;
     let [x, w] = [DeviceRows::<bf16>::zeros(device, extent, extent)?, DeviceRows::zeros(device, extent, extent)?];
     let mut out = DeviceRows::zeros(device, extent, extent)?;
-    timed(device, || matmul.run(&plan, &x, (&w, 0..extent), &mut out, false))
+    timed(device, || matmul.run(&plan, &x, &w, 0..extent, &mut out, false))
 }
 
 /// Measured seconds of a copy to the device, one within it, and one from it.

@@ -229,7 +229,7 @@ impl<T: Element> Slice<T> {
     /// Calls `each` with the elements, part after part, as they were at a fence, and ends with its error. Waits for nothing that was
     /// asked for later, and holds none of it up: it runs beside. The elements must not have been written since the fence.
     pub fn read(&self, fence: &Fence, each: &mut ElementSink<'_, T>) -> Result<io::Result<()>> {
-        if self.is_empty() { Ok(Ok(())) } else { self.arena.queue.read(fence.event(), (self.address, self.len), each) }
+        if self.is_empty() { Ok(Ok(())) } else { self.arena.queue.read(fence.event(), self.address, self.len, each) }
     }
 
     /// The elements as [`Self::read`] has them.

@@ -146,7 +146,9 @@ impl Nccl {
     /// There are that many at `from`, and as many for each rank at `to`.
     pub(crate) unsafe fn all_gather(
         &self,
-        (from, to, count): (u64, u64, usize),
+        from: u64,
+        to: u64,
+        count: usize,
         communicator: Communicator,
         stream: Stream,
     ) -> Result {
@@ -162,7 +164,8 @@ impl Nccl {
     /// There are `count` elements at `at`.
     pub(crate) unsafe fn broadcast(
         &self,
-        (at, count): (u64, usize),
+        at: u64,
+        count: usize,
         root: c_int,
         communicator: Communicator,
         stream: Stream,

@@ -102,15 +102,16 @@ impl Queue {
         event.record(&self.driver, self.driver.raw_stream())
     }
 
-    /// Copies elements to the host, as they are after an event, in parallel with the work; see
+    /// Copies `len` elements from an address to the host, as they are after an event, in parallel with the work; see
     /// [`read`](super::reads::read).
     pub(crate) fn read<T: Element>(
         &self,
         after: &Event,
-        of: (u64, usize),
+        from: u64,
+        len: usize,
         each: &mut ElementSink<'_, T>,
     ) -> Result<io::Result<()>> {
-        self.driver.read(after, of, each)
+        self.driver.read(after, from, len, each)
     }
 
     /// Copies to the device; the source may change at once. Up to `room` bytes may be overwritten.

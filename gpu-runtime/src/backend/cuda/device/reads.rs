@@ -78,12 +78,14 @@ impl Drop for Filling<'_> {
     }
 }
 
-/// Calls `each` with elements, part after part, as they are after an event, and ends with its error. Until then nothing may write them,
+/// Calls `each` with `len` elements at address `from`, part after part, as they are after an event, and ends with its error. Until then nothing may write them,
 /// and their memory may not be released.
 pub(crate) fn read<T: Element>(
     driver: &Driver,
     buffers: &mut [Buffer; 2],
-    (after, (from, len)): (&Event, (u64, usize)),
+    after: &Event,
+    from: u64,
+    len: usize,
     each: &mut ElementSink<'_, T>,
 ) -> Result<io::Result<()>> {
     if buffers.iter().any(|buffer| buffer.memory.is_pageable()) {

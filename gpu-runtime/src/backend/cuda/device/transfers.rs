@@ -49,7 +49,8 @@ impl Transfers {
     pub(crate) fn read<T: Element>(
         &self,
         after: &Event,
-        of: (u64, usize),
+        from: u64,
+        len: usize,
         each: &mut ElementSink<'_, T>,
     ) -> Result<io::Result<()>> {
         self.driver.bind()?;
@@ -58,7 +59,7 @@ impl Transfers {
             Some(buffers) => buffers,
             none => none.insert([Buffer::new(&self.driver)?, Buffer::new(&self.driver)?]),
         };
-        read(&self.driver, buffers, (after, of), each)
+        read(&self.driver, buffers, after, from, len, each)
     }
 }
 

@@ -233,3 +233,117 @@ extern "C" __global__ void rotate_back_rounded(const float* d_qkv, const float* 
     to[i + half] = to_bf16(d.y * scale - input[i + half] * mean);
   }
 }
+
+// What follows is for other rotations: of the first `rotated` elements of a head, of which element i pairs with i + rotated / 2; of
+// queries by a table of their own; and after norms of q, and of k, over all heads together. Tables have (cos, sin) of
+// [position][rotated / 2].
+
+// Columns of a row that have one norm: queries (blockIdx.y 0), or keys (1).
+struct Joint {
+  u32 first, width;
+};
+
+__device__ __forceinline__ Joint joint_of(u32 heads, u32 kv_heads, u32 head_dim) {
+  return blockIdx.y ? Joint{heads * head_dim, kv_heads * head_dim} : Joint{0, heads * head_dim};
+}
+
+// 1 / rms of all queries, and of all keys, of each row, [row][2]. The order of the sum depends on the width and on the block's size,
+// which the width of the queries decides.
+extern "C" __global__ void __launch_bounds__(256) joint_norm_scales(const float* qkv, float* scales, u32 stride, u32 heads,
+                                                                    u32 kv_heads, u32 head_dim, float q_eps, float k_eps) {
+  __shared__ float shared[32];
+  Joint of = joint_of(heads, kv_heads, head_dim);
+  const float* x = qkv + (u64)blockIdx.x * stride + of.first;
+  float squares = 0;
+  for (u32 i = threadIdx.x; i < of.width; i += blockDim.x) squares = fmaf(x[i], x[i], squares);
+  float mean = block_sum(squares, shared) / (float)of.width;
+  if (threadIdx.x == 0) scales[2 * (u64)blockIdx.x + blockIdx.y] = 1.f / sqrtf(mean + (blockIdx.y ? k_eps : q_eps));
+}
+
+// 1 / rms of a head, whose elements a lane reads as it writes them.
+__device__ __forceinline__ float part_scale(const float* head, u32 rotated, u32 head_dim, float eps) {
+  u32 half = rotated / 2;
+  float squares = 0;
+  for (u32 i = lane_id(); i < half; i += 32) squares = add_squares(squares, head[i], head[i + half]);
+  for (u32 i = rotated + lane_id(); i < head_dim; i += 32) squares = fmaf(head[i], head[i], squares);
+  return scale_of(squares, head_dim, eps);
+}
+
+// Like `rotate`. Norms are over all heads together where there are `scales`, [row][2], with weights of all heads.
+extern "C" __global__ void rotate_parts(const float* qkv, float* out, const float* q_rope, const float* k_rope,
+                                        const u32* positions, const float* q_weight, const float* k_weight, const float* scales,
+                                        u32 stride, u32 heads, u32 kv_heads, u32 head_dim, u32 rotated, float q_eps,
+                                        float k_eps) {
+  HeadOf<const float> head = head_of(qkv, q_weight, k_weight, stride, heads, kv_heads, head_dim, q_eps, k_eps);
+  float* to = out + (head.at - qkv);
+  if (!head.exists) {
+    if (out != qkv && head_index() < heads + 2 * kv_heads) copy_head(head.at, to, head_dim);
+    return;
+  }
+  bool query = head_index() < heads;
+  const float* weight = head.weight;
+  float scale = 1.f;
+  if (weight && scales) {
+    scale = scales[2 * (u64)blockIdx.x + !query];
+    weight += (query ? head_index() : head_index() - heads) * head_dim;
+  } else if (weight) {
+    scale = part_scale(head.at, rotated, head_dim, head.eps);
+  }
+  auto normed = [&](u32 i) { return weight ? head.at[i] * scale * weight[i] : head.at[i]; };
+  u32 half = rotated / 2;
+  const float* angles = (query ? q_rope : k_rope) + (u64)positions[blockIdx.x] * rotated;
+  for (u32 i = lane_id(); i < half; i += 32) {
+    float a = normed(i), b = normed(i + half), cosine = angles[2 * i], sine = angles[2 * i + 1];
+    to[i] = a * cosine - b * sine;
+    to[i + half] = b * cosine + a * sine;
+  }
+  for (u32 i = rotated + lane_id(); i < head_dim; i += 32) to[i] = normed(i);
+}
+
+// Like `rotate_back`; `before` is given where each head has a norm.
+extern "C" __global__ void rotate_parts_back(float* d_qkv, const float* before, const float* q_rope, const float* k_rope,
+                                             const u32* positions, float* scales, u32 stride, u32 heads, u32 kv_heads,
+                                             u32 head_dim, u32 rotated, float q_eps, float k_eps) {
+  HeadOf<float> head = head_of(d_qkv, nullptr, nullptr, stride, heads, kv_heads, head_dim, q_eps, k_eps);
+  if (!head.exists) return;
+  u32 half = rotated / 2;
+  const float* angles = (head_index() < heads ? q_rope : k_rope) + (u64)positions[blockIdx.x] * rotated;
+  for (u32 i = lane_id(); i < half; i += 32) {
+    float a = head.at[i], b = head.at[i + half], cosine = angles[2 * i], sine = -angles[2 * i + 1];
+    head.at[i] = a * cosine - b * sine;
+    head.at[i + half] = b * cosine + a * sine;
+  }
+  if (!before) return;
+  float scale = part_scale(before + (head.at - d_qkv), rotated, head_dim, head.eps);
+  if (lane_id() == 0) scales[(u64)blockIdx.x * (heads + kv_heads) + head_index()] = scale;
+}
+
+// Adds the gradients of norms over all heads: one thread for each column of q and of k, rows in order.
+extern "C" __global__ void joint_norm_weight_backward(const float* d_qkv, const float* before, const float* scales, float* dq,
+                                                      float* dk, u32 rows, u32 stride, u32 heads, u32 kv_heads, u32 head_dim) {
+  Joint of = joint_of(heads, kv_heads, head_dim);
+  u32 column = blockIdx.x * blockDim.x + threadIdx.x;
+  if (column >= of.width) return;
+  float* dw = blockIdx.y ? dk : dq;
+  float sum = dw[column];
+  for (u32 row = 0; row < rows; row++) {
+    u64 at = (u64)row * stride + of.first + column;
+    sum += d_qkv[at] * before[at] * scales[2 * (u64)row + blockIdx.y];
+  }
+  dw[column] = sum;
+}
+
+// The gradient with respect to q and k before norms over all heads, in place.
+extern "C" __global__ void __launch_bounds__(256) joint_norm_backward(float* d_qkv, const float* before, const float* scales,
+                                                                      const float* q_weight, const float* k_weight, u32 stride,
+                                                                      u32 heads, u32 kv_heads, u32 head_dim) {
+  __shared__ float shared[32];
+  Joint of = joint_of(heads, kv_heads, head_dim);
+  const float* weight = blockIdx.y ? k_weight : q_weight;
+  u64 first = (u64)blockIdx.x * stride + of.first;
+  float *d = d_qkv + first, scale = scales[2 * (u64)blockIdx.x + blockIdx.y], products = 0;
+  const float* x = before + first;
+  for (u32 i = threadIdx.x; i < of.width; i += blockDim.x) products = fmaf(d[i] * weight[i], x[i], products);
+  float mean = block_sum(products, shared) * (scale * scale * scale) / (float)of.width;
+  for (u32 i = threadIdx.x; i < of.width; i += blockDim.x) d[i] = d[i] * weight[i] * scale - x[i] * mean;
+}

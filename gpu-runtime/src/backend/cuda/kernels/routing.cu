@@ -102,30 +102,49 @@ extern "C" __global__ void __launch_bounds__(32) route(const float* logits, cons
   }
 }
 
+// Σ w_j (g - g_j) over a row's experts. Where one of them has nearly all the weight, g - Σ w_j g_j would cancel.
+__device__ __forceinline__ float relative_gradient(float g, const float* weights, const float* d_weights, u32 per_token) {
+  float sum = 0;
+  for (u32 j = 0; j < per_token; j++) sum += weights[j] * (g - d_weights[j]);
+  return sum;
+}
+
 // The gradient with respect to the logits, [row][expert].
 extern "C" __global__ void __launch_bounds__(32) route_backward(const float* logits, const u32* chosen, const float* weights,
                                                                 const float* d_weights, float* d_logits, RULE) {
   u64 row = blockIdx.x;
   logits += row * experts, d_logits += row * experts;
   chosen += row * per_token, weights += row * per_token, d_weights += row * per_token;
-  float mean = 0, divisor = 1, largest = 0;
-  for (u32 i = 0; i < per_token; i++) mean += weights[i] * d_weights[i];
-  if (groups && normalised) {
-    divisor = 0;
-    for (u32 i = 0; i < per_token; i++) divisor += sigmoid(logits[chosen[i]]);
-    divisor += eps;
-  }
   bool all = !groups && !normalised;
-  float sum = all ? exponentials(logits, experts, &largest) : 1.f;
-  for (u32 i = lane_id(); i < experts; i += 32) d_logits[i] = all ? -mean * (expf(logits[i] - largest) / sum) : 0.f;
+  float largest = 0, sum = all ? exponentials(logits, experts, &largest) : 1.f;
+  for (u32 i = lane_id(); i < experts; i += 32) d_logits[i] = all ? expf(logits[i] - largest) / sum : 0.f;
   __syncwarp();
-  float own = normalised ? mean : 0.f;
+  // The weight of the experts that are not chosen.
+  float others = 0;
+  if (all) {
+    for (u32 i = lane_id(); i < per_token; i += 32) d_logits[chosen[i]] = 0.f;
+    __syncwarp();
+    float mean = 0;
+    for (u32 i = 0; i < per_token; i++) mean += weights[i] * d_weights[i];
+    for (u32 i = lane_id(); i < experts; i += 32) {
+      others += d_logits[i];
+      d_logits[i] *= -mean;
+    }
+    others = warp_sum(others);
+    __syncwarp();
+  }
+  float divisor = eps;
+  if (groups && normalised)
+    for (u32 i = 0; i < per_token; i++) divisor += sigmoid(logits[chosen[i]]);
   for (u32 i = lane_id(); i < per_token; i += 32) {
+    float g = d_weights[i], own = scaling * g, logit = logits[chosen[i]];
+    float relative = relative_gradient(g, weights, d_weights, per_token);
     if (groups) {
-      float score = sigmoid(logits[chosen[i]]);
-      d_logits[chosen[i]] = (scaling * d_weights[i] - own) / divisor * (score * (1.f - score));
+      float d_score = normalised ? (relative + eps / divisor * own) / divisor : own;
+      // 1 - s is the sigmoid of -x.
+      d_logits[chosen[i]] = d_score * sigmoid(logit) * sigmoid(-logit);
     } else {
-      d_logits[chosen[i]] += weights[i] * (d_weights[i] - own);
+      d_logits[chosen[i]] = weights[i] * (relative + others * g);
     }
   }
 }

@@ -38,7 +38,7 @@ fn check_parts(
 }
 
 /// The address of row `at` of part `index` of the dispatch, if it is here.
-fn address(parts: &[DeviceRows], first: usize, (index, at): (usize, usize)) -> Result<Option<u64>> {
+fn address(parts: &[DeviceRows], first: usize, index: usize, at: usize) -> Result<Option<u64>> {
     let part = index.checked_sub(first).and_then(|index| parts.get(index));
     part.map(|part| part.data().address_of(at * part.width()..(at + 1) * part.width())).transpose()
 }
@@ -60,7 +60,8 @@ pub(crate) fn combine(
         weights.expect(extents, "the weights", onto.rows(), slots)?;
     }
     let places = (0..onto.rows()).flat_map(|row| dispatch.places(row));
-    let addresses = places.map(|place| Ok(address(parts, 0, *place)?.unwrap_or(0))).collect::<Result<Vec<u64>>>()?;
+    let addresses =
+        places.map(|place| Ok(address(parts, 0, place.0, place.1)?.unwrap_or(0))).collect::<Result<Vec<u64>>>()?;
     let addresses = device.upload(&addresses)?;
     let [rows, width] = onto.extents(extents, "the rows")?;
     let [threads, columns] = column_blocks(width);
@@ -91,7 +92,7 @@ pub(crate) fn combine_backward(
     }
     let mut places = Vec::with_capacity(weights.rows() * weights.width());
     for place in (0..d_out.rows()).flat_map(|row| dispatch.places(row)) {
-        let of = |parts: &[DeviceRows]| address(parts, held.start, *place);
+        let of = |parts: &[DeviceRows]| address(parts, held.start, place.0, place.1);
         places.push(Place { part: of(parts)?.unwrap_or(0), d_part: of(&d_parts)?.unwrap_or(0) });
     }
     let places = device.upload(&places)?;

@@ -69,8 +69,10 @@ fn blocks(extents: Extents, length: usize) -> Result<[u32; 3]> {
 /// Overwrites the elements of `to` from `first` on with some of `from`, rounded to nearest even.
 pub(crate) fn round_bf16(
     device: &CudaDevice,
-    (from, range): (&Slice<f32>, Range<usize>),
-    (to, first): (&mut Slice<bf16>, usize),
+    from: &Slice<f32>,
+    range: Range<usize>,
+    to: &mut Slice<bf16>,
+    first: usize,
 ) -> Result {
     let extents = Extents("round to bf16");
     let length = range.len();
@@ -82,9 +84,11 @@ pub(crate) fn round_bf16(
 /// Overwrites the elements of `to` from `first` on with some of `from`, plus `offset`.
 pub(crate) fn shift(
     device: &CudaDevice,
-    (from, range): (&Slice<f32>, Range<usize>),
+    from: &Slice<f32>,
+    range: Range<usize>,
     offset: f32,
-    (to, first): (&mut Slice<f32>, usize),
+    to: &mut Slice<f32>,
+    first: usize,
 ) -> Result {
     let extents = Extents("shift");
     let length = range.len();

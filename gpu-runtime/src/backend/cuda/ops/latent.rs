@@ -54,8 +54,10 @@ fn check_width(extents: Extents, h: LatentHeads) -> Result {
 fn copy_columns(
     device: &CudaDevice,
     extents: Extents,
-    (from, columns): (&Slice<f32>, Range<usize>),
-    (to, first): (&mut Slice<f32>, usize),
+    from: &Slice<f32>,
+    columns: Range<usize>,
+    to: &mut Slice<f32>,
+    first: usize,
     [rows, from_stride, to_stride]: [usize; 3],
 ) -> Result {
     let index = |extent| extents.index("an extent of rows", extent);
@@ -86,7 +88,7 @@ pub(crate) fn columns(device: &CudaDevice, from: &DeviceRows, columns: Range<usi
     extents.check(end <= from.width(), "the last column", end, || format!("at most {}", from.width()))?;
     let mut out = DeviceRows::uninitialised(device, from.rows(), columns.len())?;
     let strides = [from.rows(), from.width(), columns.len()];
-    copy_columns(device, extents, (from.data(), columns), (out.data_mut(), 0), strides)?;
+    copy_columns(device, extents, from.data(), columns, out.data_mut(), 0, strides)?;
     Ok(out)
 }
 
@@ -98,7 +100,7 @@ pub(crate) fn join_columns(device: &CudaDevice, left: &DeviceRows, right: &Devic
     let mut out = DeviceRows::uninitialised(device, left.rows(), width)?;
     for (from, first) in [(left, 0), (right, left.width())] {
         let strides = [from.rows(), from.width(), width];
-        copy_columns(device, extents, (from.data(), 0..from.width()), (out.data_mut(), first), strides)?;
+        copy_columns(device, extents, from.data(), 0..from.width(), out.data_mut(), first, strides)?;
     }
     Ok(out)
 }
@@ -173,7 +175,7 @@ pub(crate) fn head_values(device: &CudaDevice, h: LatentHeads, attended: &Device
     extents.equal("the width of the output", attended.width(), h.heads * h.width)?;
     let mut out = DeviceRows::uninitialised(device, attended.rows(), h.values())?;
     let strides = [attended.rows() * h.heads, h.width, h.value];
-    copy_columns(device, extents, (attended.data(), 0..h.value), (out.data_mut(), 0), strides)?;
+    copy_columns(device, extents, attended.data(), 0..h.value, out.data_mut(), 0, strides)?;
     Ok(out)
 }
 
@@ -184,6 +186,6 @@ pub(crate) fn pad_values(device: &CudaDevice, h: LatentHeads, d_values: &DeviceR
     extents.equal("the width of the gradient", d_values.width(), h.values())?;
     let mut out = DeviceRows::zeros(device, d_values.rows(), h.heads * h.width)?;
     let strides = [d_values.rows() * h.heads, h.value, h.width];
-    copy_columns(device, extents, (d_values.data(), 0..h.value), (out.data_mut(), 0), strides)?;
+    copy_columns(device, extents, d_values.data(), 0..h.value, out.data_mut(), 0, strides)?;
     Ok(out)
 }

@@ -89,15 +89,9 @@ pub(crate) fn sample_tokens(
             changes.push((*row, change));
             extents.index("the changed rows", changes.len() - 1)
         });
-        packed.push(DeviceRequest {
-            row: extents.index("a row", *row)?,
-            temperature: rule.temperature,
-            min_p: rule.min_p,
-            top_k: rule.top_k,
-            top_p: rule.top_p,
-            report: extents.index("the tokens to report", (*report).min(rows.width()))?,
-            changed: changed.transpose()?,
-        });
+        let report = extents.index("the tokens to report", (*report).min(rows.width()))?;
+        let request = DeviceRequest::new(extents.index("a row", *row)?, rule);
+        packed.push(DeviceRequest { report, changed: changed.transpose()?, ..request });
     }
     let changed = change_logits(device, rows, &changes)?;
     let uniforms = device.upload(&requests.iter().map(|request| request.rule.u).collect::<Vec<_>>())?;
@@ -128,15 +122,7 @@ pub(crate) fn score(
     for request in requests {
         let Some((temperature, us)) = &request.alternatives else { continue };
         let row = extents.index("a row", request.row)?;
-        let plain = DeviceRequest {
-            row,
-            temperature: *temperature,
-            min_p: 0.0,
-            top_k: None,
-            top_p: 1.0,
-            report: 0,
-            changed: None,
-        };
+        let plain = DeviceRequest::uncut(row, *temperature);
         samples.extend(us.iter().map(|_| plain));
         uniforms.extend_from_slice(us);
     }
@@ -187,9 +173,9 @@ fn score_rows(
         targets.extend_from_slice(&request.targets);
         counts.push(extents.index("the tokens to report", request.topk.min(tokens))?);
     }
-    let sums = RowSums::new(device, logits, [tokens, part], (&rows, &vec![1.0; rows.len()]))?;
+    let sums = RowSums::new(device, logits, [tokens, part], &rows, &vec![1.0; rows.len()])?;
     let found = target_logits(device, extents, logits, &target_rows, &targets)?;
-    let (ids, largest) = top_tokens(device, extents, (logits, tokens), &rows, &counts)?;
+    let (ids, largest) = top_tokens(device, extents, logits, tokens, &rows, &counts)?;
     let most = counts.iter().copied().max().unwrap_or(0) as usize;
     let mut found = found.into_iter();
     let sums = sums.largest.to_host()?.into_iter().zip(sums.sums.to_host()?).map(|(max, sum)| LogSum { max, sum });
@@ -225,7 +211,8 @@ fn target_logits(
 fn top_tokens(
     device: &CudaDevice,
     extents: Extents,
-    (logits, tokens): (&DeviceRows, usize),
+    logits: &DeviceRows,
+    tokens: usize,
     rows: &[u32],
     counts: &[u32],
 ) -> Result<(Slice<u32>, Slice<f32>)> {

@@ -58,11 +58,11 @@ impl Matmul {
         Ok(Self { handle, queue })
     }
 
-    /// A plan for weights of (outputs, inputs) and rows of elements `T`.
-    pub(crate) fn plan<T: RowElement>(&self, extents: (usize, usize), side: WeightSide) -> Result<MatmulPlan> {
+    /// A plan for weights `[outputs, inputs]` and rows of elements `T`.
+    pub(crate) fn plan<T: RowElement>(&self, outputs: usize, inputs: usize, side: WeightSide) -> Result<MatmulPlan> {
         self.queue.bind()?;
-        let to = if side == WeightSide::Inputs { extents.0 } else { extents.1 };
-        let call = Call::new(extents, side, data_type::<T>(), (PLANNED_ROWS, to))?;
+        let to = if side == WeightSide::Inputs { outputs } else { inputs };
+        let call = Call::new(outputs, inputs, side, data_type::<T>(), PLANNED_ROWS, to)?;
         let preference = Preference::new()?;
         // SAFETY: all handles live until the end of this function.
         let found = unsafe {
@@ -70,7 +70,7 @@ impl Matmul {
             lt::get_matmul_algo_heuristic(self.handle, operation, a, b, c, c, preference.0)
         };
         let found = found.map_err(|error| CudaError::matmul("cublasLtMatmulAlgoGetHeuristic", error))?;
-        Ok(MatmulPlan { extents, side, element: data_type::<T>(), algorithm: found.algo })
+        Ok(MatmulPlan { extents: (outputs, inputs), side, element: data_type::<T>(), algorithm: found.algo })
     }
 
     /// Computes `out = rows · weight` by the plan, or `out += rows · weight`, summed in f32. The weight is the rows
@@ -79,7 +79,8 @@ impl Matmul {
         &self,
         plan: &MatmulPlan,
         rows: &DeviceRows<T>,
-        weight: (&DeviceRows<T>, Range<usize>),
+        weight: &DeviceRows<T>,
+        of_weight: Range<usize>,
         out: &mut DeviceRows,
         accumulate: bool,
     ) -> Result {
@@ -87,7 +88,7 @@ impl Matmul {
         let to = if plan.side == WeightSide::Inputs { plan.extents.0 } else { plan.extents.1 };
         out.expect(extents, "the output", rows.rows(), to)?;
         let addend = if accumulate { Addend::Output } else { Addend::None };
-        self.run_columns(plan, rows, weight, (out, 0), addend)
+        self.run_columns(plan, rows, weight, of_weight, out, 0, addend)
     }
 
     /// Like [`Self::run`], but writes only the columns of `out` from a first one on, and only its first rows: as many
@@ -96,8 +97,10 @@ impl Matmul {
         &self,
         plan: &MatmulPlan,
         rows: &DeviceRows<T>,
-        (weight, of_weight): (&DeviceRows<T>, Range<usize>),
-        (out, first_column): (&mut DeviceRows, usize),
+        weight: &DeviceRows<T>,
+        of_weight: Range<usize>,
+        out: &mut DeviceRows,
+        first_column: usize,
         addend: Addend<'_>,
     ) -> Result {
         let extents = Extents("matmul");

@@ -64,7 +64,8 @@ impl Product {
     /// Queues the product on a stream.
     pub(crate) fn issue(&self, stream: CUstream) -> Result {
         let Self { handle, plan, count, weight, rows, addend, to } = self;
-        let call = Call::new(plan.extents, plan.side, plan.element, *count)?;
+        let (outputs, inputs) = plan.extents;
+        let call = Call::new(outputs, inputs, plan.side, plan.element, count.0, count.1)?;
         let (one, beta) = (1f32, f32::from(u8::from(addend.is_some())));
         let [one, beta] = [&raw const one, &raw const beta].map(<*const f32>::cast::<c_void>);
         let [w, x, before, y] = [*weight, *rows, addend.unwrap_or(*to), *to].map(|address| address as *mut c_void);
@@ -91,17 +92,19 @@ pub(crate) struct Call {
 impl Call {
     /// The call for `rows` rows; `stride` is the distance of output rows, in elements.
     pub(crate) fn new(
-        (outputs, inputs): (usize, usize),
+        outputs: usize,
+        inputs: usize,
         side: WeightSide,
         element: cudaDataType,
-        (rows, stride): (usize, usize),
+        rows: usize,
+        stride: usize,
     ) -> Result<Self> {
         let (from, to) = if side == WeightSide::Inputs { (inputs, outputs) } else { (outputs, inputs) };
         Ok(Self {
             operation: Operation::new(side == WeightSide::Inputs)?,
-            weight: Layout::new(element, (inputs, inputs), outputs)?,
-            rows: Layout::new(element, (from, from), rows)?,
-            out: Layout::new(cudaDataType::CUDA_R_32F, (to, stride), rows)?,
+            weight: Layout::new(element, inputs, inputs, outputs)?,
+            rows: Layout::new(element, from, from, rows)?,
+            out: Layout::new(cudaDataType::CUDA_R_32F, to, stride, rows)?,
         })
     }
 
@@ -115,7 +118,7 @@ struct Layout(cublasLtMatrixLayout_t);
 
 impl Layout {
     /// The layout of a row-major matrix `[rows, width]` whose rows are `stride` elements apart.
-    fn new(element: cudaDataType, (width, stride): (usize, usize), rows: usize) -> Result<Self> {
+    fn new(element: cudaDataType, width: usize, stride: usize, rows: usize) -> Result<Self> {
         let layout = lt::create_matrix_layout(element, width as u64, rows as u64, stride as i64);
         layout.map(Self).map_err(|error| CudaError::matmul("cublasLtMatrixLayoutCreate", error))
     }

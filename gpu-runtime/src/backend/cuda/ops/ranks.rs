@@ -53,8 +53,10 @@ impl DeviceRanks {
         device: &CudaDevice,
         nccl: &Arc<Nccl>,
         id: NcclId,
-        (rank, world): (usize, usize),
-        (host, limit): (Option<Ranks>, Duration),
+        rank: usize,
+        world: usize,
+        host: Option<Ranks>,
+        limit: Duration,
     ) -> Result<Arc<Self>> {
         let extents = Extents("join ranks");
         extents.below("the rank", rank, world)?;
@@ -113,9 +115,9 @@ impl DeviceRanks {
         if range.is_empty() {
             return Ok(to);
         }
-        let places = (own.address_of(range.clone())?, to.address(), range.len());
+        let (from, at, count) = (own.address_of(range.clone())?, to.address(), range.len());
         // SAFETY: both slices have that many elements, and outlive the collective in the stream's order.
-        let call = || unsafe { self.nccl.all_gather(places, self.communicator, device.queue().stream()) };
+        let call = || unsafe { self.nccl.all_gather(from, at, count, self.communicator, device.queue().stream()) };
         self.start(device, Extents("all_gather"), call)?;
         Ok(to)
     }
@@ -131,9 +133,9 @@ impl DeviceRanks {
         if values.is_empty() {
             return Ok(());
         }
-        let (places, root) = ((values.address(), values.len()), narrow(extents, root)?);
+        let (at, count, root) = (values.address(), values.len(), narrow(extents, root)?);
         // SAFETY: the slice has that many elements, and outlives the collective in the stream's order.
-        let call = || unsafe { self.nccl.broadcast(places, root, self.communicator, device.queue().stream()) };
+        let call = || unsafe { self.nccl.broadcast(at, count, root, self.communicator, device.queue().stream()) };
         self.start(device, extents, call)
     }
 
@@ -182,7 +184,7 @@ impl DeviceRanks {
     fn reduce_range(&self, device: &CudaDevice, values: &mut Slice<f32>, range: Range<usize>) -> Result {
         if range.len() <= ONE_EXCHANGE || self.world == 2 {
             let parts = self.all_gather_range(device, values, range.clone())?;
-            return self.sum(device, parts.address(), self.world, (values.address_of(range.clone())?, range.len()));
+            return self.sum(device, parts.address(), self.world, values.address_of(range.clone())?, range.len());
         }
         let extents = Extents("all_reduce");
         let mut places = Vec::with_capacity(self.world);
@@ -197,7 +199,7 @@ impl DeviceRanks {
             received.push((parts.address_of(peer * count..(peer + 1) * count)?, count, peer));
         }
         self.exchange(device, extents, &places, &received)?;
-        self.sum(device, parts.address(), self.world, (own, count))?;
+        self.sum(device, parts.address(), self.world, own, count)?;
         // Its own sums to all others, and theirs to their places.
         let others = |place: &Message| place.2 != self.rank;
         let sent: Vec<Message> = (0..self.world).map(|peer| (own, count, peer)).filter(others).collect();
@@ -206,7 +208,7 @@ impl DeviceRanks {
     }
 
     /// Sums the parts of some ranks, of `length` elements each, to an address. Does nothing without elements.
-    fn sum(&self, device: &CudaDevice, parts: u64, ranks: usize, (to, length): (u64, usize)) -> Result {
+    fn sum(&self, device: &CudaDevice, parts: u64, ranks: usize, to: u64, length: usize) -> Result {
         let extents = Extents("all_reduce");
         let blocks = extents.index("the number of blocks", length.div_ceil(256))?;
         let ranks = extents.index("the ranks", ranks)?;
@@ -242,7 +244,7 @@ impl DeviceRanks {
             parts.iter().enumerate().map(|(peer, part)| (part.address(), part.len(), peer)).collect();
         let received = (0..self.world).map(|peer| Ok((terms.address_of(peer * own..(peer + 1) * own)?, own, peer)));
         self.exchange(device, extents, &sent, &received.collect::<Result<Vec<_>>>()?)?;
-        self.sum(device, terms.address(), self.world, (sums.address(), own))?;
+        self.sum(device, terms.address(), self.world, sums.address(), own)?;
         Ok(sums)
     }
 
@@ -254,7 +256,7 @@ impl DeviceRanks {
         cut(values.len(), 2 * DEVICE_PIECE / self.world).try_for_each(|range| {
             let (all, length) = (self.all_gather_range(device, values, range.clone())?, range.len());
             let parts = all.address_of(group.start * length..group.end * length)?;
-            self.sum(device, parts, group.len(), (values.address_of(range)?, length))
+            self.sum(device, parts, group.len(), values.address_of(range)?, length)
         })
     }
 

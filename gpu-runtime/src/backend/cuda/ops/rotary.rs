@@ -1,9 +1,10 @@
 //! Norms of heads, and rotary position embedding (Su et al. 2021, arXiv:2104.09864) in the half-split layout: element `i` of a
-//! head pairs with `i + head_dim / 2`.
+//! head pairs with the one half a head after it, or half of its rotated elements.
 
 use half::bf16;
 
 use super::norm::DeviceNorm;
+use super::rotary_parts;
 use super::rows::DeviceRows;
 use crate::backend::AttentionShape;
 use crate::backend::cuda::device::error::{Extents, Result};
@@ -11,29 +12,52 @@ use crate::backend::cuda::device::memory::Slice;
 use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::kernels::Argument;
 
-/// Norms of q heads and of k heads, `[head_dim]` each.
+/// Norms of q heads and of k heads: `[head_dim]` each, or as wide as all heads.
 pub(crate) type HeadNorms<'a> = [DeviceNorm<'a>; 2];
 
-/// Ops on q and k between projection and attention: RMSNorm of each head, for families with norms, then rotation.
+/// Ops on q and k between projection and attention: RMSNorm for families with norms, then rotation of the first elements of each
+/// head, as many as a row of the table has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceRotation<'a> {
     /// Extents of the columns of `qkv`.
     pub shape: &'a AttentionShape,
     /// Norms of q and k, for families that have them.
     pub norms: Option<HeadNorms<'a>>,
-    /// (cos, sin) of `[position][head_dim / 2]`, pair by pair: `[positions, head_dim]`.
+    /// Whether a norm is over all heads of q, or of k, together.
+    pub whole_norms: bool,
+    /// (cos, sin) of `[position][pair]`, pair by pair: `[positions, 2 · pairs]`.
     pub rope: &'a DeviceRows,
+    /// The table of queries, as wide, where they have another than keys.
+    pub query_rope: Option<&'a DeviceRows>,
     /// Position of every row.
     pub positions: &'a [u32],
+}
+
+impl DeviceRotation<'_> {
+    /// Whether whole heads are rotated, by one table, and each of them is normalised by itself. The kernels for that compute it in
+    /// fewer launches.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.rope.width() == self.shape.head_dim && self.query_rope.is_none() && !self.is_joint()
+    }
+
+    /// Whether there are norms over all heads.
+    pub(super) fn is_joint(&self) -> bool {
+        self.norms.is_some() && self.whole_norms
+    }
+
+    /// Weights of the norms of q and of k.
+    fn norm_widths(&self) -> [usize; 2] {
+        if self.whole_norms { [self.shape.q_width(), self.shape.kv_width()] } else { [self.shape.head_dim; 2] }
+    }
 }
 
 /// Warps of a block: each has a head.
 const WARPS: u32 = 4;
 
 /// Extents as kernels take them, once they are checked.
-struct Checked {
-    positions: Slice<u32>,
-    rows: u32,
+pub(super) struct Checked {
+    pub(super) positions: Slice<u32>,
+    pub(super) rows: u32,
     /// Elements of a row, heads of q, heads of k, elements of a head.
     extents: [u32; 4],
     eps: [f32; 2],
@@ -44,12 +68,20 @@ impl Checked {
         let shape = rotation.shape;
         let [rows, stride] = qkv.expect(extents, "q, k and v", rotation.positions.len(), shape.qkv_width())?;
         extents.check(shape.head_dim.is_multiple_of(2), "the width of a head", shape.head_dim, || "even".to_owned())?;
-        extents.equal("the width of the rotary table", rotation.rope.width(), shape.head_dim)?;
-        for position in rotation.positions {
-            extents.below("a position", *position as usize, rotation.rope.rows())?;
+        let rotated = rotation.rope.width();
+        let fits = rotated.is_multiple_of(2) && rotated <= shape.head_dim;
+        extents
+            .check(fits, "the width of the rotary table", rotated, || format!("even and at most {}", shape.head_dim))?;
+        let mut rows_of_tables = rotation.rope.rows();
+        if let Some(rope) = rotation.query_rope {
+            extents.equal("the width of the queries' rotary table", rope.width(), rotated)?;
+            rows_of_tables = rows_of_tables.min(rope.rows());
         }
-        for norm in rotation.norms.iter().flatten() {
-            extents.equal("the weight of a norm", norm.weight.len(), shape.head_dim)?;
+        for position in rotation.positions {
+            extents.below("a position", *position as usize, rows_of_tables)?;
+        }
+        for (norm, width) in rotation.norms.iter().flatten().zip(rotation.norm_widths()) {
+            extents.equal("the weight of a norm", norm.weight.len(), width)?;
         }
         let [heads, kv_heads] = [shape.heads, shape.kv_heads].map(|heads| extents.index("the heads", heads));
         let extents = [stride, heads?, kv_heads?, extents.index("the width of a head", shape.head_dim)?];
@@ -58,22 +90,28 @@ impl Checked {
     }
 
     /// Launches a kernel with one warp for each head of q and k, and with `values` for each head of v.
-    fn launch(&self, device: &CudaDevice, name: &str, values: bool, arguments: &[&[Argument<'_>]]) -> Result {
+    pub(super) fn launch(
+        &self,
+        device: &CudaDevice,
+        name: &str,
+        values: bool,
+        arguments: &[&[Argument<'_>]],
+    ) -> Result {
         let [_, heads, kv_heads, _] = self.extents;
         let warps = heads + kv_heads + if values { kv_heads } else { 0 };
         device.launch(name, [self.rows, warps.div_ceil(WARPS), 1], 32 * WARPS, &arguments.concat())
     }
 
-    fn extents(&self) -> [Argument<'static>; 4] {
+    pub(super) fn extents(&self) -> [Argument<'static>; 4] {
         self.extents.map(Argument::from)
     }
 
-    fn eps(&self) -> [Argument<'static>; 2] {
+    pub(super) fn eps(&self) -> [Argument<'static>; 2] {
         self.eps.map(Argument::from)
     }
 }
 
-fn weights(norms: Option<HeadNorms<'_>>) -> [Argument<'_>; 2] {
+pub(super) fn weights(norms: Option<HeadNorms<'_>>) -> [Argument<'_>; 2] {
     norms.map_or([Argument::null(); 2], |norms| norms.map(|norm| norm.weight.into()))
 }
 
@@ -90,9 +128,13 @@ pub(crate) fn rotate(
     let mut rotated = if saves { Some(DeviceRows::uninitialised(device, qkv.rows(), qkv.width())?) } else { None };
     let from = Argument::address(qkv.data().address());
     let to = rotated.as_mut().unwrap_or(qkv).data_mut().into();
-    let data = [from, to, rotation.rope.data().into(), (&checked.positions).into()];
-    let rest = [&weights(rotation.norms)[..], &checked.extents(), &checked.eps()].concat();
-    checked.launch(device, "rotate", saves, &[&data, &rest])?;
+    if rotation.is_plain() {
+        let data = [from, to, rotation.rope.data().into(), (&checked.positions).into()];
+        let rest = [&weights(rotation.norms)[..], &checked.extents(), &checked.eps()].concat();
+        checked.launch(device, "rotate", saves, &[&data, &rest])?;
+    } else {
+        rotary_parts::rotate(device, rotation, &checked, [from, to], saves)?;
+    }
     Ok(rotated.map(|rotated| std::mem::replace(qkv, rotated)))
 }
 
@@ -113,20 +155,27 @@ pub(crate) fn rotate_backward(
     if let Some(before) = before {
         before.expect(extents, "q, k and v from before", d_qkv.rows(), d_qkv.width())?;
     }
-    for dw in dw.iter().flatten() {
-        extents.equal("the gradient of a norm", dw.len(), rotation.shape.head_dim)?;
+    for (dw, width) in dw.iter().flatten().zip(rotation.norm_widths()) {
+        extents.equal("the gradient of a norm", dw.len(), width)?;
+    }
+    let input = before.map_or_else(Argument::null, |before| before.data().into());
+    if rotation.is_joint() {
+        return rotary_parts::rotate_backward_joint(device, rotation, &checked, input, d_qkv, dw);
     }
     let heads = rotation.shape.heads + rotation.shape.kv_heads;
     let mut scales = device.uninitialised::<f32>(normed * d_qkv.rows() * heads)?;
-    let input = before.map_or_else(Argument::null, |before| before.data().into());
-    let data = [
-        d_qkv.data_mut().into(),
-        input,
-        rotation.rope.data().into(),
-        (&checked.positions).into(),
-        (&mut scales).into(),
-    ];
-    checked.launch(device, "rotate_back", false, &[&data, &checked.extents(), &checked.eps()])?;
+    if rotation.is_plain() {
+        let data = [
+            d_qkv.data_mut().into(),
+            input,
+            rotation.rope.data().into(),
+            (&checked.positions).into(),
+            (&mut scales).into(),
+        ];
+        checked.launch(device, "rotate_back", false, &[&data, &checked.extents(), &checked.eps()])?;
+    } else {
+        rotary_parts::rotate_back(device, rotation, &checked, input, d_qkv, &mut scales)?;
+    }
     if rotation.norms.is_none() {
         return Ok(());
     }
@@ -141,7 +190,7 @@ pub(crate) fn rotate_backward(
     checked.launch(device, "head_norm_backward", false, &[&data, &weights(rotation.norms), &checked.extents()])
 }
 
-/// Like [`rotate_backward`], but rounded to bf16, in one launch, and without gradients of the norms.
+/// Like [`rotate_backward`], but rounded to bf16, in one launch, and without gradients of the norms; for plain rotations with norms.
 pub(crate) fn rotate_backward_rounded(
     device: &CudaDevice,
     rotation: &DeviceRotation<'_>,
@@ -151,6 +200,13 @@ pub(crate) fn rotate_backward_rounded(
     let extents = Extents("rotate_backward");
     let checked = Checked::new(device, rotation, extents, d_qkv)?;
     extents.equal("the norms", usize::from(rotation.norms.is_some()), 1)?;
+    let (width, head_dim) = (rotation.rope.width(), rotation.shape.head_dim);
+    extents.check(
+        rotation.is_plain(),
+        "the width of the only rotary table, after norms of each head",
+        width,
+        || head_dim.to_string(),
+    )?;
     before.expect(extents, "q, k and v from before", d_qkv.rows(), d_qkv.width())?;
     let mut out = DeviceRows::uninitialised(device, d_qkv.rows(), d_qkv.width())?;
     let data = [d_qkv.data().into(), before.data().into(), out.data_mut().into()];

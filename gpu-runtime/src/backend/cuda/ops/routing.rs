@@ -76,7 +76,8 @@ pub(crate) fn route_backward(
     device: &CudaDevice,
     rule: RouterRule,
     logits: &DeviceRows,
-    (dispatch, weights): (&Dispatch, &DeviceRows),
+    dispatch: &Dispatch,
+    weights: &DeviceRows,
     d_weights: &DeviceRows,
 ) -> Result<DeviceRows> {
     let extents = Extents("route_backward");

@@ -5,7 +5,7 @@ use crate::backend::cuda::device::error::{Extents, Result};
 use crate::backend::cuda::device::memory::{Element, Slice};
 use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::kernels::Argument;
-use crate::sampling::logprob_scale;
+use crate::sampling::{SamplingRule, logprob_scale};
 
 /// How to sample a token from a row of logits. Cuts are those of [`SamplingRule`](crate::backend::SamplingRule).
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,19 @@ pub(crate) struct DeviceRequest {
     pub report: u32,
     /// The row of [`DeviceLogits::changed`] that the token is sampled from; the row itself when `None`.
     pub changed: Option<u32>,
+}
+
+impl DeviceRequest {
+    /// Creates the request of a rule for unchanged logits, without a report.
+    pub(crate) fn new(row: u32, rule: &SamplingRule<'_>) -> Self {
+        let SamplingRule { temperature, min_p, top_k, top_p, .. } = *rule;
+        Self { row, temperature, min_p, top_k, top_p, report: 0, changed: None }
+    }
+
+    /// Creates a request without cuts.
+    pub(crate) fn uncut(row: u32, temperature: f32) -> Self {
+        Self { row, temperature, min_p: 0.0, top_k: None, top_p: 1.0, report: 0, changed: None }
+    }
 }
 
 /// Rows of logits that tokens are sampled from.
@@ -116,7 +129,8 @@ impl RowSums {
         device: &CudaDevice,
         logits: &DeviceRows,
         [tokens, part]: [usize; 2],
-        (rows, scales): (&[u32], &[f32]),
+        rows: &[u32],
+        scales: &[f32],
     ) -> Result<Self> {
         let extents = Extents("log-sum-exp of rows");
         extents.check(tokens <= logits.width(), "the tokens", tokens, || format!("at most {}", logits.width()))?;
@@ -170,7 +184,7 @@ pub(crate) fn sample(
     let (reports, entries) = (most as usize, most as usize * requests.len());
     let own: Vec<u32> = requests.iter().map(|request| request.row).collect();
     let scales: Vec<f32> = requests.iter().map(|request| logprob_scale(request.temperature)).collect();
-    let log_sums = RowSums::new(device, rows, [rows.width(), logits.part], (&own, &scales))?;
+    let log_sums = RowSums::new(device, rows, [rows.width(), logits.part], &own, &scales)?;
     let mut sums = device.uninitialised::<f64>(requests.len() * rows.width().div_ceil(SUM))?;
     let (mut tokens, mut logprobs) = (device.uninitialised(requests.len())?, device.uninitialised(requests.len())?);
     let (mut report_ids, mut report_logprobs) = (device.uninitialised(entries)?, device.uninitialised(entries)?);

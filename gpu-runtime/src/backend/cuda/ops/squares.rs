@@ -68,14 +68,16 @@ pub(crate) fn squared_norms(device: &CudaDevice, a: &[Slice<f32>], b: Option<&[S
 /// `to += from`, element by element.
 pub(crate) fn add(device: &CudaDevice, to: &mut Slice<f32>, from: &Slice<f32>) -> Result {
     Extents("add").equal("the number of terms", from.len(), to.len())?;
-    add_part(device, (to, 0), (from, 0..from.len()))
+    add_part(device, to, 0, from, 0..from.len())
 }
 
 /// Adds a range of `from` to the elements of `to` from `first` on.
 pub(crate) fn add_part(
     device: &CudaDevice,
-    (to, first): (&mut Slice<f32>, usize),
-    (from, range): (&Slice<f32>, Range<usize>),
+    to: &mut Slice<f32>,
+    first: usize,
+    from: &Slice<f32>,
+    range: Range<usize>,
 ) -> Result {
     let (extents, length) = (Extents("add"), range.len());
     let [to, from] = [to.address_of(first..first + length)?, from.address_of(range)?].map(Argument::address);

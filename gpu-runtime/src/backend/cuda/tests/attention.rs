@@ -7,7 +7,7 @@ use crate::backend::cuda::ops::attention::{
     DeviceAttention, DeviceKvPool, DeviceSpans, attention, attention_backward, kv_write,
 };
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::{AttentionCall, AttentionShape, Backend, BlockId, KV_BLOCK, Span};
+use crate::backend::{AttentionCall, AttentionShape, Backend, BlockId, KV_BLOCK, Span, Tensors};
 
 fn shape(heads: usize, kv_heads: usize, head_dim: usize) -> AttentionShape {
     AttentionShape { layers: 2, heads, kv_heads, head_dim, scale: 0.7 }
@@ -19,13 +19,13 @@ fn spans(lens: &[usize]) -> (Vec<Span>, usize) {
     for len in lens {
         let blocks = (0..len.div_ceil(KV_BLOCK)).map(|i| BlockId(block + i as u32)).collect::<Vec<_>>();
         block += blocks.len() as u32;
-        found.push(Span { rows: row..row + len, start: 0, blocks, held: 0 });
+        found.push(Span { rows: row..row + len, start: 0, blocks, held: 0, state: None });
         row += len;
     }
     (found, row)
 }
 
-fn pools(device: &CudaDevice, shape: &AttentionShape, blocks: usize) -> (DeviceKvPool, <Reference as Backend>::KvPool) {
+fn pools(device: &CudaDevice, shape: &AttentionShape, blocks: usize) -> (DeviceKvPool, <Reference as Tensors>::KvPool) {
     let (mut pool, mut expected) = (DeviceKvPool::new(shape).unwrap(), Reference.kv_pool(shape));
     for _ in 0..blocks {
         assert_eq!(pool.take(device).unwrap(), Reference.kv_take(&mut expected));
@@ -84,7 +84,7 @@ fn windowed_attention_and_its_gradient() {
 fn pass(device: &CudaDevice, pool: &mut DeviceKvPool, qkv: &[f32], positions: Range<usize>) -> Vec<f32> {
     let (shape, blocks) = (shape(2, 1, 6), vec![BlockId(1), BlockId(0)]);
     let width = shape.qkv_width();
-    let span = Span { rows: 0..positions.len(), start: positions.start, blocks, held: 0 };
+    let span = Span { rows: 0..positions.len(), start: positions.start, blocks, held: 0, state: None };
     let spans = DeviceSpans::upload(device, pool, &[span], positions.len()).unwrap();
     let call = DeviceAttention { shape: &shape, layer: 0, window: None, spans: &spans };
     let qkv = rows::<f32>(device, &qkv[positions.start * width..positions.end * width], width);
@@ -115,7 +115,7 @@ fn held_positions_are_not_written_and_blocks_are_copied() {
         pool.copy(BlockId(1), BlockId(2)).unwrap();
         // Another sequence's q, k and v, of which only the last row is written.
         let other = [&values(3 * shape.qkv_width(), 95), &qkv[3 * shape.qkv_width()..]].concat();
-        let span = Span { rows: 0..4, start: 0, blocks: vec![BlockId(2)], held: 3 };
+        let span = Span { rows: 0..4, start: 0, blocks: vec![BlockId(2)], held: 3, state: None };
         let spans = DeviceSpans::upload(device, &pool, &[span], 4).unwrap();
         let call = DeviceAttention { shape: &shape, layer: 0, window: None, spans: &spans };
         let other = rows::<f32>(device, &other, shape.qkv_width());
@@ -131,8 +131,13 @@ fn sequences_and_blocks_are_checked() {
         let shape = shape(2, 1, 4);
         let (mut pool, _) = pools(device, &shape, 2);
         pool.release(BlockId(0));
-        let span =
-            |rows: Range<usize>, start: usize, block| Span { rows, start, blocks: vec![BlockId(block)], held: 0 };
+        let span = |rows: Range<usize>, start: usize, block| Span {
+            rows,
+            start,
+            blocks: vec![BlockId(block)],
+            held: 0,
+            state: None,
+        };
         let upload = |pool: &DeviceKvPool, spans: &[Span]| DeviceSpans::upload(device, pool, spans, 4);
         assert!(upload(&pool, &[span(0..1, 0, 0)]).is_err(), "the block is free");
         assert!(upload(&pool, &[span(0..1, 32, 1)]).is_err(), "the sequence has one block");

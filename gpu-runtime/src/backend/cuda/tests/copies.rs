@@ -35,19 +35,19 @@ fn elements_are_rounded_and_shifted() {
         let host = values(700, 83);
         let from = device.upload(&host).unwrap();
         let mut to = device.zeros::<bf16>(705).unwrap();
-        round_bf16(device, (&from, 10..700), (&mut to, 3)).unwrap();
+        round_bf16(device, &from, 10..700, &mut to, 3).unwrap();
         let expected = [vec![0.0; 3], wide(&rounded::<bf16>(&host[10..])), vec![0.0; 12]].concat();
         assert_eq!(wide(&to.to_host().unwrap()), expected);
         // Aligned, so that four are moved at once.
         let mut to = device.zeros::<bf16>(700).unwrap();
-        round_bf16(device, (&from, 8..699), (&mut to, 4)).unwrap();
+        round_bf16(device, &from, 8..699, &mut to, 4).unwrap();
         let expected = [vec![0.0; 4], wide(&rounded::<bf16>(&host[8..699])), vec![0.0; 5]].concat();
         assert_eq!(wide(&to.to_host().unwrap()), expected);
         let mut to = device.zeros::<f32>(300).unwrap();
-        shift(device, (&from, 5..300), 0.5, (&mut to, 1)).unwrap();
+        shift(device, &from, 5..300, 0.5, &mut to, 1).unwrap();
         let expected: Vec<f32> = host[5..300].iter().map(|x| x + 0.5).collect();
         assert_eq!(to.to_host().unwrap(), [vec![0.0], expected, vec![0.0; 4]].concat());
-        assert!(round_bf16(device, (&from, 0..701), (&mut device.zeros(701).unwrap(), 0)).is_err());
-        assert!(shift(device, (&from, 0..2), 0.0, (&mut to, 299)).is_err());
+        assert!(round_bf16(device, &from, 0..701, &mut device.zeros(701).unwrap(), 0).is_err());
+        assert!(shift(device, &from, 0..2, 0.0, &mut to, 299).is_err());
     });
 }

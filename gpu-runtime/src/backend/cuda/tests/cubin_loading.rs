@@ -32,7 +32,8 @@ fn cubins_are_loaded_where_the_driver_takes_them() {
     for (capability, expected) in [("8.6", "sm_80"), ("9.0", "sm_90a"), ("10.0", "sm_100a")] {
         with_settings(&[("CUDASIM_CAPABILITY", capability), ("CUDASIM_CUBIN_PTX", text(folder.path()))], || {
             let device = CudaDevice::open(0, 0).unwrap();
-            let expected = architecture(device.capability()).unwrap().name;
+            let (major, minor) = device.capability();
+            let expected = architecture(major, minor).unwrap().name;
             assert_eq!(device.kernel_code(), &KernelCode::Cubin(expected));
             assert_eq!(device.kernel_code().to_string(), format!("cubins for {expected}"));
             computes(&device);
@@ -44,7 +45,7 @@ fn cubins_are_loaded_where_the_driver_takes_them() {
                 assert!(error.to_string().contains("CUDA_ERROR_NO_BINARY_FOR_GPU"), "{error}");
             }
         });
-        assert_eq!(architecture((capability.split('.').next().unwrap().parse().unwrap(), 0)).unwrap().name, expected);
+        assert_eq!(architecture(capability.split('.').next().unwrap().parse().unwrap(), 0).unwrap().name, expected);
     }
 }
 

@@ -62,7 +62,7 @@ fn broken_files_of_cubins_are_errors() {
 
 #[test]
 fn devices_run_what_is_for_their_capability() {
-    let chosen = |capability| architecture(capability).map(|of| of.name);
+    let chosen = |(major, minor)| architecture(major, minor).map(|of| of.name);
     for minor in [0, 6, 7, 9] {
         assert_eq!(chosen((8, minor)), Some("sm_80"));
     }
@@ -77,7 +77,8 @@ fn a_gpu_runs_its_cubins() {
     on_device(|device| {
         // The simulated one refuses them: see `cubin_loading.rs`.
         let simulated = device.name().unwrap() == "Simulated CUDA device";
-        let expected = architecture(device.capability()).filter(|_| !simulated).map(|of| KernelCode::Cubin(of.name));
+        let (major, minor) = device.capability();
+        let expected = architecture(major, minor).filter(|_| !simulated).map(|of| KernelCode::Cubin(of.name));
         let found = Some(device.kernel_code()).filter(|code| matches!(code, KernelCode::Cubin(_)));
         assert_eq!(found, expected.as_ref());
         computes(device);

@@ -21,7 +21,7 @@ fn rules(presence: f32, frequency: f32, repetition: f32, bias: &[(u32, f32)], pr
         logit_bias: bias.to_vec(),
         ..SamplingControls::default()
     };
-    LogitRules::new(&controls, prompt).unwrap()
+    LogitRules::new(&controls, prompt, &[]).unwrap()
 }
 
 /// Logits rounded so that ties occur.
@@ -177,10 +177,10 @@ fn parts_of_scores_are_those_of_the_reference() {
 /// The logits of a head with these weights; `x` are the rows of hidden states.
 fn product(x: &[f32], w: &[f32], device: &CudaDevice) -> Vec<f32> {
     let matmul = Matmul::new(device).unwrap();
-    let plan = matmul.plan::<f32>((w.len() / 16, 16), crate::backend::cuda::ops::product::WeightSide::Inputs).unwrap();
+    let plan = matmul.plan::<f32>(w.len() / 16, 16, crate::backend::cuda::ops::product::WeightSide::Inputs).unwrap();
     let weight = rows::<f32>(device, w, 16);
     let mut logits = rows(device, &vec![0.0; x.len() / 16 * (w.len() / 16)], w.len() / 16);
-    matmul.run(&plan, &rows(device, x, 16), (&weight, 0..w.len() / 16), &mut logits, false).unwrap();
+    matmul.run(&plan, &rows(device, x, 16), &weight, 0..w.len() / 16, &mut logits, false).unwrap();
     logits.to_host().unwrap()
 }
 

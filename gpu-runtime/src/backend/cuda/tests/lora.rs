@@ -78,7 +78,8 @@ fn added(to: &mut [f32], values: &[f32]) {
 fn same_to_any_memory(
     device: &CudaDevice,
     op: impl Fn(Addend<'_>, &mut DeviceRows),
-    (old, sum): (&DeviceRows, &DeviceRows),
+    old: &DeviceRows,
+    sum: &DeviceRows,
     mut zeros: DeviceRows,
 ) {
     let result = |addend| {
@@ -109,11 +110,11 @@ fn compare<T: Rounded>(device: &CudaDevice, case: &Case, of_rows: &[Option<usize
     let zeros = |rows: &DeviceRows| DeviceRows::zeros(device, rows.rows(), rows.width()).unwrap();
     if table.writes(stride) {
         let op = |addend: Addend<'_>, out: &mut DeviceRows| table.expand(device, &z, addend, out).unwrap();
-        same_to_any_memory(device, op, (&old_y, &on_y), zeros(&on_y));
+        same_to_any_memory(device, op, &old_y, &on_y, zeros(&on_y));
     }
     if table.writes_inputs() {
         let op = |addend: Addend<'_>, out: &mut DeviceRows| table.expand_backward(device, &dz, addend, out).unwrap();
-        same_to_any_memory(device, op, (&old_dx, &on_dx), zeros(&on_dx));
+        same_to_any_memory(device, op, &old_dx, &on_dx, zeros(&on_dx));
     }
 
     let most = table.rank();

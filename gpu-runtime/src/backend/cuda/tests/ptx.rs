@@ -18,12 +18,12 @@ fn stems(folder: &Path, extension: &str) -> BTreeSet<String> {
 
 #[test]
 fn ptx_is_as_new_as_its_sources() {
-    let [prelude, tensor] =
-        ["prelude", "tensor_prelude"].map(|name| std::fs::read(folder("kernels").join(format!("{name}.cu"))).unwrap());
+    let read = |name: &str| std::fs::read(folder("kernels").join(format!("{name}.cu"))).unwrap();
+    let prelude = read("prelude");
     for Source { name, ptx, .. } in SOURCES {
-        let source = std::fs::read(folder("kernels").join(format!("{name}.cu"))).unwrap();
-        let tensor = if name.starts_with("tensor_") { &tensor[..] } else { &[] };
-        let expected = crc32fast::hash(&[&prelude[..], tensor, &source].concat());
+        let of_name = ["tensor_", "mixer_"].into_iter().find(|start| name.starts_with(start));
+        let other = of_name.map_or_else(Vec::new, |start| read(&format!("{start}prelude")));
+        let expected = crc32fast::hash(&[&prelude[..], &other, &read(name)].concat());
         let first = ptx.lines().next().unwrap();
         let found = first.strip_prefix("// source ").and_then(|rest| rest.split(',').next()).unwrap();
         assert_eq!(found, format!("{expected:08x}"), "{name}.ptx is older than its source: run `make kernels`");
@@ -34,7 +34,7 @@ fn ptx_is_as_new_as_its_sources() {
 fn every_source_is_loaded() {
     let loaded: BTreeSet<String> = SOURCES.iter().map(|source| source.name.to_owned()).collect();
     let mut sources = stems(&folder("kernels"), "cu");
-    assert!(sources.remove("prelude") && sources.remove("tensor_prelude"));
+    assert!(["prelude", "tensor_prelude", "mixer_prelude"].iter().all(|prelude| sources.remove(*prelude)));
     assert_eq!(sources, loaded);
     assert_eq!(stems(&folder("ptx"), "ptx"), loaded);
     assert_eq!(stems(&folder("cubin"), "zst"), loaded);

@@ -30,7 +30,7 @@ fn ranks_within(limit: Duration, world: usize, body: impl Fn(&CudaDevice, &Devic
             let (nccl, body) = (&nccl, &body);
             scope.spawn(move || {
                 let device = CudaDevice::open(i32::try_from(rank).unwrap(), 0).unwrap();
-                let own = DeviceRanks::join(&device, nccl, id, (rank, world), (None, limit)).unwrap();
+                let own = DeviceRanks::join(&device, nccl, id, rank, world, None, limit).unwrap();
                 assert_eq!((own.rank(), own.world()), (rank, world));
                 body(&device, &own);
             });
@@ -238,7 +238,7 @@ fn a_device_that_hangs_is_dropped() {
                     let device = CudaDevice::open(i32::try_from(rank).unwrap(), 0).unwrap();
                     let limit = Duration::from_millis(300);
                     // Lives longer than the device: leaving the communicator would end its collectives.
-                    let own = DeviceRanks::join(&device, nccl, id, (rank, 2), (None, limit)).unwrap();
+                    let own = DeviceRanks::join(&device, nccl, id, rank, 2, None, limit).unwrap();
                     let mut shared = device.upload(&of(rank, 5)).unwrap();
                     assert!(own.broadcast(&device, 0, &mut shared).and_then(|()| device.synchronize()).is_err());
                     drop((shared, device));
@@ -256,8 +256,8 @@ fn a_communicator_is_of_one_device() {
         let nccl = Nccl::open().unwrap();
         let [device, other] = [0, 1].map(|ordinal| CudaDevice::open(ordinal, 0).unwrap());
         let id = nccl.new_id().unwrap();
-        assert!(DeviceRanks::join(&device, &nccl, id, (1, 1), (None, LIMIT)).is_err());
-        let alone = DeviceRanks::join(&device, &nccl, id, (0, 1), (None, LIMIT)).unwrap();
+        assert!(DeviceRanks::join(&device, &nccl, id, 1, 1, None, LIMIT).is_err());
+        let alone = DeviceRanks::join(&device, &nccl, id, 0, 1, None, LIMIT).unwrap();
         let mut values = device.upload(&[1.0, 2.0]).unwrap();
         alone.all_reduce(&device, &mut values).unwrap();
         assert_eq!(values.to_host().unwrap(), [1.0, 2.0]);

@@ -3,6 +3,7 @@ use super::support::{close, rows, values};
 use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::ops::routing::{route, route_backward};
 use crate::backend::reference::{Matrix, Reference};
+use crate::backend::tests::routing::assert_exact;
 use crate::backend::{Dispatch, FamilyOps, RouterRule, RouterScores};
 
 fn sigmoid(per_token: usize, normalised: bool, (groups, chosen_groups): (usize, usize)) -> RouterRule {
@@ -22,14 +23,13 @@ fn compare(device: &CudaDevice, rule: RouterRule, count: usize, logits: &[f32]) 
     let on_logits = rows::<f32>(device, logits, count);
     let (dispatch, weights) = route(device, rule, &device.upload(&correction).unwrap(), &on_logits).unwrap();
     let on_d = rows(device, &d_weights, rule.per_token);
-    let d_logits = route_backward(device, rule, &on_logits, (&dispatch, &weights), &on_d).unwrap();
+    let d_logits = route_backward(device, rule, &on_logits, &dispatch, &weights, &on_d).unwrap();
 
     let logits = Matrix::new(logits.to_vec(), count);
     let (expected, expected_weights) = Reference::route(&Reference, rule, &correction, &logits);
     assert_eq!(dispatch, expected, "{rule:?} {count}");
     let d_weights = Matrix::new(d_weights, rule.per_token);
-    let routed = (&expected, &expected_weights);
-    let expected = Reference::route_backward(&Reference, rule, &logits, routed, &d_weights);
+    let expected = Reference::route_backward(&Reference, rule, &logits, &expected, &expected_weights, &d_weights);
     close("weights", &weights.to_host().unwrap(), expected_weights.data(), 1e-6);
     close("d logits", &d_logits.to_host().unwrap(), expected.data(), 2e-6);
 }
@@ -54,6 +54,24 @@ fn experts_by_sigmoids_of_groups() {
         for (count, per_token, groups) in cases {
             for normalised in [true, false] {
                 compare(device, sigmoid(per_token, normalised, groups), count, &stepped(5 * count, 4));
+            }
+        }
+    });
+}
+
+#[test]
+fn gradients_are_exact_where_experts_differ_much_in_weight() {
+    on_device(|device| {
+        let logits: Vec<f32> = values(6 * 37, 8).iter().map(|x| 30.0 * x).collect();
+        for per_token in [1, 2, 5] {
+            let (none, d_weights) = (device.zeros(37).unwrap(), values(6 * per_token, 9));
+            for normalised in [true, false] {
+                for rule in [RouterRule::softmax(per_token, normalised), sigmoid(per_token, normalised, (1, 1))] {
+                    let (on_logits, on_d) = (rows::<f32>(device, &logits, 37), rows(device, &d_weights, per_token));
+                    let (dispatch, weights) = route(device, rule, &none, &on_logits).unwrap();
+                    let d = route_backward(device, rule, &on_logits, &dispatch, &weights, &on_d).unwrap();
+                    assert_exact(&d.to_host().unwrap(), rule, &logits, &dispatch, &d_weights);
+                }
             }
         }
     });
@@ -99,8 +117,8 @@ fn rules_are_checked() {
         let rule = RouterRule::softmax(2, true);
         let (dispatch, weights) = route(device, rule, &correction, &logits).unwrap();
         let narrow = rows::<f32>(device, &values(2, 7), 1);
-        assert!(route_backward(device, rule, &logits, (&dispatch, &weights), &narrow).is_err());
+        assert!(route_backward(device, rule, &logits, &dispatch, &weights, &narrow).is_err());
         let other = Dispatch::new(vec![0, 1], 2, 6);
-        assert!(route_backward(device, rule, &logits, (&other, &weights), &weights).is_err());
+        assert!(route_backward(device, rule, &logits, &other, &weights, &weights).is_err());
     });
 }

@@ -25,7 +25,7 @@ fn compare(device: &CudaDevice, count: usize, heads: usize, head_dim: usize) {
     Reference::add_sinks(&Reference, &sinks, &mut expected);
     let mut grads = HostParams::new(vec![old]);
     let d_out = Matrix::new(d_out, width);
-    Reference::sinks_backward(&Reference, &sinks, expected.each_ref(), &d_out, (&mut grads, 0));
+    Reference::sinks_backward(&Reference, &sinks, expected.each_ref(), &d_out, &mut grads, 0);
     close("output", &found.to_host().unwrap(), expected[0].data(), 4e-6);
     close("log-sum-exp", &found_sums.to_host().unwrap(), expected[1].data(), 2e-7);
     close("gradient", &dw.to_host().unwrap(), &grads[0], 4e-6);

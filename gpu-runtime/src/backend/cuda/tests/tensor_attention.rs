@@ -20,7 +20,7 @@ fn spans(lens: &[usize]) -> (Vec<Span>, usize) {
         let count = len.div_ceil(KV_BLOCK) as u32;
         let blocks = (block..block + count).rev().map(BlockId).collect();
         block += count;
-        found.push(Span { rows: row..row + len, start: 0, blocks, held: 0 });
+        found.push(Span { rows: row..row + len, start: 0, blocks, held: 0, state: None });
         row += len;
     }
     (found, row)
@@ -97,10 +97,10 @@ fn pass(
 ) -> [Vec<f32>; 2] {
     let (shape, blocks) = (shape(4, 2, 16), (0..BLOCKS).rev().map(BlockId).collect());
     let width = shape.qkv_width();
-    let span = Span { rows: others..others + positions.len(), start: positions.start, blocks, held: 0 };
+    let span = Span { rows: others..others + positions.len(), start: positions.start, blocks, held: 0, state: None };
     let other = |row: usize| {
         let blocks = vec![BlockId(BLOCKS + row as u32)];
-        Span { rows: row..row + 1, start: 0, blocks, held: 0 }
+        Span { rows: row..row + 1, start: 0, blocks, held: 0, state: None }
     };
     let spans: Vec<_> = (0..others).map(other).chain([span]).collect();
     let count = positions.len() + others;
@@ -150,7 +150,8 @@ fn a_row_sees_more_splits_than_are_joined_at_once() {
         let blocks: Vec<_> = (0..len.div_ceil(KV_BLOCK)).map(|_| pool.take(device).unwrap()).collect();
         blocks.iter().for_each(|block| assert_eq!(Reference.kv_take(&mut expected_pool), *block));
         let part = |positions: std::ops::Range<usize>| {
-            let span = Span { rows: 0..positions.len(), start: positions.start, blocks: blocks.clone(), held: 0 };
+            let span =
+                Span { rows: 0..positions.len(), start: positions.start, blocks: blocks.clone(), held: 0, state: None };
             ([span], qkv[positions.start * width..positions.end * width].to_vec())
         };
         for positions in [0..len - 1, len - 1..len] {
@@ -180,7 +181,7 @@ fn heads_are_checked() {
             assert!(!has_tensor_attention(&shape));
             let mut pool = DeviceKvPool::<bf16>::new(&shape).unwrap();
             let block = pool.take(device).unwrap();
-            let spans = [Span { rows: 0..1, start: 0, blocks: vec![block], held: 0 }];
+            let spans = [Span { rows: 0..1, start: 0, blocks: vec![block], held: 0, state: None }];
             let spans = DeviceSpans::upload(device, &pool, &spans, 1).unwrap();
             let call = DeviceAttention { shape: &shape, layer: 0, window: None, spans: &spans };
             let qkv = rows::<f32>(device, &values(shape.qkv_width(), 94), shape.qkv_width());

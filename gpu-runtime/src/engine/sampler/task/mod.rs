@@ -8,11 +8,12 @@ use std::ops::Range;
 use trainyard_protocol::limits::check_candidates;
 use trainyard_protocol::{OpError, RequestId, Sample, SampleProgress, SampleResult, SessionId, TenantShare};
 
-use super::SamplerWeights;
 use super::check::{check_counts, check_tokens, validate_params};
+use super::images::{PromptImages, never_sampled};
 use super::prefix::{NodeId, PrefixCache};
 use super::prompt::{PromptOutputs, PromptRows};
-use super::stream::{KvStream, SequenceTokens};
+use super::stream::{KvStream, SequenceTokens, StreamRoot};
+use super::weights::SamplerWeights;
 use crate::backend::{Backend, LogitChanges, SampledToken, SamplingRule, TokenRequest};
 use crate::grammar::Grammar;
 use crate::rng::uniform;
@@ -30,8 +31,9 @@ pub(super) struct SampleTask<B: Backend> {
     pub(super) weights: SamplerWeights<B>,
     request: Sample,
     prompt: Vec<u32>,
-    /// The prefix cache's root for `weights`.
-    root: NodeId,
+    /// Images of the prompt.
+    pub(super) images: PromptImages<B>,
+    root: StreamRoot,
     /// The prompt's keys and values until its last row is computed; after that each sequence has its own stream.
     shared: KvStream,
     /// Whether the prompt is computed.
@@ -73,17 +75,21 @@ impl<B: Backend> SampleTask<B> {
     /// Fails if the request is not valid; the error names the field.
     pub(super) fn new(
         id: RequestId,
-        (share, session): (TenantShare, SessionId),
+        share: TenantShare,
+        session: SessionId,
         arrival: u64,
-        (weights, grammar): (SamplerWeights<B>, Option<Grammar>),
+        weights: SamplerWeights<B>,
+        grammar: Option<Grammar>,
         root: NodeId,
         mut request: Sample,
+        images: PromptImages<B>,
     ) -> Result<Self, OpError> {
         let config = weights.base.config();
+        let root = StreamRoot { node: root, state_bytes: weights.base.model.state_bytes };
         let prompt = check_tokens(&request.prompt, config.vocab_size)?;
         validate_params(&request.params)?;
         request.params.controls.check_vocabulary(config.vocab_size)?;
-        let rules = LogitRules::new(&request.params.controls, &prompt);
+        let rules = LogitRules::new(&request.params.controls, &prompt, never_sampled(config));
         check_counts(&request, prompt.len())?;
         let max_new = request.max_new_tokens(config.max_position_embeddings)?;
         let scored = request.prompt_logprobs_last_n.map_or(prompt.len(), |rows| rows as usize);
@@ -101,6 +107,7 @@ impl<B: Backend> SampleTask<B> {
             weights,
             request,
             prompt,
+            images,
             root,
             shared: KvStream::new(root),
             decodes: false,
@@ -133,7 +140,7 @@ impl<B: Backend> SampleTask<B> {
 
     /// Releases all keys and values; recomputed ones are cached under `root`.
     pub(super) fn change_root(&mut self, root: NodeId) {
-        self.root = root;
+        self.root.node = root;
         self.release_kv();
     }
 
@@ -188,13 +195,17 @@ impl<B: Backend> SampleTask<B> {
         self.failure.is_some() || self.sequences.iter().all(|s| s.end.is_some())
     }
 
+    fn tokens<'a>(&'a self, generated: &'a [u32]) -> SequenceTokens<'a> {
+        SequenceTokens { prompt: &self.prompt, keys: self.images.keys(&self.prompt), generated }
+    }
+
     /// The tokens of a target and its keys and values.
     pub(super) fn stream(&self, target: StreamTarget) -> (SequenceTokens<'_>, &KvStream) {
         match target {
-            StreamTarget::Prompt => (SequenceTokens { prompt: &self.prompt, generated: &[] }, &self.shared),
+            StreamTarget::Prompt => (self.tokens(&[]), &self.shared),
             StreamTarget::Sequence(s) => {
                 let sequence = &self.sequences[s];
-                (SequenceTokens { prompt: &self.prompt, generated: &sequence.tokens }, &sequence.stream)
+                (self.tokens(&sequence.tokens), &sequence.stream)
             }
         }
     }
@@ -202,10 +213,14 @@ impl<B: Backend> SampleTask<B> {
     /// Mutable variant of [`SampleTask::stream`].
     pub(super) fn stream_mut(&mut self, target: StreamTarget) -> (SequenceTokens<'_>, &mut KvStream) {
         match target {
-            StreamTarget::Prompt => (SequenceTokens { prompt: &self.prompt, generated: &[] }, &mut self.shared),
+            StreamTarget::Prompt => (
+                SequenceTokens { prompt: &self.prompt, keys: self.images.keys(&self.prompt), generated: &[] },
+                &mut self.shared,
+            ),
             StreamTarget::Sequence(s) => {
                 let sequence = &mut self.sequences[s];
-                (SequenceTokens { prompt: &self.prompt, generated: &sequence.tokens }, &mut sequence.stream)
+                let (prompt, generated) = (&self.prompt, &sequence.tokens);
+                (SequenceTokens { prompt, keys: self.images.keys(prompt), generated }, &mut sequence.stream)
             }
         }
     }
@@ -214,6 +229,21 @@ impl<B: Backend> SampleTask<B> {
     pub(super) fn is_decoding(&self, target: StreamTarget) -> bool {
         let (tokens, stream) = self.stream(target);
         target != StreamTarget::Prompt && stream.kv.len() + 1 == tokens.len()
+    }
+
+    /// The number of the last turn that a target had in limited passes, 0 if none.
+    pub(super) fn last_turn(&self, target: StreamTarget) -> u64 {
+        match target {
+            StreamTarget::Prompt => 0,
+            StreamTarget::Sequence(s) => self.sequences[s].last_turn,
+        }
+    }
+
+    /// Records that a target has a turn of this number, counted from 1, in a limited pass.
+    pub(super) fn set_last_turn(&mut self, target: StreamTarget, turn: u64) {
+        if let StreamTarget::Sequence(s) = target {
+            self.sequences[s].last_turn = turn;
+        }
     }
 
     /// Leading tokens of a target whose keys and values may come from the cache. The last row must be computed for the
@@ -263,18 +293,9 @@ impl<B: Backend> SampleTask<B> {
     pub(super) fn token_request(&self, s: usize, row: usize) -> TokenRequest<'_> {
         let (params, sequence) = (&self.request.params, &self.sequences[s]);
         let (counts, allowed) = (&sequence.counts, sequence.grammar.as_ref().map(Grammar::allowed));
-        let rule = SamplingRule {
-            temperature: params.temperature,
-            min_p: params.controls.min_p,
-            top_k: params.top_k,
-            top_p: params.top_p,
-            u: uniform(params.seed, s as u64, sequence.tokens.len() as u64),
-            changes: (self.rules.is_some() || allowed.is_some()).then_some(LogitChanges {
-                rules: self.rules.as_ref(),
-                counts,
-                allowed,
-            }),
-        };
+        let changes = LogitChanges { rules: self.rules.as_ref(), counts, allowed };
+        let changes = (self.rules.is_some() || allowed.is_some()).then_some(changes);
+        let rule = SamplingRule::new(params, uniform(params.seed, s as u64, sequence.tokens.len() as u64), changes);
         TokenRequest { row, rule, report: self.request.topk_sample_logprobs as usize }
     }
 
@@ -318,6 +339,7 @@ impl<B: Backend> SampleTask<B> {
             prompt_cache_hit_tokens: if self.reports_hits { self.cache_hits as u32 } else { 0 },
         };
         self.outputs.finish(&mut result);
+        self.images.clear_logprobs(&mut result);
         Ok(result)
     }
 }

@@ -3,9 +3,8 @@
 use trainyard_protocol::{OpError, SampleProgress, SampledSequence, StopReason, TopkLogprobs};
 
 use crate::backend::SampledToken;
-use crate::engine::sampler::ABSENT;
-use crate::engine::sampler::prefix::NodeId;
-use crate::engine::sampler::stream::KvStream;
+use crate::engine::sampler::logits::ABSENT;
+use crate::engine::sampler::stream::{KvStream, StreamRoot};
 use crate::grammar::Grammar;
 use crate::sampling::TokenCounts;
 use crate::stop::StopMatcher;
@@ -22,12 +21,14 @@ pub(super) struct Sequence {
     stop: StopMatcher,
     /// Grammar that the sequence's text must follow.
     pub(super) grammar: Option<Grammar>,
+    /// The number of its last turn, counted from 1, in passes in which the rows of shares were limited; 0 if none.
+    pub(super) last_turn: u64,
     /// Set once it has ended.
     pub(super) end: Option<StopReason>,
 }
 
 impl Sequence {
-    pub(super) fn new(root: NodeId, stop: &StopMatcher, grammar: Option<&Grammar>) -> Self {
+    pub(super) fn new(root: StreamRoot, stop: &StopMatcher, grammar: Option<&Grammar>) -> Self {
         Self {
             stream: KvStream::new(root),
             tokens: Vec::new(),
@@ -36,6 +37,7 @@ impl Sequence {
             topk: Vec::new(),
             stop: stop.clone(),
             grammar: grammar.cloned(),
+            last_turn: 0,
             end: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Pipeline;
+use super::pipeline::Pipeline;
 use super::vocabulary::{Vocabulary, merges};
 use crate::config::LoadError;
 use crate::load::gguf::metadata::GgufFile;
@@ -16,6 +16,29 @@ const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{
 /// Qwen2's pattern: digits one by one.
 const QWEN2: &str =
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+/// Qwen3.5's pattern: as Qwen2's, but marks belong to words.
+const QWEN35: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*",
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+
+/// Mistral's pattern since its Tekken tokenizers: words by their capitals, digits one by one.
+const TEKKEN: &str = concat!(
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+
+/// Kimi-K2's pattern: as GPT-4o's, but Chinese characters are words of their own.
+const KIMI_K2: &str = concat!(
+    r"[\p{Han}]+",
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
 
 /// GPT-4o's pattern, also of gpt-oss: words by their capitals, up to three digits together.
 const GPT4O: &str = concat!(
@@ -37,10 +60,12 @@ const DEEPSEEK_V3: [&str; 3] = [
 pub(super) fn pipeline(file: &GgufFile, vocabulary: &Vocabulary<'_>) -> Result<Pipeline, LoadError> {
     let pre = file.text("tokenizer.ggml.pre")?.unwrap_or("default");
     let pre_tokenizer = pre_tokenizer(pre)?;
-    let qwen = is_qwen(pre);
+    let is_composed = is_qwen(pre) || pre == "qwen35";
+    // A word that is a token is that token, whatever its merges are.
+    let ignores_merges = is_llama3(pre) || matches!(pre, "tekken" | "kimi-k2");
     let merges = merges(file)?.ok_or_else(|| file.malformed("metadata key tokenizer.ggml.merges is missing"))?;
     Ok(Pipeline {
-        normalizer: if qwen { json!({"type": "NFC"}) } else { Value::Null },
+        normalizer: if is_composed { json!({"type": "NFC"}) } else { Value::Null },
         pre_tokenizer,
         post_processors: vec![byte_level(false)],
         decoder: byte_level(false),
@@ -52,7 +77,7 @@ pub(super) fn pipeline(file: &GgufFile, vocabulary: &Vocabulary<'_>) -> Result<P
             "end_of_word_suffix": null,
             "fuse_unk": false,
             "byte_fallback": false,
-            "ignore_merges": is_llama3(pre),
+            "ignore_merges": ignores_merges,
             "vocab": vocabulary.ids(),
             "merges": merges,
         }),
@@ -64,6 +89,11 @@ fn pre_tokenizer(name: &str) -> Result<Value, LoadError> {
     let steps = match name {
         "gpt-2" => return Ok(byte_level(true)),
         "smollm" => vec![json!({"type": "Digits", "individual_digits": true}), byte_level(true)],
+        // DBRX has Llama 3's pattern; so do Phi-4 and OLMo.
+        "dbrx" => vec![split(LLAMA3), byte_level(false)],
+        "qwen35" => vec![split(QWEN35), byte_level(false)],
+        "tekken" => vec![split(TEKKEN), byte_level(false)],
+        "kimi-k2" => vec![split(KIMI_K2), byte_level(false)],
         name if is_llama3(name) => vec![split(LLAMA3), byte_level(false)],
         name if is_qwen(name) => vec![split(QWEN2), byte_level(false)],
         "gpt-4o" => vec![split(GPT4O), byte_level(false)],
@@ -76,9 +106,9 @@ fn pre_tokenizer(name: &str) -> Result<Value, LoadError> {
             byte_level(false),
         ],
         other => {
-            return Err(LoadError::Unsupported(format!(
-                "GGUF pre-tokenizer {other:?} (supported: default, gpt-2, smollm, llama-bpe, qwen2, gpt-4o, deepseek-v3)"
-            )));
+            const SUPPORTED: &str =
+                "default, gpt-2, smollm, llama-bpe, qwen2, qwen35, gpt-4o, deepseek-v3, kimi-k2, tekken, dbrx";
+            return Err(LoadError::Unsupported(format!("GGUF pre-tokenizer {other:?} (supported: {SUPPORTED})")));
         }
     };
     Ok(json!({"type": "Sequence", "pretokenizers": steps}))

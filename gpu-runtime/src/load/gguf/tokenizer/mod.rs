@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use self::pipeline::Pipeline;
 use self::vocabulary::Vocabulary;
 use super::metadata::GgufFile;
 use crate::config::{LoadError, ModelFiles};
 
 mod byte_level;
+mod pipeline;
 mod sentencepiece;
 mod vocabulary;
 
@@ -44,16 +46,6 @@ pub(super) fn files(file: &GgufFile, config: &Map<String, Value>, end: &[u32]) -
     Ok(files)
 }
 
-/// The parts of a `tokenizer.json` in which the two kinds differ.
-struct Pipeline {
-    normalizer: Value,
-    pre_tokenizer: Value,
-    /// Processors that run before the one that adds special tokens.
-    post_processors: Vec<Value>,
-    decoder: Value,
-    model: Value,
-}
-
 fn tokenizer_json(vocabulary: &Vocabulary<'_>, pipeline: Pipeline) -> Value {
     let mut post_processors = pipeline.post_processors;
     post_processors.extend(vocabulary.template());
@@ -65,7 +57,7 @@ fn tokenizer_json(vocabulary: &Vocabulary<'_>, pipeline: Pipeline) -> Value {
     let added: Vec<_> = vocabulary
         .added()
         .map(|(id, content, special)| {
-            let mut token = added_token(content, special);
+            let mut token = added_token(vocabulary, content, special);
             token["id"] = id.into();
             token
         })
@@ -88,8 +80,10 @@ fn tokenizer_config(
     config: &Map<String, Value>,
     vocabulary: &Vocabulary<'_>,
 ) -> Result<Value, LoadError> {
-    let added: Map<String, Value> =
-        vocabulary.added().map(|(id, content, special)| (id.to_string(), added_token(content, special))).collect();
+    let added: Map<String, Value> = vocabulary
+        .added()
+        .map(|(id, content, special)| (id.to_string(), added_token(vocabulary, content, special)))
+        .collect();
     let mut json = vocabulary.roles();
     json["tokenizer_class"] = "PreTrainedTokenizerFast".into();
     json["model_max_length"] = config.get("max_position_embeddings").cloned().unwrap_or(Value::Null);
@@ -101,12 +95,12 @@ fn tokenizer_config(
     Ok(without_nulls(json))
 }
 
-fn added_token(content: &str, special: bool) -> Value {
+fn added_token(vocabulary: &Vocabulary<'_>, content: &str, special: bool) -> Value {
     json!({
         "content": content,
         "lstrip": false,
         "normalized": false,
-        "rstrip": false,
+        "rstrip": vocabulary.strips(content),
         "single_word": false,
         "special": special,
     })

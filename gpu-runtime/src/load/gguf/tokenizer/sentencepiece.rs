@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Pipeline;
+use super::pipeline::Pipeline;
 use super::vocabulary::{Vocabulary, merges};
 use crate::config::LoadError;
 use crate::load::gguf::metadata::GgufFile;

@@ -14,7 +14,7 @@ const CONTROL: u64 = 3;
 const USER_DEFINED: u64 = 4;
 
 /// Pre-tokenizers whose models add `bos` by default.
-const ADDS_BOS: [&str; 3] = ["llama3", "llama-v3", "llama-bpe"];
+const ADDS_BOS: [&str; 4] = ["llama3", "llama-v3", "llama-bpe", "tekken"];
 
 /// The tokens by id, and the ids of those with a role.
 pub(super) struct Vocabulary<'a> {
@@ -25,6 +25,8 @@ pub(super) struct Vocabulary<'a> {
     eos: Option<usize>,
     unk: Option<usize>,
     pad: Option<usize>,
+    /// Added tokens take the space after them.
+    strips: bool,
     /// Encoding puts `bos` first.
     pub(super) add_bos: bool,
     /// Encoding puts `eos` last.
@@ -63,6 +65,8 @@ impl<'a> Vocabulary<'a> {
             eos,
             unk,
             pad: role("padding", usize::MAX)?,
+            // Files do not say so of Phi-3, whose folders do; Phi-4 has another kind of tokenizer.
+            strips: sentencepiece && file.text("general.architecture")? == Some("phi3"),
             add_bos: file.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(adds_bos) && bos.is_some(),
             add_eos: file.flag("tokenizer.ggml.add_eos_token")?.unwrap_or(false) && eos.is_some(),
             tokens,
@@ -83,6 +87,11 @@ impl<'a> Vocabulary<'a> {
     pub(super) fn normal(&self) -> impl Iterator<Item = (usize, &'a str)> {
         let of_kind = |&(id, _): &(usize, &str)| self.kinds.get(id).is_none_or(|&kind| kind == NORMAL);
         self.tokens.iter().copied().enumerate().filter(of_kind)
+    }
+
+    /// Whether an added token takes the space after it.
+    pub(super) fn strips(&self, token: &str) -> bool {
+        self.strips && !["<unk>", "<s>", "<|endoftext|>"].contains(&token)
     }
 
     /// Tokens that are found in a text before all else: id, text, and whether decoding may skip it.

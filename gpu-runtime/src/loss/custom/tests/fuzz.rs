@@ -37,7 +37,7 @@ fn run(definition: &Json) -> Result<(), OpError> {
         inputs.insert(input.name.clone(), tensor(input.rank, values));
     }
     let loss = LossFn::Custom(loss);
-    let datum = Datum { tokens: vec![1; ROWS], loss_fn_inputs: inputs };
+    let datum = Datum { tokens: vec![1; ROWS], loss_fn_inputs: inputs, images: Vec::new() };
     let prepared = prepare(&loss, 0, &datum, 8)?;
     evaluate(&loss, &prepared, &logprobs).map(drop)
 }

@@ -9,7 +9,7 @@ use super::Case;
 use crate::loss::LossValue;
 
 /// The sum of the log-probabilities after some nodes, on six targets; the last node is the loss if `is_result`.
-fn case(nodes: &[Json], is_result: bool) -> Json {
+pub(super) fn case(nodes: &[Json], is_result: bool) -> Json {
     let mut all = vec![
         json!({"op": "placeholder", "name": "logprobs", "target": "logprobs"}),
         json!({"op": "placeholder", "name": "mask", "target": "mask"}),
@@ -34,7 +34,7 @@ fn run(nodes: &[Json], is_result: bool) -> Result<LossValue, OpError> {
     Case::of(&case(nodes, is_result)).evaluate()
 }
 
-fn node(name: &str, target: &str, args: Json) -> Json {
+pub(super) fn node(name: &str, target: &str, args: Json) -> Json {
     match target.strip_prefix("Tensor.") {
         Some(method) => json!({"op": "call_method", "name": name, "target": method, "args": args}),
         None => json!({"op": "call_function", "name": name, "target": target, "args": args}),
@@ -48,7 +48,7 @@ fn refused(nodes: &[Json], is_result: bool, expected: &str) {
     assert!(error.message.contains(expected), "{error}");
 }
 
-fn logprobs() -> Json {
+pub(super) fn logprobs() -> Json {
     json!({"ref": "logprobs"})
 }
 

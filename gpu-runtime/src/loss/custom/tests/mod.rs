@@ -4,6 +4,7 @@
 mod fuzz;
 mod golden;
 mod hostile;
+mod interrupt;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use serde_json::Value as Json;
 use trainyard_protocol::custom_loss::CustomLoss;
 use trainyard_protocol::{Datum, LossFn, OpError, PreparedDatum, Tensor, TensorValues};
 
-use crate::loss::{LossValue, evaluate, prepare};
+use crate::loss::{Interrupt, LossValue, evaluate, evaluate_until, prepare};
 
 fn floats(values: &Json) -> Vec<f64> {
     values.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
@@ -47,7 +48,7 @@ impl Case {
             inputs.insert(input.name.clone(), tensor(encoded));
         }
         let loss = LossFn::Custom(loss);
-        let datum = Datum { tokens: vec![1; rows], loss_fn_inputs: inputs };
+        let datum = Datum { tokens: vec![1; rows], loss_fn_inputs: inputs, images: Vec::new() };
         Self { datum: prepare(&loss, 0, &datum, 8).unwrap(), loss, logprobs }
     }
 
@@ -57,5 +58,9 @@ impl Case {
 
     fn evaluate_at(&self, logprobs: &[f32]) -> Result<LossValue, OpError> {
         evaluate(&self.loss, &self.datum, logprobs)
+    }
+
+    fn evaluate_until(&self, interrupt: &Interrupt) -> Result<LossValue, OpError> {
+        evaluate_until(&self.loss, &self.datum, &self.logprobs, interrupt)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::super::{AttentionGradient, group, visible};
+use super::super::inputs::{AttentionGradient, group, visible};
 use super::gradient::{Gradients, Queries, gradients};
 use super::pack::{columns, dense, dots, pairs, transpose_block};
 use super::vector::{HeadRows, load_floats, store_floats};
@@ -225,7 +225,7 @@ impl Pass<'_> {
         for tile in queries.clone() {
             let seen = common(&blocks, &self.blocks_of(tile));
             // SAFETY: as the caller ensures.
-            unsafe { self.scores(tile, seen.clone(), (blocks.start, queries.start), from, part) };
+            unsafe { self.scores(tile, seen.clone(), blocks.start, queries.start, from, part) };
             let ds = &part.ds_words[(tile - queries.start) * BLOCKS * 16 * QUERIES..][..BLOCKS * 16 * QUERIES];
             for d in (0..wide).step_by(32) {
                 let at =
@@ -273,7 +273,8 @@ impl Pass<'_> {
         &self,
         tile: usize,
         seen: Range<usize>,
-        (first_block, first_tile): (usize, usize),
+        first_block: usize,
+        first_tile: usize,
         from: &Operands<'_>,
         part: &mut Part<'_>,
     ) {

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::{group, visible};
+use super::super::inputs::{group, visible};
 use super::pack::columns;
 use super::softmax::{Keys, Softmax, rescale};
 use super::vector::{HeadRows, load_floats, prefetch_to_write, store_floats, store_some, transpose_floats};

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::BLOCK;
 use super::vector::{HeadRows, LANES, interleave, store, transpose, transpose_floats, widen};
-use crate::backend::cpu::kv::TileRow;
+use crate::backend::cpu::tile_layout::TileRow;
 
 /// Rows of a head as the right side of products along its width: `[padded / 2][16 C]` words, a word for two columns and a
 /// row. Rows that are not there are zero.

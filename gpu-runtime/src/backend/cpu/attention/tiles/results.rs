@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::super::group;
+use super::super::inputs::group;
 use super::backward::Pass;
 use super::vector::{load_floats, prefetch_to_write, store_some, transpose_floats};
 use super::{QUERIES, padded};

@@ -31,7 +31,7 @@ impl<T: Rounded> Sequence<T> {
         let (device, shape) = (counts.device, shape(head_dim));
         let mut pool = DeviceKvPool::new(&shape).unwrap();
         let blocks: Vec<_> = (0..len.div_ceil(KV_BLOCK)).map(|_| pool.take(device).unwrap()).collect();
-        let span = |start: usize| Span { rows: 0..len - start, start, blocks: blocks.clone(), held: 0 };
+        let span = |start: usize| Span { rows: 0..len - start, start, blocks: blocks.clone(), held: 0, state: None };
         let all = DeviceSpans::upload(device, &pool, &[span(0)], len).unwrap();
         let qkv = rows::<f32>(device, &values(len * shape.qkv_width(), 1), shape.qkv_width());
         let call = DeviceAttention { shape: &shape, layer: 0, window: None, spans: &all };

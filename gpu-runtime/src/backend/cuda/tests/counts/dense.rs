@@ -77,7 +77,9 @@ fn rotation(counts: &mut Counts<'_>) {
     let rope = rows::<f32>(counts.device, &values(8 * SHAPE.head_dim, 8), SHAPE.head_dim);
     let [wq, wk, mut dq, mut dk] = [9, 10, 11, 12].map(|i| counts.device.upload(&values(SHAPE.head_dim, i)).unwrap());
     let norms = [&wq, &wk].map(|weight| DeviceNorm { weight, eps: 1e-6 });
-    let of = DeviceRotation { shape: &SHAPE, norms: Some(norms), rope: &rope, positions: &[6, 7] };
+    let norms = Some(norms);
+    let of =
+        DeviceRotation { shape: &SHAPE, norms, whole_norms: false, rope: &rope, query_rope: None, positions: &[6, 7] };
     let [mut qkv, mut d] = [13, 14].map(|seed| rows::<f32>(counts.device, &values(ROWS * width, seed), width));
     let shape = "2 rows of 32+8 heads of 128";
     let before = counts.count(shape, &[("rotate", "row", ROWS)], |device| rotate(device, &of, &mut qkv, true).unwrap());
@@ -116,10 +118,10 @@ fn copies(counts: &mut Counts<'_>) {
     counts.count(WIDE, &work("part_of_rows_f32"), |device| part_of_rows(device, &x, 0..ROWS, HIDDEN).unwrap());
     counts.count(WIDE, &work("part_of_rows_bf16"), |device| part_of_rows(device, &narrow, 0..ROWS, HIDDEN).unwrap());
     counts.count(WIDE, &work("round_to_bf16"), |device| {
-        round_bf16(device, (x.data(), 0..elements), (narrow.data_mut(), 0)).unwrap();
+        round_bf16(device, x.data(), 0..elements, narrow.data_mut(), 0).unwrap();
     });
     counts.count(WIDE, &work("shift"), |device| {
-        shift(device, (x.data(), 0..elements), 1.0, (to.data_mut(), 0)).unwrap();
+        shift(device, x.data(), 0..elements, 1.0, to.data_mut(), 0).unwrap();
     });
 }
 

@@ -1,15 +1,19 @@
-//! Kernels of some families and layouts: experts of Qwen3-30B-A3B, latent heads of DeepSeek-V3, parts of a vocabulary, ranks.
+//! Kernels of some families and layouts: experts of Qwen3-30B-A3B, latent heads of DeepSeek-V3, gated heads of Qwen3.5-9B, heads of
+//! OLMo 3, parts of a vocabulary, ranks.
 
 use super::super::support::{rows, values};
 use super::Counts;
 use crate::backend::cuda::device::memory::Slice;
 use crate::backend::cuda::kernels::Argument;
 use crate::backend::cuda::ops::combine::{combine, combine_backward};
+use crate::backend::cuda::ops::gated::{gate_heads, gate_heads_backward, join_gates, split_gates};
 use crate::backend::cuda::ops::latent::{DeviceLatentRotation, columns, join_heads, split_heads};
+use crate::backend::cuda::ops::norm::DeviceNorm;
+use crate::backend::cuda::ops::rotary::{DeviceRotation, rotate, rotate_backward};
 use crate::backend::cuda::ops::routing::{route, route_backward};
 use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::cuda::ops::vocabulary::{join_logits, spread};
-use crate::backend::{LatentHeads, RouterRule};
+use crate::backend::{AttentionShape, LatentHeads, RouterRule};
 
 const ROWS: usize = 2;
 const HIDDEN: usize = 2048;
@@ -19,6 +23,8 @@ const PER_TOKEN: usize = 8;
 pub(super) fn count(counts: &mut Counts<'_>) {
     experts(counts);
     latent(counts);
+    gates(counts);
+    joint_norms(counts);
     vocabulary(counts);
     ranks(counts);
 }
@@ -31,7 +37,7 @@ fn experts(counts: &mut Counts<'_>) {
         counts.count(shape, &[("route", "row", ROWS)], |device| route(device, rule, &none, &logits).unwrap());
     let d_weights = rows::<f32>(device, &values(ROWS * PER_TOKEN, 2), PER_TOKEN);
     counts.count(shape, &[("route_backward", "row", ROWS)], |device| {
-        route_backward(device, rule, &logits, (&dispatch, &weights), &d_weights).unwrap()
+        route_backward(device, rule, &logits, &dispatch, &weights, &d_weights).unwrap()
     });
     let part = |rows_of: usize, seed: usize| rows::<f32>(device, &values(rows_of * HIDDEN, seed as u64), HIDDEN);
     let parts: Vec<DeviceRows> = dispatch.parts().iter().map(|of| part(of.rows.len(), 10 + of.expert)).collect();
@@ -61,6 +67,45 @@ fn latent(counts: &mut Counts<'_>) {
     counts.count(shape, &[("split_heads", "row", ROWS)], |device| split_heads(device, &rotation, &d).unwrap());
     counts.count("2x512", &[("copy_columns", "element", ROWS * latent)], |device| {
         columns(device, &down, 0..latent).unwrap()
+    });
+}
+
+fn gates(counts: &mut Counts<'_>) {
+    let device = counts.device;
+    let of = AttentionShape { layers: 1, heads: 16, kv_heads: 4, head_dim: 256, scale: 1.0 };
+    let (q, width) = (of.q_width(), of.qkv_width() + of.q_width());
+    let projected = rows::<f32>(device, &values(ROWS * width, 14), width);
+    let shape = "2 rows of 16+4 heads of 256";
+    let work = |name, elements| [(name, "element", elements)];
+    let [qkv, gates] =
+        counts.count(shape, &work("split_gates", ROWS * width), |device| split_gates(device, &of, &projected).unwrap());
+    counts.count(shape, &work("join_gates", ROWS * width), |device| join_gates(device, &of, &qkv, &gates).unwrap());
+    let [heads, d] = [15, 16].map(|seed| rows::<f32>(device, &values(ROWS * q, seed), q));
+    counts.count(shape, &work("gate_heads", ROWS * q), |device| gate_heads(device, &heads, &gates).unwrap());
+    counts.count(shape, &work("gate_heads_backward", ROWS * q), |device| {
+        gate_heads_backward(device, &heads, &gates, &d).unwrap()
+    });
+}
+
+/// Norms over all heads before rotation.
+fn joint_norms(counts: &mut Counts<'_>) {
+    let device = counts.device;
+    let of = AttentionShape { layers: 1, heads: 32, kv_heads: 8, head_dim: 128, scale: 1.0 };
+    let (width, of_row) = (of.qkv_width(), |name: &'static str| (name, "row", ROWS));
+    let rope = rows::<f32>(device, &values(8 * of.head_dim, 17), of.head_dim);
+    let [wq, mut dq] = [18, 19].map(|seed| device.upload(&values(of.q_width(), seed)).unwrap());
+    let [wk, mut dk] = [20, 21].map(|seed| device.upload(&values(of.kv_width(), seed)).unwrap());
+    let [mut qkv, mut d] = [22, 23].map(|seed| rows::<f32>(device, &values(ROWS * width, seed), width));
+    let norms = Some([&wq, &wk].map(|weight| DeviceNorm { weight, eps: 1e-6 }));
+    let positions = &[6, 7];
+    let rotation = DeviceRotation { shape: &of, norms, whole_norms: true, rope: &rope, query_rope: None, positions };
+    let forward = ["joint_norm_scales", "rotate_parts"].map(of_row);
+    let before = counts
+        .count("2 rows of 32+8 heads of 128", &forward, |device| rotate(device, &rotation, &mut qkv, true).unwrap());
+    let backward =
+        ["rotate_parts_back", "joint_norm_scales", "joint_norm_weight_backward", "joint_norm_backward"].map(of_row);
+    counts.count("2 rows of 32+8 heads of 128, backward", &backward, |device| {
+        rotate_backward(device, &rotation, before.as_ref(), &mut d, Some([&mut dq, &mut dk])).unwrap();
     });
 }
 

@@ -7,6 +7,7 @@ mod attention;
 mod dense;
 mod family;
 mod lora;
+mod mixers;
 mod sampling;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,6 +118,7 @@ fn kernels_move_what_the_table_says() {
         lora::count(&mut counts);
         attention::count(&mut counts);
         family::count(&mut counts);
+        mixers::count(&mut counts);
         sampling::count(&mut counts);
         let found = counts.lines;
         if std::env::var_os(RECORD).is_some() {

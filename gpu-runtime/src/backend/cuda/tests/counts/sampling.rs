@@ -32,7 +32,7 @@ pub(super) fn count(counts: &mut Counts<'_>) {
     });
 
     let controls = SamplingControls { logit_bias: vec![(3, 1.0), (9, -1.0)], ..SamplingControls::default() };
-    let (rules, none) = (LogitRules::new(&controls, &[]).unwrap(), TokenCounts::new());
+    let (rules, none) = (LogitRules::new(&controls, &[], &[]).unwrap(), TokenCounts::new());
     let changes = LogitChanges { rules: Some(&rules), counts: &none, allowed: None };
     let work = [("mask_logits", "element", VOCABULARY), ("edit_logits", "token", 2)];
     counts.count("1x8192, 2 tokens", &work, |device| change_logits(device, &logits, &[(0, changes)]).unwrap());

@@ -1,0 +1,67 @@
+//! What ops of the suite are called with, and what they return, on the host.
+
+use crate::backend::{Backend, HostBackend, Params};
+use crate::rng::kaiming_uniform_fill;
+
+/// Rows from and to the host.
+pub trait HostAccess: Backend {
+    /// Rows of `width` elements.
+    fn rows(&self, rows: &[f32], width: usize) -> Self::Rows;
+
+    /// The elements of rows.
+    fn values(&self, rows: &Self::Rows) -> Vec<f32>;
+
+    /// The elements of a gradient with respect to a linear layer's output.
+    fn gradient(&self, dy: &Self::OutputGradient<'_>) -> Vec<f32>;
+
+    /// The elements of a linear layer's input.
+    fn input(&self, x: &Self::WeightInput<'_>) -> Vec<f32>;
+}
+
+impl HostAccess for HostBackend {
+    fn rows(&self, rows: &[f32], width: usize) -> Self::Rows {
+        let mut out = self.alloc(rows.len() / width, width);
+        out.copy_from_slice(rows);
+        out
+    }
+
+    fn values(&self, rows: &Self::Rows) -> Vec<f32> {
+        rows.to_vec()
+    }
+
+    fn gradient(&self, dy: &Self::OutputGradient<'_>) -> Vec<f32> {
+        dy.to_rows()
+    }
+
+    fn input(&self, x: &Self::WeightInput<'_>) -> Vec<f32> {
+        x.to_rows()
+    }
+}
+
+/// Results of ops, by name.
+pub(crate) type Results = Vec<(&'static str, Vec<f32>)>;
+
+/// A number generator; each call returns an independent stream.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    /// Numbers in [-1, 1).
+    pub(crate) fn take(&mut self, len: usize) -> Vec<f32> {
+        self.0 += 1;
+        let mut out = vec![0.0; len];
+        kaiming_uniform_fill(self.0, 7, &mut out, 1.0);
+        out
+    }
+}
+
+/// The elements of all parameters.
+pub(crate) fn host(params: &impl Params) -> Vec<f32> {
+    (0..params.len()).flat_map(|i| params.host(i).into_owned()).collect()
+}
+
+/// Cosines and sines of 200 positions, `[position][half]`.
+pub(super) fn rotary_table(theta: f64, half: usize) -> Vec<(f32, f32)> {
+    let angle = |position: usize, i: usize| position as f64 * theta.powf(-(i as f64) / half as f64);
+    let pair = |angle: f64| (angle.cos() as f32, angle.sin() as f32);
+    (0..200).flat_map(|position| (0..half).map(move |i| pair(angle(position, i)))).collect()
+}

@@ -1,0 +1,12 @@
+//! Sums with a factor, for families that scale what blocks add to the residual stream, or logits.
+
+use crate::backend::tensors::Tensors;
+
+/// Ops of scaled rows on a backend `B`.
+pub trait ScaleOps<B: Tensors> {
+    /// Whether the backend has these ops; models with such factors are refused where it does not.
+    const HAS_SCALES: bool;
+
+    /// Adds `scale · from` to `to`, element by element, rounded once.
+    fn add_scaled_rows(backend: &B, scale: f32, from: &B::Rows, to: &mut B::Rows);
+}

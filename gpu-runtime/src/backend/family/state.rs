@@ -1,0 +1,23 @@
+//! States of fixed size that some mixers keep for a sequence, in place of keys and values of all tokens.
+
+use super::mixer_shapes::StateShape;
+use crate::backend::tensors::Tensors;
+use crate::backend::types::StateId;
+
+/// The pool of sequences' states on a backend `B`.
+pub trait StateOps<B: Tensors> {
+    /// Pool of states: each has a part for every block that keeps one.
+    type StatePool: Send + Sync;
+
+    /// A pool for a model's blocks that keep a state, first to last.
+    fn state_pool(backend: &B, shapes: &[StateShape]) -> Self::StatePool;
+
+    /// Allocates a state of zeros: that of a sequence without tokens.
+    fn state_take(backend: &B, pool: &mut Self::StatePool) -> StateId;
+
+    /// Frees a state; its id may be reused.
+    fn state_release(backend: &B, pool: &mut Self::StatePool, state: StateId);
+
+    /// Overwrites state `to` with state `from`.
+    fn state_copy(backend: &B, pool: &mut Self::StatePool, from: StateId, to: StateId);
+}

@@ -1,0 +1,198 @@
+//! Vision towers: ops of the CPU backend against the reference backend, independence of neighbours, and models with images against
+//! reference numbers from PyTorch (`tests/golden/README.md`).
+
+use proptest::prelude::*;
+use trainyard_images::{Patches, Preprocessor, RgbImage, Size};
+
+use super::golden::{Golden, adapter_training, cpu, full_parameter_training, logprobs, lora_gradients, root, tensors};
+use super::ops::close;
+use crate::backend::check::HostAccess;
+use crate::backend::check::access::{Numbers, Results};
+use crate::backend::cpu::{Cpu, Isa};
+use crate::backend::reference::Reference;
+use crate::backend::{Dtype, Gelu, LayerNorm, LinearCall, MatrixRole, Passes, RowMix, Source, VisionOps};
+use crate::load::load;
+use crate::vision::{ImageEmbedding, Tower};
+
+const FAMILIES: [&str; 3] = ["qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl"];
+
+fn folder(family: &str) -> String {
+    format!("vision/{family}")
+}
+
+/// Everything that a tower computes of some rows, apart from attention.
+fn row_ops<B: HostAccess>(b: &B, rows: usize, width: usize, seed: u64) -> Results {
+    let numbers = |salt, len| Numbers(seed + salt).take(len);
+    let x = B::Family::upload_rows(b, &numbers(0, rows * width), width);
+    let vector = |salt| b.vector(&[Source::Host(&numbers(salt, width))], 0.5);
+    let norm = B::Family::layer_norm(b, LayerNorm { weight: &vector(1), bias: &vector(2), eps: 1e-6 }, &x);
+    let weight = b.pack(&[Source::Host(&numbers(3, 5 * width))], width, MatrixRole::Base);
+    let gelu = |kind| {
+        let mut out = b.alloc(rows, 5);
+        b.linear(&LinearCall { weight: &weight, bias: None, lora: &[] }, &B::Family::gelu(b, kind, &x), None, &mut out);
+        b.values(&out)
+    };
+    let table = (0..3 * rows).map(|i| (i * 7 + seed as usize) % rows).collect();
+    let mix = RowMix { per_row: 3, rows: table, weights: numbers(4, 3 * rows) };
+    let mixed = B::Family::mix_rows(b, &x, &mix);
+    let mut sum = b.copy(&mixed);
+    let order: Vec<usize> = (0..rows).rev().collect();
+    B::Family::add_rows(b, &x, &order, &mut sum);
+    let joined = B::Family::join_rows(b, b.copy(&x), rows);
+    vec![
+        ("norm", b.values(&norm)),
+        ("gelu with tanh", gelu(Gelu::Tanh)),
+        ("gelu with erf", gelu(Gelu::Erf)),
+        ("mix", b.values(&mixed)),
+        ("sum", b.values(&sum)),
+        ("joined", b.values(&joined)),
+    ]
+}
+
+/// Attention within images of these numbers of rows.
+fn attended<B: HostAccess>(b: &B, images: &[usize], heads: usize, e: usize, qkv: &[f32]) -> Vec<f32> {
+    let mut last = 0;
+    let spans = images.iter().map(|rows| {
+        last += rows;
+        last - rows..last
+    });
+    let spans: Vec<_> = spans.collect();
+    b.values(&B::Family::attend_all(b, heads, &spans, &b.rows(qkv, 3 * heads * e)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn ops_of_rows_agree(rows in 1usize..20, width in 1usize..90, seed in 0u64..1 << 40) {
+        let expected = row_ops(&Reference, rows, width, seed);
+        for isa in Isa::available() {
+            close(isa.name(), &row_ops(&cpu(isa), rows, width, seed), &expected, 2e-5);
+        }
+    }
+
+    #[test]
+    fn attention_within_images_agrees(
+        images in prop::collection::vec(1usize..40, 1..4), heads in 1usize..4, e in 1usize..20, seed in 0u64..1 << 40,
+    ) {
+        let qkv = Numbers(seed).take(images.iter().sum::<usize>() * 3 * heads * e);
+        let expected = vec![("out", attended(&Reference, &images, heads, e, &qkv))];
+        for isa in Isa::available() {
+            let found = vec![("out", attended(&cpu(isa), &images, heads, e, &qkv))];
+            close(isa.name(), &found, &expected, 2e-5);
+        }
+    }
+
+    #[test]
+    fn attention_does_not_depend_on_other_images(
+        before in 0usize..40, rows in 1usize..70, behind in 0usize..40, seed in 0u64..1 << 40,
+    ) {
+        let (heads, e) = (2, 12);
+        let width = heads * e;
+        let qkv = Numbers(seed).take((before + rows + behind) * 3 * width);
+        let own = before * 3 * width..(before + rows) * 3 * width;
+        for isa in Isa::available() {
+            for dtype in [Dtype::F32, Dtype::Bf16] {
+                let cpu = Cpu::with_isa(2, isa).with_dtype(dtype);
+                let images: Vec<usize> = [before, rows, behind].into_iter().filter(|rows| *rows > 0).collect();
+                let among = attended(&cpu, &images, heads, e, &qkv);
+                let alone = attended(&cpu, &[rows], heads, e, &qkv[own.clone()]);
+                prop_assert_eq!(&among[before * width..(before + rows) * width], &alone[..], "{:?}", isa);
+            }
+        }
+    }
+}
+
+fn values<B: HostAccess>(b: &B, embedding: &ImageEmbedding<B>) -> Vec<Vec<f32>> {
+    std::iter::once(&embedding.rows).chain(&embedding.deepstack).map(|rows| b.values(rows)).collect()
+}
+
+fn embeddings<B: HostAccess>(family: &str, backend: B) {
+    let expected = tensors(&root().join(folder(family)).join("vision.safetensors"));
+    let g = Golden::open(&folder(family), backend);
+    assert_eq!(g.images.len(), 3);
+    for (name, image) in &g.images {
+        for (at, found) in values(&g.backend, &image.embedding).into_iter().enumerate() {
+            let key = at.checked_sub(1).map_or(format!("{name}.embeddings"), |k| format!("{name}.deepstack.{k}"));
+            close(&key, &vec![("rows", found)], &vec![("rows", expected[&key].clone())], 2e-5);
+        }
+        let features = expected.keys().filter(|key| key.starts_with(&format!("{name}.deepstack"))).count();
+        assert_eq!(image.embedding.deepstack.len(), features, "{family}");
+    }
+}
+
+#[test]
+fn embeddings_of_images() {
+    for family in FAMILIES {
+        for isa in Isa::available() {
+            embeddings(family, cpu(isa));
+        }
+        embeddings(family, Reference);
+    }
+}
+
+#[test]
+fn logprobs_of_models_with_images() {
+    for family in FAMILIES {
+        logprobs(&Golden::open(&folder(family), cpu(Isa::detect())));
+        logprobs(&Golden::open(&folder(family), Reference));
+    }
+}
+
+#[test]
+fn gradients_of_models_with_images() {
+    for family in FAMILIES {
+        lora_gradients(&Golden::open(&folder(family), cpu(Isa::detect())), &["cross_entropy", "ppo"]);
+        lora_gradients(&Golden::open(&folder(family), Reference), &["cross_entropy"]);
+        adapter_training(&Golden::open(&folder(family), cpu(Isa::detect())));
+    }
+}
+
+#[test]
+fn all_parameters_of_models_with_images() {
+    for family in FAMILIES {
+        full_parameter_training(&Golden::open(&folder(family), cpu(Isa::detect())));
+    }
+}
+
+/// In a pass with others, in another order, and several times, an image has the bits that it has alone.
+#[test]
+fn an_image_does_not_depend_on_its_neighbours() {
+    for family in FAMILIES {
+        let source = load(&root().join(folder(family))).unwrap();
+        let images = Golden::open(&folder(family), cpu(Isa::detect())).images;
+        let patches: Vec<&Patches> = images.values().map(|image| &*image.patches).collect();
+        for isa in Isa::available() {
+            let b = Cpu::with_isa(2, isa).with_dtype(Dtype::Bf16);
+            let vision = source.config.vision.as_ref().unwrap();
+            let tower = Tower::load(&b, vision, &*source.tensors, &mut |_, _| {}).unwrap();
+            let alone: Vec<_> = patches.iter().map(|image| values(&b, &tower.embed(&b, &[image])[0])).collect();
+            let order = [2, 0, 0, 1, 2, 0];
+            let together = tower.embed(&b, &order.map(|at| patches[at]));
+            for (at, embedding) in order.into_iter().zip(&together) {
+                assert_eq!(values(&b, embedding), alone[at], "{family}, {}", isa.name());
+            }
+        }
+    }
+}
+
+/// A pass over a larger image than those of the folder takes what is planned for it, and not a small part of that.
+#[test]
+fn a_pass_takes_at_most_the_planned_memory() {
+    let source = load(&root().join(folder("qwen3_vl"))).unwrap();
+    let vision = source.config.vision.as_ref().unwrap();
+    let settings = vision.preprocessor.replace("3072", "65536");
+    let size = Size::new(256, 256);
+    let pixels = RgbImage::new(size, (0..256 * 256 * 3).map(|at| (at * 7 % 251) as u8).collect()).unwrap();
+    let image = Preprocessor::from_json(&settings).unwrap().patches(&pixels, size).unwrap();
+    assert_eq!(image.layout().patches(), 1024);
+    let b = cpu(Isa::detect());
+    let tower = Tower::load(&b, vision, &*source.tensors, &mut |_, _| {}).unwrap();
+    let planned = source.config.tower_bytes(Dtype::F32.bytes());
+    assert!(tower.bytes() >= planned && tower.bytes() < 2 * planned, "{} of {planned}", tower.bytes());
+    let held = b.buffer_bytes().used;
+    b.reset_peak();
+    drop(tower.embed(&b, &[&image]));
+    let (taken, planned) = (b.buffer_bytes().peak - held, vision.pass_elements(1024) * size_of::<f32>());
+    assert!(taken <= planned && 4 * taken > planned, "{taken} of {planned}");
+}

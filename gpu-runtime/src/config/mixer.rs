@@ -1,0 +1,135 @@
+//! The part of a decoder block that mixes positions.
+
+use super::{Block, ModelConfig};
+use crate::backend::{ConvolutionShape, RecurrentShape, StateShape};
+
+/// The part of a decoder block that mixes positions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mixer {
+    /// Softmax attention over keys and values of all positions, or of a window.
+    Attention(Attention),
+    /// A linear recurrence over a state of fixed size, behind a short causal convolution.
+    Recurrent(RecurrentShape),
+    /// A short causal convolution between two gates.
+    Convolution(ConvolutionShape),
+}
+
+impl From<Attention> for Mixer {
+    fn from(attention: Attention) -> Self {
+        Self::Attention(attention)
+    }
+}
+
+impl From<RecurrentShape> for Mixer {
+    fn from(shape: RecurrentShape) -> Self {
+        Self::Recurrent(shape)
+    }
+}
+
+impl From<ConvolutionShape> for Mixer {
+    fn from(shape: ConvolutionShape) -> Self {
+        Self::Convolution(shape)
+    }
+}
+
+/// Attention of a block. Extents are those of the model ([`ModelConfig`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attention {
+    /// RMSNorms of q and k before rotation.
+    pub head_norms: HeadNorms,
+    /// Index of the [`ModelConfig::ropes`] that rotates q and k; `None` for attention without positions.
+    pub rope: Option<usize>,
+    /// Attend to the last `w` positions (own included), or to all.
+    pub window: Option<usize>,
+    /// Each query head has a learned score that joins the softmax without a value (Xiao et al. 2023, arXiv:2309.17453).
+    pub sinks: bool,
+    /// The projection of queries also makes a gate for each head, after the head's queries: attention's output is multiplied by
+    /// the gate's sigmoid.
+    pub gated: bool,
+}
+
+impl Default for Attention {
+    /// Full attention, rotated by the first rotary embedding.
+    fn default() -> Self {
+        Self { head_norms: HeadNorms::None, rope: Some(0), window: None, sinks: false, gated: false }
+    }
+}
+
+/// RMSNorms of queries and keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadNorms {
+    /// Queries and keys are not normalised.
+    None,
+    /// Each head is normalised, with weights of `head_dim` elements that all heads share.
+    Heads,
+    /// All heads are normalised together, with weights of as many elements as all heads have.
+    Projections,
+}
+
+impl Block {
+    /// The block's attention, if that is its mixer.
+    pub fn attention(&self) -> Option<&Attention> {
+        match &self.mixer {
+            Some(Mixer::Attention(attention)) => Some(attention),
+            Some(Mixer::Recurrent(_) | Mixer::Convolution(_)) | None => None,
+        }
+    }
+
+    /// The block's recurrence, if that is its mixer.
+    pub fn recurrence(&self) -> Option<&RecurrentShape> {
+        match &self.mixer {
+            Some(Mixer::Recurrent(shape)) => Some(shape),
+            Some(Mixer::Attention(_) | Mixer::Convolution(_)) | None => None,
+        }
+    }
+
+    /// The block's short convolution, if that is its mixer.
+    pub fn convolution(&self) -> Option<&ConvolutionShape> {
+        match &self.mixer {
+            Some(Mixer::Convolution(shape)) => Some(shape),
+            Some(Mixer::Attention(_) | Mixer::Recurrent(_)) | None => None,
+        }
+    }
+
+    /// The state that the block keeps for a sequence, if it keeps one.
+    pub fn state(&self) -> Option<StateShape> {
+        match &self.mixer {
+            Some(Mixer::Recurrent(shape)) => Some(StateShape::Recurrent(*shape)),
+            Some(Mixer::Convolution(shape)) => Some(StateShape::Convolution(*shape)),
+            Some(Mixer::Attention(_)) | None => None,
+        }
+    }
+}
+
+impl ModelConfig {
+    /// Number of blocks with attention: those that have keys and values.
+    pub fn attention_layers(&self) -> usize {
+        self.blocks.iter().filter(|block| block.attention().is_some()).count()
+    }
+
+    /// Recurrences of the blocks that have one, first to last.
+    pub fn recurrences(&self) -> impl Iterator<Item = &RecurrentShape> {
+        self.blocks.iter().filter_map(Block::recurrence)
+    }
+
+    /// Short convolutions of the blocks that have one, first to last.
+    pub fn convolutions(&self) -> impl Iterator<Item = &ConvolutionShape> {
+        self.blocks.iter().filter_map(Block::convolution)
+    }
+
+    /// States that blocks keep for a sequence, first to last.
+    pub fn states(&self) -> impl Iterator<Item = StateShape> {
+        self.blocks.iter().filter_map(Block::state)
+    }
+
+    /// Bytes of a sequence's state, all blocks together.
+    pub fn state_bytes(&self) -> usize {
+        self.states().map(|shape| shape.elements() * size_of::<f32>()).sum()
+    }
+
+    /// Elements of the output of attention's query projection, with gates where there are some.
+    pub fn projected_queries(&self, layer: usize) -> usize {
+        let gated = self.blocks[layer].attention().is_some_and(|attention| attention.gated);
+        if gated { 2 * self.q_width() } else { self.q_width() }
+    }
+}

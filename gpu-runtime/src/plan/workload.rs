@@ -1,0 +1,24 @@
+//! The work that is planned.
+
+use trainyard_protocol::LoraSpec;
+
+use crate::backend::{Dtype, HostKernels};
+
+/// The work that is planned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Type of weights and of the inputs of GEMMs.
+    pub dtype: Dtype,
+    /// Kernels of a host; the best ones that the processor has where it is `None`.
+    pub kernels: Option<HostKernels>,
+    /// The adapter that a run trains; `None` is all parameters.
+    pub lora: Option<LoraSpec>,
+    /// Tokens of a microbatch on each replica.
+    pub microbatch_tokens: usize,
+    /// Microbatches of a step on each replica.
+    pub microbatches: usize,
+    /// Tokens of a sequence.
+    pub context: usize,
+    /// Sequences that each replica samples at a time.
+    pub sequences: usize,
+}

@@ -1,0 +1,11 @@
+//! Vision towers: from the patches of images to embeddings of tokens. Towers are frozen.
+
+mod cache;
+mod embedding;
+mod forward;
+mod geometry;
+mod weights;
+
+pub(crate) use cache::{EmbeddingCache, ImageKey};
+pub(crate) use embedding::{Embeddings, ImageEmbedding};
+pub(crate) use weights::Tower;

@@ -22,18 +22,22 @@
 //! | `queue` | the order of execution: a state machine in memory |
 //! | `store` | the tables, one file for each |
 //! | `quotas` | weights, quotas and rate limits of tenants |
-//! | `storage` | objects in a folder or a bucket |
+//! | `budgets` | bounds on what one call reads at once |
 //! | `types` | values that cross the scheduler's boundary |
 //!
 //! Imports against this direction are limited to a few names:
 //!
-//! - Every folder may use the small values of `context`: [`Timestamp`], [`Error`], [`Actor`] and locks.
+//! - Every folder may use the small values of `context`: [`Timestamp`], [`Error`], [`Actor`], locks and wakeups.
+//! - `context/core.rs` contains the state of every part. The part defines the struct, with private fields:
+//!   `lease/claims.rs`, `lease/heartbeats.rs`, `lease/worker_numerics.rs`, `execution/prefetch.rs`,
+//!   `execution/cancellations.rs`, `gc/orphan_progress.rs`, `processes/schema_watch.rs`.
 //! - Calls and background tasks add methods to [`Scheduler`], which stands at the top.
 //! - `lease`, `context`, `queue` and `store` use the records of crashes in `execution/crashes.rs`.
 //! - `context` and `progress` use `processes/signals.rs`.
 //! - `quotas/admission.rs` uses `store` and `context/core.rs`, in the transaction that accepts a request.
 
 mod backup;
+pub mod budgets;
 mod calls;
 mod context;
 mod execution;
@@ -45,7 +49,6 @@ mod progress;
 mod queue;
 mod quotas;
 mod scheduler;
-mod storage;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -73,7 +76,7 @@ pub use quotas::{
     Limit, LimitChanges, LimitOutOfRange, Pause, Policies, Quota, Refusal, TenantLimits, TenantPolicy, TrainingLimits,
 };
 pub use scheduler::{OpenSamples, Scheduler, Stats};
-pub use storage::{Area, Older, Pieces, Storage, StorageError};
+pub use store::audit::ExportedEntry;
 pub use store::db::Database;
 pub use store::schema::migrate;
 pub use types::{
@@ -90,6 +93,8 @@ pub use types::{CheckpointPosition, CheckpointSearch, FoundCheckpoints};
 pub use types::{
     EngineReport, FailedRequest, ListedRun, QueuedRequests, RunProgress, RunRequest, TokenRate, WorkerStatus,
 };
+pub use types::{
+    LEARNING_RATE, LOSS_PER_TOKEN, Measured, MetricCurve, MetricPoint, MetricsRange, RunCurves, RunMetrics,
+};
 pub use types::{MAX_STORED_SAMPLES, NewRunSample, RunSample, RunSamples, STORE_SAMPLES, SampleStorage};
-pub use types::{Measured, MetricCurve, MetricPoint, MetricsRange, RunCurves, RunMetrics};
 pub use types::{NewUpload, Upload, UploadEnd, UploadState, UploadedFile};

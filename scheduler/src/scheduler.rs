@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -10,8 +9,9 @@ use trainyard_protocol::{PlanMemory, TenantId};
 
 use crate::calls::tenants;
 use crate::context::core::{Core, Message};
-use crate::context::lock::lock;
+use crate::context::database_clock::DatabaseClock;
 use crate::metrics::PresentCounts;
+use crate::processes::clock::read_clock;
 use crate::processes::database_lock::lock_database;
 use crate::processes::{notifications, progress_exchange};
 use crate::store::blobs::Blobs;
@@ -19,7 +19,7 @@ use crate::store::db::{Conn, Database, RowScope, connect_readers};
 use crate::store::{failed, quotas, schema, sessions, workers};
 use crate::writer::Writer;
 use crate::writer::write::Write;
-use crate::{Error, ExecutionObserver, Metrics, Options, PrefetchDecoder, RequestState, lease};
+use crate::{Clock, Error, ExecutionObserver, Metrics, Options, PrefetchDecoder, RequestState, lease};
 
 /// Counters since the scheduler was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,9 @@ impl Scheduler {
         let readers = connect_readers(&options.database, options.database_readers).await?;
         let blobs = Blobs::open(options.storage.clone(), readers.clone()).await?;
         let (messages, received) = mpsc::unbounded_channel();
-        let core = Arc::new(Core::new(options, readers, blobs, &messages));
+        let clock = DatabaseClock::new(&options);
+        read_clock(&mut conn, &clock).await?;
+        let core = Arc::new(Core::new(options, clock, readers, blobs, &messages));
         if core.options.serves_clients {
             sessions::extend_heartbeats(&mut conn, core.now()).await?;
         }
@@ -111,20 +113,20 @@ impl Scheduler {
     /// Sets the decoder of payloads that are prefetched from the store: those that another process accepted, and those
     /// from before a restart. The first decoder stays.
     pub fn prefetch_with(&self, decoder: PrefetchDecoder) {
-        let _ = self.core.prefetch_decoder.set(decoder);
+        self.core.prefetch.decode_with(decoder);
     }
 
     /// Sets the observer of requests that this process accepted and executed. The first observer stays.
     pub fn observe_executions_with(&self, observer: ExecutionObserver) {
-        let _ = self.core.execution_observer.set(observer);
+        self.core.observe_executions_with(observer);
     }
 
     /// Sets the predictor of the memory of runs. From then on this process's worker gets a run only while it fits
     /// beside the loaded ones. Call this before the worker takes part; the first predictor stays.
     pub fn plan_memory_with(&self, memory: Arc<dyn PlanMemory>) {
         let plan = memory.plan();
-        if self.core.memory.set(memory).is_ok() {
-            lock(&self.core.queue).set_memory_plan(plan);
+        if self.core.set_memory(memory) {
+            self.core.with_queue(|queue| queue.set_memory_plan(plan));
         }
     }
 
@@ -140,7 +142,7 @@ impl Scheduler {
             let _ = done.await;
         }
         self.core.work_log.flush();
-        self.core.ready.notify_all();
+        self.core.queue.notify_worker();
     }
 
     /// Returns whether the worker of this process, if there is one, serves a base model.
@@ -150,13 +152,13 @@ impl Scheduler {
 
     /// Returns counters for metrics and tests.
     pub fn stats(&self) -> Stats {
-        let (queued, in_flight) = lock(&self.core.queue).counts();
+        let (queued, in_flight) = self.core.queue.read().counts();
         Stats {
             transactions: self.core.metrics.transactions.get(),
             writes: self.core.metrics.writes.get(),
             queued,
             in_flight,
-            activity: self.core.activity.load(Ordering::Relaxed),
+            activity: self.core.sessions.activity(),
         }
     }
 
@@ -166,9 +168,19 @@ impl Scheduler {
             let own = open.get(tenant).copied().unwrap_or(0);
             (open.values().sum::<u64>(), own, open.len() as u64 + u64::from(own == 0))
         };
-        let here = count(lock(&self.core.queue).open_samples());
-        let everywhere = count(&lock(&self.core.open_samples));
+        let here = count(self.core.queue.read().open_samples());
+        let everywhere = self.core.open_samples.read(count);
         OpenSamples { all: here.0.max(everywhere.0), own: here.1.max(everywhere.1), tenants: here.2.max(everywhere.2) }
+    }
+
+    /// Checks whether a tenant with this many unfinished samples may submit another, by its own limit.
+    ///
+    /// # Errors
+    /// [`Error::Quota`] if it has as many as the limit allows.
+    pub fn admit_queued_sample(&self, tenant: &TenantId, open: u64) -> Result<(), Error> {
+        let admitted = self.policy(tenant).admit_queued(open).map_err(Error::Quota);
+        self.core.count_refusal(tenant, &admitted);
+        admitted
     }
 
     /// Returns counters and gauges for Prometheus.
@@ -183,8 +195,9 @@ impl Scheduler {
     /// When the store can't be read.
     pub async fn observe(&self) -> Result<(), Error> {
         let measured = &self.core.metrics.store;
-        measured.set_readers(self.core.readers.usage());
-        measured.set_heartbeat_age(self.core.heartbeat_age());
+        let (used, limit) = self.core.readers.usage();
+        measured.set_readers(used, limit);
+        measured.set_heartbeat_age(self.core.heartbeats.age(self.core.now()));
         // Pending starts are otherwise written only with the next write.
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, self.core.call(FlushNotes)).await;
         let mut conn = self.core.system_reader().await?;
@@ -197,6 +210,16 @@ impl Scheduler {
         };
         self.core.metrics.show(&PresentCounts { queued: of(false), running: of(true), sessions, runs });
         Ok(())
+    }
+
+    /// Returns the clock by which everything expires: the database's, or the machine's for a SQLite file.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.core.clock.clone()
+    }
+
+    /// Returns the lead of this machine's clock over the database's, in ms, when that was last read.
+    pub fn own_clock_ahead_ms(&self) -> i64 {
+        self.core.clock.own_ahead_ms()
     }
 
     /// Makes a change durable.

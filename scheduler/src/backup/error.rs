@@ -3,7 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, StorageError};
+use trainyard_storage::StorageError;
+
+use crate::Error;
 
 /// A backup that could not be taken, checked or restored.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::rows::file_of;
 use super::{BackupError, Manifest};
 use crate::execution::crashes::WorkerEnd;
-use crate::store::copies::{Columns, TABLES, Table, columns, continue_arrivals, insert_rows};
+use crate::store::copies::{Columns, TABLES, Table, clear, columns, continue_arrivals, insert_rows};
 use crate::store::db::Conn;
 use crate::store::db::cells::Cell;
 use crate::store::{failed, leases};
@@ -48,6 +48,9 @@ async fn load_all(conn: &mut Conn, backup: &Path, manifest: &Manifest) -> Result
 async fn load_table(conn: &mut Conn, table: &Table, backup: &Path) -> Result<u64, BackupError> {
     let mut file = TableFile::open(table, backup)?;
     let columns = columns(conn, table.name).await?.select(&file.header()?)?;
+    if table.has_first_rows {
+        clear(conn, table).await?;
+    }
     let mut count = 0;
     loop {
         let rows = file.rows(&columns, ROWS)?;

@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use futures::{StreamExt, TryStreamExt, stream};
+use trainyard_storage::{Storage, StorageError};
 
 use super::BackupError;
 use super::digest::{DigestWriter, FileDigest};
 use super::files::Partial;
 use super::rows::Named;
+use crate::Timestamp;
 use crate::store::blobs;
 use crate::store::db::Conn;
 use crate::store::folders::is_needed;
-use crate::{Storage, StorageError, Timestamp};
 
 /// Number of files that are copied at the same time.
 const PARALLEL: usize = 8;

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use trainyard_storage::{Area, Storage};
+
 use super::load::load_tables;
 use super::objects::OBJECTS;
 use super::take::PRIVATE;
@@ -13,7 +15,7 @@ use crate::processes::database_lock::lock_database;
 use crate::store::copies::{is_empty, table_names};
 use crate::store::db::{Conn, connect_as_system};
 use crate::store::{blobs, folders, schema};
-use crate::{Area, Database, Error, Storage, Timestamp};
+use crate::{Database, Error, Timestamp};
 
 /// Returns the areas of the storage.
 fn areas() -> impl Iterator<Item = Area> {
@@ -75,7 +77,7 @@ pub async fn restore(options: &Restore) -> Result<Manifest, BackupError> {
 }
 
 /// Tables that contain rows in a database that has only been migrated.
-const OF_MIGRATIONS: [&str; 2] = ["sqlite_sequence", "schema_compatibility"];
+const OF_MIGRATIONS: [&str; 3] = ["sqlite_sequence", "schema_compatibility", "usage_progress"];
 
 /// Refuses a database with rows. An empty schema is accepted if its version is that of the backup: rows can't go
 /// through migrations that have already been applied.
@@ -100,7 +102,7 @@ async fn ensure_no_rows(conn: &mut Conn, database: &Database, backup: i64) -> Re
 
 async fn ensure_no_objects(storage: &Storage) -> Result<(), BackupError> {
     for area in areas() {
-        let found = storage.older(area, Timestamp(i64::MAX), None, 1).await?;
+        let found = storage.older(area, Timestamp(i64::MAX).system_time(), None, 1).await?;
         if let Some(entry) = found.entries.first() {
             let text = format!(
                 "the storage is not empty: it has {}; restore into a new one, or remove what an interrupted restore left",

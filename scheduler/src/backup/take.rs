@@ -5,6 +5,8 @@ use std::future::Future;
 use std::io;
 use std::path::PathBuf;
 
+use trainyard_storage::Storage;
+
 use super::digest::DigestWriter;
 use super::files::Partial;
 use super::hold::Hold;
@@ -14,7 +16,7 @@ use super::{BackupError, Manifest};
 use crate::store::copies::TABLES;
 use crate::store::db::{Conn, connect_as_system};
 use crate::store::{failed, schema};
-use crate::{Clock, Database, Storage, SystemClock};
+use crate::{Clock, Database, SystemClock};
 
 /// Folder of a backup that has the layout of the data folder.
 pub(super) const PRIVATE: &str = "private";

@@ -89,7 +89,7 @@ impl Scheduler {
         kind: CheckpointKind,
     ) -> Result<Option<Checkpoint>, Error> {
         let (conn, now) = (&mut self.core.reader_of(tenant).await?, self.core.now());
-        checkpoints::newest_checkpoint(conn, tenant, (run, kind), now).await
+        checkpoints::newest_checkpoint(conn, tenant, run, kind, now).await
     }
 
     /// A checkpoint that the tenant may read: its own or a public one.

@@ -93,7 +93,8 @@ impl CopyCheckpoint {
         &self,
         conn: &mut Conn,
         run: &RunId,
-        (source, original): (&Checkpoint, &Run),
+        source: &Checkpoint,
+        original: &Run,
         now: Timestamp,
     ) -> Result<(), Error> {
         let model_seq_id = match &self.copy.destination {
@@ -157,7 +158,7 @@ impl Write for CopyCheckpoint {
         let source = checkpoints::readable_checkpoint(conn, reader, &self.copy.source, now).await?;
         let original = runs::readable_run(conn, reader, &source.path.run, now).await?;
         conn.enter(&self.scope()).await.map_err(failed("copy a checkpoint"))?;
-        self.insert_run(conn, &run, (&source, &original), now).await?;
+        self.insert_run(conn, &run, &source, &original, now).await?;
         let copy = NewCheckpoint {
             path: self.path(run),
             overwrite: false,

@@ -2,16 +2,12 @@
 
 use trainyard_protocol::TenantId;
 
+use crate::budgets::{PAGE_BYTES, SEARCHED_BYTES, SEARCHED_ENTRIES};
 use crate::store::checkpoint_search::{Candidate, checkpoints_behind};
-use crate::store::db::PAGE_BYTES;
 use crate::{CheckpointPosition, CheckpointSearch, Error, FoundCheckpoints, Scheduler};
 
 /// Number of checkpoints that are read at once.
 const BATCH: u32 = 500;
-/// Most checkpoints that one search looks at: then it returns what it has, and where to go on.
-const MOST: usize = 20_000;
-/// Bytes of metadata after which a search does the same.
-const MOST_BYTES: usize = 64 << 20;
 
 impl Scheduler {
     /// Searches the checkpoints that the tenant may list, newest first. A page may be shorter than requested although
@@ -42,7 +38,7 @@ impl Scheduler {
                 }
                 after = Some(place);
             }
-            if batch.is_last || seen >= MOST || seen_bytes >= MOST_BYTES {
+            if batch.is_last || seen >= SEARCHED_ENTRIES || seen_bytes >= SEARCHED_BYTES {
                 return Ok(FoundCheckpoints { checkpoints: found, next: after.filter(|_| !batch.is_last) });
             }
         }

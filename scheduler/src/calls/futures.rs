@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use trainyard_protocol::{RequestId, SamplingSessionId, SessionId, TenantId};
 
+use crate::budgets::ACKNOWLEDGED_TOGETHER;
 use crate::context::core::Core;
-use crate::context::lock::lock;
 use crate::processes::signals::Signal;
 use crate::quotas::TokenBucket;
 use crate::store::db::{Conn, RowScope};
@@ -15,9 +15,6 @@ use crate::store::results::{EndedRequest, RequestEnd, StoredResult};
 use crate::store::{quotas, requests, results, sampling};
 use crate::writer::write::Write;
 use crate::{Completions, Error, Pause, Poll, Quota, RequestKind, Scheduler};
-
-/// Results that are acknowledged in one transaction.
-const ACKNOWLEDGED_TOGETHER: usize = 256;
 
 impl Scheduler {
     /// Returns the result of a request. Waits up to `wait` for it to finish. Can be repeated.
@@ -27,7 +24,7 @@ impl Scheduler {
     pub async fn poll(&self, tenant: &TenantId, request: &RequestId, wait: Duration) -> Result<Poll, Error> {
         let deadline = Instant::now() + wait;
         loop {
-            let mut waiter = self.core.waiters.register(request.clone());
+            let mut waiter = self.core.waiters.await_request(request);
             let now = self.look(tenant, request).await?;
             // The waiter may wake without a change, for example after missed notifications.
             if now != Poll::Pending || timeout_at(deadline, waiter.woken()).await.is_err() {
@@ -41,7 +38,7 @@ impl Scheduler {
         if let Some(poll) = self.core.results.get(tenant, request) {
             return Ok(poll);
         }
-        if !self.core.is_shared() && lock(&self.core.queue).has_open(tenant, request) {
+        if !self.core.is_shared() && self.core.queue.read().has_open(tenant, request) {
             return Ok(Poll::Pending);
         }
         // Return the connection to the pool before the file is read.
@@ -63,8 +60,8 @@ impl Scheduler {
     /// When the store can't be read.
     pub async fn pause(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<Pause>, Error> {
         let now = self.core.now();
-        let Some(rate) = self.core.policy(tenant).tokens_per_minute else { return Ok(None) };
-        let here = lock(&self.core.queue).pause(tenant, request, now);
+        let Some(rate) = self.core.grants.policy(tenant).tokens_per_minute else { return Ok(None) };
+        let here = self.core.queue.read().pause(tenant, request, now);
         if here.is_some() || !self.core.is_shared() {
             return Ok(here);
         }
@@ -92,7 +89,7 @@ impl Scheduler {
         let deadline = Instant::now() + wait;
         sampling::sampling_session(&mut self.core.reader_of(tenant).await?, tenant, sampling_session).await?;
         loop {
-            let mut waiter = self.core.sample_waiters.register((sampling_session.clone(), clone_id));
+            let mut waiter = self.core.waiters.await_samples((sampling_session.clone(), clone_id));
             let now = self.events_after(tenant, sampling_session, clone_id, after).await?;
             if !now.items.is_empty() || timeout_at(deadline, waiter.woken()).await.is_err() {
                 return Ok(now);

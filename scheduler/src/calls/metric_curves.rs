@@ -34,7 +34,7 @@ impl Scheduler {
         loop {
             // Each page uses its own connection, so that a long run does not block others.
             let conn = &mut self.core.reader_of(tenant).await?;
-            let page = run_metrics::joined_metrics(conn, tenant, run, range, after, PAGE as i64).await?;
+            let page = run_metrics::joined_metrics(conn, tenant, run, range, after.0, after.1, PAGE as i64).await?;
             let Some(page) = page else { return Ok(curves.sorted()) };
             let rows: Vec<Row<'_>> = serde_json::from_str(&page).map_err(damaged)?;
             let count = rows.len();

@@ -20,3 +20,4 @@ pub(crate) mod tenants;
 pub(crate) mod upload_checks;
 pub(crate) mod uploads;
 mod usage;
+mod write_probe;

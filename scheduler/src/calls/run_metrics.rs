@@ -32,7 +32,8 @@ impl MetricsReader {
             return Ok(Vec::new());
         }
         let conn = &mut self.core.reader_of(&self.tenant).await?;
-        let page = run_metrics::metrics_of_run(conn, &self.tenant, &self.run, &self.range, self.after, PAGE).await?;
+        let (step, seq_id) = self.after;
+        let page = run_metrics::metrics_of_run(conn, &self.tenant, &self.run, &self.range, step, seq_id, PAGE).await?;
         if let Some(last) = page.last() {
             self.after = (last.step, last.seq_id);
             // The page that ends the run's metrics is known by its length.
@@ -71,6 +72,6 @@ impl Scheduler {
 
     /// Registers interest in a run's metrics. Call this before reading them, so that nothing is missed.
     pub fn watch_metrics(&self, run: &RunId) -> MetricsWatch {
-        MetricsWatch(self.core.metrics_waiters.register(run.clone()))
+        MetricsWatch(self.core.waiters.await_metrics(run))
     }
 }

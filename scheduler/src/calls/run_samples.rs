@@ -33,10 +33,10 @@ impl Scheduler {
         let conn = &mut self.core.reader_of(tenant).await?;
         let found = runs::run(conn, tenant, run).await?;
         let (count, bytes) = run_samples::count_samples(conn, tenant, run).await?;
-        let quota_is_full = match self.core.policy(tenant).max_storage_bytes {
+        let quota_is_full = match self.core.grants.policy(tenant).max_storage_bytes {
             Some(_) => {
                 let stored = quotas::stored_bytes(conn, tenant).await?;
-                self.core.policy(tenant).admit_storage(stored, 1).is_err()
+                self.core.grants.policy(tenant).admit_storage(stored, 1).is_err()
             }
             None => false,
         };
@@ -59,7 +59,7 @@ impl Scheduler {
 
     /// Registers interest in a run's stored samples. Call this before reading them, so that nothing is missed.
     pub fn watch_samples(&self, run: &RunId) -> SamplesWatch {
-        SamplesWatch(self.core.stored_samples_waiters.register(run.clone()))
+        SamplesWatch(self.core.waiters.await_stored_samples(run))
     }
 }
 
@@ -85,7 +85,7 @@ impl Write for DeleteSamples {
     }
 
     fn committed(&mut self, _deleted: &u64, core: &Arc<Core>) {
-        core.stored_samples_waiters.wake(&self.run);
+        core.waiters.stored_samples_changed(&self.run);
     }
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn store_samples(
 ) -> Result<(), Error> {
     let mut runs: BTreeMap<&RunId, u32> = BTreeMap::new();
     for EndedSample { tenant, request, session, new } in samples {
-        let policy = core.policy(tenant);
+        let policy = core.grants.policy(tenant);
         if policy.max_storage_bytes.is_some() {
             let stored = quotas::stored_bytes(conn, tenant).await?;
             if let Err(refusal) = policy.admit_storage(stored, new.content.len() as u64) {
@@ -115,7 +115,7 @@ pub(crate) async fn store_samples(
                 continue;
             }
         }
-        run_samples::insert_sample(conn, tenant, (*request, *session), new, now).await?;
+        run_samples::insert_sample(conn, tenant, request, session, new, now).await?;
         runs.insert(&new.storage.run, new.storage.newest);
     }
     for (run, newest) in runs {

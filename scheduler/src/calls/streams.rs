@@ -42,7 +42,6 @@ impl Scheduler {
     pub async fn watch_sample(&self, tenant: &TenantId, request: &RequestId) -> Result<SampleWatch, Error> {
         self.look(tenant, request).await?;
         let (number, progress) = self.core.progress.watch(request);
-        self.core.outbox.due.notify_one();
         Ok(SampleWatch { request: request.clone(), number, progress, core: Arc::clone(&self.core) })
     }
 
@@ -53,6 +52,6 @@ impl Scheduler {
 
     /// Reports tokens of a sample that this process's worker executes.
     pub fn report_progress(&self, request: &RequestId, progress: Vec<SampleProgress>) {
-        self.core.report_progress(request, &progress);
+        self.core.progress.report(request, &progress);
     }
 }

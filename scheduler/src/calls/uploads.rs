@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use trainyard_protocol::{TenantId, UploadId};
+use trainyard_storage::StorageError;
 
 use crate::context::core::Core;
 use crate::quotas::admission;
 use crate::store::db::{Conn, RowScope};
 use crate::store::uploads;
 use crate::writer::write::Write;
-use crate::{Error, NewUpload, Scheduler, StorageError, Upload, UploadState, UploadedFile};
+use crate::{Error, NewUpload, Scheduler, Upload, UploadState, UploadedFile};
 
 /// Folder of all uploads in the storage.
 const UPLOADS: &str = "uploads";
@@ -157,8 +158,8 @@ impl Write for StartUpload {
             let text = format!("{MAX_OPEN_UPLOADS} uploads are open; finish them, or wait until one expires");
             return Err(Error::Invalid(text));
         }
-        let times = (now, now.plus(self.retention));
-        uploads::insert_upload(conn, &self.tenant, (&self.id, &self.dir), &self.new, times).await?;
+        let expires_at = now.plus(self.retention);
+        uploads::insert_upload(conn, &self.tenant, &self.id, &self.dir, &self.new, now, expires_at).await?;
         uploads::upload(conn, &self.tenant, &self.id, now).await
     }
 
@@ -210,7 +211,7 @@ impl ChangeFile {
                 if let Some(total) = file.total.filter(|total| end > *total) {
                     return Err(Error::Invalid(format!("{name}: expected at most {total} bytes")));
                 }
-                uploads::insert_piece(conn, &self.id, name, *start, (piece, *length)).await?;
+                uploads::insert_piece(conn, &self.id, name, *start, piece, *length).await?;
                 file.pieces.push((piece.clone(), *length));
                 Ok(Vec::new())
             }

@@ -6,43 +6,46 @@ use crate::store::usage;
 use crate::{Error, HourlyUsage, RequestUsage, Scheduler, StorageInUse, StoredCheckpoint, Timestamp};
 
 impl Scheduler {
-    /// Returns the usage of requests that ended in a period, by hour and attribution. The period excludes its end.
+    /// Returns the usage of requests that ended from `from` to before `to`, by hour and attribution.
     ///
     /// # Errors
     /// When the store can't be read.
     pub async fn hourly_usage(
         &self,
         tenant: &TenantId,
-        period: (Timestamp, Timestamp),
+        from: Timestamp,
+        to: Timestamp,
     ) -> Result<Vec<HourlyUsage>, Error> {
-        usage::hourly_usage(&mut self.core.reader_of(tenant).await?, tenant, period).await
+        usage::hourly_usage(&mut self.core.reader_of(tenant).await?, tenant, from, to).await
     }
 
-    /// Returns a page of the usage of requests that ended in a period, in the order of their ends. If `after` is not
-    /// empty, the page begins behind that request, which ended at the start of the period.
+    /// Returns a page of the usage of requests that ended from `from` to before `to`, in the order of their ends. If
+    /// `after` is not empty, the page begins behind that request, which ended at `from`.
     ///
     /// # Errors
     /// When the store can't be read.
     pub async fn request_usage(
         &self,
         tenant: &TenantId,
-        period: (Timestamp, Timestamp),
+        from: Timestamp,
+        to: Timestamp,
         after: &str,
         limit: u32,
     ) -> Result<Vec<RequestUsage>, Error> {
-        usage::request_usage(&mut self.core.reader_of(tenant).await?, tenant, period, after, limit).await
+        usage::request_usage(&mut self.core.reader_of(tenant).await?, tenant, from, to, after, limit).await
     }
 
-    /// Returns the checkpoints that were stored at some time in a period.
+    /// Returns the checkpoints that were stored at some time from `from` to before `to`.
     ///
     /// # Errors
     /// When the store can't be read.
     pub async fn stored_checkpoints(
         &self,
         tenant: &TenantId,
-        period: (Timestamp, Timestamp),
+        from: Timestamp,
+        to: Timestamp,
     ) -> Result<Vec<StoredCheckpoint>, Error> {
-        usage::stored_checkpoints(&mut self.core.reader_of(tenant).await?, tenant, period).await
+        usage::stored_checkpoints(&mut self.core.reader_of(tenant).await?, tenant, from, to).await
     }
 
     /// Returns the metadata of existing sessions, a JSON object for each.

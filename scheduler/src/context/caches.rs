@@ -1,6 +1,6 @@
-//! Caches of recent results and sampling sessions, which save queries.
+//! Caches of recent results, sampling sessions and counts, which save queries.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
@@ -84,6 +84,20 @@ impl SamplingSessionCache {
             known.clear();
         }
         known.insert(session.id.clone(), (tenant, session));
+    }
+}
+
+/// Unfinished samples of all processes by tenant, when they were last counted.
+#[derive(Default)]
+pub(crate) struct OpenSampleCounts(Mutex<BTreeMap<TenantId, u64>>);
+
+impl OpenSampleCounts {
+    pub(crate) fn replace(&self, counts: BTreeMap<TenantId, u64>) {
+        *lock(&self.0) = counts;
+    }
+
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&BTreeMap<TenantId, u64>) -> T) -> T {
+        read(&lock(&self.0))
     }
 }
 

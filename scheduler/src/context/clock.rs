@@ -15,6 +15,11 @@ impl Timestamp {
         self.0
     }
 
+    /// Returns the time as the standard library has it; the epoch if it is earlier.
+    pub(crate) fn system_time(self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(u64::try_from(self.0).unwrap_or(0))
+    }
+
     /// Returns the time `duration` later; the last representable time on overflow.
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis(duration)))

@@ -1,37 +1,45 @@
 //! The state that all parts of a scheduler share, and the form in which its writer receives writes. The parts add
-//! their methods to [`Core`] in their own files and import this one; it imports none of them.
+//! their methods to [`Core`] in their own files and import this one. Each part's own state is a struct with private
+//! fields, in a file of the part that imports neither [`Core`] nor another part.
 
 use std::any::{Any, TypeId};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, RwLock};
+#[cfg(test)]
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
-use trainyard_protocol::{
-    Numerics, PlanMemory, RequestId, RunId, RunMemory, RunSpec, SamplingSessionId, SessionId, TenantId,
-};
+use trainyard_protocol::{PlanMemory, RequestId, RunId, RunMemory, RunSpec, SamplingSessionId, TenantId};
 use uuid::{NoContext, Uuid};
 
-use crate::context::caches::{ResultCache, SamplingSessionCache};
+use crate::context::caches::{OpenSampleCounts, ResultCache, SamplingSessionCache};
+use crate::context::client_waiters::ClientWaiters;
+use crate::context::database_clock::DatabaseClock;
 use crate::context::options::Options;
 use crate::context::origin::{ExecutionObserver, Origins};
-use crate::context::waiters::Waiters;
+use crate::context::session_heartbeats::SessionHeartbeats;
 use crate::context::work_log::WorkLog;
+use crate::execution::cancellations::Cancellations;
+use crate::execution::prefetch::Prefetch;
+use crate::gc::orphan_progress::OrphanGc;
+use crate::lease::claims::Claims;
+use crate::lease::heartbeats::Heartbeats;
+use crate::lease::worker_numerics::WorkerNumerics;
+use crate::processes::schema_watch::SchemaWatch;
 use crate::processes::signals::Signal;
-use crate::progress::{ProgressOutbox, ProgressWatches};
-use crate::queue::Queue;
-use crate::quotas::Grants;
+use crate::progress::Progress;
+use crate::queue::{Queue, SharedQueue};
+use crate::quotas::Granted;
 use crate::store::blobs::Blobs;
 use crate::store::db::{Conn, Database, Pool, RowScope};
 use crate::store::failed;
-use crate::{Error, Metrics, PrefetchDecoder, Timestamp};
+use crate::{Clock, Error, Metrics, Timestamp};
 
 /// Longer than it takes to accept a request.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
@@ -39,6 +47,7 @@ const SECOND_LOOK: Duration = Duration::from_secs(1);
 /// Shared by the handle, the writer and the background tasks.
 pub(crate) struct Core {
     pub(crate) options: Options,
+    pub(crate) clock: Arc<DatabaseClock>,
     pub(crate) readers: Pool,
     pub(crate) blobs: Blobs,
     pub(crate) metrics: Metrics,
@@ -48,102 +57,50 @@ pub(crate) struct Core {
     /// Names this process to the others on the database, as long as it lives.
     pub(crate) process: String,
     /// Weak, because the writer holds this and stops when the last handle is gone.
-    pub(crate) messages: WeakUnboundedSender<Message>,
-
-    pub(crate) queue: Mutex<Queue>,
-    /// Signalled when the queue has something for the worker.
-    pub(crate) ready: Condvar,
-    /// Clients that wait for requests to end.
-    pub(crate) waiters: Waiters<RequestId>,
-    /// Clients that wait for samples of (sampling session, clone) to end.
-    pub(crate) sample_waiters: Waiters<(SamplingSessionId, i64)>,
-    /// Clients that wait for metrics of runs.
-    pub(crate) metrics_waiters: Waiters<RunId>,
-    /// Clients that wait for stored samples of runs.
-    pub(crate) stored_samples_waiters: Waiters<RunId>,
-    /// Who watches which samples while they are executed.
-    pub(crate) progress: ProgressWatches,
-    /// Tokens for other processes.
-    pub(crate) outbox: ProgressOutbox,
+    messages: WeakUnboundedSender<Message>,
+    pub(crate) queue: SharedQueue,
     pub(crate) results: ResultCache,
     pub(crate) sampling_sessions: SamplingSessionCache,
-    /// Decodes payloads that were prefetched from the store.
-    pub(crate) prefetch_decoder: OnceLock<PrefetchDecoder>,
-    /// Learns of requests that were executed.
-    pub(crate) execution_observer: OnceLock<ExecutionObserver>,
-    /// Predicts the memory of runs.
-    pub(crate) memory: OnceLock<Arc<dyn PlanMemory>>,
-    /// What decides the bits of this process's worker's results, by base model.
-    pub(crate) numerics: OnceLock<BTreeMap<String, Numerics>>,
-    /// Runs whose wait for a worker with their numerics has been logged.
-    pub(crate) numerics_waits: Mutex<BTreeSet<RunId>>,
-    /// Held while one is decoded.
-    pub(crate) prefetching: tokio::sync::Mutex<()>,
-    /// Changes of keys, users and organisations that are known here.
-    pub(crate) directory_version: AtomicU64,
-    /// What tenants are granted, and which are disabled, as it was last read.
-    pub(crate) grants: RwLock<Arc<Grants>>,
-    /// Wakes the task that reads that.
-    pub(crate) grants_due: Arc<Notify>,
-    /// Held while that is read.
-    pub(crate) refreshing_grants: tokio::sync::Mutex<()>,
-    /// Requests that were accepted or ended here.
-    pub(crate) activity: AtomicU64,
-    /// When a heartbeat of a session was last recorded.
-    pub(crate) recorded_heartbeats: Mutex<HashMap<SessionId, Timestamp>>,
+    pub(crate) open_samples: OpenSampleCounts,
 
-    /// Wakes the task that claims work from the store and reads requests of this worker's runs.
-    pub(crate) claim_wakeup: Arc<Notify>,
-    /// Whether that task has a reason to claim.
-    pub(crate) claims_due: AtomicBool,
-    /// Runs with new requests in the store.
-    pub(crate) runs_to_read: Mutex<BTreeSet<RunId>>,
-    /// Leases and claims that the store knew of and the queue did not, when both were last compared.
-    pub(crate) unconfirmed_leases: Mutex<BTreeSet<String>>,
-    /// Counts the starts of this process's worker; 0 until it is registered.
-    pub(crate) incarnation: AtomicI64,
-    /// The worker takes nothing new.
-    pub(crate) draining: AtomicBool,
-    /// Held while the worker sends a heartbeat or registers.
-    pub(crate) heartbeat: tokio::sync::Mutex<()>,
-    /// When this worker's last heartbeat was recorded, in ms since the epoch; 0 before the first.
-    pub(crate) last_heartbeat: AtomicI64,
-    /// Time at which the store became reachable, in ms since the epoch.
-    pub(crate) store_reachable_since: AtomicI64,
-    /// Whether other workers can execute samples that this one can, as when that was last looked at.
-    pub(crate) shares_samples: AtomicBool,
-    /// Unfinished samples of all processes, when they were last counted.
-    pub(crate) open_samples: Mutex<BTreeMap<TenantId, u64>>,
-    /// Reason why this program no longer supports the database, once the schema has changed.
-    pub(crate) outdated: watch::Sender<Option<Error>>,
-    pub(crate) orphan_gc: tokio::sync::Mutex<OrphanGcProgress>,
+    pub(crate) waiters: ClientWaiters,
+    pub(crate) claims: Claims,
+    pub(crate) grants: Granted,
+    pub(crate) heartbeats: Heartbeats,
+    pub(crate) sessions: SessionHeartbeats,
+    pub(crate) prefetch: Prefetch,
+    pub(crate) cancellations: Cancellations,
+    pub(crate) numerics: WorkerNumerics,
+    pub(crate) progress: Progress,
+    pub(crate) schema: SchemaWatch,
+    pub(crate) orphan_gc: OrphanGc,
+
+    /// Observer of executed requests.
+    execution_observer: OnceLock<ExecutionObserver>,
+    /// Predictor of the memory of runs.
+    memory: OnceLock<Arc<dyn PlanMemory>>,
     /// Makes the writer drop its unwritten messages, as a killed process does.
     #[cfg(test)]
-    pub(crate) killed: AtomicBool,
-}
-
-/// How far garbage collection has looked through the storage.
-#[derive(Default)]
-pub(crate) struct OrphanGcProgress {
-    /// When it last looked.
-    pub(crate) last: Option<Timestamp>,
-    /// Where to go on, by the area's root; absent where an area starts over.
-    pub(crate) cursors: BTreeMap<&'static str, String>,
+    killed: AtomicBool,
 }
 
 impl Core {
     /// The state of a scheduler that has just been opened.
-    pub(crate) fn new(options: Options, readers: Pool, blobs: Blobs, messages: &UnboundedSender<Message>) -> Self {
-        let now = options.clock.now();
-        let grants = Grants { policies: options.policies.clone(), ..Grants::default() };
+    pub(crate) fn new(
+        options: Options,
+        clock: DatabaseClock,
+        readers: Pool,
+        blobs: Blobs,
+        messages: &UnboundedSender<Message>,
+    ) -> Self {
+        let now = clock.now();
+        let slots = options.worker.as_ref().map_or(0, |worker| worker.decode_slots);
         Self {
-            queue: Mutex::new(Queue::new(
-                options.policies.clone(),
-                options.snapshot_tokens,
-                options.worker.as_ref().map_or(0, |worker| worker.decode_slots),
-            )),
+            queue: SharedQueue::new(Queue::new(options.policies.clone(), options.snapshot_tokens, slots)),
             metrics: Metrics::new(options.metrics_per_tenant, options.storage.times().clone()),
+            grants: Granted::new(options.policies.clone()),
             options,
+            clock: Arc::new(clock),
             readers,
             blobs,
             work_log: WorkLog::default(),
@@ -151,47 +108,29 @@ impl Core {
             runtime: Handle::current(),
             process: Uuid::now_v7().to_string(),
             messages: messages.downgrade(),
-            ready: Condvar::new(),
-            waiters: Waiters::default(),
-            sample_waiters: Waiters::default(),
-            metrics_waiters: Waiters::default(),
-            stored_samples_waiters: Waiters::default(),
-            progress: ProgressWatches::default(),
-            outbox: ProgressOutbox::default(),
             results: ResultCache::default(),
             sampling_sessions: SamplingSessionCache::default(),
-            prefetch_decoder: OnceLock::new(),
+            open_samples: OpenSampleCounts::default(),
+            waiters: ClientWaiters::default(),
+            claims: Claims::default(),
+            heartbeats: Heartbeats::new(now),
+            sessions: SessionHeartbeats::default(),
+            prefetch: Prefetch::default(),
+            cancellations: Cancellations::default(),
+            numerics: WorkerNumerics::default(),
+            progress: Progress::default(),
+            schema: SchemaWatch::default(),
+            orphan_gc: OrphanGc::default(),
             execution_observer: OnceLock::new(),
             memory: OnceLock::new(),
-            numerics: OnceLock::new(),
-            numerics_waits: Mutex::default(),
-            prefetching: tokio::sync::Mutex::default(),
-            directory_version: AtomicU64::new(0),
-            grants: RwLock::new(Arc::new(grants)),
-            grants_due: Arc::default(),
-            refreshing_grants: tokio::sync::Mutex::default(),
-            activity: AtomicU64::new(0),
-            recorded_heartbeats: Mutex::default(),
-            claim_wakeup: Arc::default(),
-            claims_due: AtomicBool::new(false),
-            runs_to_read: Mutex::default(),
-            unconfirmed_leases: Mutex::default(),
-            incarnation: AtomicI64::new(0),
-            draining: AtomicBool::new(false),
-            heartbeat: tokio::sync::Mutex::default(),
-            last_heartbeat: AtomicI64::new(0),
-            store_reachable_since: AtomicI64::new(now.as_millis()),
-            shares_samples: AtomicBool::new(false),
-            open_samples: Mutex::default(),
-            outdated: watch::Sender::new(None),
-            orphan_gc: tokio::sync::Mutex::default(),
             #[cfg(test)]
             killed: AtomicBool::new(false),
         }
     }
 
+    /// The present time of the database.
     pub(crate) fn now(&self) -> Timestamp {
-        self.options.clock.now()
+        self.clock.now()
     }
 
     /// A session that expired later than this can be revived: the results of its requests are kept.
@@ -211,22 +150,10 @@ impl Core {
         most.mul_f64(RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64)
     }
 
-    /// Lets this process's worker, if it has one, claim what has become free.
-    pub(crate) fn wake_claims(&self) {
-        self.claims_due.store(true, Ordering::SeqCst);
-        self.claim_wakeup.notify_one();
-    }
-
-    /// Makes known that keys, users or organisations were changed.
-    pub(crate) fn directory_changed(&self) {
-        self.directory_version.fetch_add(1, Ordering::SeqCst);
-        self.grants_due.notify_one();
-    }
-
     /// Wakes claims after leases were released, and once more a moment later: a request that was being
     /// accepted meanwhile is addressed to the worker that had the lease, and was not visible yet.
     pub(crate) fn wake_claims_of_released(self: &Arc<Self>) {
-        self.wake_claims();
+        self.claims.wake();
         self.wake_claims_after(SECOND_LOOK);
     }
 
@@ -236,7 +163,7 @@ impl Core {
         self.runtime.spawn(async move {
             tokio::time::sleep(delay).await;
             if let Some(core) = core.upgrade() {
-                core.wake_claims();
+                core.claims.wake();
             }
         });
     }
@@ -268,13 +195,33 @@ impl Core {
 
     /// The id of this process's worker, if it serves a base model and is not about to stop.
     pub(crate) fn worker_for(&self, base_model: &str) -> Option<&str> {
-        let worker = self.options.worker.as_ref().filter(|_| !self.is_draining())?;
+        let worker = self.options.worker.as_ref().filter(|_| !self.claims.are_stopped())?;
         worker.models.iter().any(|model| model == base_model).then_some(worker.id.as_str())
     }
 
     /// What a run takes of the worker's memory.
     pub(crate) fn run_memory(&self, spec: &RunSpec) -> RunMemory {
         self.memory.get().and_then(|memory| memory.run(spec)).unwrap_or_default()
+    }
+
+    /// Sets the predictor of the memory of runs. Returns false if there is one, which stays.
+    pub(crate) fn set_memory(&self, memory: Arc<dyn PlanMemory>) -> bool {
+        self.memory.set(memory).is_ok()
+    }
+
+    /// Returns the observer of executed requests, if there is one.
+    pub(crate) fn execution_observer(&self) -> Option<&ExecutionObserver> {
+        self.execution_observer.get()
+    }
+
+    /// Sets the observer of executed requests. The first one stays.
+    pub(crate) fn observe_executions_with(&self, observer: ExecutionObserver) {
+        let _ = self.execution_observer.set(observer);
+    }
+
+    /// Returns the sender of messages to the writer, unless the scheduler has closed.
+    pub(crate) fn messages(&self) -> Option<UnboundedSender<Message>> {
+        self.messages.upgrade()
     }
 
     /// Whether other processes may be at work on the same store.
@@ -284,7 +231,18 @@ impl Core {
 
     /// Whether the writer has stopped.
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_outdated() || self.messages.upgrade().is_none_or(|messages| messages.is_closed())
+        self.is_outdated() || self.messages().is_none_or(|messages| messages.is_closed())
+    }
+
+    /// Makes the writer drop its unwritten messages, as a killed process does.
+    #[cfg(test)]
+    pub(crate) fn kill(&self) {
+        self.killed.store(true, Ordering::SeqCst);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::SeqCst)
     }
 }
 
@@ -333,12 +291,19 @@ pub(crate) trait QueuedWrite: Send {
     fn undo(&self) -> bool;
     /// Whether its sender has waited long enough.
     fn is_overdue(&self) -> bool;
+    /// Number of rows that it changes, about.
+    fn rows(&self) -> usize;
     /// When it was sent.
     fn sent_at(&self) -> Instant;
     /// What is locked for it: tenants ([`Write::counts`](crate::writer::write::Write::counts)) and
     /// [sessions](crate::writer::write::Write::sessions), by name.
     fn locks(&self, core: &Core) -> Vec<String>;
     fn subjects(&self) -> Vec<Subject>;
+    /// Counts that the database refused this write alone, and returns the number of refusals.
+    fn refused(&mut self) -> u32;
+    fn simplify(&mut self) -> bool;
+    /// Gives up a record that can't be written.
+    fn abandon(self: Box<Self>, core: &Arc<Core>);
     fn is_ready(&mut self) -> bool;
     fn prepare<'a>(&'a mut self, core: &'a Core) -> WriteStep<'a>;
     fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> WriteStep<'a>;

@@ -106,12 +106,9 @@ impl Error {
                 }
                 Some("53100") => Self::no_space(doing, error),
                 code if is_of_sqlite(refusal.as_ref()) && code.is_some_and(is_full) => Self::no_space(doing, error),
-                // SQLSTATEs of shutdown, crash recovery, start-up, lack of connections and lost connections; of
-                // statements that took too long; and of exhausted resources: memory, others, input and output.
-                Some(
-                    "57P01" | "57P02" | "57P03" | "53300" | "25P03" | "08000" | "08003" | "08006" | "57014" | "53000"
-                    | "53200" | "53400" | "58000" | "58030",
-                ) => {
+                // SQLSTATEs of statements that took too long, of too many connections, and of exhausted resources:
+                // memory, others, input and output.
+                Some(code) if ends_connection(code) || is_overloaded(code) => {
                     tracing::warn!(doing, %error, "the database can't be reached");
                     Self::Unavailable(doing)
                 }
@@ -136,6 +133,19 @@ impl Error {
     }
 }
 
+/// Returns whether a connection is of no further use after a refusal with this SQLSTATE. The server lost it, is about to
+/// end it, or can't be written: after a failover, the same address may lead to a server that can.
+pub(crate) fn ends_connection(code: &str) -> bool {
+    const READ_ONLY: &str = "25006";
+    // Of the class "operator intervention" all but cancelled statements; then time limits of a session.
+    let ended = ["57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"];
+    code.starts_with("08") || code == READ_ONLY || ended.contains(&code)
+}
+
+fn is_overloaded(code: &str) -> bool {
+    matches!(code, "53300" | "57014" | "53000" | "53200" | "53400" | "58000" | "58030")
+}
+
 fn is_of_sqlite(error: &(dyn DatabaseError + 'static)) -> bool {
     error.try_downcast_ref::<SqliteError>().is_some()
 }
@@ -145,4 +155,21 @@ fn is_full(code: &str) -> bool {
     const FULL: &str = "13";
     const IOERR_SHMSIZE: &str = "4874";
     code == FULL || code == IOERR_SHMSIZE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_after_which_another_server_may_answer_are_told_from_others() {
+        for code in ["25006", "57P01", "57P02", "57P03", "57P04", "57P05", "08000", "08001", "08004", "08007", "08P01"]
+        {
+            assert!(ends_connection(code), "{code}");
+        }
+        // A cancelled statement, too many connections, a full disk, a duplicate, and codes of SQLite.
+        for code in ["57014", "53300", "53100", "23505", "42501", "8", "1032", "2067", ""] {
+            assert!(!ends_connection(code), "{code}");
+        }
+    }
 }

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use trainyard_storage::Storage;
+
 use crate::context::clock::{Clock, SystemClock};
 use crate::execution::crashes::WorkerEnd;
 use crate::quotas::Policies;
-use crate::storage::Storage;
 use crate::store::db::Database;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Options for opening a scheduler.
 #[derive(Clone)]
@@ -17,12 +20,19 @@ pub struct Options {
     /// Storage for checkpoints, and for payloads and results that are too large for a row. Garbage collection removes
     /// old objects that no row names.
     pub storage: Storage,
-    /// Clock that supplies the present time.
+    /// This process's clock. On PostgreSQL, what expires does so by the clock of the server.
     pub clock: Arc<dyn Clock>,
+    /// Clock that stands in for that of a PostgreSQL server.
+    #[cfg(test)]
+    pub(crate) database_clock: Option<Arc<dyn Clock>>,
     /// Time without heartbeats after which a session expires.
     pub session_timeout: Duration,
     /// Time for which results are kept after a request finished.
     pub retention: Duration,
+    /// Time for which the usage of single requests is kept. Its sums by hour remain.
+    pub usage_retention: Duration,
+    /// Time for which usage by hour, and the storage of deleted checkpoints, are kept.
+    pub usage_history: Duration,
     /// Tokens of executed work after which a run is saved: a recovery replays at most that many.
     pub snapshot_tokens: u64,
     /// Number of a run's snapshots for sampling that stay in the storage: those that were taken or sampled from last.
@@ -54,8 +64,12 @@ impl Options {
             database: database.into(),
             storage,
             clock: Arc::new(SystemClock),
+            #[cfg(test)]
+            database_clock: None,
             session_timeout: Duration::from_secs(300),
             retention: Duration::from_secs(24 * 3600),
+            usage_retention: 35 * DAY,
+            usage_history: 400 * DAY,
             snapshot_tokens: 200_000,
             kept_snapshots: 8,
             snapshot_retention: Duration::from_secs(600),

@@ -43,12 +43,6 @@ impl<K: Eq + Hash + Clone> Waiters<K> {
     pub(crate) fn wake_all(&self) {
         lock(&self.channels).clear();
     }
-
-    /// Returns the number of keys that tasks wait for.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        lock(&self.channels).len()
-    }
 }
 
 /// Registered interest in a key.

@@ -1,13 +1,12 @@
 //! Hands requests to the worker and records their start. Called from a plain thread.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trainyard_protocol::{RequestId, SessionId, TenantId};
 
 use crate::context::core::{Core, Urgency};
-use crate::context::lock::lock;
 use crate::queue::{InFlightRequest, Queue};
 use crate::quotas::BucketLevel;
 use crate::store::db::{Conn, RowScope};
@@ -40,6 +39,11 @@ impl Scheduler {
         self.core.with_queue(|queue| self.core.admit_samples(queue, requests));
     }
 
+    /// Returns whether the work that is ready asks for the end of a training request. Changes nothing.
+    pub fn is_abandoned(&self, request: &RequestId) -> bool {
+        self.core.with_queue(|queue| queue.is_abandoned(request))
+    }
+
     /// Takes work as [`Self::take_work`] does, but blocks the calling thread until something is ready or the timeout is
     /// over.
     pub fn wait_work(&self, timeout: Duration) -> Vec<WorkItem> {
@@ -50,12 +54,11 @@ impl Scheduler {
             if !items.is_empty() || left.is_zero() {
                 return items;
             }
-            let queue = lock(&self.core.queue);
-            let now = self.core.now();
-            if !queue.is_ready(now) {
-                let left = queue.wakes_at(now).map_or(left, |at| left.min(now.until(at)));
-                drop(self.core.ready.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner));
-            }
+            self.core.queue.wait(|queue| {
+                let now = self.core.now();
+                let pause = || queue.wakes_at(now).map_or(left, |at| left.min(now.until(at)));
+                (!queue.is_ready(now)).then(pause)
+            });
         }
     }
 
@@ -105,7 +108,7 @@ fn newly_started(item: &WorkItem) -> Option<RequestId> {
 fn rate_limited_tokens(core: &Core, queue: &Queue, requests: &[RequestId]) -> BTreeMap<TenantId, u64> {
     let mut spent = BTreeMap::new();
     for InFlightRequest { tenant, cost, .. } in requests.iter().filter_map(|request| queue.in_flight(request)) {
-        if cost.tokens > 0 && core.policy(tenant).tokens_per_minute.is_some() {
+        if cost.tokens > 0 && core.grants.policy(tenant).tokens_per_minute.is_some() {
             *spent.entry(tenant.clone()).or_insert(0) += cost.tokens;
         }
     }
@@ -150,7 +153,7 @@ impl Write for RecordStarts {
         let mut levels = BTreeMap::new();
         for (tenant, tokens) in &self.spent {
             // The limit may have been lifted in the meantime.
-            let Some(rate) = core.policy(tenant).tokens_per_minute else { continue };
+            let Some(rate) = core.grants.policy(tenant).tokens_per_minute else { continue };
             levels.insert(tenant.clone(), quotas::spend(conn, tenant, rate, *tokens, now).await?);
         }
         Ok(levels)

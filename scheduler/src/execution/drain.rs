@@ -1,12 +1,9 @@
 //! Drains a process before it stops.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::context::core::Core;
-use crate::context::lock::lock;
 use crate::scheduler::Scheduler;
 
 /// Interval at which the queue is examined.
@@ -15,12 +12,12 @@ const POLL: Duration = Duration::from_millis(20);
 impl Scheduler {
     /// Announces that this process is about to stop: its worker takes no new work.
     pub fn begin_drain(&self) {
-        self.core.draining.store(true, Ordering::Release);
+        self.core.claims.stop();
     }
 
     /// Returns whether this process is about to stop.
     pub fn is_draining(&self) -> bool {
-        self.core.is_draining()
+        self.core.claims.are_stopped()
     }
 
     /// Lets the worker of this process finish the requests in execution without taking new ones. Its runs are saved and
@@ -36,18 +33,11 @@ impl Scheduler {
                 queue.is_drained()
             });
             if drained || Instant::now() >= deadline {
-                let (pending, in_flight) = lock(&self.core.queue).counts();
+                let (pending, in_flight) = self.core.queue.read().counts();
                 tracing::info!(drained, pending, in_flight, "worker drained");
                 return drained;
             }
             sleep(POLL).await;
         }
-    }
-}
-
-impl Core {
-    /// Returns whether the worker of this process takes no new work.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
     }
 }

@@ -1,7 +1,5 @@
 //! Consequences of a request's end: waiting clients wake, here and in other processes.
 
-use std::sync::atomic::Ordering;
-
 use trainyard_protocol::RequestId;
 
 use crate::RequestState;
@@ -31,10 +29,10 @@ impl Core {
         });
         let origin = self.origins.take(request);
         let EndedRequest { tenant, kind, state, tokens, .. } = ended;
-        self.activity.fetch_add(1, Ordering::Relaxed);
+        self.sessions.count_activity();
         self.metrics.ended(*kind, tenant, *state, times.map(|times| times.served), *tokens);
         self.work_log.ended(&self.runtime, request, ended, times, origin.as_ref());
-        if let (Some(origin), Some(stages), Some(observer)) = (&origin, stages, self.execution_observer.get()) {
+        if let (Some(origin), Some(stages), Some(observer)) = (&origin, stages, self.execution_observer()) {
             let EndedRequest { run, failure, .. } = ended;
             observer(Executed {
                 request,
@@ -52,9 +50,9 @@ impl Core {
             (Some(run), _) => tracing::info!(%run, %request, "run could not be created"),
             (None, _) => {}
         }
-        self.waiters.wake(request);
+        self.waiters.request_ended(request);
         if let Some(sample) = &ended.sample {
-            self.sample_waiters.wake(sample);
+            self.waiters.sample_ended(sample);
         }
         if let Some(file) = ended.unneeded.clone() {
             let blobs = self.blobs.clone();

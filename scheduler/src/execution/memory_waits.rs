@@ -4,7 +4,6 @@
 use trainyard_protocol::{RequestId, RunId, TenantId};
 
 use crate::context::core::{Core, Urgency};
-use crate::context::lock::lock;
 use crate::store::db::{Conn, RowScope};
 use crate::store::runs;
 use crate::writer::write::Write;
@@ -17,7 +16,7 @@ impl Scheduler {
     /// # Errors
     /// When the store can't be read.
     pub async fn memory_wait(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<MemoryWait>, Error> {
-        let here = lock(&self.core.queue).memory_wait(tenant, request);
+        let here = self.core.queue.read().memory_wait(tenant, request);
         if here.is_some() || !self.core.is_shared() {
             return Ok(here);
         }

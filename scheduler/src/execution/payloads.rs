@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::task::spawn_blocking;
 use trainyard_protocol::{RequestId, RunId, TenantId};
 
 use crate::context::core::Core;
@@ -66,8 +65,7 @@ impl Core {
         }
     }
 
-    /// Returns a payload, decoded if a prefetch decoder is set. One payload is decoded at a time, because the worker
-    /// takes them one by one.
+    /// Returns a payload, decoded if a prefetch decoder is set.
     async fn decoded_payload(
         self: &Arc<Self>,
         request: &RequestId,
@@ -75,15 +73,9 @@ impl Core {
         base_model: String,
     ) -> Option<(Bytes, Decoded)> {
         let bytes = self.retry(|| self.payload(request)).await?;
-        let Some(decoder) = self.prefetch_decoder.get().cloned() else { return Some((bytes, Decoded::default())) };
-        let _one_at_a_time = self.prefetching.lock().await;
-        if !self.with_queue(|queue| queue.keeps_decoded(bytes.len())) {
-            return Some((bytes, Decoded::default()));
-        }
-        let payload = bytes.clone();
-        let decoded = spawn_blocking(move || decoder(kind, &base_model, payload)).await;
-        // After a panic the worker decodes it, and handles the panic there.
-        Some((bytes, decoded.unwrap_or_default()))
+        let keeps = |size| self.with_queue(|queue| queue.keeps_decoded(size));
+        let decoded = self.prefetch.decode(kind, base_model, bytes.clone(), keeps).await;
+        Some((bytes, decoded))
     }
 
     async fn payload(&self, request: &RequestId) -> Result<Bytes, Error> {

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use crate::budgets::CHANGED_TOGETHER;
 use crate::context::core::Core;
-use crate::context::lock::lock;
 use crate::execution::memory_waits::RecordMemoryWait;
 use crate::execution::quarantine::RecordIsolatedStart;
 use crate::execution::rejection::RecordRejections;
@@ -15,10 +15,7 @@ impl Core {
     /// Changes the queue, then executes the effects. Records are sent under the lock, so that they reach the writer in
     /// the order of the changes.
     pub(crate) fn with_queue<T>(self: &Arc<Self>, change: impl FnOnce(&mut Queue) -> T) -> T {
-        let mut queue = lock(&self.queue);
-        let value = change(&mut queue);
-        let effects = self.record_effects(queue.take_effects());
-        drop(queue);
+        let (value, effects) = self.queue.change(change, |effects| self.record_effects(effects));
         self.follow_effects(effects);
         value
     }
@@ -27,8 +24,9 @@ impl Core {
     fn record_effects(&self, mut effects: QueueEffects) -> QueueEffects {
         let unrestorable = std::mem::take(&mut effects.unrestorable);
         let rejected = std::mem::take(&mut effects.rejected);
-        if !unrestorable.is_empty() || !rejected.is_empty() {
-            self.record(RecordRejections::new(unrestorable, rejected));
+        RecordRejections::in_parts(unrestorable, rejected).into_iter().for_each(|part| self.record(part));
+        for (session, requests) in std::mem::take(&mut effects.cancelled) {
+            self.cancel_requests_of(&session, requests);
         }
         for (run, epoch) in effects.released_runs.drain(..) {
             self.record(ReleaseRun { run, epoch });
@@ -40,19 +38,18 @@ impl Core {
         for (run, epoch, wait) in effects.memory_waits.drain(..).filter(|_| self.is_shared()) {
             self.record(RecordMemoryWait { run, epoch, wait });
         }
-        let samples = std::mem::take(&mut effects.released_samples);
-        if !samples.is_empty() {
-            self.record(ReleaseSamples { samples, quiet: false });
+        for samples in std::mem::take(&mut effects.released_samples).chunks(CHANGED_TOGETHER) {
+            self.record(ReleaseSamples { samples: samples.to_vec(), quiet: false });
         }
         effects
     }
 
     fn follow_effects(self: &Arc<Self>, effects: QueueEffects) {
         if effects.ready {
-            self.ready.notify_all();
+            self.queue.notify_worker();
         }
         if effects.has_capacity {
-            self.wake_claims();
+            self.claims.wake();
         }
         for fetch in effects.fetches {
             let core = Arc::clone(self);

@@ -1,32 +1,41 @@
-//! Records requests that end without having been executed, and runs that could not be restored.
+//! Records requests that fail without having been executed, and runs that could not be restored.
 
 use std::sync::Arc;
 
 use trainyard_protocol::{OpError, RequestId, RunId, SessionId};
 
 use crate::Error;
+use crate::budgets::CHANGED_TOGETHER;
 use crate::context::core::{Core, Subject, Urgency};
-use crate::context::lock::lock;
-use crate::lease::{ReleaseSamples, holds_lease, sample_claim};
+use crate::lease::{holds_lease, sample_claim};
 use crate::processes::signals::Signal;
-use crate::queue::{Fence, Rejected, Rejection, creation_failed, session_ended};
+use crate::queue::{Fence, Rejected, creation_failed};
 use crate::store::db::{Conn, RowScope};
 use crate::store::results::{self, EndedRequest, RequestEnd};
-use crate::store::{runs, sessions};
+use crate::store::runs;
 use crate::writer::write::Write;
 
-/// A write that ends rejected or cancelled requests, and fails runs that could not be restored.
+/// A write that fails rejected requests, and runs that could not be restored.
 pub(crate) struct RecordRejections {
     /// Runs with the epoch of their lease.
     unrestorable: Vec<(RunId, i64, OpError)>,
     rejected: Vec<Rejected>,
     /// Sessions of the samples among the requests.
     sessions: Vec<SessionId>,
+    /// Whether the errors were replaced, because the database refuses them.
+    simplified: bool,
 }
 
 impl RecordRejections {
-    pub(crate) fn new(unrestorable: Vec<(RunId, i64, OpError)>, rejected: Vec<Rejected>) -> Self {
-        Self { unrestorable, rejected, sessions: Vec::new() }
+    /// Returns the writes of these rejections, each of bounded length, in their order.
+    pub(crate) fn in_parts(unrestorable: Vec<(RunId, i64, OpError)>, rejected: Vec<Rejected>) -> Vec<Self> {
+        let part = |unrestorable, rejected| Self { unrestorable, rejected, sessions: Vec::new(), simplified: false };
+        let mut parts = Vec::new();
+        if !unrestorable.is_empty() {
+            parts.push(part(unrestorable, Vec::new()));
+        }
+        parts.extend(rejected.chunks(CHANGED_TOGETHER).map(|some| part(Vec::new(), some.to_vec())));
+        parts
     }
 
     fn samples(&self) -> impl Iterator<Item = &RequestId> {
@@ -35,20 +44,17 @@ impl RecordRejections {
     }
 }
 
-/// Results of the rejections.
-#[derive(Default)]
-pub(crate) struct Rejections {
-    ended: Vec<(RequestId, EndedRequest)>,
-    /// Samples with their claims whose session was revived before they were cancelled; no queue contains them now.
-    reinstated: Vec<(RequestId, i64)>,
-}
-
 impl Write for RecordRejections {
-    type Output = Rejections;
+    /// Requests that failed by this write.
+    type Output = Vec<(RequestId, EndedRequest)>;
     const URGENCY: Urgency = Urgency::Record;
 
     fn scope(&self) -> RowScope {
         RowScope::System
+    }
+
+    fn rows(&self) -> usize {
+        self.rejected.len().max(1)
     }
 
     fn subjects(&self) -> Vec<Subject> {
@@ -74,70 +80,54 @@ impl Write for RecordRejections {
         Ok(())
     }
 
-    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Rejections, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         for (run, epoch, error) in &self.unrestorable {
             if holds_lease(conn, core, &Fence::Run(run.clone(), *epoch)).await? {
                 runs::fail_run(conn, run, error, true).await?;
             }
         }
-        let mut all = Rejections::default();
+        let mut ended = Vec::with_capacity(self.rejected.len());
         for rejected in &self.rejected {
-            reject(conn, core, rejected, &mut all).await?;
+            ended.extend(reject(conn, core, rejected).await?);
         }
-        Ok(all)
+        Ok(ended)
     }
 
-    fn signals(&self, output: &Rejections, signals: &mut Vec<Signal>) {
-        for (request, ended) in &output.ended {
+    fn simplify(&mut self) -> bool {
+        let error = OpError::server("the request failed, and the database refuses its error");
+        for (.., cause) in &mut self.unrestorable {
+            *cause = error.clone();
+        }
+        for rejected in &mut self.rejected {
+            rejected.error = error.clone();
+        }
+        !std::mem::replace(&mut self.simplified, true)
+    }
+
+    fn signals(&self, ended: &Self::Output, signals: &mut Vec<Signal>) {
+        for (request, ended) in ended {
             ended.signals(request, signals);
         }
     }
 
-    fn committed(&mut self, output: &Rejections, core: &Arc<Core>) {
-        for (request, ended) in &output.ended {
+    fn committed(&mut self, ended: &Self::Output, core: &Arc<Core>) {
+        for (request, ended) in ended {
             core.announce_end(request, ended, None);
-        }
-        if !output.reinstated.is_empty() {
-            core.record(ReleaseSamples { samples: output.reinstated.clone(), quiet: false });
-        }
-        // Cancelled requests left their run's order, which is read again: their place is consumed, or they
-        // are still to be executed.
-        let cancelled = self.rejected.iter().filter(|rejected| rejected.rejection == Rejection::Cancelled);
-        let runs: Vec<(&RunId, &RequestId)> = cancelled
-            .filter_map(|rejected| match &rejected.fence {
-                Fence::Run(run, _) => Some((run, &rejected.request)),
-                Fence::Sample(_) => None,
-            })
-            .collect();
-        core.with_queue(|queue| runs.iter().for_each(|(run, request)| queue.cancellation_stands(run, request)));
-        let mut runs_to_read = lock(&core.runs_to_read);
-        runs_to_read.extend(runs.into_iter().map(|(run, _)| run.clone()));
-        if !runs_to_read.is_empty() {
-            core.claim_wakeup.notify_one();
         }
     }
 }
 
-async fn reject(conn: &mut Conn, core: &Core, rejected: &Rejected, all: &mut Rejections) -> Result<(), Error> {
-    let Rejected { request, fence, rejection } = rejected;
+/// Fails a request. Returns `None` if it had ended, or passed to another worker.
+async fn reject(conn: &mut Conn, core: &Core, rejected: &Rejected) -> Result<Option<(RequestId, EndedRequest)>, Error> {
+    let Rejected { request, fence, error } = rejected;
     if !holds_lease(conn, core, fence).await? {
-        return Ok(());
+        return Ok(None);
     }
-    let (end, cause) = match rejection {
-        Rejection::Cancelled if sessions::is_session_active(conn, request).await? => {
-            if let Fence::Sample(claim) = fence {
-                all.reinstated.push((request.clone(), *claim));
-            }
-            return Ok(());
-        }
-        Rejection::Cancelled => (RequestEnd::Cancelled, session_ended()),
-        Rejection::Failed(error) => (RequestEnd::Failed(error), error.clone()),
-    };
+    let end = RequestEnd::Failed(error);
     let ended = results::end_request(conn, request, &end, sample_claim(core, fence), core.now()).await?;
-    let Some(ended) = ended else { return Ok(()) };
+    let Some(ended) = ended else { return Ok(None) };
     if let Some(run) = &ended.creates {
-        runs::fail_run(conn, run, &creation_failed(run, &cause), false).await?;
+        runs::fail_run(conn, run, &creation_failed(run, error), false).await?;
     }
-    all.ended.push((request.clone(), ended));
-    Ok(())
+    Ok(Some((request.clone(), ended)))
 }

@@ -9,6 +9,7 @@ impl Scheduler {
     /// checkpoints. Call this every few seconds.
     pub async fn maintain(&self) -> Result<MaintenanceReport, Error> {
         let mut report = MaintenanceReport::default();
+        self.core.read_clock().await?;
         let deadline = self.core.now().minus(self.core.options.session_timeout);
         let expired = sessions::sessions_without_heartbeat(&mut self.core.system_reader().await?, deadline).await?;
         for session in expired {
@@ -18,7 +19,7 @@ impl Scheduler {
                 status: SessionStatus::Expired,
                 without_heartbeat_since: Some(deadline),
             };
-            if self.write(end).await?.now {
+            if self.write(end).await? {
                 tracing::info!(%session, "session expired: no heartbeat");
                 report.sessions.push(session);
             }
@@ -27,7 +28,9 @@ impl Scheduler {
         self.core.refresh_grants().await?;
         // This includes sessions that calls created while their organisation was being disabled.
         self.core.end_sessions_of_disabled().await?;
+        self.core.resume_cancellations().await?;
         self.core.collect_rows().await?;
+        self.core.collect_usage().await?;
         self.core.collect_uploads().await?;
         self.core.collect_orphans().await?;
         report.checkpoints = self.expired_checkpoints().await?;

@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::context::core::{Core, OrphanGcProgress};
-use crate::storage::{Area, StorageError};
+use trainyard_storage::{Area, StorageError};
+
+use super::orphan_progress::OrphanGcProgress;
+use crate::context::core::Core;
 use crate::store::{blobs, folders, gc};
 use crate::{Error, Timestamp};
 
-/// Interval between two collections.
-const PERIOD: Duration = Duration::from_secs(600);
 /// Age below which objects are kept.
 const AGE: Duration = Duration::from_secs(3600);
 /// Number of entries of each area that one collection examines; the next one continues behind them.
@@ -20,13 +20,10 @@ const ENTRIES: usize = 5000;
 impl Core {
     /// Examines the next part of the storage, unless the last collection was recent.
     pub(crate) async fn collect_orphans(&self) -> Result<(), Error> {
-        let Ok(mut progress) = self.orphan_gc.try_lock() else { return Ok(()) };
         let now = self.now();
-        if progress.last.is_some_and(|last| now < last.plus(PERIOD)) {
-            return Ok(());
-        }
-        progress.last = Some(now);
-        let before = now.minus(AGE);
+        let Some(mut progress) = self.orphan_gc.start(now) else { return Ok(()) };
+        // Objects in a folder have times by this machine's clock.
+        let before = now.min(self.clock.own_now()).minus(AGE);
         self.collect_blobs(before, &mut progress).await?;
         for area in folders::AREAS {
             self.collect_folders(area, before, &mut progress).await?;
@@ -35,7 +32,7 @@ impl Core {
     }
 
     async fn collect_blobs(&self, before: Timestamp, progress: &mut OrphanGcProgress) -> Result<(), Error> {
-        let after = progress.cursors.remove(blobs::AREA.root);
+        let after = progress.take_cursor(blobs::AREA.root);
         let (names, next) = self.blobs.older(before, after, ENTRIES).await?;
         let mut orphans = Vec::new();
         for name in names {
@@ -47,7 +44,7 @@ impl Core {
             tracing::info!(blobs = orphans.len(), "garbage collection: removing orphaned blobs");
         }
         self.blobs.remove(orphans).await;
-        progress.cursors.extend(next.map(|next| (blobs::AREA.root, next)));
+        progress.set_cursor(blobs::AREA.root, next);
         Ok(())
     }
 
@@ -58,12 +55,12 @@ impl Core {
         progress: &mut OrphanGcProgress,
     ) -> Result<(), Error> {
         let failed = |error: StorageError| Error::store("look through the storage", error);
-        let after = progress.cursors.remove(area.root);
-        let older = self.options.storage.older(area, before, after, ENTRIES).await.map_err(failed)?;
+        let after = progress.take_cursor(area.root);
+        let older = self.options.storage.older(area, before.system_time(), after, ENTRIES).await.map_err(failed)?;
         for dir in older.entries {
             self.remove_unless_needed(dir).await?;
         }
-        progress.cursors.extend(older.next.map(|next| (area.root, next)));
+        progress.set_cursor(area.root, older.next);
         Ok(())
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use trainyard_protocol::RunId;
 
@@ -125,5 +124,5 @@ impl Write for ClaimRuns {
 /// register again.
 pub(super) async fn is_registered(conn: &mut Conn, core: &Core) -> Result<bool, Error> {
     let Some(worker) = core.worker_id() else { return Ok(false) };
-    workers::is_registered(conn, worker, core.incarnation.load(Ordering::Acquire)).await
+    workers::is_registered(conn, worker, core.heartbeats.incarnation()).await
 }

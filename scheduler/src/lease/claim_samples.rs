@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use trainyard_protocol::{OpError, SessionId, TenantId};
@@ -11,7 +10,6 @@ use super::claim_runs::is_registered;
 use super::release::ReleaseSamples;
 use super::session_end::apply_session_end;
 use crate::context::core::Core;
-use crate::context::lock::lock;
 use crate::queue::{ClaimBudget, ClaimedSample};
 use crate::store::db::{Conn, RowScope};
 use crate::store::sample_claims::{self, ClaimedSampleRow, OpenSequences, SampleClaim};
@@ -24,10 +22,10 @@ const CONTENTION: Duration = Duration::from_millis(20);
 
 impl Core {
     pub(super) async fn claim_samples(self: &Arc<Self>) -> Result<(), Error> {
-        let budget = lock(&self.queue).claim_budget();
+        let budget = self.queue.read().claim_budget();
         let free = budget.sequences;
         let Claimed { samples, shared, more, contended } = self.call(ClaimSamples { budget }).await?;
-        self.shares_samples.store(shared, Ordering::Relaxed);
+        self.claims.set_shares_samples(shared);
         let (mut touched, mut taken) = (BTreeSet::new(), 0);
         for sample in samples {
             let (request, claim, sequences) = (sample.id.clone(), sample.claim, sample.sequences);
@@ -57,7 +55,7 @@ impl Core {
     /// Returns whether the worker of this process may claim a new sample at once, with its acceptance. If other workers
     /// could execute the sample, each claims only its share.
     pub(crate) fn claims_with_acceptance(&self) -> bool {
-        !self.is_shared() || (!self.shares_samples.load(Ordering::Relaxed) && lock(&self.queue).claims_new_samples())
+        !self.is_shared() || (!self.claims.shares_samples() && self.queue.read().claims_new_samples())
     }
 
     /// Releases samples beyond this worker's share that its engine has yet to admit, so that other workers can take
@@ -66,7 +64,7 @@ impl Core {
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(()) };
         let conn = &mut self.system_reader().await?;
         let share = self.sample_share(conn, worker, &[]).await?;
-        self.shares_samples.store(share.is_some(), Ordering::Relaxed);
+        self.claims.set_shares_samples(share.is_some());
         if let Some(share) = share.filter(|share| share.surplus > 0) {
             self.with_queue(|queue| queue.release_samples(share.surplus));
         }
@@ -83,7 +81,7 @@ impl Core {
             self.with_queue(|queue| queue.fail_claimed(row.id, row.claim, error));
             return Ok(None);
         }
-        if sampling.snapshot_dir.is_none() && !lock(&self.queue).can_sample(&sampling) {
+        if sampling.snapshot_dir.is_none() && !self.queue.read().can_sample(&sampling) {
             // The store names this worker as the owner, but its queue lacks the run; reconciling repairs that.
             self.record(ReleaseSamples { samples: vec![(row.id, row.claim)], quiet: true });
             return Ok(None);

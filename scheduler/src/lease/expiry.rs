@@ -1,10 +1,10 @@
 //! Frees the leases of workers whose heartbeats stopped.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokio::time::Instant;
 
+use crate::Error;
 use crate::context::core::Core;
 use crate::execution::crashes::WorkerEnd;
 use crate::processes::signals::Signal;
@@ -12,7 +12,6 @@ use crate::store::db::{Conn, RowScope};
 use crate::store::leases::{self, FreedLeases};
 use crate::store::workers;
 use crate::writer::write::Write;
-use crate::{Error, Timestamp};
 
 impl Core {
     /// Frees the leases of workers whose lease expired. After an outage of the store, all workers get the time of a
@@ -21,15 +20,14 @@ impl Core {
         let asked = Instant::now();
         let expired = self.call(ExpireWorkers { asked }).await;
         if expired.is_err() || asked.elapsed() > self.lease_period() {
-            self.store_reachable_since.store(self.now().as_millis(), Ordering::Relaxed);
+            self.heartbeats.store_reachable_since(self.now());
         }
         expired.map(drop)
     }
 
     /// Returns whether the store has been reachable for as long as a lease.
     fn is_store_steady(&self) -> bool {
-        let since = Timestamp(self.store_reachable_since.load(Ordering::Relaxed));
-        since.until(self.now()) >= self.lease_period() * 3
+        self.heartbeats.store_reachable_for(self.now()) >= self.lease_period() * 3
     }
 }
 

@@ -1,6 +1,5 @@
 //! Heartbeats of a worker, which prolong its leases.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use crate::context::core::Core;
 use crate::store::db::{Conn, RowScope};
 use crate::store::workers;
 use crate::writer::write::Write;
-use crate::{EngineReport, Error, Timestamp};
+use crate::{EngineReport, Error};
 
 /// Interval of heartbeats in a process without a worker.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -17,18 +16,18 @@ impl Core {
     /// Prolongs this worker's leases. If they have expired, the worker drops everything and registers again.
     pub(super) async fn send_heartbeat(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.has_started()) else { return Ok(()) };
-        let _one_at_a_time = self.heartbeat.lock().await;
-        let incarnation = self.incarnation.load(Ordering::Acquire);
+        let _one_at_a_time = self.heartbeats.exclusive().await;
+        let incarnation = self.heartbeats.incarnation();
         // If other processes depend on the heartbeat, it does not wait for other writes.
         let valid = match self.is_shared() {
             true => {
                 let (conn, engine) = (&mut self.system_reader().await?, self.engine_report());
-                workers::renew_worker(conn, (&worker.id, incarnation), worker.lease, &engine).await?
+                workers::renew_worker(conn, &worker.id, incarnation, worker.lease, &engine).await?
             }
             false => self.call(Heartbeat).await?,
         };
         if valid {
-            self.note_heartbeat();
+            self.heartbeats.sent(self.now());
             return Ok(());
         }
         tracing::warn!(
@@ -43,19 +42,6 @@ impl Core {
     /// Returns the engine's state for heartbeats.
     fn engine_report(&self) -> EngineReport {
         EngineReport::from(&self.metrics.engine())
-    }
-
-    /// Remembers that the worker's leases have just been prolonged.
-    pub(super) fn note_heartbeat(&self) {
-        self.last_heartbeat.store(self.now().as_millis(), Ordering::Relaxed);
-    }
-
-    /// Returns the time since this worker's leases were last prolonged; zero before the first time.
-    pub(crate) fn heartbeat_age(&self) -> Duration {
-        match self.last_heartbeat.load(Ordering::Relaxed) {
-            0 => Duration::ZERO,
-            last => Timestamp(last).until(self.now()),
-        }
     }
 
     /// Returns the interval of heartbeats and lease rounds: a third of a lease.
@@ -98,7 +84,7 @@ impl Write for Heartbeat {
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
         let Some(worker) = &core.options.worker else { return Ok(true) };
-        let incarnation = core.incarnation.load(Ordering::Acquire);
-        workers::renew_worker(conn, (&worker.id, incarnation), worker.lease, &core.engine_report()).await
+        let incarnation = core.heartbeats.incarnation();
+        workers::renew_worker(conn, &worker.id, incarnation, worker.lease, &core.engine_report()).await
     }
 }

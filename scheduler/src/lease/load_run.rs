@@ -6,7 +6,6 @@ use trainyard_protocol::{OpError, RunId, RunMemory};
 
 use super::session_end::apply_session_end;
 use crate::context::core::Core;
-use crate::context::lock::lock;
 use crate::queue::{AcceptedRequest, History, Queue, RunQueue, creation_failed, session_ended};
 use crate::store::requests::RequestRow;
 use crate::store::runs::RunRow;
@@ -17,7 +16,7 @@ use crate::{Error, RequestState, RunState};
 impl Core {
     /// Reads new requests of all runs of this process's worker, in case notifications were missed.
     pub(crate) async fn read_all_new_requests(self: &Arc<Self>) -> Result<(), Error> {
-        let runs = lock(&self.queue).run_ids();
+        let runs = self.queue.read().run_ids();
         for run in runs {
             self.read_new_requests(&run).await?;
         }
@@ -26,7 +25,7 @@ impl Core {
 
     pub(super) async fn read_new_requests(self: &Arc<Self>, run: &RunId) -> Result<(), Error> {
         loop {
-            let Some((from, cancelled)) = lock(&self.queue).reads_from(run) else { return Ok(()) };
+            let Some((from, cancelled)) = self.queue.read().reads_from(run) else { return Ok(()) };
             let rows = requests::requests_of_run(&mut self.system_reader().await?, run, from).await?;
             let current = self.with_queue(|queue| {
                 // A request cancelled in the meantime must not be added as pending.

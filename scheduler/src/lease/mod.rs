@@ -8,14 +8,17 @@
 //! | expired | another process frees the leases of a worker that sends no heartbeat | `expiry.rs` |
 //! | checked | each write about the run, which is refused under a superseded epoch | `fence.rs` |
 //!
+//! `claims.rs`, `heartbeats.rs` and `worker_numerics.rs` are the state of this process's worker behind this.
 //! `numerics.rs` decides which runs a worker leaves to others because it computes differently. `rounds.rs` does all of
 //! this periodically, and `reconcile.rs` repairs differences between the store and the queue.
 
 mod claim_runs;
 mod claim_samples;
+pub(crate) mod claims;
 mod expiry;
 mod fence;
 mod heartbeat;
+pub(crate) mod heartbeats;
 mod load_run;
 mod numerics;
 mod reconcile;
@@ -23,6 +26,7 @@ mod registration;
 mod release;
 mod rounds;
 mod session_end;
+pub(crate) mod worker_numerics;
 
 pub(crate) use fence::{holds_lease, sample_claim};
 pub(crate) use heartbeat::send_heartbeats;

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use trainyard_protocol::{Numerics, RequestId, TenantId};
 
 use crate::context::core::Core;
-use crate::context::lock::lock;
 use crate::store::numerics::{self, StoredNumerics};
 use crate::store::{leases, workers};
 use crate::{Error, NumericsMismatch, Scheduler, WorkerWait};
@@ -16,7 +15,7 @@ impl Scheduler {
     /// continues runs that were computed differently only according to [`NumericsMismatch`]. Call this before the
     /// worker takes part; the first value stays. Runs of a base model that is absent are not compared.
     pub fn compute_with(&self, numerics: BTreeMap<String, Numerics>) {
-        let _ = self.core.numerics.set(numerics);
+        self.core.numerics.set(numerics);
     }
 
     /// Returns the kind of worker that is missing, if a queued request waits although no worker has it.
@@ -49,7 +48,7 @@ impl Scheduler {
 impl Core {
     /// Returns the numerics of a base model here, in the form of rows.
     pub(super) fn stored_numerics(&self, model: &str) -> Option<StoredNumerics> {
-        self.numerics.get()?.get(model).map(StoredNumerics::from)
+        self.numerics.of(model).map(StoredNumerics::from)
     }
 
     /// Returns whether this process's worker continues runs that were computed differently.
@@ -66,7 +65,7 @@ impl Core {
         let waiting = leases::runs_of_other_numerics(conn, &worker.id, &worker.models, continues).await?;
         self.metrics.set_waiting_for_numerics(waiting.len());
         let waiting = waiting.into_iter().map(|waiting| (waiting.run.clone(), waiting)).collect::<BTreeMap<_, _>>();
-        let before = std::mem::replace(&mut *lock(&self.numerics_waits), waiting.keys().cloned().collect());
+        let before = self.numerics.replace_waiting(waiting.keys().cloned().collect());
         for (run, waits) in waiting.iter().filter(|(run, _)| !before.contains(run)) {
             let here = self.stored_numerics(&waits.model);
             let (weights, arithmetic) = here.map(|here| (here.weights, here.arithmetic)).unzip();

@@ -8,7 +8,6 @@ use trainyard_protocol::{RequestId, RunId};
 use super::release::{ReleaseRun, ReleaseSamples};
 use crate::Error;
 use crate::context::core::Core;
-use crate::context::lock::lock;
 use crate::store::leases;
 
 /// Number that stands for a claim missing from the store.
@@ -40,7 +39,7 @@ impl Core {
     pub(crate) async fn reconcile_leases(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = self.worker_id() else { return Ok(()) };
         let found = self.lease_differences(worker).await?;
-        let before = std::mem::replace(&mut *lock(&self.unconfirmed_leases), found.names());
+        let before = self.claims.replace_unconfirmed(found.names());
         let Differences { runs, samples, ended } = found;
         for request in ended.into_iter().filter(|id| before.contains(&name(id.as_str(), NO_CLAIM))) {
             tracing::info!(%request, "dropping sample: it ended or passed to another worker");
@@ -62,7 +61,7 @@ impl Core {
     async fn lease_differences(&self, worker: &str) -> Result<Differences, Error> {
         let conn = &mut self.system_reader().await?;
         let (runs, samples) = (leases::owned_runs(conn, worker).await?, leases::owned_samples(conn, worker).await?);
-        let queue = lock(&self.queue);
+        let queue = self.queue.read();
         let owned: BTreeSet<&RequestId> = samples.iter().map(|(id, _)| id).collect();
         let ended = queue.sample_ids().into_iter().filter(|id| !owned.contains(id)).collect();
         Ok(Differences {

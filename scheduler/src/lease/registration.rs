@@ -1,7 +1,6 @@
 //! Registration of a worker, which takes part until it deregisters or its lease expires.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::context::core::{Core, Subject};
@@ -16,7 +15,7 @@ use crate::{EngineReport, Error};
 impl Core {
     /// Returns whether the worker of this process is registered.
     pub(super) fn has_started(&self) -> bool {
-        self.incarnation.load(Ordering::Acquire) > 0
+        self.heartbeats.incarnation() > 0
     }
 
     /// Lets the worker of this process, if there is one, take part.
@@ -33,8 +32,8 @@ impl Core {
     pub(super) async fn register(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = &self.options.worker else { return Ok(()) };
         let Registered { incarnation, freed, contradicted } = self.call(Register).await?;
-        self.incarnation.store(incarnation, Ordering::Release);
-        self.note_heartbeat();
+        self.heartbeats.registered(incarnation);
+        self.heartbeats.sent(self.now());
         let (runs, samples) = (freed.runs, freed.samples);
         tracing::info!(worker = worker.id, incarnation, runs, samples, "worker registered; former leases freed");
         for base_model in contradicted {
@@ -69,9 +68,9 @@ impl Write for Register {
             Database::Postgres(_) => Some(worker.id.as_str()),
         };
         let freed = leases::release_all(conn, whose, worker.former_end()).await?;
-        let described = (worker.models.as_slice(), worker.devices.as_slice());
-        let incarnation = workers::register_worker(conn, &worker.id, described, worker.lease).await?;
-        numerics::register_numerics(conn, &worker.id, core.numerics.get().into_iter().flatten()).await?;
+        let incarnation =
+            workers::register_worker(conn, &worker.id, &worker.models, &worker.devices, worker.lease).await?;
+        numerics::register_numerics(conn, &worker.id, core.numerics.all()).await?;
         let contradicted = numerics::models_of_other_weights(conn, &worker.id).await?;
         Ok(Registered { incarnation, freed, contradicted })
     }
@@ -101,8 +100,8 @@ impl Write for Deregister {
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<FreedLeases, Error> {
         let Some(worker) = core.worker_id() else { return Ok(FreedLeases::default()) };
         // Leases of a newer process of the same name are kept.
-        let incarnation = core.incarnation.load(Ordering::Acquire);
-        if !workers::renew_worker(conn, (worker, incarnation), Duration::ZERO, &EngineReport::default()).await? {
+        let incarnation = core.heartbeats.incarnation();
+        if !workers::renew_worker(conn, worker, incarnation, Duration::ZERO, &EngineReport::default()).await? {
             return Ok(FreedLeases::default());
         }
         let freed = leases::release_all(conn, Some(worker), WorkerEnd::Orderly).await?;

@@ -47,7 +47,7 @@ impl Write for ReleaseRun {
         if *released {
             tracing::info!(run = %self.run, epoch = self.epoch, "lease released");
             // A request for the run may have arrived in the meantime.
-            core.wake_claims();
+            core.claims.wake();
         }
     }
 }
@@ -67,6 +67,10 @@ impl Write for ReleaseSamples {
 
     fn scope(&self) -> RowScope {
         RowScope::System
+    }
+
+    fn rows(&self) -> usize {
+        self.samples.len()
     }
 
     fn subjects(&self) -> Vec<Subject> {
@@ -90,7 +94,7 @@ impl Write for ReleaseSamples {
 
     fn committed(&mut self, released: &bool, core: &Arc<Core>) {
         if *released {
-            core.wake_claims();
+            core.claims.wake();
         }
     }
 }

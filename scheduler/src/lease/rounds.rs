@@ -1,6 +1,5 @@
 //! Lease rounds: work on leases that a process does periodically, and when it is woken because there is work to claim.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -8,7 +7,6 @@ use tokio::time::Instant;
 
 use crate::Error;
 use crate::context::core::Core;
-use crate::context::lock::lock;
 use crate::store::requests;
 
 /// Interval at which the state behind notifications is read, in case some were missed.
@@ -18,9 +16,10 @@ impl Core {
     /// Performs one round. With `repair`, the state behind notifications is read too, in case some were missed.
     pub(crate) async fn lease_round(self: &Arc<Self>, repair: bool) -> Result<(), Error> {
         self.check_schema().await?;
+        self.read_clock().await?;
         self.send_heartbeat().await?;
         self.expire_workers().await?;
-        if self.has_started() && !self.is_draining() {
+        if self.has_started() && !self.claims.are_stopped() {
             if repair {
                 self.reconcile_leases().await?;
                 self.read_all_new_requests().await?;
@@ -37,7 +36,7 @@ impl Core {
         }
         if self.is_shared() {
             let open = requests::open_samples(&mut self.system_reader().await?).await?;
-            *lock(&self.open_samples) = open;
+            self.open_samples.replace(open);
         }
         if repair && self.is_shared() {
             self.wake_ended().await?;
@@ -47,22 +46,21 @@ impl Core {
 
     /// Claims requests that this process's worker can execute, and reads new requests of its runs.
     pub(crate) async fn claim_work(self: &Arc<Self>) -> Result<(), Error> {
-        self.claims_due.store(true, Ordering::SeqCst);
+        self.claims.make_due();
         self.follow_wakeup().await
     }
 
     /// Handles the wakeup of this process's worker, if it takes part.
     async fn follow_wakeup(self: &Arc<Self>) -> Result<(), Error> {
-        if !self.has_started() || self.is_draining() {
+        if !self.has_started() || self.claims.are_stopped() {
             return Ok(());
         }
-        let claims = self.claims_due.swap(false, Ordering::SeqCst);
+        let claims = self.claims.take_due();
         if claims {
             self.claim_runs().await?;
         }
         // This includes requests announced while their run was being claimed.
-        let runs = std::mem::take(&mut *lock(&self.runs_to_read));
-        for run in runs {
+        for run in self.claims.take_unread() {
             self.read_new_requests(&run).await?;
         }
         if claims { self.claim_samples().await } else { Ok(()) }
@@ -76,10 +74,10 @@ pub(crate) async fn run_rounds(core: Weak<Core>) {
     loop {
         let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) else { return };
         let round = *next_round.get_or_insert_with(|| Instant::now() + strong.next_period());
-        let wakeup = Arc::clone(&strong.claim_wakeup);
+        let wakeup = strong.claims.wakeup();
         drop(strong);
         // Rounds take place even if there is work to claim all the time.
-        let _ = tokio::time::timeout_at(round, wakeup.notified()).await;
+        let _ = tokio::time::timeout_at(round, wakeup.woken()).await;
         let Some(core) = core.upgrade().filter(|core| !core.is_closed()) else { return };
         let done = if Instant::now() < round {
             core.follow_wakeup().await

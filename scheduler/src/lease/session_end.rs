@@ -5,7 +5,6 @@ use std::sync::Arc;
 use trainyard_protocol::SessionId;
 
 use crate::context::core::Core;
-use crate::context::lock::lock;
 use crate::queue::Queue;
 use crate::store::sessions;
 use crate::{Error, FinishReason, SessionStatus};
@@ -13,7 +12,7 @@ use crate::{Error, FinishReason, SessionStatus};
 impl Core {
     /// Applies ends of sessions whose notification was missed.
     pub(super) async fn apply_missed_session_ends(self: &Arc<Self>) -> Result<(), Error> {
-        let known = lock(&self.queue).session_ids();
+        let known = self.queue.read().session_ids();
         let ended = sessions::ended_sessions(&mut self.system_reader().await?, known).await?;
         for (session, status) in ended {
             self.end_session_here(&session, &status).await?;
@@ -31,7 +30,7 @@ impl Core {
         if *status == SessionStatus::Active {
             return Ok(());
         }
-        let runs = lock(&self.queue).runs_of_session(session);
+        let runs = self.queue.read().runs_of_session(session);
         for run in runs {
             self.read_new_requests(&run).await?;
         }

@@ -14,10 +14,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use trainyard_protocol::{EngineStats, TenantId};
+use trainyard_storage::StorageTimes;
 
 use self::engine::EngineMetrics;
 use self::store::StoreMetrics;
-use crate::storage::StorageTimes;
 use crate::{Quota, RequestKind, RequestState};
 
 /// Upper bounds of wait and service times in seconds, from a one-token sample to a full queue.

@@ -31,6 +31,8 @@ pub(crate) struct StoreMetrics {
     commit: Histogram,
     batch: Histogram,
     failures: Family<Labels, Counter>,
+    /// Number of records whose content was given up.
+    pub(crate) given_up: Counter,
     heartbeat_age: FloatGauge,
     shortest_lease: FloatGauge,
 }
@@ -53,6 +55,7 @@ impl Default for StoreMetrics {
             commit: Histogram::new(SECONDS),
             batch: Histogram::new(WRITES),
             failures,
+            given_up: Counter::default(),
             heartbeat_age: FloatGauge::default(),
             shortest_lease,
         }
@@ -80,6 +83,8 @@ impl StoreMetrics {
             "Transactions that failed; their records are repeated",
             self.failures.clone(),
         );
+        let given_up = self.given_up.clone();
+        registry.register("store_refused_records", "Records that the database refused each time", given_up);
         let age = self.heartbeat_age.clone();
         registry.register("heartbeat_age_seconds", "Time since the worker's last heartbeat that was recorded", age);
         let lease = self.shortest_lease.clone();
@@ -92,7 +97,7 @@ impl StoreMetrics {
     }
 
     /// Sets the number of connections that read at present, and their limit.
-    pub(crate) fn set_readers(&self, (used, limit): (usize, usize)) {
+    pub(crate) fn set_readers(&self, used: usize, limit: usize) {
         self.readers_used.set(signed(used as u64));
         self.readers_limit.set(signed(limit as u64));
     }

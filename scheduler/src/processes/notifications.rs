@@ -7,7 +7,6 @@ use trainyard_protocol::{RunId, SessionId};
 
 use crate::Error;
 use crate::context::core::Core;
-use crate::context::lock::lock;
 use crate::processes::progress_exchange::channel_of;
 use crate::processes::signals::{self, CHANNEL, Signal};
 use crate::store::db::{Listener, Notification, Pool};
@@ -25,12 +24,14 @@ pub(crate) async fn listen(core: Weak<Core>) {
         let Pool::Postgres(pool) = strong.readers.clone() else { return };
         let own = channel_of(&strong.process);
         drop(strong);
+        let readers = Pool::Postgres(pool.clone());
         let done = match pool.listener(CHANNEL, own).await {
             Ok(listener) => receive(listener, &core).await,
             Err(error) => Err(error),
         };
         if let Err(error) = done {
             tracing::warn!(%error, "notifications interrupted; reconnecting");
+            readers.suspect();
         }
         tokio::time::sleep(RETRY).await;
     }
@@ -60,45 +61,45 @@ impl Core {
         if let Err(error) = self.wake_ended().await {
             tracing::debug!(%error, "ended requests could not be read after missed notifications; retrying");
         }
-        self.directory_changed();
-        self.sample_waiters.wake_all();
-        self.metrics_waiters.wake_all();
-        self.stored_samples_waiters.wake_all();
-        self.progress.suspect_gaps();
-        self.outbox.due.notify_one();
+        self.grants.directory_changed();
+        self.waiters.look_again();
+        self.progress.request_again();
         if self.options.worker.is_some() {
             if let Err(error) = self.read_all_new_requests().await {
                 tracing::debug!(%error, "new requests could not be read after missed notifications; retrying");
             }
-            self.wake_claims();
+            self.claims.wake();
         }
     }
 
     /// Wakes tasks that wait for requests that have ended, found by one statement for all of them.
     pub(crate) async fn wake_ended(&self) -> Result<(), Error> {
-        let awaited = self.waiters.keys();
+        let awaited = self.waiters.awaited_requests();
         if awaited.is_empty() {
             return Ok(());
         }
         let pending = requests::unfinished_of(&mut self.system_reader().await?, &awaited).await?;
-        awaited.iter().filter(|request| !pending.contains(*request)).for_each(|request| self.waiters.wake(request));
+        awaited
+            .iter()
+            .filter(|request| !pending.contains(*request))
+            .for_each(|request| self.waiters.request_ended(request));
         Ok(())
     }
 
     fn handle_signal(self: &Arc<Self>, signal: Signal) {
         let works = self.options.worker.is_some();
         match signal {
-            Signal::Done(request) => self.waiters.wake(&request),
-            Signal::Event(session, clone) => self.sample_waiters.wake(&(session, clone)),
-            Signal::Metrics(run) => self.metrics_waiters.wake(&run),
-            Signal::StoredSamples(run) => self.stored_samples_waiters.wake(&run),
+            Signal::Done(request) => self.waiters.request_ended(&request),
+            Signal::Event(session, clone) => self.waiters.sample_ended(&(session, clone)),
+            Signal::Metrics(run) => self.waiters.metrics_recorded(&run),
+            Signal::StoredSamples(run) => self.waiters.stored_samples_changed(&run),
             Signal::Run(run, owner) if works => self.run_has_request(run, owner.as_deref()),
-            Signal::Directory => self.directory_changed(),
-            Signal::Samples if works => self.wake_claims(),
+            Signal::Directory => self.grants.directory_changed(),
+            Signal::Samples if works => self.claims.wake(),
             Signal::Released if works => self.wake_claims_of_released(),
             Signal::Watch { request, process, from_start } if works => self.watched_by(request, process, from_start),
             Signal::Cancel(request) if works => self.with_queue(|queue| queue.drop_sample(&request)),
-            Signal::Session(session) if works && lock(&self.queue).has_session(&session) => {
+            Signal::Session(session) if works && self.queue.read().has_session(&session) => {
                 let core = Arc::clone(self);
                 self.runtime.spawn(async move { core.session_ended(session).await });
             }
@@ -113,13 +114,13 @@ impl Core {
 
     /// Handles a new request of a run whose owner was `owner`: the owner reads it, other workers may claim the run.
     pub(crate) fn run_has_request(&self, run: RunId, owner: Option<&str>) {
-        let is_here = lock(&self.queue).next_seq(&run).is_some();
+        let is_here = self.queue.read().next_seq(&run).is_some();
         // The run may be about to arrive here.
-        lock(&self.runs_to_read).insert(run);
+        self.claims.add_unread(run);
         if is_here {
-            self.claim_wakeup.notify_one();
+            self.claims.read_soon();
         } else if owner.is_none_or(|owner| Some(owner) == self.worker_id()) {
-            self.wake_claims();
+            self.claims.wake();
         }
     }
 

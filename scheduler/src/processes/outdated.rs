@@ -15,18 +15,13 @@ impl Scheduler {
 
     /// Waits until that happens, then returns the reason.
     pub async fn outdated(&self) -> Error {
-        let mut outdated = self.core.outdated.subscribe();
-        let reason = outdated.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-        match reason {
-            Some(reason) => reason,
-            None => std::future::pending().await,
-        }
+        self.core.schema.outdated().await
     }
 }
 
 impl Core {
     pub(crate) fn is_outdated(&self) -> bool {
-        self.outdated.borrow().is_some()
+        self.schema.is_outdated()
     }
 
     /// Checks whether the schema is still supported. Others may migrate it at any time, except a SQLite file that this
@@ -39,7 +34,7 @@ impl Core {
         match schema::ensure_workable(conn, &self.options.database).await {
             Err(error @ Error::Invalid(_)) => {
                 tracing::error!(%error, "database was migrated for newer programs: this one stops");
-                self.outdated.send_replace(Some(error.clone()));
+                self.schema.set_outdated(error.clone());
                 Err(error)
             }
             done => done.map(drop),

@@ -3,11 +3,11 @@
 //! nothing is sent twice without a request: a process that finds tokens missing asks for all of them, and the sample's
 //! result contains them in any case.
 
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use trainyard_protocol::{RequestId, SampleProgress};
+use trainyard_protocol::RequestId;
 
 use crate::Error;
 use crate::context::core::Core;
@@ -29,12 +29,12 @@ pub(crate) fn channel_of(process: &str) -> String {
 
 /// Exchanges progress until the scheduler is dropped. A single process does not need to exchange anything.
 pub(crate) async fn exchange(core: Weak<Core>) {
-    let Some(due) = core.upgrade().filter(|core| core.is_shared()).map(|core| Arc::clone(&core.outbox.due)) else {
+    let Some(due) = core.upgrade().filter(|core| core.is_shared()).map(|core| core.progress.wakeup()) else {
         return;
     };
     let mut repeat = Instant::now() + REPEAT;
     loop {
-        let _ = tokio::time::timeout_at(repeat, due.notified()).await;
+        let _ = tokio::time::timeout_at(repeat, due.woken()).await;
         let Some(core) = core.upgrade().filter(|core| !core.is_closed()) else { return };
         let all = Instant::now() >= repeat;
         if all {
@@ -50,26 +50,10 @@ pub(crate) async fn exchange(core: Weak<Core>) {
 }
 
 impl Core {
-    /// Passes tokens on to the watchers of the sample, here and in other processes.
-    pub(crate) fn report_progress(&self, request: &RequestId, progress: &[SampleProgress]) {
-        for process in self.deliver_progress(request, progress) {
-            self.outbox.push(process, request, progress);
-        }
-    }
-
-    /// Passes tokens on to the watchers of the sample here. Returns the other processes that watch it.
-    pub(crate) fn deliver_progress(&self, request: &RequestId, progress: &[SampleProgress]) -> Vec<String> {
-        let (others, whole) = self.progress.deliver(request, progress);
-        if !whole {
-            self.outbox.due.notify_one();
-        }
-        others
-    }
-
     /// Handles tokens that another process sent.
     pub(crate) fn progress_arrived(&self, text: &str) {
         for (request, progress) in decode(text) {
-            self.deliver_progress(&request, &[progress]);
+            self.progress.deliver(&request, &[progress]);
         }
     }
 
@@ -81,8 +65,8 @@ impl Core {
     /// Sends waiting tokens, and announces the samples watched here: all of them, or with `news` only those that lack
     /// tokens.
     async fn send_progress(&self, news: bool) -> Result<(), Error> {
-        let announcements = self.progress.announcements(news);
-        let waiting = self.outbox.take();
+        let announcements = self.progress.take_announcements(news);
+        let waiting = self.progress.take_waiting();
         if announcements.is_empty() && waiting.is_empty() {
             return Ok(());
         }

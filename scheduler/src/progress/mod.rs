@@ -1,10 +1,10 @@
 //! Tokens of samples in execution: the tasks that wait for them, and their way between processes.
 
+mod exchange;
 mod lines;
 mod outbox;
 mod watches;
 
+pub(crate) use exchange::Progress;
 pub(crate) use lines::{decode, encode};
-pub(crate) use outbox::ProgressOutbox;
-pub(crate) use watches::ProgressWatches;
 pub use watches::WatchedSample;

@@ -1,9 +1,8 @@
 //! Tokens that wait to be sent to other processes.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use tokio::sync::Notify;
 use trainyard_protocol::{RequestId, SampleProgress};
 
 use crate::context::lock::lock;
@@ -15,8 +14,6 @@ const MAX_WAITING: usize = 1 << 16;
 #[derive(Default)]
 pub(crate) struct ProgressOutbox {
     waiting: Mutex<Waiting>,
-    /// Signalled when tokens must be sent or requested.
-    pub(crate) due: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -37,7 +34,6 @@ impl ProgressOutbox {
         }
         waiting.tokens += tokens;
         waiting.lines.entry(process).or_default().extend(progress.iter().map(|part| (request.clone(), part.clone())));
-        self.due.notify_one();
     }
 
     /// Takes the waiting tokens, by process.

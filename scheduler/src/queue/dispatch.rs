@@ -106,7 +106,8 @@ impl Queue {
         in_flight: InFlightRequest,
         seq_id: i64,
         sampling: Option<&Arc<SamplingSession>>,
-        (payload, decoded): (Bytes, Decoded),
+        payload: Bytes,
+        decoded: Decoded,
     ) -> Work {
         let sampling_session = sampling.map(|session| self.with_source(session));
         let of_run = || in_flight.run.as_ref().and_then(|run| self.runs.get(run)).map(|run| &run.base_model);

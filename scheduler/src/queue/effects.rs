@@ -1,23 +1,25 @@
 //! Effects of changes of the queue: writes to record, payloads to read.
 
-use trainyard_protocol::{OpError, RequestId, RunId, TenantId};
+use std::collections::BTreeMap;
+
+use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
 use crate::{MemoryWait, RequestKind};
 
 /// End of a request that was not executed.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Rejection {
+pub(super) enum Rejection {
     /// The request's session ended or expired.
     Cancelled,
     Failed(OpError),
 }
 
-/// A request to end without executing it, and the lease under which its end is written.
+/// A request that fails without having been executed, and the lease under which its end is written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rejected {
     pub(crate) request: RequestId,
     pub(crate) fence: Fence,
-    pub(crate) rejection: Rejection,
+    pub(crate) error: OpError,
 }
 
 /// The fencing token of a write about a request: the write is refused once the request has passed to another worker.
@@ -47,8 +49,10 @@ pub(crate) enum Fetch {
 pub(crate) struct QueueEffects {
     /// Runs that could not be restored, with their lease's epoch; recorded before `rejected`.
     pub(crate) unrestorable: Vec<(RunId, i64, OpError)>,
-    /// Requests that end without having been executed.
+    /// Requests that fail without having been executed.
     pub(crate) rejected: Vec<Rejected>,
+    /// Requests that left the queue because their session ended, and will be cancelled.
+    pub(crate) cancelled: BTreeMap<SessionId, Vec<(RequestId, Fence)>>,
     /// Leases to release, with their epochs: the worker has unloaded these runs.
     pub(crate) released_runs: Vec<(RunId, i64)>,
     /// A quarantined request that starts once its isolated start is recorded.
@@ -62,4 +66,14 @@ pub(crate) struct QueueEffects {
     pub(crate) ready: bool,
     /// Whether the worker has capacity for more requests from the store.
     pub(crate) has_capacity: bool,
+}
+
+impl QueueEffects {
+    /// Ends a request that left the queue.
+    pub(super) fn reject(&mut self, session: &SessionId, request: RequestId, fence: Fence, rejection: Rejection) {
+        match rejection {
+            Rejection::Cancelled => self.cancelled.entry(session.clone()).or_default().push((request, fence)),
+            Rejection::Failed(error) => self.rejected.push(Rejected { request, fence, error }),
+        }
+    }
 }

@@ -47,9 +47,9 @@ impl Queue {
         let Some((seq_id, entry)) = taken else { return };
         run.next_seq += 1;
         let session = run.session.clone();
-        let (fence, rejection) = (Fence::Run(id.clone(), run.epoch()), Rejection::Failed(error.clone()));
+        let fence = Fence::Run(id.clone(), run.epoch());
         self.free_payload(&entry.payload);
-        self.effects.rejected.push(Rejected { request: entry.request, fence, rejection });
+        self.effects.rejected.push(Rejected { request: entry.request, fence, error: error.clone() });
         if seq_id == 0 {
             self.fail_run(id, creation_failed(id, &error));
         }
@@ -74,7 +74,7 @@ impl Queue {
     ) {
         for QueuedRequest { request, payload, .. } in entries {
             self.free_payload(&payload);
-            self.effects.rejected.push(Rejected { request, fence: fence.clone(), rejection: rejection.clone() });
+            self.effects.reject(session, request, fence.clone(), rejection.clone());
             self.request_closed(session);
         }
     }

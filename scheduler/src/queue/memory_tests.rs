@@ -118,16 +118,17 @@ impl World {
     fn settle(&mut self) {
         loop {
             let effects = self.queue.take_effects();
-            if effects.fetches.is_empty() && effects.released_runs.is_empty() && effects.rejected.is_empty() {
+            let cancelled = effects.cancelled.into_values().flatten().map(|(request, _)| (request, None));
+            let failed = effects.rejected.into_iter().map(|rejected| (rejected.request, Some(rejected.error)));
+            let ended: Vec<_> = cancelled.chain(failed).collect();
+            if effects.fetches.is_empty() && effects.released_runs.is_empty() && ended.is_empty() {
                 return;
             }
-            for rejected in effects.rejected {
-                let run = self.runs.iter_mut().find(|(id, _)| rejected.request.as_str().starts_with(id.as_str()));
+            for (request, error) in ended {
+                let run = self.runs.iter_mut().find(|(id, _)| request.as_str().starts_with(id.as_str()));
                 let (_, stored) = run.unwrap();
                 stored.done += 1;
-                if let super::super::Rejection::Failed(error) = rejected.rejection {
-                    stored.failures.push(error);
-                }
+                stored.failures.extend(error);
             }
             for (id, _) in effects.released_runs {
                 self.claim(&id);
@@ -180,7 +181,7 @@ impl World {
                 WorkItem::DropSnapshot(key) => {
                     self.loaded.values_mut().for_each(|keys| _ = keys.remove(&key));
                 }
-                WorkItem::Cancel(_) => {}
+                WorkItem::Cancel(_) | WorkItem::Abandon(_) => {}
             }
         }
         self.settle();

@@ -22,16 +22,18 @@ mod run_snapshots;
 mod sample_capacity;
 mod samples;
 mod sessions;
+mod shared;
 mod snapshots;
 mod state;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use effects::{Fence, Fetch, QueueEffects, Rejected, Rejection};
+pub(crate) use effects::{Fence, Fetch, QueueEffects, Rejected};
 pub(crate) use failures::{creation_failed, session_ended};
 pub(crate) use request::{AcceptedRequest, InFlightRequest, PayloadSlot, QueuedRequest};
 pub(crate) use run_queue::{History, Replayed, RunQueue};
 pub(crate) use run_snapshots::maintenance_request;
 pub(crate) use sample_capacity::ClaimBudget;
 pub(crate) use samples::ClaimedSample;
+pub(crate) use shared::SharedQueue;
 pub(crate) use state::Queue;

@@ -60,7 +60,7 @@ impl Queue {
         self.free_payload(&entry.payload);
         let PayloadSlot::Held(payload, decoded) = entry.payload else { return None };
         self.prefetch(id);
-        Some(self.launch(entry.request, in_flight, seq_id, None, (payload, decoded)))
+        Some(self.launch(entry.request, in_flight, seq_id, None, payload, decoded))
     }
 
     /// Handles the completion of an operation of a run.

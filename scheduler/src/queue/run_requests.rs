@@ -2,7 +2,7 @@
 
 use trainyard_protocol::RunId;
 
-use super::effects::{Fence, Fetch, Rejected, Rejection};
+use super::effects::{Fence, Fetch, Rejected};
 use super::payloads::HELD_BYTES;
 use super::request::{AcceptedRequest, PayloadSlot, QueuedRequest};
 use super::run_queue::{History, PendingPlace};
@@ -24,8 +24,8 @@ impl Queue {
         let payload = self.hold_payload(payload);
         let Some(run) = self.runs.get_mut(id) else { return };
         if let Some(failure) = &run.failure {
-            let (fence, rejection) = (Fence::Run(id.clone(), run.epoch()), Rejection::Failed(failure.clone()));
-            self.effects.rejected.push(Rejected { request, fence, rejection });
+            let (fence, error) = (Fence::Run(id.clone(), run.epoch()), failure.clone());
+            self.effects.rejected.push(Rejected { request, fence, error });
             return self.free_payload(&payload);
         }
         run.pending.insert(seq_id, PendingPlace::Work(QueuedRequest { request, kind, cost, payload }));

@@ -101,20 +101,19 @@ impl Queue {
             admitted: false,
             started: now,
         };
-        Some(self.launch(request, in_flight, seq_id, Some(&sampling), (payload, decoded)))
+        Some(self.launch(request, in_flight, seq_id, Some(&sampling), payload, decoded))
     }
 
     /// Ends a pending sample without executing it.
     pub(super) fn reject_sample(&mut self, arrival: i64, rejection: Rejection) {
-        if let Some(PendingSample { request, claim, .. }) = self.remove_sample(arrival) {
-            self.effects.rejected.push(Rejected { request, fence: Fence::Sample(claim), rejection });
+        if let Some(PendingSample { request, claim, sampling, .. }) = self.remove_sample(arrival) {
+            self.effects.reject(&sampling.session, request, Fence::Sample(claim), rejection);
         }
     }
 
     /// Fails a claimed sample that can't be executed and is not in the queue.
     pub(crate) fn fail_claimed(&mut self, request: RequestId, claim: i64, error: OpError) {
-        let rejection = Rejection::Failed(error);
-        self.effects.rejected.push(Rejected { request, fence: Fence::Sample(claim), rejection });
+        self.effects.rejected.push(Rejected { request, fence: Fence::Sample(claim), error });
     }
 
     /// Releases the claim on a pending sample, so that other workers can take it.
@@ -171,7 +170,7 @@ impl Queue {
         requests.sort_unstable();
         for request in requests {
             if let Some(InFlightRequest { fence, .. }) = self.stop_sample(&request) {
-                self.effects.rejected.push(Rejected { request, fence, rejection: Rejection::Cancelled });
+                self.effects.reject(session, request, fence, Rejection::Cancelled);
             }
         }
     }

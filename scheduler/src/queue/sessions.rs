@@ -4,7 +4,7 @@ use trainyard_protocol::{OpError, RequestId, RunId, SessionId};
 
 use super::effects::{Fence, Rejection};
 use super::state::{Queue, SessionLoad, StartCandidate};
-use crate::{Timestamp, WorkItem};
+use crate::{RequestKind, Timestamp, WorkItem};
 
 impl Queue {
     /// Returns whether the queue contains anything of a session.
@@ -22,7 +22,8 @@ impl Queue {
         self.sessions.get(session).map(|load| load.runs.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// Ends a session. With `cancel`, every pending request and every sample is cancelled. Otherwise, executable
+    /// Ends a session. With `cancel`, every pending request and every sample is cancelled, and the worker is asked to end
+    /// the training requests that it executes. Otherwise, executable
     /// requests are still executed, and only requests behind a gap fail, because the gap can no longer close.
     pub(crate) fn end_session(&mut self, session: &SessionId, cancel: bool) {
         let Some(load) = self.sessions.get_mut(session) else { return };
@@ -31,9 +32,24 @@ impl Queue {
             self.end_run(session, &run, cancel);
         }
         if cancel {
+            self.abandon_training_of(session);
             self.cancel_samples_of(session);
         }
         self.unload_if_ended(session);
+    }
+
+    /// Asks the worker to end the training requests of a session that it executes. Replays go on: their results are stored.
+    fn abandon_training_of(&mut self, session: &SessionId) {
+        let trains = |kind| matches!(kind, RequestKind::Forward | RequestKind::ForwardBackward);
+        let own = self.in_flight.iter().filter(|(_, it)| it.session == *session && !it.replay && trains(it.kind));
+        let mut requests: Vec<RequestId> = own.map(|(request, _)| request.clone()).collect();
+        requests.sort_unstable();
+        requests.into_iter().for_each(|request| self.signal(WorkItem::Abandon(request)));
+    }
+
+    /// Returns whether the worker is about to be asked to end a training request.
+    pub(crate) fn is_abandoned(&self, request: &RequestId) -> bool {
+        self.signals.iter().any(|item| matches!(item, WorkItem::Abandon(abandoned) if abandoned == request))
     }
 
     /// Cancels the pending requests and the samples of a session that expired. Its runs count as idle from now on, so

@@ -1,6 +1,8 @@
 //! Tests of prefetched payloads, and of requests that are cancelled in the meantime.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use trainyard_protocol::{OpError, PreparedContent, RequestId, RunId, SessionId, TenantId};
 
@@ -138,8 +140,9 @@ fn a_request_that_is_being_cancelled_is_not_pending() {
     let mut queue = queue();
     enqueue(&mut queue, 1);
     queue.suspend_session(&SessionId::new("s"));
-    let rejected = queue.take_effects().rejected;
-    assert_eq!(rejected.iter().map(|rejected| &rejected.rejection).collect::<Vec<_>>(), [&Rejection::Cancelled]);
+    let effects = queue.take_effects();
+    let cancelled = BTreeMap::from([(SessionId::new("s"), vec![(request(1), Fence::Run(run(), 1))])]);
+    assert_eq!((effects.cancelled, effects.rejected), (cancelled, vec![]));
     // The store had not recorded the cancellation when the rows were read.
     let read = queue.reads_from(&run());
     enqueue(&mut queue, 1);

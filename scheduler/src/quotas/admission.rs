@@ -12,7 +12,7 @@ use crate::{Error, Quota, Refusal, RunSubmission, SampleSubmission};
 /// Returns the tenant whose usage a submission changes, if a quota applies: transactions of others then wait for this
 /// one.
 pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Vec<String> {
-    let policy = core.policy(tenant);
+    let policy = core.grants.policy(tenant);
     let limit = match quota {
         Quota::Runs => policy.max_runs,
         Quota::QueuedTokens => policy.max_queued_tokens,
@@ -21,14 +21,14 @@ pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Vec<Strin
         Quota::RunQueuedRequests | Quota::RunQueuedBytes | Quota::QueuedRequests | Quota::QueuedBytes => {
             return vec![tenant.to_string()];
         }
-        Quota::TokensPerMinute => None,
+        Quota::TokensPerMinute | Quota::QueuedSamples => None,
     };
     limit.map(|_| tenant.to_string()).into_iter().collect()
 }
 
 /// Refuses a run beyond the quota.
 pub(crate) async fn check_run(conn: &mut Conn, core: &Core, tenant: &TenantId) -> Result<(), Error> {
-    let policy = core.policy(tenant);
+    let policy = core.grants.policy(tenant);
     if policy.max_runs.is_some() {
         policy.admit_run(quotas::live_runs(conn, tenant).await?).map_err(Error::Quota)?;
     }
@@ -42,7 +42,7 @@ pub(crate) async fn check_sample(
     tenant: &TenantId,
     sample: &SampleSubmission,
 ) -> Result<(), Error> {
-    let policy = core.policy(tenant);
+    let policy = core.grants.policy(tenant);
     if policy.max_queued_tokens.is_none() {
         return Ok(());
     }
@@ -80,7 +80,7 @@ async fn admit_training(
     submission: &RunSubmission,
 ) -> Result<Result<(), Error>, Error> {
     let RunSubmission { run, seq_id, payload, rejected, .. } = submission;
-    let limits = core.policy(tenant).training;
+    let limits = core.grants.policy(tenant).training;
     let gap = limits.gap();
     let Some(last) = training_queue::last_arrived(conn, tenant, run).await? else { return Ok(Ok(())) };
     // No position before `from` is missing, because no request was accepted that far ahead of a gap.
@@ -110,7 +110,7 @@ pub(crate) async fn storage_refusal(
     tenant: &TenantId,
     submission: &RunSubmission,
 ) -> Result<Option<OpError>, Error> {
-    let policy = core.policy(tenant);
+    let policy = core.grants.policy(tenant);
     let Some(kind) = submission.stores.filter(|_| policy.max_storage_bytes.is_some()) else { return Ok(None) };
     let stored = quotas::stored_bytes(conn, tenant).await? + quotas::reserved_bytes(conn, tenant).await?;
     let expected = quotas::checkpoint_bytes(conn, &submission.run, kind.segment()).await?;
@@ -120,7 +120,7 @@ pub(crate) async fn storage_refusal(
 /// Refuses a checkpoint of `bytes`, registered in this transaction, if it makes the tenant exceed its storage quota:
 /// its size was unknown at submission.
 pub(crate) async fn check_checkpoint(conn: &mut Conn, core: &Core, tenant: &TenantId, bytes: u64) -> Result<(), Error> {
-    let policy = core.policy(tenant);
+    let policy = core.grants.policy(tenant);
     if policy.max_storage_bytes.is_some() {
         let stored = quotas::stored_bytes(conn, tenant).await?;
         policy.admit_storage(stored.saturating_sub(bytes), bytes).map_err(Error::Quota)?;
@@ -130,7 +130,7 @@ pub(crate) async fn check_checkpoint(conn: &mut Conn, core: &Core, tenant: &Tena
 
 /// Refuses uploads, including those of this transaction, that make the tenant exceed its storage quota.
 pub(crate) async fn check_uploads(conn: &mut Conn, core: &Core, tenant: &TenantId) -> Result<(), Error> {
-    let policy = core.policy(tenant);
+    let policy = core.grants.policy(tenant);
     if policy.max_storage_bytes.is_some() {
         let stored = quotas::stored_bytes(conn, tenant).await? + quotas::reserved_bytes(conn, tenant).await?;
         let (_, bytes) = uploads::open_uploads(conn, tenant).await?;

@@ -44,6 +44,11 @@ impl Policies {
         joined
     }
 
+    /// Returns the policy of tenants for which nothing is set.
+    pub fn default_policy(&self) -> &TenantPolicy {
+        &self.default
+    }
+
     /// Returns the policy of a tenant.
     pub fn of(&self, tenant: &TenantId) -> &TenantPolicy {
         self.tenants.get(tenant).unwrap_or(&self.default)

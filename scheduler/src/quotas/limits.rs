@@ -27,6 +27,8 @@ text_enum!(
         MaxQueuedRequests = "max_queued_requests",
         /// Most bytes of the payloads of unfinished training requests.
         MaxQueuedBytes = "max_queued_bytes",
+        /// Greatest number of unfinished samples.
+        MaxQueuedSamples = "max_queued_samples",
     }
 );
 
@@ -107,11 +109,28 @@ impl TenantLimits {
             max_queued_tokens: self.get(Limit::MaxQueuedTokens).or(default.max_queued_tokens),
             tokens_per_minute: self.get(Limit::TokensPerMinute).or(default.tokens_per_minute),
             max_storage_bytes: self.get(Limit::MaxStorageBytes).or(default.max_storage_bytes),
+            max_queued_samples: self.get(Limit::MaxQueuedSamples).or(default.max_queued_samples),
             training: TrainingLimits {
                 requests: self.get(Limit::MaxQueuedRequests).unwrap_or(default.training.requests),
                 bytes: self.get(Limit::MaxQueuedBytes).unwrap_or(default.training.bytes),
                 ..default.training
             },
+        }
+    }
+}
+
+impl TenantPolicy {
+    /// Returns the value of a limit; `None` if the policy does not limit it.
+    pub fn get(&self, limit: Limit) -> Option<NonZeroU64> {
+        match limit {
+            Limit::Weight => Some(NonZeroU64::from(self.weight)),
+            Limit::MaxRuns => self.max_runs,
+            Limit::MaxQueuedTokens => self.max_queued_tokens,
+            Limit::TokensPerMinute => self.tokens_per_minute,
+            Limit::MaxStorageBytes => self.max_storage_bytes,
+            Limit::MaxQueuedSamples => self.max_queued_samples,
+            Limit::MaxQueuedRequests => Some(self.training.requests),
+            Limit::MaxQueuedBytes => Some(self.training.bytes),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! an argument.
 
 pub(crate) mod admission;
+mod granted;
 mod grants;
 mod limits;
 mod policy;
@@ -15,6 +16,7 @@ mod training;
 use crate::Timestamp;
 use crate::execution::crashes::CrashRecord;
 
+pub(crate) use granted::Granted;
 pub use grants::Policies;
 pub(crate) use grants::{Grants, StoredGrant};
 pub use limits::{Limit, LimitChanges, LimitOutOfRange, TenantLimits};

@@ -23,6 +23,8 @@ pub struct TenantPolicy {
     pub tokens_per_minute: Option<NonZeroU64>,
     /// Most bytes of its checkpoints.
     pub max_storage_bytes: Option<NonZeroU64>,
+    /// Unfinished samples beyond which further ones are rejected with 429.
+    pub max_queued_samples: Option<NonZeroU64>,
     /// Bounds on waiting training requests.
     pub training: TrainingLimits,
 }
@@ -36,6 +38,7 @@ impl Default for TenantPolicy {
             max_queued_tokens: None,
             tokens_per_minute: None,
             max_storage_bytes: None,
+            max_queued_samples: None,
             training: TrainingLimits::default(),
         }
     }
@@ -50,6 +53,20 @@ impl TenantPolicy {
         match self.max_runs {
             Some(limit) if live >= limit.get() => {
                 Err(Refusal { quota: Quota::Runs, limit: limit.get(), used: live, asked: 1, retry_after: RUN_RETRY })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks whether a tenant with `open` unfinished samples may submit another.
+    ///
+    /// # Errors
+    /// [`Refusal`] of [`Quota::QueuedSamples`].
+    pub fn admit_queued(&self, open: u64) -> Result<(), Refusal> {
+        match self.max_queued_samples {
+            Some(limit) if open >= limit.get() => {
+                let (retry_after, _) = SAMPLE_RETRY;
+                Err(Refusal { quota: Quota::QueuedSamples, limit: limit.get(), used: open, asked: 1, retry_after })
             }
             _ => Ok(()),
         }

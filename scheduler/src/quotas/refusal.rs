@@ -22,11 +22,13 @@ pub enum Quota {
     QueuedRequests,
     /// Bytes of the payloads of unfinished requests of all runs.
     QueuedBytes,
+    /// Number of unfinished samples.
+    QueuedSamples,
 }
 
 impl Quota {
     /// All quotas, in the order of their definition.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Runs,
         Self::QueuedTokens,
         Self::TokensPerMinute,
@@ -35,6 +37,7 @@ impl Quota {
         Self::RunQueuedBytes,
         Self::QueuedRequests,
         Self::QueuedBytes,
+        Self::QueuedSamples,
     ];
 
     /// Returns the name in the configuration file.
@@ -48,6 +51,7 @@ impl Quota {
             Self::RunQueuedBytes => "max_run_queued_bytes",
             Self::QueuedRequests => "max_queued_requests",
             Self::QueuedBytes => "max_queued_bytes",
+            Self::QueuedSamples => "max_queued_samples",
         }
     }
 }
@@ -79,6 +83,7 @@ impl fmt::Display for Refusal {
             Quota::TokensPerMinute => write!(f, "quota {name}: {limit} tokens per minute are used up")?,
             Quota::RunQueuedRequests => write!(f, "quota {name}: {used} of {limit} requests of this run are queued")?,
             Quota::QueuedRequests => write!(f, "quota {name}: {used} of {limit} training requests are queued")?,
+            Quota::QueuedSamples => write!(f, "quota {name}: {used} of {limit} samples are waiting or running")?,
             Quota::RunQueuedBytes => {
                 write!(
                     f,
@@ -104,9 +109,11 @@ impl fmt::Display for Refusal {
         match quota {
             Quota::StorageBytes => f.write_str("; delete checkpoints or let them expire"),
             Quota::Runs => f.write_str("; finish a session to free its runs"),
-            Quota::RunQueuedRequests | Quota::RunQueuedBytes | Quota::QueuedRequests | Quota::QueuedBytes => {
-                f.write_str("; wait for results before sending more")
-            }
+            Quota::RunQueuedRequests
+            | Quota::RunQueuedBytes
+            | Quota::QueuedRequests
+            | Quota::QueuedBytes
+            | Quota::QueuedSamples => f.write_str("; wait for results before sending more"),
             Quota::QueuedTokens | Quota::TokensPerMinute => Ok(()),
         }
     }

@@ -61,6 +61,7 @@ fn quotas_are_refused_with_limit_use_and_a_time_to_retry() {
         max_queued_tokens: some(1_000),
         tokens_per_minute: some(600),
         max_storage_bytes: some(100),
+        max_queued_samples: some(8),
         ..TenantPolicy::default()
     };
     assert_eq!(policy.admit_run(1), Ok(()));
@@ -77,6 +78,14 @@ fn quotas_are_refused_with_limit_use_and_a_time_to_retry() {
     // A sample beyond the quota would otherwise never fit.
     assert_eq!(policy.admit_sample(0, 5_000), Ok(()));
 
+    assert_eq!(policy.admit_queued(7), Ok(()));
+    let refused = policy.admit_queued(8).unwrap_err();
+    assert_eq!((refused.quota, refused.limit, refused.used), (Quota::QueuedSamples, 8, 8));
+    assert!(
+        refused.to_string().starts_with("quota max_queued_samples: 8 of 8 samples are waiting or running"),
+        "{refused}"
+    );
+
     assert_eq!(policy.admit_storage(90, 10), Ok(()));
     assert_eq!(policy.admit_storage(99, 0), Ok(()));
     for (stored, bytes) in [(91, 10), (100, 0), (u64::MAX, u64::MAX)] {
@@ -91,6 +100,7 @@ fn an_absent_quota_is_no_limit() {
     let policy = policies.of(&TenantId::new("any"));
     assert_eq!(policy.admit_run(u64::MAX), Ok(()));
     assert_eq!(policy.admit_sample(u64::MAX, u64::MAX), Ok(()));
+    assert_eq!(policy.admit_queued(u64::MAX), Ok(()));
     assert_eq!(policy.admit_storage(u64::MAX, u64::MAX), Ok(()));
     let mut throttle = Throttle::new(policies);
     for n in 0..100 {

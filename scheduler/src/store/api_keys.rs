@@ -11,6 +11,7 @@ pub(crate) async fn insert_api_key(
     conn: &mut Conn,
     organisation: &TenantId,
     new: &NewApiKey,
+    role: Role,
     user: Option<&User>,
     now: Timestamp,
 ) -> Result<bool, Error> {
@@ -25,7 +26,7 @@ pub(crate) async fn insert_api_key(
         .bind(new.name.as_str())
         .bind(new.note.as_str())
         .bind(new.hint.as_str())
-        .bind(new.role.as_str())
+        .bind(role.as_str())
         .bind(new.scopes.as_deref().map(scopes_text))
         .bind(now.0)
         .bind(new.expires_at.map(Timestamp::as_millis))

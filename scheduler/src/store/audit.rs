@@ -4,10 +4,11 @@ use trainyard_protocol::TenantId;
 
 use super::db::{Conn, Row, column, sql};
 use super::{failed, from_json, parsed, to_json};
+use crate::budgets::AUDIT_ENTRIES;
 use crate::{Actor, AuditCategory, AuditEntry, Error, NewAuditEntry, Timestamp};
 
-/// Most entries in one answer.
-const MOST: i64 = 10_000;
+/// Most entries that are exported or deleted at once.
+const PAGE: i64 = 5_000;
 
 /// Identification of an audited call.
 pub(crate) struct AuditedCall<'a> {
@@ -26,7 +27,7 @@ pub(crate) async fn append_to_audit_log(
 ) -> Result<(), Error> {
     const SQL: &str = "-- append_to_audit_log
         INSERT INTO audit_log (id, at, organisation, category, event, subject, details, actor, key_id, request_id, address)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (id) DO NOTHING";
     sql(SQL)
         .bind(call.id.as_str())
         .bind(now.0)
@@ -46,12 +47,13 @@ pub(crate) async fn append_to_audit_log(
 }
 
 /// Returns entries of an organisation from `from` to before `to`, oldest first, of one category if given; the last
-/// [`MOST`] of them.
+/// [`AUDIT_ENTRIES`] of them.
 pub(crate) async fn audit_entries(
     conn: &mut Conn,
     organisation: &TenantId,
     category: Option<AuditCategory>,
-    (from, to): (Timestamp, Timestamp),
+    from: Timestamp,
+    to: Timestamp,
 ) -> Result<Vec<AuditEntry>, Error> {
     const SQL: &str = "-- audit_entries
         SELECT at, category, event, subject, details, actor, key_id, request_id, address FROM audit_log
@@ -62,11 +64,63 @@ pub(crate) async fn audit_entries(
         .bind(from.0)
         .bind(to.0)
         .bind(category.map(AuditCategory::as_str))
-        .bind(MOST)
+        .bind(AUDIT_ENTRIES)
         .fetch_all(conn)
         .await
         .map_err(failed("read the audit log"))?;
     rows.iter().rev().map(to_entry).collect()
+}
+
+/// An entry, with its id and organisation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportedEntry {
+    /// Time-ordered id of the entry.
+    pub id: String,
+    /// Organisation that owns the object.
+    pub organisation: TenantId,
+    /// Content of the entry, without its organisation and id.
+    pub entry: AuditEntry,
+}
+
+/// Returns entries of all organisations from before a time, in the order of their ids, behind a given one.
+pub(crate) async fn exported_entries(
+    conn: &mut Conn,
+    after: &str,
+    before: Timestamp,
+) -> Result<Vec<ExportedEntry>, Error> {
+    const SQL: &str = "-- exported_entries
+        SELECT id, organisation, at, category, event, subject, details, actor, key_id, request_id, address FROM audit_log
+        WHERE id > $1 AND at < $2 ORDER BY id LIMIT $3";
+    let rows = sql(SQL).bind(after).bind(before.0).bind(PAGE).fetch_all(conn).await;
+    let exported = |row: &Row| {
+        let organisation = TenantId::new(column::<String>(row, "organisation")?);
+        Ok(ExportedEntry { id: column(row, "id")?, organisation, entry: to_entry(row)? })
+    };
+    rows.map_err(failed("read the audit log"))?.iter().map(exported).collect()
+}
+
+/// Returns the organisations with entries from before a time.
+pub(crate) async fn audited_organisations(conn: &mut Conn, before: Timestamp) -> Result<Vec<TenantId>, Error> {
+    const SQL: &str = "-- audited_organisations
+        SELECT DISTINCT organisation FROM audit_log WHERE at < $1 ORDER BY organisation";
+    let names: Vec<String> = sql(SQL).bind(before.0).scalars(conn).await.map_err(failed("read the audit log"))?;
+    Ok(names.into_iter().map(TenantId::new).collect())
+}
+
+/// Deletes the first entries from before a time, in the open transaction. Returns their number, and whether there may be
+/// more.
+pub(crate) async fn delete_entries(conn: &mut Conn, before: Timestamp) -> Result<(u64, bool), Error> {
+    const PERMIT: &str = "-- delete_entries: permit
+        INSERT INTO audit_prunes (before_at) VALUES ($1)";
+    const SQL: &str = "-- delete_entries
+        DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE at < $1 ORDER BY id LIMIT $2)";
+    const FORBID: &str = "-- delete_entries: forbid
+        DELETE FROM audit_prunes";
+    let doing = || failed("prune the audit log");
+    sql(PERMIT).bind(before.0).execute(conn).await.map_err(doing())?;
+    let deleted = sql(SQL).bind(before.0).bind(PAGE).execute(conn).await.map_err(doing())?;
+    sql(FORBID).execute(conn).await.map_err(doing())?;
+    Ok((deleted, deleted >= PAGE.unsigned_abs()))
 }
 
 fn to_entry(row: &Row) -> Result<AuditEntry, Error> {

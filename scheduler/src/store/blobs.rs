@@ -1,10 +1,10 @@
 //! Payloads and results that are too large for a row: files that rows name.
 
 use bytes::Bytes;
+use trainyard_storage::{Area, Older, Storage, StorageError};
 
 use super::backup_holds::is_held;
 use super::db::{Pool, RowScope};
-use crate::storage::{Area, Older, Storage, StorageError};
 use crate::{Error, Timestamp};
 
 /// Largest bytes in a row; larger ones go to a file.
@@ -117,7 +117,7 @@ impl Blobs {
         limit: usize,
     ) -> Result<(Vec<String>, Option<String>), Error> {
         let Older { entries, next } =
-            self.storage.older(AREA, before, after, limit).await.map_err(failed("list the blobs"))?;
+            self.storage.older(AREA, before.system_time(), after, limit).await.map_err(failed("list the blobs"))?;
         let name = |entry: std::path::PathBuf| Some(entry.file_name()?.to_str()?.to_owned());
         Ok((entries.into_iter().filter_map(name).collect(), next))
     }

@@ -3,8 +3,9 @@
 use trainyard_protocol::TenantId;
 
 use super::checkpoints::to_checkpoint;
-use super::db::{Conn, PAGE_BYTES, column, sql, text_bytes};
+use super::db::{Conn, column, sql, text_bytes};
 use super::failed;
+use crate::budgets::PAGE_BYTES;
 use crate::{AccessScope, Checkpoint, CheckpointPosition, Error, Timestamp};
 
 /// A checkpoint that a search examines.
@@ -65,7 +66,7 @@ pub(crate) async fn checkpoints_behind(
             }
         };
         let query = sql(statement).bind(tenant.as_str()).bind(now.0).bind(at).bind(run).bind(kind).bind(name);
-        let read = query.bind(i64::from(limit)).fetch_within(&mut *conn, ("user_metadata", PAGE_BYTES)).await;
+        let read = query.bind(i64::from(limit)).fetch_within(&mut *conn, "user_metadata", PAGE_BYTES).await;
         let read = read.map_err(failed("search checkpoints"))?;
         for row in &read.rows {
             found.push(Candidate {

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use trainyard_protocol::{CheckpointKind, RunId, TenantId, TinkerPath};
 
-use super::db::{Conn, PAGE_BYTES, Row, RowScope, column, page_of, sql, sql_by};
+use super::db::{Conn, Row, RowScope, column, page_of, sql, sql_by};
 use super::folders::text;
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json, usage};
+use crate::budgets::PAGE_BYTES;
 use crate::{AccessScope, Checkpoint, Error, NewCheckpoint, Page, Timestamp};
 
 /// Registers a checkpoint. It replaces an older one of the same path if it may or if that one has expired; returns the
@@ -193,7 +194,8 @@ pub(crate) async fn list_checkpoints(
 pub(crate) async fn newest_checkpoint(
     conn: &mut Conn,
     tenant: &TenantId,
-    (run, kind): (&RunId, CheckpointKind),
+    run: &RunId,
+    kind: CheckpointKind,
     now: Timestamp,
 ) -> Result<Option<Checkpoint>, Error> {
     const SQL: &str = "-- newest_checkpoint
@@ -212,7 +214,7 @@ pub(crate) async fn expired_checkpoints(conn: &mut Conn, now: Timestamp) -> Resu
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
         FROM checkpoints WHERE expires_at <= $1 ORDER BY expires_at LIMIT 1000";
     // Those that are left out come next.
-    let read = sql(SQL).bind(now.0).fetch_within(conn, ("user_metadata", PAGE_BYTES)).await;
+    let read = sql(SQL).bind(now.0).fetch_within(conn, "user_metadata", PAGE_BYTES).await;
     let rows = read.map_err(failed("list checkpoints"))?.rows;
     rows.iter().map(|row| Ok((TenantId::new(column::<String>(row, "tenant")?), to_checkpoint(row)?))).collect()
 }

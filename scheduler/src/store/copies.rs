@@ -20,10 +20,12 @@ pub(crate) struct Table {
     pub(crate) blobs: &'static [&'static str],
     /// Columns that name a folder of the storage.
     pub(crate) folders: &'static [&'static str],
+    /// Whether migrations insert its rows; those of a copy replace them.
+    pub(crate) has_first_rows: bool,
 }
 
 /// Every table of a copy; tables that others refer to come first. Tables about processes are left out.
-pub(crate) const TABLES: [Table; 21] = [
+pub(crate) const TABLES: [Table; 23] = [
     table("secrets", &["name"]),
     table("sessions", &["id"]),
     Table { folders: &["snapshot_dir"], ..table("runs", &["id"]) },
@@ -46,11 +48,13 @@ pub(crate) const TABLES: [Table; 21] = [
     table("api_keys", &["id"]),
     table("audit_log", &["id"]),
     table("usage", &["request_id"]),
+    table("usage_by_hour", &["tenant", "hour", "session_id", "base_model", "project_id", "user_id"]),
+    Table { has_first_rows: true, ..table("usage_progress", &["until_at"]) },
     table("stored_checkpoints", &["run_id", "kind", "name", "from_at"]),
 ];
 
 const fn table(name: &'static str, key: &'static [&'static str]) -> Table {
-    Table { name, key, page: 64, blobs: &[], folders: &[] }
+    Table { name, key, page: 64, blobs: &[], folders: &[], has_first_rows: false }
 }
 
 /// Columns of a table, in order.
@@ -165,6 +169,12 @@ pub(crate) async fn insert_rows(
         format!("INSERT INTO \"{}\" ({}) {own_numbers} VALUES {}", table.name, columns.list(), groups.join(", "));
     let values = rows.iter().flat_map(|row| row.iter().zip(&columns.0)).map(|(cell, (_, kind))| cell.bind(*kind));
     execute_text(conn, text, values.collect()).await.map(drop).map_err(failed("fill a table"))
+}
+
+/// Deletes all rows of a table.
+pub(crate) async fn clear(conn: &mut Conn, table: &Table) -> Result<(), Error> {
+    let text = format!("DELETE FROM \"{}\"", table.name);
+    execute_text(conn, text, Vec::new()).await.map(drop).map_err(failed("clear a table"))
 }
 
 /// Makes later requests arrive behind all that were copied.

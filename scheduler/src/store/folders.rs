@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use trainyard_protocol::RequestId;
+use trainyard_storage::Area;
 
 use super::db::{Conn, sql};
 use super::failed;
-use crate::storage::Area;
 use crate::{Error, Timestamp};
 
 /// Areas of the storage whose entries are folders that rows name.

@@ -2,6 +2,7 @@
 
 use trainyard_protocol::{RequestId, RunId};
 
+use super::cancellations::is_cancelled;
 use super::db::{Conn, Row, column, sql, sql_by};
 use super::numerics::{StoredNumerics, may_execute, some_worker_equals};
 use super::{as_i64, failed};
@@ -12,11 +13,15 @@ use crate::execution::crashes::{QUARANTINE_CRASHES, WorkerEnd};
 /// unfinished requests, which are few among all retained ones; `CROSS JOIN` keeps SQLite from reversing that order.
 macro_rules! waiting_runs {
     () => {
-        "SELECT run_id AS id FROM requests WHERE finished_at IS NULL AND run_id IS NOT NULL
-            UNION
+        concat!(
+            "SELECT run_id AS id FROM requests WHERE finished_at IS NULL AND run_id IS NOT NULL AND NOT ",
+            is_cancelled!("requests"),
+            " UNION
             SELECT sampler.run_id FROM requests CROSS JOIN sampling_sessions AS sampler
             WHERE requests.finished_at IS NULL AND sampler.id = requests.sampling_session_id
-                AND sampler.run_id IS NOT NULL AND sampler.snapshot_dir IS NULL"
+                AND sampler.run_id IS NOT NULL AND sampler.snapshot_dir IS NULL AND NOT ",
+            is_cancelled!("requests")
+        )
     };
 }
 

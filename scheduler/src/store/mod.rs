@@ -54,7 +54,9 @@ pub(crate) mod sessions;
 pub(crate) mod training_queue;
 pub(crate) mod uploads;
 pub(crate) mod usage;
+pub(crate) mod usage_by_hour;
 pub(crate) mod workers;
+pub(crate) mod write_probes;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

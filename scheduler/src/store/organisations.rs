@@ -97,7 +97,8 @@ pub(crate) async fn membership(
 pub(crate) async fn insert_project(
     conn: &mut Conn,
     organisation: &TenantId,
-    (id, name): (&str, &str),
+    id: &str,
+    name: &str,
     now: Timestamp,
 ) -> Result<bool, Error> {
     const SQL: &str = "-- insert_project

@@ -8,8 +8,8 @@ use super::db::{Conn, Row, column, sql, sql_by};
 use super::runs::to_run;
 use super::{as_i64, as_u64, failed, from_json, parsed};
 use crate::{
-    Error, FailedRequest, ListedRun, Page, QueuedRequests, RequestKind, RequestState, RunProgress, RunRequest,
-    Timestamp, TokenRate, Tokens,
+    Error, FailedRequest, LOSS_PER_TOKEN, ListedRun, Page, QueuedRequests, RequestKind, RequestState, RunProgress,
+    RunRequest, Timestamp, TokenRate, Tokens,
 };
 
 /// Returns the unfinished requests of all tenants.
@@ -145,9 +145,11 @@ pub(crate) async fn progress_of_runs(
             Some(_) => Some(from_json(row, "metrics")?),
             None => None,
         };
+        let metric = |name: &str| metrics.as_ref().and_then(|metrics| metrics.get(name).copied().flatten());
         let progress = RunProgress {
             steps: as_u64(column::<Option<i64>>(row, "steps")?.unwrap_or(0)),
-            loss: metrics.and_then(|metrics| metrics.get("loss:sum").copied().flatten()),
+            loss: metric("loss:sum"),
+            loss_per_token: metric(LOSS_PER_TOKEN),
         };
         found.insert(RunId::new(column::<String>(row, "id")?), progress);
     }

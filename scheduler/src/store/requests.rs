@@ -260,16 +260,6 @@ pub(crate) async fn requests_of_run(conn: &mut Conn, run: &RunId, from: i64) -> 
     rows.iter().map(to_request_row).collect()
 }
 
-/// Returns the unfinished requests of those runs of a session that are without a worker.
-pub(crate) async fn unowned_requests(conn: &mut Conn, session: &SessionId) -> Result<Vec<RequestId>, Error> {
-    const SQL: &str = "-- unowned_requests
-        SELECT requests.id FROM requests JOIN runs ON runs.id = requests.run_id
-        WHERE requests.session_id = $1 AND requests.finished_at IS NULL AND runs.worker_id IS NULL
-        ORDER BY requests.arrival";
-    let ids: Vec<String> = sql(SQL).bind(session.as_str()).scalars(conn).await.map_err(failed("list requests"))?;
-    Ok(ids.into_iter().map(RequestId::new).collect())
-}
-
 /// Returns the numbers of unfinished samples, by tenant.
 pub(crate) async fn open_samples(conn: &mut Conn) -> Result<BTreeMap<TenantId, u64>, Error> {
     const SQL: &str = "-- open_samples

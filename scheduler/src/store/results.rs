@@ -187,8 +187,8 @@ async fn write_end(
     let Some(row) = row else { return Ok(None) };
     let ended = to_ended(&row, end.state(), unneeded)?.because_of(end);
     if let (Some(metrics), Some(run), Dialect::Sqlite) = (end.metrics(), &ended.run, conn.dialect()) {
-        let request = (run, column(&row, "seq_id")?, ended.kind);
-        run_metrics::insert_metrics(conn, &ended.tenant, request, metrics, now).await?;
+        let seq_id = column(&row, "seq_id")?;
+        run_metrics::insert_metrics(conn, &ended.tenant, run, seq_id, ended.kind, metrics, now).await?;
     }
     Ok(Some(ended))
 }

@@ -16,7 +16,9 @@ const ROWS: i64 = 2_000;
 pub(crate) async fn insert_metrics(
     conn: &mut Conn,
     tenant: &TenantId,
-    (run, seq_id, kind): (&RunId, i64, RequestKind),
+    run: &RunId,
+    seq_id: i64,
+    kind: RequestKind,
     metrics: &str,
     now: Timestamp,
 ) -> Result<(), Error> {
@@ -38,14 +40,15 @@ pub(crate) async fn insert_metrics(
         .map_err(failed("record metrics"))
 }
 
-/// Returns a part of a run's metrics in the order of its requests, behind the position (step, `seq_id`), which lies in
-/// the range.
+/// Returns a part of a run's metrics in the order of its requests, behind the position (`step`, `seq_id`), which lies
+/// in the range.
 pub(crate) async fn metrics_of_run(
     conn: &mut Conn,
     tenant: &TenantId,
     run: &RunId,
     range: &MetricsRange,
-    after: (i64, i64),
+    step: i64,
+    seq_id: i64,
     limit: i64,
 ) -> Result<Vec<RunMetrics>, Error> {
     const SQL: &str = "-- metrics_of_run
@@ -56,8 +59,8 @@ pub(crate) async fn metrics_of_run(
     let rows = sql(SQL)
         .bind(run.as_str())
         .bind(tenant.as_str())
-        .bind(after.0)
-        .bind(after.1)
+        .bind(step)
+        .bind(seq_id)
         .bind(range.steps.1)
         .bind(range.times.0.0)
         .bind(range.times.1.0)
@@ -84,7 +87,8 @@ pub(crate) async fn joined_metrics(
     tenant: &TenantId,
     run: &RunId,
     range: &MetricsRange,
-    after: (i64, i64),
+    step: i64,
+    seq_id: i64,
     limit: i64,
 ) -> Result<Option<String>, Error> {
     const SQL: &str = "-- joined_metrics
@@ -98,8 +102,8 @@ pub(crate) async fn joined_metrics(
     let row = sql(SQL)
         .bind(run.as_str())
         .bind(tenant.as_str())
-        .bind(after.0)
-        .bind(after.1)
+        .bind(step)
+        .bind(seq_id)
         .bind(range.steps.1)
         .bind(range.times.0.0)
         .bind(range.times.1.0)

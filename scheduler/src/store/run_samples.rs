@@ -13,7 +13,8 @@ const ROWS: i64 = 100;
 pub(crate) async fn insert_sample(
     conn: &mut Conn,
     tenant: &TenantId,
-    (request, session): (&RequestId, &SamplingSessionId),
+    request: &RequestId,
+    session: &SamplingSessionId,
     new: &NewRunSample,
     now: Timestamp,
 ) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use trainyard_protocol::{RequestId, SamplingSessionId, SessionId, TenantId};
 
+use super::cancellations::is_cancelled;
 use super::db::{Conn, Row, column, sql_by};
 use super::numerics::may_execute;
 use super::requests::cost;
@@ -66,7 +67,9 @@ pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> R
                             AND request.tenant NOT IN (SELECT value FROM json_each($4))
                             AND sampler.base_model IN (SELECT value FROM json_each($2))
                             AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL) = $5
-                            AND ($5 OR runs.worker_id = $1) AND ",
+                            AND ($5 OR runs.worker_id = $1) AND NOT ",
+        is_cancelled!("request"),
+        " AND ",
         may_execute!("$1", "$8"),
         ")))
             WHERE before < $3 OR (newcomer AND before < $6))
@@ -96,7 +99,9 @@ pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> R
                             WHERE request.finished_at IS NULL AND request.worker_id IS NULL
                                 AND NOT (request.tenant = ANY($4)) AND sampler.base_model = ANY($2)
                                 AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL) = $5
-                                AND ($5 OR runs.worker_id = $1) AND ",
+                                AND ($5 OR runs.worker_id = $1) AND NOT ",
+        is_cancelled!("request"),
+        " AND ",
         may_execute!("$1", "$8"),
         "
                             ) AS by_session
@@ -177,7 +182,9 @@ pub(crate) async fn open_sequences(
         LEFT JOIN runs ON runs.id = sampler.run_id
         WHERE request.finished_at IS NULL AND ",
                 $served,
-                " AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL) AND ",
+                " AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL) AND NOT ",
+                is_cancelled!("request"),
+                " AND ",
                 may_execute!("$1", "$3"),
                 " GROUP BY sampler.base_model, sampler.run_id IS NOT NULL"
             )

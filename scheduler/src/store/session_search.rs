@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
-use super::db::{Conn, PAGE_BYTES, Row, column, sql, sql_by, text_bytes};
+use super::db::{Conn, Row, column, sql, sql_by, text_bytes};
 use super::sessions::status;
 use super::{as_u64, failed, from_json, parsed};
+use crate::budgets::PAGE_BYTES;
 use crate::{
     Error, FoundSession, RequestKind, RequestState, SearchPosition, SessionTimeline, TimelineRequest, Timestamp,
 };
@@ -32,7 +33,7 @@ pub(crate) async fn sessions_behind(
         ORDER BY created_at DESC, id DESC LIMIT $4";
     let (at, id) = after.map_or((i64::MAX, ""), |after| (after.created_at.0, after.session.as_str()));
     let query = sql(SQL).bind(tenant.as_str()).bind(at).bind(id).bind(i64::from(limit));
-    let found = query.fetch_within(conn, ("user_metadata", PAGE_BYTES)).await.map_err(failed("search sessions"))?;
+    let found = query.fetch_within(conn, "user_metadata", PAGE_BYTES).await.map_err(failed("search sessions"))?;
     let is_last = !found.is_cut && found.rows.len() < limit as usize;
     let sized = |row| Ok((to_found(row)?, text_bytes(row, "user_metadata")?));
     Ok(SessionBatch { sessions: found.rows.iter().map(sized).collect::<Result<_, Error>>()?, is_last })

@@ -1,6 +1,6 @@
 //! Access to the table `sessions`.
 
-use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId, TenantId};
+use trainyard_protocol::{RunId, SamplingSessionId, SessionId, TenantId};
 
 use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_i64, failed, from_json, parsed, to_json};
@@ -80,16 +80,6 @@ pub(crate) async fn session_status(conn: &mut Conn, id: &SessionId) -> Result<Se
         SELECT status, finish_reason, finish_detail FROM sessions WHERE id = $1";
     let row = sql(SQL).bind(id.as_str()).fetch_optional(conn).await.map_err(failed("find a session"))?;
     status(&row.ok_or_else(|| Error::not_found("session", id))?)
-}
-
-/// Returns whether the session of a request accepts more requests.
-pub(crate) async fn is_session_active(conn: &mut Conn, request: &RequestId) -> Result<bool, Error> {
-    const SQL: &str = "-- is_session_active
-        SELECT sessions.id FROM sessions JOIN requests ON requests.session_id = sessions.id
-        WHERE requests.id = $1 AND sessions.status = 'active'";
-    let active: Option<String> =
-        sql(SQL).bind(request.as_str()).scalar(conn).await.map_err(failed("find a session"))?;
-    Ok(active.is_some())
 }
 
 /// Returns those of the given sessions that have ended.

@@ -14,9 +14,11 @@ use crate::{Error, NewUpload, Timestamp, Upload, UploadState, UploadedFile};
 pub(crate) async fn insert_upload(
     conn: &mut Conn,
     tenant: &TenantId,
-    (id, dir): (&UploadId, &Path),
+    id: &UploadId,
+    dir: &Path,
     new: &NewUpload,
-    (now, expires_at): (Timestamp, Timestamp),
+    now: Timestamp,
+    expires_at: Timestamp,
 ) -> Result<(), Error> {
     const SQL: &str = "-- insert_upload
         INSERT INTO uploads (id, tenant, spec, project_id, dir, totals, bytes, created_at, expires_at)
@@ -82,7 +84,8 @@ pub(crate) async fn insert_piece(
     id: &UploadId,
     file: &str,
     start: u64,
-    (name, length): (&str, u64),
+    name: &str,
+    length: u64,
 ) -> Result<(), Error> {
     const SQL: &str = "-- insert_piece
         INSERT INTO upload_pieces (upload_id, file, start, length, name) VALUES ($1, $2, $3, $4, $5)";

@@ -83,24 +83,33 @@ pub(crate) async fn end_storage(conn: &mut Conn, path: &TinkerPath, now: Timesta
         .map_err(failed("record storage"))
 }
 
-/// Returns the usage of a tenant's requests that ended in a period, by hour and attribution. The period excludes its
-/// end.
+/// Returns the usage of a tenant's requests that ended in a period of whole hours, by hour and attribution. The period
+/// excludes its end.
 pub(crate) async fn hourly_usage(
     conn: &mut Conn,
     tenant: &TenantId,
-    (from, to): (Timestamp, Timestamp),
+    from: Timestamp,
+    to: Timestamp,
 ) -> Result<Vec<HourlyUsage>, Error> {
     const SQL: &str = "-- hourly_usage
-        SELECT usage.at / 3600000 AS hour, usage.base_model AS base_model, usage.session_id AS session_id,
-            coalesce(sessions.project_id, usage.project_id) AS project_id, users.email AS user_email,
+        SELECT used.hour AS hour, used.base_model AS base_model, used.session_id AS session_id,
+            coalesce(sessions.project_id, nullif(used.project_id, '')) AS project_id, users.email AS user_email,
             CAST(sum(trained) AS BIGINT) AS trained, CAST(sum(prefill) AS BIGINT) AS prefill,
             CAST(sum(cached) AS BIGINT) AS cached, CAST(sum(sampled) AS BIGINT) AS sampled
-        FROM usage LEFT JOIN sessions ON sessions.id = usage.session_id LEFT JOIN users ON users.id = usage.user_id
-        WHERE usage.tenant = $1 AND usage.at >= $2 AND usage.at < $3
-        GROUP BY usage.at / 3600000, usage.base_model, usage.session_id,
-            coalesce(sessions.project_id, usage.project_id), users.email
+        FROM (
+            SELECT hour, base_model, session_id, project_id, user_id, trained, prefill, cached, sampled
+            FROM usage_by_hour WHERE tenant = $1 AND hour >= $4 AND hour < $5
+            UNION ALL
+            SELECT at / 3600000, base_model, session_id, coalesce(project_id, ''), coalesce(user_id, ''), trained,
+                prefill, cached, sampled
+            FROM usage
+            WHERE tenant = $1 AND at >= $2 AND at < $3 AND at >= (SELECT until_at FROM usage_progress)
+        ) AS used LEFT JOIN sessions ON sessions.id = used.session_id LEFT JOIN users ON users.id = used.user_id
+        GROUP BY used.hour, used.base_model, used.session_id,
+            coalesce(sessions.project_id, nullif(used.project_id, '')), users.email
         ORDER BY 1, 2, 3, 4, 5";
-    let rows = sql(SQL).bind(tenant.as_str()).bind(from.0).bind(to.0).fetch_all(conn).await;
+    let hours = sql(SQL).bind(tenant.as_str()).bind(from.0).bind(to.0).bind(from.0 / HOUR).bind(to.0 / HOUR);
+    let rows = hours.fetch_all(conn).await;
     let rows = rows.map_err(failed("read usage"))?;
     let usage = |row: &Row| {
         let hour: i64 = column(row, "hour")?;
@@ -113,7 +122,8 @@ pub(crate) async fn hourly_usage(
 pub(crate) async fn request_usage(
     conn: &mut Conn,
     tenant: &TenantId,
-    (from, to): (Timestamp, Timestamp),
+    from: Timestamp,
+    to: Timestamp,
     after: &str,
     limit: u32,
 ) -> Result<Vec<RequestUsage>, Error> {
@@ -149,7 +159,8 @@ pub(crate) async fn request_usage(
 pub(crate) async fn stored_checkpoints(
     conn: &mut Conn,
     tenant: &TenantId,
-    (from, to): (Timestamp, Timestamp),
+    from: Timestamp,
+    to: Timestamp,
 ) -> Result<Vec<StoredCheckpoint>, Error> {
     const SQL: &str = "-- stored_checkpoints
         SELECT from_at, to_at, size_bytes, stored_checkpoints.base_model AS base_model,

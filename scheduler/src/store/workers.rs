@@ -13,7 +13,8 @@ use crate::{EngineReport, Error};
 pub(crate) async fn register_worker(
     conn: &mut Conn,
     id: &str,
-    (models, devices): (&[String], &[String]),
+    models: &[String],
+    devices: &[String],
     lease: Duration,
 ) -> Result<i64, Error> {
     macro_rules! text {
@@ -71,7 +72,8 @@ pub(crate) async fn lock_worker(conn: &mut Conn, id: &str) -> Result<(), Error> 
 /// false if the leases were revoked, or the worker was restarted.
 pub(crate) async fn renew_worker(
     conn: &mut Conn,
-    (id, incarnation): (&str, i64),
+    id: &str,
+    incarnation: i64,
     lease: Duration,
     engine: &EngineReport,
 ) -> Result<bool, Error> {

@@ -15,8 +15,8 @@ use crate::{Database, NewCheckpoint};
 
 
 /// Tables that no copy contains: those about processes, and those of the database itself.
-const LEFT_OUT: [&str; 8] =
-    ["uploads", "upload_pieces", "workers", "worker_numerics", "backup_holds", "schema_compatibility", "_sqlx_migrations", "sqlite_sequence"];
+const LEFT_OUT: [&str; 10] =
+    ["uploads", "upload_pieces", "workers", "worker_numerics", "backup_holds", "write_probes", "audit_prunes", "schema_compatibility", "_sqlx_migrations", "sqlite_sequence"];
 
 fn options_of(bench: &Bench, to: PathBuf) -> Backup {
     Backup {

@@ -174,7 +174,7 @@ async fn a_sample_that_was_accepted_beside_the_collection_fails_with_its_reason(
     let run = bench.ready_run(0).await;
     saves(&bench, &run, 1..=20).await;
     // The sample waits for a worker while its snapshot is collected.
-    bench.scheduler.core.draining.store(true, Ordering::SeqCst);
+    bench.scheduler.begin_drain();
     let request = bench.submit_sample(&sampler(&bench, 19), 0).await.request_id;
     bench.scheduler.core.call(MarkCollected { run: run.clone(), key: "k19".to_owned() }).await.unwrap();
     let bench = bench.restart(true).await;

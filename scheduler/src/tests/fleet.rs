@@ -43,7 +43,7 @@ impl Site {
     async fn open(&self, options: Options) -> Scheduler {
         let process = Scheduler::open(options).await.unwrap();
         // Make the store look as if it had been reachable for long.
-        process.core.store_reachable_since.store(0, Ordering::Relaxed);
+        process.core.heartbeats.store_reachable_since(Timestamp(0));
         process
     }
 
@@ -124,7 +124,7 @@ pub(super) async fn round(worker: &Scheduler) {
 
 /// Ends a process abruptly; uncommitted changes are lost.
 pub(super) fn kill(process: Scheduler) {
-    process.core.killed.store(true, Ordering::SeqCst);
+    process.core.kill();
     drop(process);
 }
 

@@ -6,7 +6,6 @@ use trainyard_protocol::BaseModel;
 
 use super::fleet::{Fleet, Site, kill, next, report, round, succeeded};
 use super::*;
-use crate::context::lock::lock;
 use crate::store::db::sql;
 use crate::{MaintenanceOp, WorkerOptions};
 
@@ -208,7 +207,7 @@ async fn no_lease_expires_because_the_store_was_unreachable() {
     let b = fleet.worker("b").await;
     fleet.pass_lease().await;
     // For b the store has only just become reachable.
-    b.core.store_reachable_since.store(b.core.now().as_millis(), Ordering::Relaxed);
+    b.core.heartbeats.store_reachable_since(b.core.now());
     round(&b).await;
     round(&a).await;
     let request = fleet.submit(&fleet.api, &run, 1).await;
@@ -231,7 +230,7 @@ async fn a_process_whose_clock_is_ahead_expires_nobody() {
     let ahead = Arc::new(TestClock(AtomicI64::new(a.core.now().0 + 30_000)));
     let clock: Arc<dyn Clock> = ahead;
     let skewed = Scheduler::open(Options { clock, worker: None, ..fleet.options() }).await.unwrap();
-    skewed.core.store_reachable_since.store(0, Ordering::Relaxed);
+    skewed.core.heartbeats.store_reachable_since(Timestamp(0));
     round(&skewed).await;
     let request = fleet.submit(&fleet.api, &run, 1).await;
     round(&a).await;
@@ -282,7 +281,7 @@ async fn a_worker_that_is_woken_all_the_time_runs_lease_rounds_too() {
     fleet.pass_lease().await;
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     loop {
-        a.core.wake_claims();
+        a.core.claims.wake();
         tokio::time::sleep(Duration::from_millis(5)).await;
         let all: Vec<String> = sql("SELECT id FROM workers ORDER BY id")
             .scalars(&mut fleet.api.core.system_reader().await.unwrap())
@@ -313,7 +312,7 @@ async fn a_worker_with_more_models_takes_all_runs_that_nobody_else_can() {
     let options = Options { worker: Some(worker), ..fleet.options() };
     let b = Scheduler::open(options).await.unwrap();
     round(&b).await;
-    let mut held = lock(&b.core.queue).run_ids();
+    let mut held = b.core.queue.read().run_ids();
     held.sort_unstable();
     let mut expected = runs;
     expected.sort_unstable();
@@ -330,6 +329,7 @@ async fn base_models_of_a_worker_appear_together() {
         max_context_length: 64,
         vocab_size: 100,
         parameters: 1_000,
+        vision: None,
     };
     let files = BTreeMap::from([("tokenizer.json".to_owned(), vec![7; 100_000])]);
     let models: Vec<_> = (0..9).rev().map(|at| (model(at), files.clone())).collect();

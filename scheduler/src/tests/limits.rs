@@ -149,7 +149,7 @@ async fn changes_of_organisations_are_in_their_audit_log() {
     directory.change_limits(bench.me.clone(), change(Limit::MaxRuns, Some(3))).await.unwrap();
     bench.pass(KNOWN);
     directory.change_organisation(bench.me.clone(), None, Some(true)).await.unwrap();
-    let log = bench.scheduler.audit_log(&bench.me, None, (Timestamp(0), Timestamp(i64::MAX))).await.unwrap();
+    let log = bench.scheduler.audit_log(&bench.me, None, Timestamp(0), Timestamp(i64::MAX)).await.unwrap();
     let [_, limits, disabled] = log.as_slice() else { panic!("{log:?}") };
     assert_eq!((limits.event.as_str(), &limits.details["max_runs"]), ("organization_limits_change", &3.into()));
     assert_eq!((disabled.event.as_str(), &disabled.details["disabled"]), ("organization_change", &true.into()));

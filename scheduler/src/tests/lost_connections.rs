@@ -119,7 +119,7 @@ async fn a_client_that_waits_is_notified_after_the_listening_connection_was_lost
         async move { api.poll(&me, &request, EVENTUALLY * 2).await }
     });
     // The client looks before the request ends.
-    while api.core.waiters.len() == 0 {
+    while api.core.waiters.awaited_requests().is_empty() {
         tokio::task::yield_now().await;
     }
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod clocks;
 mod contention;
 mod database;
+mod failover;
 mod fleet;
 mod full_disk;
 mod handover;
@@ -10,6 +12,7 @@ mod lost_connections;
 mod memory;
 mod numerics;
 mod plans;
+mod poolers;
 mod row_level_security;
 mod sample_claims;
 mod signals;
@@ -39,13 +42,13 @@ macro_rules! suite {
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod sqlite {
-    suite!(Sqlite: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", former_schema "former_schema.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs");
+    suite!(Sqlite: backup "backup.rs", cancelled_sessions "cancelled_sessions.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", custom_losses "custom_losses.rs", ended_sessions "ended_sessions.rs", former_schema "former_schema.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", refused_records "refused_records.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs", usage_history "usage_history.rs");
 }
 
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod postgres {
-    suite!(Postgres: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", former_schema "former_schema.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs");
+    suite!(Postgres: backup "backup.rs", cancelled_sessions "cancelled_sessions.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", custom_losses "custom_losses.rs", ended_sessions "ended_sessions.rs", former_schema "former_schema.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", refused_records "refused_records.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs", usage_history "usage_history.rs");
 }
 
 use std::collections::BTreeMap;
@@ -59,11 +62,12 @@ use tempfile::TempDir;
 use trainyard_protocol::{
     LoraSpec, ModelHead, OpError, Optimizer, RequestId, RunId, RunSpec, SamplingSessionId, SessionId, TenantId,
 };
+use trainyard_storage::Storage;
 
 use crate::{
     Clock, Decoded, Effect, Encoding, Error, NewCustomLoss, NewRun, NewSamplingSession, NewSession, Options, Outcome,
-    Policies, Poll, RequestKind, RunSubmission, SampleSubmission, Scheduler, Storage, Submitted, TenantPolicy,
-    Timestamp, Work, WorkItem, WorkerOptions,
+    Policies, Poll, RequestKind, RunSubmission, SampleSubmission, Scheduler, Submitted, TenantPolicy, Timestamp, Work,
+    WorkItem, WorkerOptions,
 };
 
 /// A clock that tests move.
@@ -116,7 +120,7 @@ impl Bench {
     pub(super) async fn restart(self, kill: bool) -> Self {
         let Self { dir, database, clock, scheduler, me, session } = self;
         if kill {
-            scheduler.core.killed.store(true, Ordering::SeqCst);
+            scheduler.core.kill();
         }
         drop(scheduler);
         let scheduler = Scheduler::open(options(&dir, &database, &clock)).await.unwrap();
@@ -126,7 +130,7 @@ impl Bench {
     /// Kills the process, and starts a new one that finds evidence that the machine ran out of memory.
     pub(super) async fn restart_out_of_memory(self) -> Self {
         let Self { dir, database, clock, scheduler, me, session } = self;
-        scheduler.core.killed.store(true, Ordering::SeqCst);
+        scheduler.core.kill();
         drop(scheduler);
         let mut options = options(&dir, &database, &clock);
         options.worker.as_mut().unwrap().former_out_of_memory = true;
@@ -250,7 +254,8 @@ pub(super) fn age(path: &std::path::Path) {
 pub(super) fn options(dir: &TempDir, database: &TestDatabase, clock: &Arc<TestClock>) -> Options {
     let clock: Arc<dyn Clock> = Arc::<TestClock>::clone(clock);
     let worker = Some(WorkerOptions::new("worker", vec!["base".to_owned()]));
-    Options { clock, worker, ..Options::new(database.database.clone(), Storage::folder(dir.path())) }
+    let database_clock = Some(Arc::clone(&clock));
+    Options { clock, database_clock, worker, ..Options::new(database.database.clone(), Storage::folder(dir.path())) }
 }
 
 pub(super) fn result(seq_id: i64) -> Outcome {
@@ -269,7 +274,7 @@ pub(super) fn new_session(key: Option<&str>) -> NewSession {
 }
 
 pub(super) fn spec() -> RunSpec {
-    let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
     RunSpec { base_model: "base".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 

@@ -28,7 +28,7 @@ async fn a_poll_waits_for_the_completion_and_can_be_repeated() {
     for _ in 0..2 {
         assert_eq!(bench.poll(&request).await, expected);
     }
-    assert_eq!(bench.scheduler.core.waiters.len(), 0);
+    assert_eq!(bench.scheduler.core.waiters.awaited_requests().len(), 0);
 }
 
 /// The worker's thread continues while its results are encoded.
@@ -62,7 +62,7 @@ async fn a_result_is_encoded_once_and_not_by_the_worker() {
 async fn an_unknown_request_is_not_found() {
     let bench = bench().await;
     assert!(is_not_found(bench.scheduler.poll(&bench.me, &RequestId::new("x"), LONG).await));
-    assert_eq!(bench.scheduler.core.waiters.len(), 0);
+    assert_eq!(bench.scheduler.core.waiters.awaited_requests().len(), 0);
 }
 
 #[tokio::test]

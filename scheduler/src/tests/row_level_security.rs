@@ -25,6 +25,9 @@ const SHARED: &[(&str, &str)] = &[
     ("base_models", "all tenants may use them"),
     ("base_model_files", "of base models"),
     ("backup_holds", "of the storage as a whole"),
+    ("write_probes", "empty outside of transactions"),
+    ("audit_prunes", "empty outside of transactions"),
+    ("usage_progress", "a time"),
     ("ended_browser_sessions", "ids of tokens, which name nobody"),
 ];
 
@@ -91,6 +94,12 @@ const ROWS: &[(&str, &str)] = &[
         "usage",
         "INSERT INTO usage (request_id, tenant, at, kind, base_model, session_id, trained, prefill, cached, sampled)
         VALUES ('r-{t}', '{t}', 1, 'forward', 'base', 's-{t}', 0, 0, 0, 0)",
+    ),
+    (
+        "usage_by_hour",
+        "INSERT INTO usage_by_hour (tenant, hour, base_model, session_id, project_id, user_id, trained, prefill, cached,
+            sampled)
+        VALUES ('{t}', 1, 'base', 's-{t}', '', '', 0, 0, 0, 0)",
     ),
     (
         "stored_checkpoints",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::store::db::{connect_as_system, sql};
-use crate::{FinishReason, Measured, MetricCurve, MetricsRange, NewCheckpoint, Page, RunCurves, RunMetrics, RunProgress};
+use crate::{FinishReason, LOSS_PER_TOKEN, Measured, MetricCurve, MetricsRange, NewCheckpoint, Page, RunCurves, RunMetrics, RunProgress};
 
 /// Completes a request of a run with one metric.
 async fn measure(bench: &Bench, run: &RunId, seq_id: i64, kind: RequestKind, name: &str, value: f64) {
@@ -157,9 +157,11 @@ async fn runs_are_listed_by_page_with_how_far_they_are() {
     measure(&bench, &a, 4, RequestKind::Forward, "loss:sum", 9.0).await;
     measure(&bench, &b, 1, RequestKind::ForwardBackward, "loss:sum", f64::INFINITY).await;
     measure(&bench, &b, 2, RequestKind::OptimStep, "norm", 1.0).await;
-    let progress = |steps, loss| RunProgress { steps, loss };
+    measure(&bench, &c, 1, RequestKind::ForwardBackward, LOSS_PER_TOKEN, 0.5).await;
+    let progress = |steps, loss| RunProgress { steps, loss, loss_per_token: None };
     let runs = [b.clone(), RunId::new("none"), c.clone(), a.clone()];
-    let expected = [progress(1, None), progress(0, None), progress(0, None), progress(1, Some(1.5))];
+    let of_c = RunProgress { loss_per_token: Some(0.5), ..progress(0, None) };
+    let expected = [progress(1, None), progress(0, None), of_c, progress(1, Some(1.5))];
     assert_eq!(bench.scheduler.progress_of_runs(&bench.me, &runs).await.unwrap(), expected);
     assert_eq!(bench.scheduler.progress_of_runs(&bench.me, &[]).await.unwrap(), []);
     let you = TenantId::new("you");

@@ -77,6 +77,30 @@ async fn a_finished_session_refuses_work_and_the_first_reason_wins() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_session_ends_the_training_request_that_runs() {
+    for (kind, reason, is_ended) in [
+        (RequestKind::ForwardBackward, FinishReason::Errored, true),
+        (RequestKind::Forward, FinishReason::Interrupted, true),
+        (RequestKind::OptimStep, FinishReason::Errored, false),
+        (RequestKind::ForwardBackward, FinishReason::Success, false),
+    ] {
+        let bench = bench().await;
+        let run = bench.ready_run(0).await;
+        let request = bench.submit(&run, 1, kind).await;
+        assert_eq!(bench.start().await.request, request);
+        let s = &bench.scheduler;
+        s.finish_session(&bench.me, &bench.session, reason, None).await.unwrap();
+        assert_eq!(s.is_abandoned(&request), is_ended, "{kind:?}");
+        let expected = if is_ended { vec![WorkItem::Abandon(request.clone())] } else { Vec::new() };
+        assert_eq!(s.take_work(), expected, "{kind:?}");
+        assert!(!s.is_abandoned(&request), "the worker knows");
+        s.complete(request.clone(), Outcome::Failed(OpError::user("its session ended")), Vec::new());
+        assert!(matches!(bench.poll(&request).await, Poll::Failed(_)));
+        assert_eq!(bench.items().await, vec![WorkItem::UnloadRun(run)]);
+    }
+}
+
+#[tokio::test]
 async fn a_success_lets_accepted_work_finish() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;

@@ -63,11 +63,15 @@ async fn only_clients_whose_requests_ended_are_woken_when_notifications_were_mis
         .into_iter()
         .map(|(api, me, request)| tokio::spawn(async move { api.poll(&me, &request, LONG * 6).await.unwrap() }))
         .collect();
-    while fleet.api.core.waiters.len() < requests.len() {
+    while fleet.api.core.waiters.awaited_requests().len() < requests.len() {
         tokio::task::yield_now().await;
     }
     fleet.api.core.wake_ended().await.unwrap();
-    assert_eq!(fleet.api.core.waiters.len(), requests.len(), "a client was woken before its request ended");
+    assert_eq!(
+        fleet.api.core.waiters.awaited_requests().len(),
+        requests.len(),
+        "a client was woken before its request ended"
+    );
     // Act as if the notification had been missed.
     const END: &str = "UPDATE requests SET state = 'cancelled', finished_at = 1 WHERE id = $1";
     let conn = &mut connect_as_system(&fleet.site.database.database).await.unwrap();
@@ -75,7 +79,7 @@ async fn only_clients_whose_requests_ended_are_woken_when_notifications_were_mis
     fleet.api.core.wake_ended().await.unwrap();
     let mut polls = polls.into_iter();
     assert_eq!(polls.next().unwrap().await.unwrap(), Poll::Cancelled);
-    assert_eq!(fleet.api.core.waiters.len(), requests.len() - 1);
+    assert_eq!(fleet.api.core.waiters.awaited_requests().len(), requests.len() - 1);
     polls.for_each(|poll| poll.abort());
 }
 
@@ -83,14 +87,14 @@ async fn only_clients_whose_requests_ended_are_woken_when_notifications_were_mis
 async fn a_claim_does_not_hold_up_the_heartbeat_of_its_worker() {
     let fleet = Fleet::new().await;
     let worker = fleet.worker("a").await;
-    let incarnation = worker.core.incarnation.load(Ordering::SeqCst);
+    let incarnation = worker.core.heartbeats.incarnation();
     let database = &fleet.site.database.database;
     let (mut claim, mut heartbeat) =
         (connect_as_system(database).await.unwrap(), connect_as_system(database).await.unwrap());
     claim.begin().await.unwrap();
     assert!(workers::is_registered(&mut claim, "a", incarnation).await.unwrap());
     assert!(
-        workers::renew_worker(&mut heartbeat, ("a", incarnation), LONG, &crate::EngineReport::default()).await.unwrap()
+        workers::renew_worker(&mut heartbeat, "a", incarnation, LONG, &crate::EngineReport::default()).await.unwrap()
     );
     // Meanwhile its lease is not revoked, and no other process of its name takes over.
     heartbeat.begin().await.unwrap();

@@ -92,8 +92,7 @@ async fn a_worker_learns_who_watches_although_it_was_deaf() {
     let mut watch = fleet.api.watch_sample(&fleet.me, &request).await.unwrap();
     let first = generation(&worker, 0).await;
     // The API server requests tokens again that were sent while it did not listen.
-    fleet.api.core.progress.suspect_gaps();
-    fleet.api.core.outbox.due.notify_one();
+    fleet.api.core.progress.request_again();
     generation(&worker, first).await;
     worker.report_progress(&request, vec![progress(0, 0..1)]);
     assert_eq!(watch.next().await, progress(0, 0..1));

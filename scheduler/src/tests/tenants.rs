@@ -4,7 +4,9 @@ use trainyard_protocol::TenantId;
 
 use super::bench;
 use crate::store::db::{connect_as_system, sql};
-use crate::{Actor, AuditCategory, Directory, Error, KeyRefusal, NewApiKey, NewUser, Role, Scope, Timestamp};
+use crate::{
+    Actor, AuditCategory, Directory, Error, KeyRefusal, NewApiKey, NewUser, Role, Scope, Timestamp, look_at_store,
+};
 
 fn acme() -> TenantId {
     TenantId::new("acme")
@@ -18,7 +20,7 @@ fn new_key(id: i64, user: Option<&str>) -> NewApiKey {
         name: "ci".to_owned(),
         note: String::new(),
         hint: "tml-abc".to_owned(),
-        role: Role::Member,
+        role: Some(Role::Member),
         scopes: Some(vec![Scope::Sample]),
         expires_at: None,
     }
@@ -29,6 +31,8 @@ async fn a_key_is_found_until_it_is_revoked_and_every_change_is_known() {
     let bench = bench().await;
     let directory = bench.scheduler.directory();
     assert!(!directory.has_keys().await.unwrap());
+    let look = look_at_store(&bench.database.database).await.unwrap().unwrap();
+    assert_eq!(look.has_keys, Some(false));
     directory.create_organisation(acme(), false).await.unwrap();
     assert!(matches!(directory.create_organisation(acme(), true).await, Err(Error::Invalid(_))));
     let new = NewUser { email: "ann@acme.example".to_owned(), name: "Ann".to_owned(), role: Role::Admin };
@@ -59,6 +63,29 @@ async fn a_key_is_found_until_it_is_revoked_and_every_change_is_known() {
     assert_eq!(refusal().await, Some(KeyRefusal::Revoked));
     assert!(matches!(directory.revoke_key(acme(), 1).await, Err(Error::NotFound { .. })));
     assert!(directory.has_keys().await.unwrap());
+    let look = look_at_store(&bench.database.database).await.unwrap().unwrap();
+    assert_eq!(look.has_keys, Some(true));
+}
+
+#[tokio::test]
+async fn a_key_has_the_role_of_its_user_unless_another_one_is_given() {
+    let bench = bench().await;
+    let directory = bench.scheduler.directory();
+    directory.create_organisation(acme(), false).await.unwrap();
+    let ann = NewUser { email: "ann@acme.example".to_owned(), name: "Ann".to_owned(), role: Role::Admin };
+    directory.create_user(acme(), ann).await.unwrap();
+    let create = async |id, user: Option<&str>, role, scope| {
+        let new = NewApiKey { role, scopes: Some(vec![scope]), ..new_key(id, user) };
+        directory.create_key(acme(), new).await.map(|key| key.role)
+    };
+    let ann = Some("ann@acme.example");
+    assert_eq!(create(1, ann, None, Scope::Admin).await.unwrap(), Role::Admin);
+    assert_eq!(create(2, ann, Some(Role::Member), Scope::Train).await.unwrap(), Role::Member);
+    assert_eq!(create(3, None, None, Scope::Train).await.unwrap(), Role::Member);
+    let refused = create(4, None, None, Scope::Admin).await.unwrap_err().to_string();
+    assert_eq!(refused, "scopes: the role member does not allow \"admin\"");
+    let found = directory.key(&[1; 32]).await.unwrap().unwrap();
+    assert_eq!((found.key.role, found.scopes()), (Role::Admin, vec![Scope::Admin]));
 }
 
 #[tokio::test]
@@ -75,20 +102,20 @@ async fn acts_are_in_the_audit_log_in_their_order_and_stay_there() {
         assert!(beside.delete_project(acme(), "p".to_owned()).await.is_err());
     };
     actor.clone().scope(acts).await;
-    let all = (Timestamp(0), Timestamp(i64::MAX));
-    let log = bench.scheduler.audit_log(&acme(), None, all).await.unwrap();
+    let (from, to) = (Timestamp(0), Timestamp(i64::MAX));
+    let log = bench.scheduler.audit_log(&acme(), None, from, to).await.unwrap();
     let events: Vec<&str> = log.iter().map(|entry| entry.event.as_str()).collect();
     assert_eq!(events, ["organization_create", "project_create", "key_create", "project_delete"]);
     assert!(log.iter().all(|entry| (&entry.actor, entry.key, &entry.address) == (&actor.name, actor.key, &actor.address)));
-    let of_projects = bench.scheduler.audit_log(&acme(), Some(AuditCategory::Projects), all).await.unwrap();
+    let of_projects = bench.scheduler.audit_log(&acme(), Some(AuditCategory::Projects), from, to).await.unwrap();
     assert_eq!(of_projects.len(), 2);
-    assert_eq!(bench.scheduler.audit_log(&TenantId::new("other"), None, all).await.unwrap(), []);
+    assert_eq!(bench.scheduler.audit_log(&TenantId::new("other"), None, from, to).await.unwrap(), []);
     // Nobody can change entries of the audit log.
     for change in ["UPDATE audit_log SET actor = 'nobody'", "DELETE FROM audit_log"] {
         let mut conn = connect_as_system(&bench.database.database).await.unwrap();
         assert!(sql(change).execute(&mut conn).await.is_err(), "{change}");
     }
-    assert_eq!(bench.scheduler.audit_log(&acme(), None, all).await.unwrap(), log);
+    assert_eq!(bench.scheduler.audit_log(&acme(), None, from, to).await.unwrap(), log);
 }
 
 #[tokio::test]
@@ -110,7 +137,7 @@ async fn signing_keys_are_withdrawn_together_and_the_log_of_each_organisation_ha
     let left = bench.scheduler.secrets("").await.unwrap();
     assert_eq!(left, [("key/0000000007".to_owned(), vec![3]), ("url-signing".to_owned(), vec![1])]);
     for name in [acme(), other] {
-        let log = bench.scheduler.audit_log(&name, None, (Timestamp(0), Timestamp(i64::MAX))).await.unwrap();
+        let log = bench.scheduler.audit_log(&name, None, Timestamp(0), Timestamp(i64::MAX)).await.unwrap();
         let withdrawn = log.iter().filter(|entry| entry.event == "signing_keys_rotate");
         let counts: Vec<_> = withdrawn.map(|entry| entry.details["withdrawn"].clone()).collect();
         assert_eq!(counts.len(), 2, "{counts:?}");

@@ -24,11 +24,14 @@ pub use decoded::{Decoded, PrefetchDecoder};
 pub use overview::{
     EngineReport, FailedRequest, ListedRun, QueuedRequests, RunProgress, RunRequest, TokenRate, WorkerStatus,
 };
+pub(crate) use requests::Replays;
 pub use requests::{
     CompletionItem, Completions, Encoding, MaintenanceOp, MemoryWait, NewRun, Poll, RecordedResult, RequestKind,
     RequestState, RunSubmission, SampleSubmission, Submitted,
 };
-pub use run_metrics::{Measured, MetricCurve, MetricPoint, MetricsRange, RunCurves, RunMetrics};
+pub use run_metrics::{
+    LEARNING_RATE, LOSS_PER_TOKEN, Measured, MetricCurve, MetricPoint, MetricsRange, RunCurves, RunMetrics,
+};
 pub(crate) use run_samples::stored_samples;
 pub use run_samples::{MAX_STORED_SAMPLES, NewRunSample, RunSample, RunSamples, STORE_SAMPLES, SampleStorage};
 pub use search::{

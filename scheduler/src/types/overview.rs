@@ -111,6 +111,8 @@ pub struct RunProgress {
     pub steps: u64,
     /// Metric `loss:sum` of the newest backward pass, if it is finite.
     pub loss: Option<f64>,
+    /// Metric [`LOSS_PER_TOKEN`](crate::LOSS_PER_TOKEN) of that pass, if it has one that is finite.
+    pub loss_per_token: Option<f64>,
 }
 
 /// A request of a run.

@@ -42,8 +42,50 @@ text_enum!(
 impl RequestKind {
     /// Whether the scheduler itself issues such requests, not clients.
     pub fn is_maintenance(self) -> bool {
-        matches!(self, Self::SaveRun | Self::SaveSnapshot | Self::RestoreRun)
+        self.traits().maintenance
     }
+
+    /// Whether such requests fill the disk: they create or save something.
+    pub fn fills_disk(self) -> bool {
+        self.traits().fills_disk
+    }
+
+    /// Which requests of this kind a restart executes again.
+    pub(crate) fn replays(self) -> Replays {
+        self.traits().replays
+    }
+
+    /// What distinguishes the kinds. A new kind is added here and nowhere else in the scheduler.
+    const fn traits(self) -> KindTraits {
+        let never = KindTraits { maintenance: false, fills_disk: false, replays: Replays::Never };
+        let maintenance = KindTraits { maintenance: true, ..never };
+        match self {
+            Self::CreateModel => KindTraits { fills_disk: true, replays: Replays::All, ..never },
+            Self::LoadWeights | Self::ForwardBackward | Self::OptimStep => {
+                KindTraits { replays: Replays::All, ..never }
+            }
+            Self::Forward | Self::Sample => never,
+            Self::SaveWeightsForSampler => KindTraits { fills_disk: true, replays: Replays::InMemory, ..never },
+            Self::SaveWeights | Self::SaveWeightsExternal => KindTraits { fills_disk: true, ..never },
+            Self::SaveRun | Self::SaveSnapshot | Self::RestoreRun => maintenance,
+        }
+    }
+}
+
+/// What distinguishes a kind of requests.
+struct KindTraits {
+    maintenance: bool,
+    fills_disk: bool,
+    replays: Replays,
+}
+
+/// Requests of a kind that a restart executes again, because they changed the worker's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replays {
+    Never,
+    All,
+    /// Those that made a snapshot in memory.
+    InMemory,
 }
 
 /// A maintenance operation; the payload of a request of that kind ([`RequestKind::is_maintenance`]).
@@ -149,6 +191,15 @@ pub struct RunSubmission {
     pub stores: Option<CheckpointKind>,
     /// Error with which the request is refused: the request takes its place in the order, and its future fails with it.
     pub rejected: Option<OpError>,
+}
+
+impl RunSubmission {
+    /// Creates a submission without content, for the caller to complete.
+    pub fn new(run: RunId, seq_id: i64, kind: RequestKind) -> Self {
+        let (payload, identity) = (Bytes::new(), Bytes::new());
+        let decoded = Decoded::default();
+        Self { run, seq_id, kind, payload, decoded, identity, tokens: 0, stores: None, rejected: None }
+    }
 }
 
 /// A request to a sampling session. Its identity is (sampling_session, seq_id).

@@ -5,12 +5,19 @@ use std::collections::BTreeMap;
 use super::{NewRunSample, Tokens};
 use crate::{RequestKind, Timestamp};
 
+/// Recorded metric of a pass: its `loss:sum` divided by the sum of the weights of its targets.
+pub const LOSS_PER_TOKEN: &str = "loss:per_weighted_token";
+
+/// Recorded metric of an optimizer step: its learning rate.
+pub const LEARNING_RATE: &str = "learning_rate";
+
 /// Usage and measurements of a request, recorded together with its success.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Tokens used, by kind of use.
     pub used: Tokens,
-    /// Metrics of a training request, by the names that the client sees; `None` for other requests.
+    /// Metrics of a training request, by the names that the client sees, with [`LOSS_PER_TOKEN`] or [`LEARNING_RATE`];
+    /// `None` for other requests.
     pub metrics: Option<BTreeMap<String, f64>>,
     /// Content of a sample to store, if its run asked for that.
     pub sample: Option<NewRunSample>,

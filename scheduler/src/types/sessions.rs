@@ -53,6 +53,16 @@ pub enum SessionStatus {
     Expired,
 }
 
+impl SessionStatus {
+    /// Whether the session has ended so that its requests are cancelled. After a success they are still executed.
+    pub(crate) fn cancels(&self) -> bool {
+        match self {
+            Self::Active | Self::Finished { reason: FinishReason::Success, .. } => false,
+            Self::Finished { .. } | Self::Expired => true,
+        }
+    }
+}
+
 /// A custom loss to create. Its identity is (session, seq_id).
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewCustomLoss {

@@ -147,8 +147,8 @@ pub struct NewApiKey {
     pub note: String,
     /// First characters of the key.
     pub hint: String,
-    /// Most permissions that the key may have.
-    pub role: Role,
+    /// Most permissions that the key may have; `None` for the role of its user, or of a member without one.
+    pub role: Option<Role>,
     /// Scopes to which the key is restricted; `None` for all of its role.
     pub scopes: Option<Vec<Scope>>,
     /// Time when the key expires, if it does.

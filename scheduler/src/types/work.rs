@@ -15,6 +15,8 @@ pub enum WorkItem {
     Start(Work),
     /// Cancel a sample that was started; it must not be completed (a stale completion is ignored).
     Cancel(RequestId),
+    /// End a training request that was started: its session ended, so nobody waits for it. It is completed as failed.
+    Abandon(RequestId),
     /// Unload a run, for which there will be no further requests.
     UnloadRun(RunId),
     /// Drop an in-memory snapshot, which no further samples will use.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use trainyard_protocol::TenantId;
 use uuid::Uuid;
 
@@ -11,6 +12,9 @@ use crate::store::audit::{self, AuditedCall};
 use crate::store::db::{Conn, RowScope};
 use crate::writer::write::Write;
 use crate::{Actor, AuditCategory, AuditEntry, Error, NewAuditEntry, Origin, Scheduler, Timestamp};
+
+/// Duration of an hour in ms.
+const HOUR: i64 = 3_600_000;
 
 /// Actor, call and time of a change that is about to be made.
 #[derive(Clone)]
@@ -75,7 +79,18 @@ impl Scheduler {
         self.write(Append { audit: self.begin_audit(), entry }).await
     }
 
-    /// Returns entries of an organisation in a period without its end, oldest first, of one category if it is given. If
+    /// Appends an entry as [`Self::audit`] does, unless an entry of the same change was appended in the same hour. `of`
+    /// tells the change from others with the same content.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub async fn audit_once_an_hour(&self, entry: NewAuditEntry, of: &str) -> Result<(), Error> {
+        let now = self.core.now();
+        let audit = Audit::begin(now, id_of_hour(now, &entry, of));
+        self.write(Append { audit, entry }).await
+    }
+
+    /// Returns entries of an organisation from `from` to before `to`, oldest first, of one category if it is given. If
     /// there are too many, only the newest are returned.
     ///
     /// # Errors
@@ -84,10 +99,26 @@ impl Scheduler {
         &self,
         organisation: &TenantId,
         category: Option<AuditCategory>,
-        period: (Timestamp, Timestamp),
+        from: Timestamp,
+        to: Timestamp,
     ) -> Result<Vec<AuditEntry>, Error> {
-        audit::audit_entries(&mut self.core.reader_of(organisation).await?, organisation, category, period).await
+        audit::audit_entries(&mut self.core.reader_of(organisation).await?, organisation, category, from, to).await
     }
+}
+
+/// Returns the time-ordered id that all entries of a change have in an hour.
+fn id_of_hour(now: Timestamp, entry: &NewAuditEntry, of: &str) -> Uuid {
+    let hour = u64::try_from(now.as_millis() / HOUR * HOUR).unwrap_or(0);
+    let details = Value::from(entry.details.clone()).to_string();
+    let mut hash = Sha256::new();
+    for part in [entry.organisation.as_str(), entry.event, &entry.subject, &details, of] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    let mut random = [0; 10];
+    random.copy_from_slice(&digest[..10]);
+    uuid::Builder::from_unix_timestamp_millis(hour, &random).into_uuid()
 }
 
 struct Append {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::{Id, JoinSet};
 
-use crate::context::core::{Core, QueuedWrite, Subject};
+use crate::context::core::{Core, QueuedWrite, Subject, Urgency};
 
 /// Pause before a failed preparation is repeated.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -65,12 +65,24 @@ impl Inbox {
         true
     }
 
-    /// Moves writable entries to `batch`, until it contains `most` writes.
+    /// Moves writable entries to `batch`, until they concern `most` rows. A write of more rows is taken alone; notes are
+    /// small and don't count.
     pub(super) fn take(&mut self, batch: &mut Vec<Box<dyn QueuedWrite>>, most: usize) {
-        let mut behind = BTreeSet::new();
+        let (mut behind, mut full) = (BTreeSet::new(), false);
+        let mut rows: usize = batch.iter().map(|write| counted_rows(&**write)).sum();
         for entry in std::mem::take(&mut self.entries) {
             match entry {
-                Entry::Ready(write) if batch.len() < most && !waits(&*write, &behind) => batch.push(write),
+                Entry::Ready(write) if !full && !waits(&*write, &behind) => {
+                    let more = counted_rows(&*write);
+                    if rows > 0 && rows + more > most {
+                        full = true;
+                        behind.extend(write.subjects());
+                        self.entries.push_back(Entry::Ready(write));
+                    } else {
+                        rows += more;
+                        batch.push(write);
+                    }
+                }
                 entry => {
                     behind.extend(match &entry {
                         Entry::Ready(write) => write.subjects(),
@@ -81,6 +93,10 @@ impl Inbox {
             }
         }
     }
+}
+
+fn counted_rows(write: &dyn QueuedWrite) -> usize {
+    if write.urgency() == Urgency::Note { 0 } else { write.rows() }
 }
 
 /// Returns whether a write must wait for others that are about these subjects.

@@ -3,6 +3,7 @@
 
 pub(crate) mod audit;
 mod inbox;
+mod refusals;
 mod transaction;
 pub(crate) mod write;
 
@@ -20,7 +21,7 @@ use crate::context::core::{Core, Message, QueuedWrite, Urgency};
 use crate::store::db::{Conn, RowScope, connect};
 use crate::store::failed;
 
-/// Most writes in one transaction.
+/// Most rows that the writes of one transaction concern; most writes concern one.
 const BATCH: usize = 256;
 /// Pause before failed records are tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -67,7 +68,7 @@ impl Writer {
     pub(crate) async fn run(mut self) {
         while self.gather().await {
             #[cfg(test)]
-            if self.core.killed.load(std::sync::atomic::Ordering::SeqCst) {
+            if self.core.is_killed() {
                 break;
             }
             self.commit().await;
@@ -149,7 +150,7 @@ impl Writer {
             Ok(began) => self.settle(batch, began),
             // One of the writes is to blame. Unlike SQLite, PostgreSQL does not continue after an error.
             Err(error) if batch.len() > 1 && !fails_all(&error) => self.commit_each(batch).await,
-            Err(error) => self.keep_for_retry(batch, &error),
+            Err(error) => self.keep_for_retry(batch, &error).await,
         }
     }
 
@@ -161,7 +162,7 @@ impl Writer {
             match self.write_batch(&mut one).await {
                 Ok(began) => self.settle(one, began),
                 Err(error) => {
-                    self.keep_for_retry(one, &error);
+                    self.keep_for_retry(one, &error).await;
                     if !self.batch.is_empty() {
                         break;
                     }
@@ -188,7 +189,10 @@ impl Writer {
     }
 
     /// Keeps the writes that will be repeated, and answers the callers of the others with the error.
-    fn keep_for_retry(&mut self, batch: Vec<Box<dyn QueuedWrite>>, error: &Error) {
+    async fn keep_for_retry(&mut self, mut batch: Vec<Box<dyn QueuedWrite>>, error: &Error) {
+        if self.is_at_fault(&mut batch, error).await {
+            return batch.into_iter().for_each(|write| self.give_up(write, error));
+        }
         let retry_calls = matches!(error, Error::Unavailable(_)) && !self.messages.is_closed();
         for write in batch {
             let retried = write.urgency() != Urgency::Call || (retry_calls && !write.is_overdue());
@@ -204,6 +208,9 @@ impl Writer {
         let done = self.attempt_batch(batch).await;
         if let Err(error) = &done {
             self.core.metrics.store.failed(error);
+            if matches!(error, Error::Unavailable(_)) {
+                self.core.readers.suspect();
+            }
         }
         done
     }

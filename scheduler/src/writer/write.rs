@@ -46,6 +46,11 @@ pub(crate) trait Write: Send + 'static {
         Vec::new()
     }
 
+    /// Returns about how many rows the change concerns, if they may be many: a transaction is bounded by their number.
+    fn rows(&self) -> usize {
+        1
+    }
+
     /// Returns whether [`Self::apply_all`] makes the change together with neighbours of its type. A call that joins is
     /// made before all calls that do not: no caller has an answer yet, so no order was promised.
     fn joins(&self, _core: &Core) -> bool {
@@ -87,6 +92,15 @@ pub(crate) trait Write: Send + 'static {
     /// change memory, and must accept its own traces as success.
     fn apply(&mut self, conn: &mut Conn, core: &Core) -> impl Future<Output = Result<Self::Output, Error>> + Send;
 
+    /// Replaces the content of a record that the database refuses with less content: only that something failed. Returns false
+    /// if nothing can be left out.
+    fn simplify(&mut self) -> bool {
+        false
+    }
+
+    /// Applies in memory that the record was given up, because the database refuses it.
+    fn abandoned(&mut self, _core: &Arc<Core>) {}
+
     /// Adds signals about the change for other processes.
     fn signals(&self, _output: &Self::Output, _signals: &mut Vec<Signal>) {}
 
@@ -102,7 +116,7 @@ impl Core {
     /// commit whose answer is lost.
     pub(crate) async fn call<W: Write>(&self, write: W) -> Result<W::Output, Error> {
         const CLOSED: Error = Error::Store("write after it was closed");
-        let messages = self.messages.upgrade().ok_or(CLOSED)?;
+        let messages = self.messages().ok_or(CLOSED)?;
         let (reply, answer) = oneshot::channel();
         messages.send(Message::Write(Sent::boxed(write, Some(reply), self))).map_err(|_| CLOSED)?;
         drop(messages);
@@ -114,7 +128,7 @@ impl Core {
 
     /// Sends a record to the writer. If the scheduler has closed, a restart finds the same change again.
     pub(crate) fn record<W: Write>(&self, write: W) {
-        if let Some(messages) = self.messages.upgrade() {
+        if let Some(messages) = self.messages() {
             let _ = messages.send(Message::Write(Sent::boxed(write, None, self)));
         }
     }
@@ -128,6 +142,8 @@ struct Sent<W: Write> {
     output: Option<Result<W::Output, Error>>,
     reply: Option<Reply<W>>,
     since: Instant,
+    /// Number of times that the database refused this write alone.
+    refusals: u32,
     _queued: Queued,
 }
 
@@ -150,7 +166,7 @@ impl Drop for Queued {
 impl<W: Write> Sent<W> {
     fn boxed(write: W, reply: Option<Reply<W>>, core: &Core) -> Box<dyn QueuedWrite> {
         let queued = Queued::new(&core.metrics.store.queued);
-        Box::new(Self { write, output: None, reply, since: Instant::now(), _queued: queued })
+        Box::new(Self { write, output: None, reply, since: Instant::now(), refusals: 0, _queued: queued })
     }
 }
 
@@ -171,6 +187,10 @@ impl<W: Write> QueuedWrite for Sent<W> {
         W::URGENCY == Urgency::Call && self.since.elapsed() > CALL_TIMEOUT
     }
 
+    fn rows(&self) -> usize {
+        self.write.rows()
+    }
+
     fn sent_at(&self) -> Instant {
         self.since
     }
@@ -182,6 +202,20 @@ impl<W: Write> QueuedWrite for Sent<W> {
 
     fn subjects(&self) -> Vec<Subject> {
         self.write.subjects()
+    }
+
+    fn refused(&mut self) -> u32 {
+        self.refusals += 1;
+        self.refusals
+    }
+
+    fn simplify(&mut self) -> bool {
+        self.refusals = 0;
+        self.write.simplify()
+    }
+
+    fn abandon(mut self: Box<Self>, core: &Arc<Core>) {
+        self.write.abandoned(core);
     }
 
     fn is_ready(&mut self) -> bool {

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use trainyard_protocol::{CheckpointKind, OpError, RequestId};
+use trainyard_protocol::{CheckpointKind, OpError, RequestId, RunId};
 
-use super::run_unusable;
 use crate::calls::upload_checks;
 use crate::context::core::Core;
 use crate::queue::InFlightRequest;
@@ -121,4 +120,10 @@ impl EffectWrites<'_> {
 async fn execute(conn: &mut Conn, text: &'static str) -> Result<(), Error> {
     sql(text).execute(conn).await.map_err(failed("complete a request"))?;
     Ok(())
+}
+
+/// Returns the error for a run that an operation left unusable.
+pub(super) fn run_unusable(run: &RunId, cause: Option<&OpError>) -> OpError {
+    let text = format!("training run {run} is no longer usable");
+    OpError::server(cause.map_or(text.clone(), |cause| format!("{text}: {}", cause.message)))
 }

@@ -6,8 +6,9 @@ mod record;
 
 use std::sync::Arc;
 
-use trainyard_protocol::{OpError, RequestId, RunId};
+use trainyard_protocol::{OpError, RequestId};
 
+use self::effects::run_unusable;
 use self::outcome::CompletionOutcome;
 use self::record::RecordCompletion;
 use crate::context::core::Core;
@@ -56,7 +57,7 @@ impl Core {
             if let Some(run) = &finished.run {
                 queue.schedule_maintenance(run);
             }
-            self.record(RecordCompletion::new(request, finished, (outcome, measured), effects, now));
+            self.record(RecordCompletion::new(request, finished, outcome, measured, effects, now));
         });
     }
 }
@@ -78,10 +79,4 @@ fn apply_to_queue(queue: &mut Queue, finished: &InFlightRequest, effects: &[Effe
             _ => {}
         }
     }
-}
-
-/// Returns the error for a run that an operation left unusable.
-fn run_unusable(run: &RunId, cause: Option<&OpError>) -> OpError {
-    let text = format!("training run {run} is no longer usable");
-    OpError::server(cause.map_or(text.clone(), |cause| format!("{text}: {}", cause.message)))
 }

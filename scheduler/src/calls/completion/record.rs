@@ -3,23 +3,24 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use trainyard_protocol::{RequestId, RunId, SessionId};
+use trainyard_protocol::{OpError, RequestId, RunId, SessionId};
 
 use super::effects::EffectWrites;
 use super::outcome::CompletionOutcome;
 use crate::calls::run_samples::{EndedSample, store_samples};
 use crate::context::core::{Core, Subject, Urgency};
 use crate::context::origin::Stages;
-use crate::lease::{holds_lease, sample_claim};
+use crate::lease::{ReleaseRun, holds_lease, sample_claim};
 use crate::processes::signals::Signal;
 use crate::queue::{Fence, InFlightRequest, creation_failed};
 use crate::quotas::admission;
 use crate::store::blobs::StoredBytes;
 use crate::store::db::{Conn, RowScope};
 use crate::store::results::{self, EndedRequest, RequestEnd, SampleEnd};
-use crate::store::{runs, usage};
+use crate::store::{leases, runs, usage};
+use crate::types::Replays;
 use crate::writer::write::Write;
-use crate::{Effect, Error, Measured, Outcome, Poll, Quota, RequestKind, RequestState, Timestamp, Tokens};
+use crate::{Effect, Error, Measured, Outcome, Poll, Quota, RequestState, Timestamp, Tokens};
 
 /// Records outcome and effects of a request.
 pub(super) struct RecordCompletion {
@@ -35,17 +36,39 @@ pub(super) struct RecordCompletion {
     effects: Vec<Effect>,
     /// Time when the engine finished.
     executed: Timestamp,
+    given_up: GivenUp,
+}
+
+/// Whether the content of a completion was given up, because the database refuses it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GivenUp {
+    No,
+    /// The request ends as failed.
+    Result,
+    /// The request ends as failed, and the worker's memory, which it changed, is given up with its lease.
+    ResultAndMemory,
 }
 
 impl RecordCompletion {
     pub(super) fn new(
         request: RequestId,
         finished: InFlightRequest,
-        (outcome, measured): (CompletionOutcome, Measured),
+        outcome: CompletionOutcome,
+        measured: Measured,
         effects: Vec<Effect>,
         executed: Timestamp,
     ) -> Self {
-        Self { request, finished, outcome, measured, metrics: None, result: None, effects, executed }
+        Self {
+            request,
+            finished,
+            outcome,
+            measured,
+            metrics: None,
+            result: None,
+            effects,
+            executed,
+            given_up: GivenUp::No,
+        }
     }
 
     /// Returns a name for the result that no other worker uses, so that a result under an outdated lease can't replace
@@ -74,22 +97,11 @@ impl RecordCompletion {
 
     /// Returns whether the request is executed again after a restart, because it changed the worker's memory.
     fn replays(&self) -> bool {
-        match self.finished.kind {
-            RequestKind::CreateModel
-            | RequestKind::LoadWeights
-            | RequestKind::ForwardBackward
-            | RequestKind::OptimStep => true,
-            RequestKind::SaveWeightsForSampler => self
-                .effects
-                .iter()
-                .any(|effect| matches!(effect, Effect::SamplingSession(new) if new.snapshot.is_some())),
-            RequestKind::Forward
-            | RequestKind::SaveWeights
-            | RequestKind::SaveWeightsExternal
-            | RequestKind::Sample
-            | RequestKind::SaveRun
-            | RequestKind::SaveSnapshot
-            | RequestKind::RestoreRun => false,
+        let makes_snapshot = |effect: &Effect| matches!(effect, Effect::SamplingSession(new) if new.snapshot.is_some());
+        match self.finished.kind.replays() {
+            Replays::Never => false,
+            Replays::All => true,
+            Replays::InMemory => self.effects.iter().any(makes_snapshot),
         }
     }
 }
@@ -189,6 +201,12 @@ impl Write for RecordCompletion {
                 _ => runs::ready_run(conn, run).await?,
             };
         }
+        // In the same transaction: results of later requests, which were computed from that memory, are stale.
+        if let Some((run, epoch)) = self.memory_given_up()
+            && let Some(worker) = core.worker_id()
+        {
+            leases::release_run(conn, worker, run, epoch).await?;
+        }
         Ok(Recorded::Ended(Box::new(ended), poll, discarded))
     }
 
@@ -240,6 +258,28 @@ impl Write for RecordCompletion {
             ended.signals(&self.request, signals);
             signals.extend(self.recorded_metrics(ended).cloned().map(Signal::Metrics));
             signals.extend(self.stored_for(ended).cloned().map(Signal::StoredSamples));
+            signals.extend(self.memory_given_up().map(|_| Signal::Released));
+        }
+    }
+
+    fn simplify(&mut self) -> bool {
+        if self.given_up != GivenUp::No {
+            return false;
+        }
+        let changed_memory = self.outcome.error().is_none() && self.replays();
+        self.given_up = if changed_memory { GivenUp::ResultAndMemory } else { GivenUp::Result };
+        let error = OpError::server("the result could not be stored: the database refuses it");
+        self.outcome = CompletionOutcome::Encoded(Outcome::Failed(error));
+        self.effects.retain(|effect| matches!(effect, Effect::RunFailed(_)));
+        (self.measured, self.metrics, self.result) = (Measured::default(), None, None);
+        true
+    }
+
+    fn abandoned(&mut self, core: &Arc<Core>) {
+        // Nothing of the run may become durable without it. It is restored, and the request is executed again.
+        if let Fence::Run(run, epoch) = &self.finished.fence {
+            core.with_queue(|queue| queue.revoke_run(run, *epoch));
+            core.record(ReleaseRun { run: run.clone(), epoch: *epoch });
         }
     }
 
@@ -256,10 +296,14 @@ impl Write for RecordCompletion {
                 };
                 core.announce_end(&self.request, ended, Some(stages));
                 if let Some(run) = self.recorded_metrics(ended) {
-                    core.metrics_waiters.wake(run);
+                    core.waiters.metrics_recorded(run);
                 }
                 if let Some(run) = self.stored_for(ended) {
-                    core.stored_samples_waiters.wake(run);
+                    core.waiters.stored_samples_changed(run);
+                }
+                if let Some((run, epoch)) = self.memory_given_up() {
+                    core.with_queue(|queue| queue.revoke_run(run, epoch));
+                    core.wake_claims_of_released();
                 }
                 for dir in discarded.iter().cloned() {
                     let shared = Arc::clone(core);
@@ -267,7 +311,7 @@ impl Write for RecordCompletion {
                 }
             }
             // It may have ended by this very completion if the answer to its commit was lost.
-            Recorded::Known => core.waiters.wake(&self.request),
+            Recorded::Known => core.waiters.request_ended(&self.request),
             Recorded::Stale => self.stale(core),
         }
     }
@@ -281,6 +325,14 @@ impl RecordCompletion {
             self.metrics = Some(text);
         }
         Ok(())
+    }
+
+    /// Returns the run, with the epoch of its lease, whose state in memory contains what was given up.
+    fn memory_given_up(&self) -> Option<(&RunId, i64)> {
+        match &self.finished.fence {
+            Fence::Run(run, epoch) if self.given_up == GivenUp::ResultAndMemory => Some((run, *epoch)),
+            _ => None,
+        }
     }
 
     /// Returns the run whose metrics grew by this end.

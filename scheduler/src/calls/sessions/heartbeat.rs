@@ -1,21 +1,12 @@
 //! Heartbeats of sessions. Requests of any kind count and keep a session from expiring.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
 use trainyard_protocol::{SessionId, TenantId};
 
 use crate::context::core::{Core, Urgency};
-use crate::context::lock::lock;
 use crate::store::db::{Conn, RowScope};
 use crate::store::sessions::{self, SessionRow};
 use crate::writer::write::Write;
 use crate::{Error, Scheduler, SessionStatus, Timestamp};
-
-/// Smallest age at which a session's recorded heartbeat is replaced.
-const RESOLUTION: Duration = Duration::from_secs(10);
-/// Most sessions whose recorded heartbeats are remembered.
-const REMEMBERED: usize = 65_536;
 
 impl Scheduler {
     /// Records a heartbeat of a session, which revives an expired one. Submissions count as heartbeats too.
@@ -41,6 +32,8 @@ impl Scheduler {
 
     /// Extends the heartbeats of all sessions to now, after a time in which none could be received.
     pub async fn extend_heartbeats(&self) -> Result<(), Error> {
+        // After a sleep of the machine, the last reading is of the time before.
+        self.core.read_clock().await?;
         self.write(ExtendHeartbeats).await
     }
 }
@@ -48,7 +41,7 @@ impl Scheduler {
 impl Core {
     /// Records a heartbeat for a request that arrived in a session, unless the last one is recent.
     pub(crate) fn touch(&self, session: &SessionId) {
-        self.activity.fetch_add(1, Ordering::Relaxed);
+        self.sessions.count_activity();
         if let Some(heartbeat) = self.due_heartbeat(session) {
             self.record(heartbeat);
         }
@@ -57,15 +50,8 @@ impl Core {
     /// Returns the heartbeat to record, unless the last one is recent.
     fn due_heartbeat(&self, session: &SessionId) -> Option<RecordHeartbeat> {
         let now = self.now();
-        let mut recorded = lock(&self.recorded_heartbeats);
-        if recorded.get(session).is_some_and(|last| now < last.plus(RESOLUTION)) {
-            return None;
-        }
-        if recorded.len() >= REMEMBERED {
-            recorded.clear();
-        }
-        recorded.insert(session.clone(), now);
-        Some(RecordHeartbeat { session: session.clone(), at: now })
+        let due = self.sessions.is_due(session, now);
+        due.then(|| RecordHeartbeat { session: session.clone(), at: now })
     }
 }
 

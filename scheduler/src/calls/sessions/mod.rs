@@ -3,6 +3,7 @@
 mod create;
 mod custom_losses;
 mod end;
+mod finish;
 mod heartbeat;
 mod sampling;
 mod search;

@@ -2,8 +2,9 @@
 
 use trainyard_protocol::{SessionId, TenantId};
 
+use crate::budgets::{PAGE_BYTES, SEARCHED_BYTES, SEARCHED_ENTRIES, TIMELINE_REQUESTS};
 use crate::context::core::Core;
-use crate::store::db::{Conn, PAGE_BYTES, RowScope};
+use crate::store::db::{Conn, RowScope};
 use crate::store::session_search;
 use crate::writer::write::Write;
 use crate::{
@@ -13,12 +14,6 @@ use crate::{
 
 /// Number of sessions that are read at once.
 const BATCH: u32 = 500;
-/// Most sessions that one search looks at: then it returns what it has, and where to go on.
-const MOST: usize = 20_000;
-/// Bytes of metadata after which a search does the same.
-const MOST_BYTES: usize = 64 << 20;
-/// Most requests of a timeline.
-const TIMELINE: i64 = 100_000;
 
 impl Scheduler {
     /// Searches the tenant's sessions, newest first. A page may be shorter than requested although it is not the last.
@@ -51,7 +46,7 @@ impl Scheduler {
     /// # Errors
     /// [`Error::NotFound`] for an unknown session.
     pub async fn session_timeline(&self, tenant: &TenantId, session: &SessionId) -> Result<SessionTimeline, Error> {
-        session_search::timeline(&mut self.core.reader_of(tenant).await?, tenant, session, TIMELINE).await
+        session_search::timeline(&mut self.core.reader_of(tenant).await?, tenant, session, TIMELINE_REQUESTS).await
     }
 }
 
@@ -94,7 +89,7 @@ async fn scan(conn: &mut Conn, tenant: &TenantId, search: &SessionSearch) -> Res
             }
             after = Some(place);
         }
-        if batch.is_last || seen >= MOST || seen_bytes >= MOST_BYTES {
+        if batch.is_last || seen >= SEARCHED_ENTRIES || seen_bytes >= SEARCHED_BYTES {
             return Ok(FoundSessions { sessions: found, next: after.filter(|_| !batch.is_last) });
         }
     }

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use trainyard_protocol::{RequestId, TenantId};
+use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
 
 use super::accepted::{Accepted, FIRST_EPOCH, Fresh, Inserted, Submit, fingerprint, insert_or_find};
 use crate::context::core::Core;
-use crate::context::lock::lock;
 use crate::lease::ReleaseSamples;
 use crate::processes::signals::Signal;
 use crate::queue::ClaimedSample;
@@ -35,6 +34,15 @@ impl Scheduler {
         let submitted = self.submit(write).await;
         self.core.count_refusal(tenant, &submitted);
         submitted
+    }
+
+    /// Returns whether a sample was accepted before.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn knows_sample(&self, tenant: &TenantId, of: &SamplingSessionId, seq_id: i64) -> Result<bool, Error> {
+        let mut conn = self.core.reader_of(tenant).await?;
+        Ok(requests::find_request(&mut conn, tenant, RequestTarget::Sampling(of), seq_id).await?.is_some())
     }
 }
 
@@ -73,7 +81,7 @@ impl SubmitSample {
             rejected: None,
             worker: core
                 .worker_for(&sampling.base_model)
-                .filter(|_| core.claims_with_acceptance() && lock(&core.queue).can_sample(sampling)),
+                .filter(|_| core.claims_with_acceptance() && core.queue.read().can_sample(sampling)),
             tokens: *tokens,
             stores: None,
             recorded: self.submission.recorded,
@@ -180,7 +188,7 @@ impl Write for SubmitSample {
         );
         core.touch(session);
         if !self.claimed {
-            return core.wake_claims();
+            return core.claims.wake();
         }
         let sample = ClaimedSample {
             cost: Cost::new(self.submission.tokens, core.now()),

@@ -6,7 +6,7 @@ use trainyard_protocol::TenantId;
 use super::{Act, Directory, Stage, check_text, entry};
 use crate::store::db::{Conn, RowScope};
 use crate::store::{api_keys, organisations};
-use crate::{ApiKey, AuditCategory, Error, FoundKey, NewApiKey, NewAuditEntry, Scope};
+use crate::{ApiKey, AuditCategory, Error, FoundKey, NewApiKey, NewAuditEntry, Role, Scope};
 
 impl Directory {
     /// Returns the key with this SHA-256, whether or not it is accepted.
@@ -50,10 +50,6 @@ impl Directory {
     pub async fn create_key(&self, organisation: TenantId, new: NewApiKey) -> Result<ApiKey, Error> {
         check_text("name", &new.name, false)?;
         check_text("note", &new.note, true)?;
-        if let Some(scope) = new.scopes.iter().flatten().find(|scope| !new.role.allows(**scope)) {
-            let (scope, role) = (scope.as_str(), new.role.as_str());
-            return Err(Error::Invalid(format!("scopes: the role {role} does not allow {scope:?}")));
-        }
         self.act(CreateKey { organisation, new }).await
     }
 
@@ -91,10 +87,15 @@ impl Act for CreateKey {
             }
             None => None,
         };
-        if !api_keys::insert_api_key(conn, organisation, new, user.as_ref(), stage.now).await? {
+        let role = new.role.or(user.as_ref().map(|user| user.role)).unwrap_or(Role::Member);
+        if let Some(scope) = new.scopes.iter().flatten().find(|scope| !role.allows(**scope)) {
+            let (scope, role) = (scope.as_str(), role.as_str());
+            return Err(Error::Invalid(format!("scopes: the role {role} does not allow {scope:?}")));
+        }
+        if !api_keys::insert_api_key(conn, organisation, new, role, user.as_ref(), stage.now).await? {
             return Err(Error::Invalid("key: there is one with this id or text".to_owned()));
         }
-        let NewApiKey { id, user, name, note, hint, role, scopes, expires_at, .. } = new.clone();
+        let NewApiKey { id, user, name, note, hint, scopes, expires_at, .. } = new.clone();
         let organisation = organisation.clone();
         let created_at = stage.now;
         Ok(ApiKey { id, organisation, user, name, note, hint, role, scopes, created_at, expires_at, revoked_at: None })
@@ -109,7 +110,7 @@ impl Act for CreateKey {
             ("role", json!(key.role.as_str())),
             ("scopes", json!(scopes)),
         ];
-        Some(entry(&self.organisation, (AuditCategory::Teams, "key_create"), key.id, details))
+        Some(entry(&self.organisation, AuditCategory::Teams, "key_create", key.id, details))
     }
 }
 
@@ -132,6 +133,6 @@ impl Act for RevokeKey {
     }
 
     fn entry(&self, name: &String) -> Option<NewAuditEntry> {
-        Some(entry(&self.organisation, (AuditCategory::Teams, "key_revoke"), self.id, [("name", json!(name))]))
+        Some(entry(&self.organisation, AuditCategory::Teams, "key_revoke", self.id, [("name", json!(name))]))
     }
 }

@@ -1,7 +1,9 @@
 //! Organisations with their projects, users and keys, accessed through a scheduler or, from the command line, beside
 //! running ones.
 
+mod audit_log;
 mod browser_sessions;
+mod granted;
 mod keys;
 mod limits;
 mod organisations;
@@ -12,7 +14,6 @@ mod users;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value};
 use trainyard_protocol::TenantId;
@@ -20,11 +21,12 @@ use uuid::{NoContext, Uuid};
 
 use crate::context::core::Core;
 use crate::processes::signals::{self, CHANNEL, Signal};
+use crate::store::clock::database_now;
 use crate::store::db::{Conn, Dialect, RowScope, connect, sql};
 use crate::store::{failed, schema};
 use crate::writer::audit::Audit;
 use crate::writer::write::Write;
-use crate::{AuditCategory, Clock, Database, Error, NewAuditEntry, Policies, Scheduler, SystemClock, Timestamp};
+use crate::{AuditCategory, Database, Error, NewAuditEntry, Policies, Scheduler, Timestamp};
 
 /// Longest name, email or note, in bytes.
 const MAX_TEXT: usize = 200;
@@ -78,7 +80,7 @@ impl Scheduler {
     /// Returns the number of changes of keys, users and organisations that this process knows of. While it stays the
     /// same, nothing was changed here, and other processes have reported no change.
     pub fn directory_version(&self) -> u64 {
-        self.core.directory_version.load(Ordering::SeqCst)
+        self.core.grants.directory_version()
     }
 }
 
@@ -90,6 +92,17 @@ impl Directory {
     pub async fn beside(database: Database) -> Result<Self, Error> {
         schema::connect_current(&database).await?.close().await.map_err(failed("close the database"))?;
         Ok(Self(Access::Beside { database, file: Policies::default() }))
+    }
+
+    /// Returns the present time of the database, by which keys expire.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn now(&self) -> Result<Timestamp, Error> {
+        match &self.0 {
+            Access::Here(core) => Ok(core.now()),
+            Access::Beside { .. } => database_now(&mut self.system_reader().await?).await,
+        }
     }
 
     async fn system_reader(&self) -> Result<Conn, Error> {
@@ -148,7 +161,7 @@ impl<A: Act> Write for Recorded<A> {
     }
 
     fn committed(&mut self, _output: &A::Output, core: &Arc<Core>) {
-        core.directory_changed();
+        core.grants.directory_changed();
     }
 }
 
@@ -164,7 +177,7 @@ async fn record<A: Act>(conn: &mut Conn, act: &A, audit: &Audit, stage: &Stage) 
 async fn act_beside<A: Act>(database: &Database, act: &A) -> Result<A::Output, Error> {
     let mut conn = connect(database).await?;
     conn.begin_in(&act.scope()).await.map_err(failed("write"))?;
-    let now = SystemClock.now();
+    let now = database_now(&mut conn).await?;
     let stage = Stage { now, new_id: uuid_at(now) };
     let done = record(&mut conn, act, &Audit::begin(now, uuid_at(now)), &stage).await;
     let done = match done {
@@ -219,7 +232,8 @@ fn check_text(field: &str, text: &str, may_be_empty: bool) -> Result<(), Error> 
 
 fn entry<const N: usize>(
     organisation: &TenantId,
-    (category, event): (AuditCategory, &'static str),
+    category: AuditCategory,
+    event: &'static str,
     subject: impl ToString,
     details: [(&str, Value); N],
 ) -> NewAuditEntry {

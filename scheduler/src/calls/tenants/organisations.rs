@@ -115,7 +115,7 @@ impl Act for ChangeOrganisation {
 
     fn entry(&self, _: &Organisation) -> Option<NewAuditEntry> {
         let details = [("display_name", json!(self.display_name)), ("disabled", json!(self.disabled))];
-        Some(entry(&self.name, (AuditCategory::Organizations, "organization_change"), &self.name, details))
+        Some(entry(&self.name, AuditCategory::Organizations, "organization_change", &self.name, details))
     }
 }
 
@@ -142,5 +142,5 @@ impl Act for SeedOrganisation {
 }
 
 fn created(name: &TenantId, operator: bool) -> NewAuditEntry {
-    entry(name, (AuditCategory::Organizations, "organization_create"), name, [("operator", Value::from(operator))])
+    entry(name, AuditCategory::Organizations, "organization_create", name, [("operator", Value::from(operator))])
 }

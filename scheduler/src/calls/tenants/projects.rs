@@ -54,15 +54,20 @@ impl Act for CreateProject {
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<Project, Error> {
         let Self { organisation, id, name } = self;
         organisations::ensure_organisation(conn, organisation).await?;
-        if !organisations::insert_project(conn, organisation, (id, name), stage.now).await? {
+        if !organisations::insert_project(conn, organisation, id, name, stage.now).await? {
             return Err(Error::Invalid(format!("id: the project {id:?} already exists")));
         }
         Ok(Project { id: id.clone(), name: name.clone(), created_at: stage.now })
     }
 
     fn entry(&self, _: &Project) -> Option<NewAuditEntry> {
-        let act = (AuditCategory::Projects, "project_create");
-        Some(entry(&self.organisation, act, &self.id, [("name", Value::from(self.name.as_str()))]))
+        Some(entry(
+            &self.organisation,
+            AuditCategory::Projects,
+            "project_create",
+            &self.id,
+            [("name", Value::from(self.name.as_str()))],
+        ))
     }
 }
 
@@ -84,6 +89,6 @@ impl Act for DeleteProject {
     }
 
     fn entry(&self, (): &()) -> Option<NewAuditEntry> {
-        Some(entry(&self.organisation, (AuditCategory::Projects, "project_delete"), &self.id, []))
+        Some(entry(&self.organisation, AuditCategory::Projects, "project_delete", &self.id, []))
     }
 }

@@ -1,59 +1,31 @@
 //! Follows changes in the store: limits of organisations, and which of them are disabled.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::timeout;
-use trainyard_protocol::TenantId;
 
 use crate::calls::sessions::EndSession;
 use crate::context::core::Core;
 use crate::quotas::Grants;
 use crate::store::organisation_limits;
-use crate::{Error, Policies, Scheduler, SessionStatus, TenantPolicy};
+use crate::{Error, SessionStatus};
 
 /// Longest time for which a change without notification stays unknown. The command line can't notify a process on
 /// SQLite, and a notification may get lost. Well below the promised second.
 const PERIOD: Duration = Duration::from_millis(500);
 
-impl Scheduler {
-    /// Returns the quotas, rate limits and weights of tenants, from the configuration file and the store.
-    pub fn policies(&self) -> Policies {
-        self.core.grants().policies.clone()
-    }
-
-    /// Returns the limits that a tenant is granted at present.
-    pub fn policy(&self, tenant: &TenantId) -> TenantPolicy {
-        self.core.policy(tenant)
-    }
-
-    /// Returns whether an organisation is disabled, so that all its keys and tokens are refused.
-    pub fn is_disabled(&self, organisation: &TenantId) -> bool {
-        self.core.grants().disabled.contains(organisation)
-    }
-}
-
 impl Core {
-    /// Returns the present limits and states of all tenants.
-    pub(crate) fn grants(&self) -> Arc<Grants> {
-        Arc::clone(&self.grants.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Returns the limits that a tenant is granted at present.
-    pub(crate) fn policy(&self, tenant: &TenantId) -> TenantPolicy {
-        *self.grants.read().unwrap_or_else(PoisonError::into_inner).policies.of(tenant)
-    }
-
     /// Reads the limits in the store and applies them from now on. Sessions of newly disabled organisations end in the
     /// background; if that fails, the next maintenance ends them.
     pub(crate) async fn refresh_grants(self: &Arc<Self>) -> Result<(), Error> {
-        let _one = self.refreshing_grants.lock().await;
+        let _one = self.grants.exclusive().await;
         let stored = organisation_limits::granted(&mut self.system_reader().await?).await?;
-        let (grants, former) = (Arc::new(Grants::join(&self.options.policies, &stored)), self.grants());
+        let (grants, former) = (Arc::new(Grants::join(&self.options.policies, &stored)), self.grants.present());
         if grants == former {
             return Ok(());
         }
-        *self.grants.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&grants);
+        self.grants.replace(Arc::clone(&grants));
         if grants.policies != former.policies {
             let now = self.now();
             self.with_queue(|queue| queue.set_policies(grants.policies.clone(), now));
@@ -80,7 +52,7 @@ impl Core {
                 status: SessionStatus::Expired,
                 without_heartbeat_since: None,
             };
-            if self.call(end).await?.now {
+            if self.call(end).await? {
                 tracing::info!(%session, "session expired: its organisation is disabled");
             }
         }
@@ -90,9 +62,9 @@ impl Core {
 
 /// Follows the store until the scheduler is dropped.
 pub(crate) async fn follow(core: Weak<Core>) {
-    while let Some(due) = core.upgrade().filter(|core| !core.is_closed()).map(|core| Arc::clone(&core.grants_due)) {
+    while let Some(due) = core.upgrade().filter(|core| !core.is_closed()).map(|core| core.grants.wakeup()) {
         // Wakes after the period, or earlier when something was changed.
-        let _ = timeout(PERIOD, due.notified()).await;
+        let _ = timeout(PERIOD, due.woken()).await;
         let Some(core) = core.upgrade().filter(|core| !core.is_closed()) else { return };
         if let Err(error) = core.refresh_grants().await {
             tracing::debug!(%error, "limits of organisations could not be read; retrying");

@@ -56,8 +56,15 @@ impl Act for RotateSigningKeys {
     }
 
     fn entries(&self, rotated: &Rotated) -> Vec<NewAuditEntry> {
-        let act = (AuditCategory::Organizations, "signing_keys_rotate");
-        let of = |name| entry(name, act, "signing keys", [("withdrawn", json!(rotated.withdrawn))]);
+        let of = |name| {
+            entry(
+                name,
+                AuditCategory::Organizations,
+                "signing_keys_rotate",
+                "signing keys",
+                [("withdrawn", json!(rotated.withdrawn))],
+            )
+        };
         rotated.organisations.iter().map(of).collect()
     }
 

@@ -82,8 +82,13 @@ impl Act for CreateUser {
     }
 
     fn entry(&self, _: &User) -> Option<NewAuditEntry> {
-        let act = (AuditCategory::Teams, "user_create");
-        Some(entry(&self.organisation, act, &self.new.email, [("role", Value::from(self.new.role.as_str()))]))
+        Some(entry(
+            &self.organisation,
+            AuditCategory::Teams,
+            "user_create",
+            &self.new.email,
+            [("role", Value::from(self.new.role.as_str()))],
+        ))
     }
 }
 
@@ -111,6 +116,6 @@ impl Act for ChangeUser {
 
     fn entry(&self, _: &User) -> Option<NewAuditEntry> {
         let details = [("role", json!(self.role.map(Role::as_str))), ("disabled", json!(self.disabled))];
-        Some(entry(&self.organisation, (AuditCategory::Teams, "user_change"), &self.email, details))
+        Some(entry(&self.organisation, AuditCategory::Teams, "user_change", &self.email, details))
     }
 }

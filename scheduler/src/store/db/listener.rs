@@ -7,6 +7,7 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::time::{Instant, timeout};
 
 use super::deadline::{CONNECT, PROBE, within};
+use super::remote::read_only;
 
 /// Interval at which a listener notifies itself.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -47,7 +48,7 @@ impl Listener {
     /// Returns the next notification, or `None` if there is none for `wait`.
     ///
     /// # Errors
-    /// The connection is lost, or notifications do not arrive.
+    /// The connection is lost, the server can't be written, or notifications do not arrive.
     pub(crate) async fn next(&mut self, wait: Duration) -> Result<Option<Notification>, sqlx::Error> {
         if Instant::now() >= self.due {
             self.notify_itself().await?;
@@ -69,11 +70,13 @@ impl Listener {
 
     async fn notify_itself(&mut self) -> Result<(), sqlx::Error> {
         const SQL: &str = "-- notify_itself
-            SELECT pg_notify($1, '')";
+            SELECT current_setting('transaction_read_only')::boolean FROM pg_notify($1, '')";
         if self.awaits_own {
             return Err(lost("its own notification did not come back"));
         }
-        within(PROBE, sqlx::query(SQL).bind(&self.own).execute(&mut self.inner)).await?;
+        if within(PROBE, sqlx::query_scalar(SQL).bind(&self.own).fetch_one(&mut self.inner)).await? {
+            return Err(read_only());
+        }
         self.awaits_own = true;
         self.due = Instant::now() + HEARTBEAT;
         Ok(())

@@ -28,7 +28,7 @@ pub(crate) use listener::{Listener, Notification};
 pub use open::Database;
 pub(crate) use open::{connect, connect_as_system, connect_readers, connect_to_look};
 pub(crate) use pool::Pool;
-pub(crate) use query::{PAGE_BYTES, Row, Sql, column, page_of, sql, sql_by, text_bytes};
+pub(crate) use query::{Row, Sql, column, page_of, sql, sql_by, text_bytes};
 pub(crate) use remote::Remote;
 pub(crate) use row_scope::{RowScope, bypass};
 pub(crate) use value::Value;

@@ -13,7 +13,6 @@ use super::deadline::ACQUIRE;
 use super::listener::Listener;
 use super::remote::{Idle, Remote};
 use super::row_scope::RowScope;
-use crate::context::lock::lock;
 
 /// Pause before another attempt to connect to a server that refuses.
 const RETRY: Duration = Duration::from_millis(100);
@@ -45,6 +44,13 @@ impl Pool {
         }
     }
 
+    /// Replaces the connections to a server that another connection has found lost or read-only.
+    pub(crate) fn suspect(&self) {
+        if let Self::Postgres(pool) = self {
+            pool.idle.forget();
+        }
+    }
+
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite(pool) => pool.close().await,
@@ -60,7 +66,6 @@ pub(crate) struct RemotePool {
     size: usize,
     /// A slot for each connection that may exist; closed with the pool.
     slots: Arc<Semaphore>,
-    /// Idle connections, the last used one at the end.
     idle: Idle,
 }
 
@@ -77,19 +82,18 @@ impl RemotePool {
 
     async fn lend(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {
         let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
-        let idle = lock(&self.idle).pop();
-        let remote = match idle.map(|(conn, entered)| Remote::of(conn, entered)) {
+        let remote = match self.idle.pop() {
             Some(mut idle) => match idle.answers_in(scope).await {
                 true => idle,
                 false => {
                     // Connections that were idle for longer are lost as well.
-                    lock(&self.idle).clear();
+                    self.idle.forget();
                     self.connect(scope).await?
                 }
             },
             None => self.connect(scope).await?,
         };
-        Ok(remote.lent_by(Arc::clone(&self.idle), slot))
+        Ok(remote.lent_by(self.idle.clone(), slot))
     }
 
     async fn connect(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {
@@ -112,17 +116,19 @@ impl RemotePool {
 
     async fn close(&self) {
         self.slots.close();
-        let idle = std::mem::take(&mut *lock(&self.idle));
-        for (conn, entered) in idle {
-            let _ = Remote::of(conn, entered).close().await;
+        for idle in self.idle.take_all() {
+            let _ = idle.close().await;
         }
     }
 }
 
-/// Returns whether a server is starting: nothing listens at its address yet, or it is starting or full.
+/// Returns whether a server may accept connections soon: nothing listens at its address yet, it is starting or full, or a
+/// failover is in progress.
 fn is_starting(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Io(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+        sqlx::Error::Io(error) => {
+            matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::ReadOnlyFilesystem)
+        }
         sqlx::Error::Database(error) => matches!(error.code().as_deref(), Some("57P03" | "53300")),
         _ => false,
     }

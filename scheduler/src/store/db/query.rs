@@ -13,10 +13,8 @@ use super::deadline::STATEMENT;
 use super::value::Value;
 use super::{Conn, Raw};
 use crate::Error;
+use crate::budgets::PAGE_BYTES;
 use crate::store::failed;
-
-/// Bytes of metadata that one page of a listing or a search reads, at most; one entry may have more.
-pub(crate) const PAGE_BYTES: usize = 16 << 20;
 
 /// A statement with its parameters.
 pub(crate) struct Sql<'q> {
@@ -84,7 +82,8 @@ impl<'q> Sql<'q> {
     pub(crate) async fn fetch_within(
         self,
         conn: &mut Conn,
-        (texts, most): (&'static str, usize),
+        texts: &'static str,
+        most: usize,
     ) -> Result<BoundedRows, sqlx::Error> {
         #[cfg(test)]
         self.record();
@@ -129,7 +128,7 @@ pub(crate) struct BoundedRows {
 /// The rows of one page of a listing. A page that its metadata does not allow is refused: one that is cut would look like
 /// the last.
 pub(crate) async fn page_of(list: Sql<'_>, conn: &mut Conn, doing: &'static str) -> Result<Vec<Row>, Error> {
-    let read = list.fetch_within(conn, ("user_metadata", PAGE_BYTES)).await.map_err(failed(doing))?;
+    let read = list.fetch_within(conn, "user_metadata", PAGE_BYTES).await.map_err(failed(doing))?;
     if read.is_cut {
         let (mib, fit) = (PAGE_BYTES >> 20, read.rows.len());
         return Err(Error::Invalid(format!(

@@ -41,6 +41,15 @@ impl Sql<'_> {
         self.sqlite.strip_prefix("-- ")?.lines().next()
     }
 
+    /// Returns the number of texts in the parameters that are lists.
+    pub(crate) fn listed(&self) -> usize {
+        let len = |value: &Value<'_>| match value {
+            Value::Texts(texts) => texts.len(),
+            _ => 0,
+        };
+        self.values.iter().map(len).sum()
+    }
+
     /// Returns whether the statement only reads.
     pub(crate) fn reads(&self) -> bool {
         self.sqlite.lines().nth(1).is_some_and(|line| line.trim_start().starts_with("SELECT"))

@@ -50,7 +50,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(session: SessionId, (run, number): (RunId, i64), creation: RequestId, script: Script) -> Self {
+    pub(super) fn new(session: SessionId, run: RunId, number: i64, creation: RequestId, script: Script) -> Self {
         Self { session, run, number, script, submitted: BTreeMap::from([(0, creation)]) }
     }
 

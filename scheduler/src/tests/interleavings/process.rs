@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use trainyard_protocol::{OpError, RunId};
 
@@ -40,13 +39,14 @@ impl Process {
         let mut conn = core.system_reader().await.unwrap();
         const SQL: &str = "SELECT incarnation FROM workers WHERE id = $1";
         let found: Option<i64> = sql(SQL).bind(worker).scalar(&mut conn).await.unwrap();
-        found == Some(core.incarnation.load(Ordering::SeqCst))
+        found == Some(core.heartbeats.incarnation())
     }
 
     /// Handles an item that does not ask for execution. The worker may get the same work again at once.
     pub(super) fn forget(&mut self, item: &WorkItem) {
         match item {
-            WorkItem::Start(_) => {}
+            // A training request may also be completed.
+            WorkItem::Start(_) | WorkItem::Abandon(_) => {}
             WorkItem::UnloadRun(run) => {
                 self.held.retain(|held| held.work.run.as_ref() != Some(run));
                 self.runs.remove(run);

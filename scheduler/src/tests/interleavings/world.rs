@@ -99,7 +99,7 @@ impl World {
         for (number, script) in (0..).zip(scripts) {
             let created = front.submit_create(&site.me, new_run(&self.session, number));
             let (run, submitted) = runtime.block_on(created).unwrap();
-            self.plans.push(Plan::new(self.session.clone(), (run, number), submitted.request_id, script));
+            self.plans.push(Plan::new(self.session.clone(), run, number, submitted.request_id, script));
         }
     }
 

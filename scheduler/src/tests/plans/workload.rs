@@ -23,7 +23,7 @@ use crate::store::{
     api_keys, audit, backup_holds, base_models, browser_sessions, cancellations, checkpoint_search, checkpoints,
     custom_losses, folders, gc, leases, numerics, organisation_limits, organisations, overview, quotas, records,
     requests, results, run_listing, run_metrics, run_samples, runs, sampling, saved_snapshots, session_search,
-    sessions, training_queue, uploads, usage, workers,
+    sessions, training_queue, uploads, usage, usage_by_hour, workers, write_probes,
 };
 use crate::{
     AccessScope, Actor, AuditCategory, CheckpointPosition, Encoding, EngineReport, FinishReason, MetricsRange,
@@ -58,15 +58,15 @@ pub(super) async fn run(plans: &mut Plans) {
 async fn uploads(plans: &mut Plans) {
     let (id, dir, file) = (UploadId::new("new"), Path::new("uploads/new"), "f");
     let new = NewUpload { spec: spec(), project_id: None, files: vec![file.to_owned()] };
-    let times = (T, T.plus(Duration::from_secs(60)));
+    let expires_at = T.plus(Duration::from_secs(60));
     plans
         .step(async |conn| {
-            uploads::insert_upload(conn, &me(), (&id, dir), &new, times).await?;
-            uploads::insert_piece(conn, &id, file, 0, ("p", 4)).await?;
+            uploads::insert_upload(conn, &me(), &id, dir, &new, T, expires_at).await?;
+            uploads::insert_piece(conn, &id, file, 0, "p", 4).await?;
             let upload = uploads::upload(conn, &me(), &id, T).await?;
             uploads::set_sizes(conn, &id, &upload.files).await?;
             uploads::delete_pieces(conn, &id, file, 4).await?;
-            uploads::set_run(conn, &id, Some(&train("a5")), Some("{}"), times.1).await?;
+            uploads::set_run(conn, &id, Some(&train("a5")), Some("{}"), expires_at).await?;
             uploads::checked_by_run(conn, &me(), &train("a5")).await?;
             runs::set_imported(conn, &train("a5"), "upload:new").await?;
             uploads::set_end(conn, &id, Ok(&path("e2"))).await?;
@@ -141,8 +141,8 @@ async fn heartbeats(plans: &mut Plans) {
     plans
         .step(async |conn| {
             workers::lock_worker(conn, "w").await?;
-            workers::register_worker(conn, "w", (&models(), &[]), LEASE).await?;
-            workers::renew_worker(conn, ("w", 1), LEASE, &EngineReport::default()).await?;
+            workers::register_worker(conn, "w", &models(), &[], LEASE).await?;
+            workers::renew_worker(conn, "w", 1, LEASE, &EngineReport::default()).await?;
             workers::is_registered(conn, "w", 1).await?;
             numerics::register_numerics(conn, "w", [(&"base".to_owned(), &compute())]).await?;
             numerics::models_of_other_weights(conn, "w").await?;
@@ -178,6 +178,8 @@ async fn session_submissions(plans: &mut Plans) {
     plans
         .step(async |conn| {
             let id = custom_losses::insert_custom_loss(conn, &me(), &new_custom_loss(&SessionId::new("a2")), T).await?;
+            custom_losses::use_custom_loss(conn, &me(), &id, T).await?;
+            custom_losses::keep_custom_losses(conn, &me(), &SessionId::new("a2"), 256).await?;
             custom_losses::custom_loss(conn, &me(), &id).await
         })
         .await;
@@ -241,7 +243,6 @@ async fn starts_and_ends(plans: &mut Plans) {
     plans.step(async |conn| requests::start_requests(conn, "w", &ids).await).await;
     plans.step(async |conn| requests::count_isolated_start(conn, "w", &ids[2]).await).await;
     plans.step(async |conn| requests::payload_of_request(conn, &ids[1]).await).await;
-    plans.step(async |conn| sessions::is_session_active(conn, &ids[1]).await).await;
     plans.step(async |conn| requests::request_kind(conn, &me(), &ids[1]).await).await;
     plans.step(async |conn| requests::sessions_of_samples(conn, &ids).await).await;
     plans.step(async |conn| runs::ready_run(conn, &train("a5")).await).await;
@@ -266,8 +267,7 @@ async fn starts_and_ends(plans: &mut Plans) {
     plans.step(async |conn| results::end_request(conn, &RequestId::new("next-a998"), &measured, None, T).await).await;
     plans
         .step(async |conn| {
-            let request = (&train("a1"), LOG + 1, RequestKind::OptimStep);
-            run_metrics::insert_metrics(conn, &me(), request, "{}", T).await
+            run_metrics::insert_metrics(conn, &me(), &train("a1"), LOG + 1, RequestKind::OptimStep, "{}", T).await
         })
         .await;
     for (range, after) in [
@@ -276,10 +276,16 @@ async fn starts_and_ends(plans: &mut Plans) {
         (MetricsRange { steps: (LOG / 4, LOG / 4 + 10), ..MetricsRange::ALL }, (LOG / 4, -1)),
     ] {
         plans
-            .step(async |conn| run_metrics::metrics_of_run(conn, &me(), &train("a1"), &range, after, 1_000).await)
+            .step(async |conn| {
+                run_metrics::metrics_of_run(conn, &me(), &train("a1"), &range, after.0, after.1, 1_000).await
+            })
             .await;
         // The answer is one row, however many it joins.
-        plans.step(async |conn| run_metrics::joined_metrics(conn, &me(), &train("a1"), &range, after, 100).await).await;
+        plans
+            .step(async |conn| {
+                run_metrics::joined_metrics(conn, &me(), &train("a1"), &range, after.0, after.1, 100).await
+            })
+            .await;
     }
     stored_samples(plans).await;
     // The request has already ended.
@@ -295,17 +301,15 @@ async fn starts_and_ends(plans: &mut Plans) {
     });
     let ended: Vec<_> = ended.collect();
     plans.step(async |conn| results::end_samples(conn, &ended, T).await).await;
-    plans.step(async |conn| cancellations::cancel_samples_of_session(conn, &SessionId::new("a999"), T).await).await;
 }
 
 async fn stored_samples(plans: &mut Plans) {
     let (run, request) = (train("a1"), RequestId::new("new"));
     let storage = SampleStorage { run: run.clone(), newest: 1_000 };
     let new = NewRunSample { storage, content: vec![1; 100].into() };
-    let sampled = (&request, &sampler("a2"));
     plans
         .step(async |conn| {
-            run_samples::insert_sample(conn, &me(), sampled, &new, T).await?;
+            run_samples::insert_sample(conn, &me(), &request, &sampler("a2"), &new, T).await?;
             run_samples::keep_newest(conn, &run, 1_000).await
         })
         .await;
@@ -366,7 +370,11 @@ async fn sweeps(plans: &mut Plans) {
     plans
         .step(async |conn| {
             sessions::end_session(conn, &session, &finished, Some(silent), T).await?;
-            requests::unowned_requests(conn, &session).await
+            cancellations::cancel_next(conn, &session, 10, T).await?;
+            let queued = SessionId::new("a2");
+            sessions::end_session(conn, &queued, &finished, Some(silent), T).await?;
+            assert_eq!(cancellations::cancel_next(conn, &queued, 10, T).await?.len(), 10);
+            cancellations::sessions_to_cancel(conn, 10).await
         })
         .await;
     let known = (1..50).map(|i| SessionId::new(format!("a{i}"))).collect::<Vec<_>>();
@@ -393,6 +401,7 @@ async fn collection(plans: &mut Plans) {
     plans.step(async |conn| backup_holds::renew_hold(conn, "b", LEASE).await).await;
     plans.step(async |conn| backup_holds::is_held(conn).await).await;
     plans.step(async |conn| backup_holds::release_hold(conn, "b").await).await;
+    plans.step(async |conn| write_probes::probe_write(conn, "p").await).await;
     plans.step(async |conn| gc::is_named(conn, "s1.payload").await).await;
     plans.step(async |conn| gc::revisit_session(conn, &train("e1")).await).await;
     for dir in ["checkpoints/e5", "checkpoints/x/9", "snapshots/a1/17", "snapshots/a1/r", "none"] {
@@ -422,8 +431,8 @@ async fn catalogue(plans: &mut Plans) {
     ] {
         plans.step(async |conn| checkpoints::list_checkpoints(conn, &me(), listed, PAGE, T).await).await;
     }
-    let newest = (&train("e9"), CheckpointKind::Training);
-    plans.step(async |conn| checkpoints::newest_checkpoint(conn, &me(), newest, T).await).await;
+    let training = CheckpointKind::Training;
+    plans.step(async |conn| checkpoints::newest_checkpoint(conn, &me(), &train("e9"), training, T).await).await;
     for project in [None, Some("p")] {
         plans.step(async |conn| sessions::list_sessions(conn, &me(), project, PAGE).await).await;
     }
@@ -472,7 +481,7 @@ async fn directory(plans: &mut Plans) {
         name: name(),
         note: name(),
         hint: name(),
-        role,
+        role: Some(role),
         scopes: None,
         expires_at: None,
     };
@@ -487,13 +496,13 @@ async fn directory(plans: &mut Plans) {
             organisation_limits::set_limits(conn, &me(), &limits).await?;
             organisation_limits::granted(conn).await?;
             organisation_limits::sessions_of_disabled(conn).await?;
-            organisations::insert_project(conn, &me(), ("p", "p"), T).await?;
+            organisations::insert_project(conn, &me(), "p", "p", T).await?;
             organisations::projects(conn, &me()).await?;
             organisations::delete_project(conn, &me(), "p").await?;
             organisations::insert_user(conn, &me(), "u", &user, T).await?;
             organisations::update_user(conn, &me(), "a@b", Some(Role::Admin), None).await?;
             let users = organisations::users(conn, &me(), Some("a@b")).await?;
-            api_keys::insert_api_key(conn, &me(), &key, users.first(), T).await?;
+            api_keys::insert_api_key(conn, &me(), &key, role, users.first(), T).await?;
             organisations::membership(conn, &me(), Some("a@b")).await?;
             api_keys::key_by_digest(conn, &digest).await?;
             api_keys::key_by_id(conn, 1).await?;
@@ -511,8 +520,10 @@ async fn directory(plans: &mut Plans) {
         details: serde_json::Map::new(),
     };
     plans.step(async |conn| audit::append_to_audit_log(conn, &call, &entry, T).await).await;
-    let period = (Timestamp(NOW - DAY), Timestamp(NOW + DAY));
-    plans.step(async |conn| audit::audit_entries(conn, &me(), Some(AuditCategory::Checkpoints), period).await).await;
+    let (from, to) = (Timestamp(NOW - DAY), Timestamp(NOW + DAY));
+    plans.step(async |conn| audit::audit_entries(conn, &me(), Some(AuditCategory::Checkpoints), from, to).await).await;
+    plans.step(async |conn| audit::exported_entries(conn, "", Timestamp(NOW)).await).await;
+    plans.step(async |conn| audit::delete_entries(conn, Timestamp(1)).await).await;
 }
 
 async fn watched(plans: &mut Plans) {
@@ -530,15 +541,18 @@ async fn watched(plans: &mut Plans) {
 async fn used(plans: &mut Plans) {
     let (sample, step) = (RequestId::new("s1"), RequestId::new("a1-5"));
     let tokens = Tokens { trained: 1, prefill: 2, cached: 3, sampled: 4 };
-    let all = (Timestamp(0), Timestamp(NOW + DAY));
+    let (from, to) = (Timestamp(0), Timestamp(NOW + DAY));
     let ids = [SessionId::new("a1"), SessionId::new("a2")];
     plans
         .step(async |conn| {
             usage::insert_usage(conn, &[(&sample, tokens), (&step, tokens)], T).await?;
-            usage::hourly_usage(conn, &me(), all).await?;
-            usage::request_usage(conn, &me(), all, "", 100).await?;
+            usage::hourly_usage(conn, &me(), from, to).await?;
+            usage_by_hour::add_up_usage(conn, Timestamp(NOW + DAY)).await?;
+            usage_by_hour::delete_usage(conn, Timestamp(1), Timestamp(1)).await?;
+            usage::hourly_usage(conn, &me(), from, to).await?;
+            usage::request_usage(conn, &me(), from, to, "", 100).await?;
             usage::begin_storage(conn, &path("e2"), 10, T).await?;
-            usage::stored_checkpoints(conn, &me(), all).await?;
+            usage::stored_checkpoints(conn, &me(), from, to).await?;
             usage::storage_in_use(conn, &me()).await?;
             usage::metadata_of_sessions(conn, &me(), &ids).await?;
             sessions::set_session_user(conn, &SessionId::new("a1"), "u").await?;

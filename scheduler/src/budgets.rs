@@ -1,0 +1,16 @@
+//! Bounds on what one call reads at once. `docs/operators/budgets.md` lists them with those of the other crates.
+
+/// Bytes of metadata that one page of a listing or a search reads, at most; one entry may have more.
+pub const PAGE_BYTES: usize = 16 << 20;
+/// Most entries that one search looks at: then it returns what it has, and where to go on.
+pub const SEARCHED_ENTRIES: usize = 20_000;
+/// Bytes of metadata after which a search does the same.
+pub const SEARCHED_BYTES: usize = 64 << 20;
+/// Results that are acknowledged in one transaction.
+pub const ACKNOWLEDGED_TOGETHER: usize = 256;
+/// Requests that one transaction cancels, rejects or releases.
+pub const CHANGED_TOGETHER: usize = 256;
+/// Most requests of a session's timeline.
+pub const TIMELINE_REQUESTS: i64 = 100_000;
+/// Most entries of the audit log in one answer.
+pub const AUDIT_ENTRIES: i64 = 10_000;

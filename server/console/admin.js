@@ -1,8 +1,8 @@
 // Keys, projects, users and usage of the organisation, for its admins.
 
-import { get, post, remove } from "./api.js";
+import { get, login, post, remove } from "./api.js";
 import { Chart } from "./chart.js";
-import { confirmed, el, field, fill, number, say, table, time } from "./dom.js";
+import { confirmed, el, empty, field, fill, number, say, table, time } from "./dom.js";
 import { showLimits } from "./limits.js";
 
 export async function admin(main, { signal, who }) {
@@ -23,7 +23,7 @@ export async function admin(main, { signal, who }) {
     if (isStale()) return;
     showKeys(keys, foundKeys.keys, query, act);
     showProjects(projects, foundProjects.projects, query, act);
-    fill(users, table("Users", [["Email", (user) => user.email], ["Name", (user) => user.name], ["Role", (user) => user.role], ["Disabled", (user) => (user.disabled_at ? time(user.disabled_at) : "")]], foundUsers.users));
+    fill(users, foundUsers.users.length === 0 ? empty("None. Users are people with keys of their own: ", el("code", null, `trainyard tenants add-user ${organisation} EMAIL`), ".") : table("Users", [["Email", (user) => user.email], ["Name", (user) => user.name], ["Role", (user) => user.role], ["Disabled", (user) => (user.disabled_at ? time(user.disabled_at) : "")]], foundUsers.users));
     const itsLimits = el("div");
     await showLimits(itsLimits, organisation, who.operator, signal);
     if (isStale()) return;
@@ -36,7 +36,7 @@ export async function admin(main, { signal, who }) {
     load();
   });
   fill(main, el("h1", null, "Keys, projects, usage"), who.operator ? field("Organisation", chosen) : null,
-    el("h2", null, "API keys"), keyForm(query, act), keys, el("h2", null, "Projects"), projectForm(query, act), projects,
+    el("h2", null, "API keys"), who.keyed ? keyForm(query, act) : firstKeyForm(query), keys, el("h2", null, "Projects"), projectForm(query, act), projects,
     el("h2", null, "Users"), users, el("h2", null, "Limits"), limits, el("h2", null, "Usage"), usage);
   await load();
 }
@@ -47,7 +47,7 @@ function keyForm(query, act) {
   const days = el("input", { type: "number", min: 1, placeholder: "never" });
   const submit = (event) => {
     event.preventDefault();
-    act("The key is made.", async () => {
+    act("The key was created.", async () => {
       const body = { name: name.value, role: role.value, ...(days.value ? { expires_in_seconds: Number(days.value) * 86400 } : {}) };
       showSecret((await post(`api/v1/admin/keys?${query()}`, body)).key);
       name.value = "";
@@ -56,11 +56,37 @@ function keyForm(query, act) {
   return el("form", { class: "row", onsubmit: submit }, field("Name", name), field("Role", role), field("Expires in days", days), el("button", { type: "submit" }, "Create a key"));
 }
 
+const FIRST = [
+  "With this key the server begins to ask for keys: each program and each browser needs one from now on, and what runs without one is refused.",
+  "So the first key is an admin's, of an operator: it creates all others. This page logs in with it, and shows it once. Without it, the command “trainyard keys create” makes another on the server's machine.",
+];
+
+/** Creates the first key: an admin's, with which this page goes on. */
+function firstKeyForm(query) {
+  const name = el("input", { type: "text", required: true, value: "admin" });
+  const submit = async (event) => {
+    event.preventDefault();
+    if (!(await confirmed(FIRST, { yes: "Create the first key", no: "Cancel" }))) return;
+    try {
+      const { key } = await post(`api/v1/admin/keys?${query()}`, { name: name.value, role: "admin" });
+      // Shown first: the server has it, whatever comes of the login.
+      showSecret(key, "It is an admin's. Programs take it from TINKER_API_KEY.");
+      dispatchEvent(new CustomEvent("loggedin", { detail: await login(key) }));
+      say("The first key was created, and this page is logged in with it.");
+    } catch (error) {
+      say(error.message);
+    }
+  };
+  return el("form", { class: "row", onsubmit: submit, "aria-label": "The first key" },
+    el("p", { class: "wide" }, "This server has no keys: everybody on its machine is an admin. The first key ends that, and is an admin's."),
+    field("Name", name), el("button", { type: "submit" }, "Create a key"));
+}
+
 /** The one time that a key is shown. */
-function showSecret(key) {
+function showSecret(key, use = "") {
   const dialog = el("dialog", { "aria-label": "The new key" });
   const close = () => { dialog.close(); dialog.remove(); };
-  dialog.append(el("p", null, "Keep it: it is shown this once."), el("p", null, el("code", { id: "new-key" }, key)),
+  dialog.append(el("p", null, `Save it now: it is shown only once. ${use}`), el("p", null, el("code", { id: "new-key" }, key)),
     el("div", { class: "row" }, el("button", { type: "button", onclick: () => navigator.clipboard?.writeText(key) }, "Copy"), el("button", { type: "button", class: "plain", onclick: close }, "Done")));
   document.body.append(dialog);
   dialog.showModal();
@@ -68,9 +94,9 @@ function showSecret(key) {
 
 function showKeys(place, keys, query, act) {
   const revoke = (key) => async () => {
-    if (await confirmed(`Revoke the key “${key.name}”? Who uses it is refused at once.`)) act("The key is revoked.", () => remove(`api/v1/admin/keys/${key.id}?${query()}`));
+    if (await confirmed(`Revoke the key “${key.name}”? Requests with it are refused at once.`)) act("The key is revoked.", () => remove(`api/v1/admin/keys/${key.id}?${query()}`));
   };
-  fill(place, keys.length === 0 ? el("p", { class: "muted" }, "None in the store. Keys of the configuration file are not listed.") : table("Keys", [
+  fill(place, keys.length === 0 ? empty("None in the store. Keys of the configuration file are not listed.") : table("Keys", [
     ["Name", (key) => key.name], ["Key", (key) => el("code", null, key.hint)], ["User", (key) => key.user], ["Role", (key) => key.role],
     ["Created", (key) => time(key.created_at)], ["Expires", (key) => (key.expires_at ? time(key.expires_at) : "never")],
     ["", (key) => (key.revoked_at ? el("span", { class: "muted" }, "revoked ", time(key.revoked_at)) : el("button", { class: "danger", type: "button", "aria-label": `Revoke ${key.name}`, onclick: revoke(key) }, "Revoke"))],
@@ -81,7 +107,7 @@ function projectForm(query, act) {
   const id = el("input", { type: "text", required: true }), name = el("input", { type: "text" });
   const submit = (event) => {
     event.preventDefault();
-    act("The project is made.", async () => {
+    act("The project was created.", async () => {
       await post(`api/v1/admin/projects?${query()}`, { id: id.value, name: name.value || id.value });
       id.value = name.value = "";
     });
@@ -90,7 +116,7 @@ function projectForm(query, act) {
 }
 
 function showProjects(place, projects, query, act) {
-  fill(place, projects.length === 0 ? el("p", { class: "muted" }, "None.") : table("Projects", [
+  fill(place, projects.length === 0 ? empty("None. A project groups sessions: create it here, and name it in ", el("code", null, 'tinker.ServiceClient(project_id="…")'), ".") : table("Projects", [
     ["Id", (project) => el("a", { href: `#/runs?q=${encodeURIComponent(project.id)}` }, project.id)], ["Name", (project) => project.name], ["Created", (project) => time(project.created_at)],
     ["", (project) => el("button", { class: "danger", type: "button", "aria-label": `Delete ${project.id}`, onclick: async () => {
       if (await confirmed(`Delete the project “${project.id}”? Its runs stay.`)) act("The project is deleted.", () => remove(`api/v1/admin/projects/${encodeURIComponent(project.id)}?${query()}`));
@@ -107,17 +133,17 @@ async function showUsage(place, query, signal) {
   const { data } = await get(`api/v1/billing/usage/events?${period}`, signal);
   const kinds = { training: 0, sampling_prefill: 1, sampling_sample: 2 };
   const totals = {}, hours = {};
+  const starts = Array.from({ length: (end - start) / HOUR }, (_, at) => start + at * HOUR);
   for (const { bucket_start, event_info: info } of data) {
     if (!(info.type in kinds)) continue;
     totals[info.type] = (totals[info.type] ?? 0) + info.token_count;
     const hour = (hours[info.type] ??= new Map()), at = Date.parse(bucket_start);
     hour.set(at, (hour.get(at) ?? 0) + info.token_count);
   }
-  const chart = new Chart("Tokens by hour, last week", { time: () => true });
-  chart.set(Object.entries(hours).map(([label, points]) => {
-    const sorted = [...points].sort(([a], [b]) => a - b);
-    return { label, color: kinds[label], xs: sorted.map(([at]) => at), ys: sorted.map(([, count]) => count) };
-  }));
-  fill(place, table("Tokens of the last week", [["Kind", ([kind]) => kind.replace("_", " ")], ["Tokens", ([, count]) => number(count), true]], Object.entries(totals)),
+  const chart = new Chart("Tokens by hour, last week", { time: () => true, fromZero: true });
+  // An hour without requests has no tokens.
+  chart.set(Object.entries(hours).map(([label, points]) => (
+    { label: label.replace("_", " "), color: kinds[label], xs: starts, ys: starts.map((at) => points.get(at) ?? 0) })));
+  fill(place, data.length === 0 ? empty("No request of the last week has ended.") : table("Tokens of the last week", [["Kind", ([kind]) => kind.replace("_", " ")], ["Tokens", ([, count]) => number(count), true]], Object.entries(totals)),
     el("div", { class: "charts" }, chart.element), el("p", null, el("a", { href: `api/v1/admin/usage.csv?${period}`, download: "usage.csv" }, "Each request as CSV")));
 }

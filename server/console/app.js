@@ -29,22 +29,39 @@ async function route() {
   left = new AbortController();
   const { signal } = left;
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const [asked, ...rest] = path.split("/");
-  const name = Object.hasOwn(PAGES, asked) && (!PAGES[asked].admin || who.role === "admin") ? asked : "overview";
+  const [asked, ...rest] = (path || "overview").split("/");
+  const [name, id] = [Object.hasOwn(PAGES, asked) ? asked : "", plain(rest.join("/"))];
+  if (name === "" || id === null) return missing(path);
   const page = PAGES[name];
   document.title = `${page.title} · Trainyard`;
   for (const link of document.querySelectorAll("#nav a")) {
     const isShown = link.getAttribute("href") === `#/${page.hidden ? "runs" : name}`;
     if (isShown) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   }
+  if (page.admin && who.role !== "admin") {
+    fill(main, el("h1", null, page.title), el("p", null, `This page is for admins of ${who.organisation}; this key's role is ${who.role}.`));
+    return;
+  }
   fill(main, el("p", null, "Loading…"));
   try {
-    await page.show(main, { signal, who, rest: decodeURIComponent(rest.join("/")), query: new URLSearchParams(query ?? "") });
+    await page.show(main, { signal, who, rest: id, query: new URLSearchParams(query ?? "") });
     // Behind the frame that shows it: for bench/console.py.
     requestAnimationFrame(() => setTimeout(() => performance.mark(`painted:${name}`)));
   } catch (error) {
     if (!signal.aborted) fill(main, el("h1", null, page.title), el("p", { class: "bad", role: "alert" }, error.message));
   }
+}
+
+/** The text of a part of an address, or null where it is damaged. */
+function plain(text) {
+  try { return decodeURIComponent(text); } catch { return null; }
+}
+
+/** Says that there is no such page, and where the others are. */
+function missing(path) {
+  document.title = "Not found · Trainyard";
+  for (const link of document.querySelectorAll("#nav a")) link.removeAttribute("aria-current");
+  fill(main, el("h1", null, "This page does not exist"), el("p", null, el("code", null, `#/${path}`), " leads nowhere. The pages are named at the top; a run is at ", el("code", null, "#/run/RUN_ID"), "."));
 }
 
 function begin(found) {
@@ -78,6 +95,7 @@ function ask(reason) {
 }
 
 addEventListener("hashchange", () => { route(); main.focus(); });
+addEventListener("loggedin", ({ detail }) => begin(detail));
 addEventListener("loggedout", () => { if (who) { who = null; left.abort(); ask("The session is over."); } });
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 

@@ -1,6 +1,7 @@
 // Curves on a canvas: zoom by dragging or by keys, a cursor with a readout, gaps where a number was not finite.
 
-import { clock, el, moment, significant } from "./dom.js";
+import { ticks, timeName, timeText, timeTicks } from "./axis.js";
+import { el, fill, significant, swatch } from "./dom.js";
 
 /** How near to what is seen a chart is drawn. */
 const NEAR = 200;
@@ -18,32 +19,23 @@ export function smooth(values, weight) {
   });
 }
 
-/** Round positions within a range. */
-export function ticks(low, high, count) {
-  const span = high - low;
-  if (!(span > 0)) return [low];
-  const rough = span / count, power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough);
-  const found = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
-  return found;
-}
-
 export class Chart {
-  /** `zoomed` is called with [low, high], or null for everything. */
-  constructor(title, { zoomed, time = () => false } = {}) {
+  /** `zoomed` is called with [low, high], or null for everything. `fromZero` is for counts and rates. */
+  constructor(title, { zoomed, time = () => false, fromZero = false } = {}) {
     this.series = [];
     this.weight = 0;
     this.zoomed = zoomed ?? (() => {});
     this.isTime = time;
-    this.readout = el("output", { "aria-live": "polite" });
+    this.fromZero = fromZero;
+    this.readout = el("output", { "aria-live": "off" });
     this.canvas = el("canvas", { tabindex: 0, role: "img", "aria-label": `${title}: no values yet` });
     this.title = title;
     this.element = el("figure", null, el("figcaption", null, el("span", null, title), this.readout), this.canvas);
     this.canvas.addEventListener("pointermove", (event) => this.moved(event));
     this.canvas.addEventListener("pointerdown", (event) => this.pressed(event));
     this.canvas.addEventListener("pointerup", (event) => this.released(event));
-    this.canvas.addEventListener("pointerleave", () => { this.cursor = null; this.draw(); });
+    this.canvas.addEventListener("pointerleave", () => { this.cursor = null; this.tell(); this.draw(); });
+    this.canvas.addEventListener("blur", () => { this.cursor = null; this.tell(); this.draw(); });
     this.canvas.addEventListener("dblclick", () => this.zoomed(null));
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => { if (this.width !== this.canvas.clientWidth) this.draw(); }).observe(this.canvas);
@@ -60,6 +52,8 @@ export class Chart {
       return `${label}: ${ys.length} points, from ${significant(finite[0])} to ${significant(finite.at(-1))}`;
     });
     this.canvas.setAttribute("aria-label", `${this.title}. ${said.join(". ") || "No values yet"}. Arrow keys move the cursor, plus and minus zoom, 0 shows everything.`);
+    this.box = this.bounds();
+    this.tell();
     if (!this.pending) {
       this.pending = true;
       requestAnimationFrame(() => { this.pending = false; this.draw(); });
@@ -76,8 +70,9 @@ export class Chart {
     }
     if (left > right) return null;
     if (low > high) [low, high] = [0, 1];
+    if (this.fromZero) low = Math.min(0, low);
     const margin = (high - low) * 0.05 || Math.abs(high) * 0.05 || 1;
-    return { left, right: right > left ? right : left + (this.isTime() ? 60000 : 1), low: low - margin, high: high + margin };
+    return { left, right: right > left ? right : left + (this.isTime() ? 60000 : 1), low: this.fromZero && low === 0 ? 0 : low - margin, high: high + margin };
   }
 
   draw() {
@@ -109,7 +104,18 @@ export class Chart {
       g.fillText(Number(at.toPrecision(5)).toString(), PAD.left - 6, y(at) + 4);
     }
     g.textAlign = "center";
-    for (const at of ticks(b.left, b.right, Math.max(2, width / 110))) g.fillText(this.name(at), x(at), height - 6);
+    // A mark near an edge is written within it.
+    const mark = (at, text) => {
+      const half = g.measureText(text).width / 2;
+      g.fillText(text, Math.min(width - half, Math.max(half, x(at))), height - 6);
+    };
+    const count = Math.max(2, width / 110);
+    if (this.isTime()) {
+      const { step, found } = timeTicks(b.left, b.right, count);
+      for (const at of found) mark(at, timeName(at, step));
+    } else {
+      for (const at of ticks(b.left, b.right, count)) mark(at, this.name(at));
+    }
     for (const { xs, ys, color: index } of this.series) {
       g.strokeStyle = color(`--c${index % 8}`);
       const lines = this.weight > 0 ? [[ys, 0.3, 1], [smooth(ys, this.weight), 1, 2]] : [[ys, 1, 1.5]];
@@ -141,20 +147,26 @@ export class Chart {
 
   name(at) {
     if (!this.isTime()) return Number(at.toPrecision(6)).toString();
-    const isLong = this.box && this.box.right - this.box.left > 36 * 3600e3;
-    return isLong ? moment(new Date(at)).slice(5, 16) : clock(new Date(at));
+    return timeText(at, this.box ? this.box.right - this.box.left : 0);
   }
 
   /** Shows the points nearest to a position. */
   show(position) {
     this.cursor = position;
-    const parts = [];
-    for (const { label, xs, ys } of this.series) {
-      const at = nearest(xs, position);
-      if (at >= 0) parts.push(`${this.series.length > 1 ? `${label} ` : ""}${this.name(xs[at])}: ${significant(ys[at])}`);
-    }
-    this.readout.textContent = parts.join(" · ");
+    this.tell();
     this.draw();
+  }
+
+  /** Writes the points nearest to the cursor, or else the newest: one line for each series, so that the height stays. */
+  tell() {
+    const isMoved = this.cursor !== null && this.cursor !== undefined;
+    // The newest values change by themselves.
+    this.readout.setAttribute("aria-live", isMoved ? "polite" : "off");
+    fill(this.readout, this.series.map(({ label, xs, ys, color }) => {
+      const at = isMoved ? nearest(xs, this.cursor) : xs.length - 1;
+      const text = at >= 0 ? `${this.name(xs[at])}: ${significant(ys[at])}` : "–";
+      return el("div", null, this.series.length > 1 ? [swatch(color), el("span", { class: "label" }, label), " "] : null, el("span", { class: "value" }, text));
+    }));
   }
 
   at(event) {

@@ -19,12 +19,37 @@ export function fill(element, ...children) {
   return element;
 }
 
-/** A table: columns are [title, row => content, isNumber]. */
+/** A table: columns are [title, row => content, isNumber]. On a narrow screen each row becomes a card, whose cells have
+ *  their titles with them; the roles keep it a table. */
 export function table(caption, columns, rows) {
-  const head = columns.map(([title, , number]) => el("th", { scope: "col", class: number ? "number" : null }, title));
-  const line = (row) => el("tr", null, columns.map(([, content, number]) => el("td", { class: number ? "number" : null }, content(row) ?? "")));
+  const head = columns.map(([title, , number]) => el("th", { scope: "col", role: "columnheader", class: number ? "number" : null }, title));
+  const cell = (row) => ([title, content, number]) => {
+    const found = content(row);
+    const isEmpty = found === null || found === undefined || found === "";
+    return el("td", { role: "cell", class: [number ? "number" : "", isEmpty ? "empty" : ""].join(" ").trim() || null, "data-title": title }, found ?? "");
+  };
+  const line = (row) => el("tr", { role: "row" }, columns.map(cell(row)));
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
-    el("table", null, el("caption", null, caption), el("thead", null, el("tr", null, head)), el("tbody", null, rows.map(line))));
+    el("table", { role: "table" }, el("caption", null, caption), el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)),
+      el("tbody", { role: "rowgroup" }, rows.map(line))));
+}
+
+/** A sample of one of the eight colours of curves. */
+export function swatch(color) {
+  const element = el("span", { class: "swatch", "aria-hidden": "true" });
+  element.style.background = `var(--c${color % 8})`;
+  return element;
+}
+
+/** The address of a run's page, beside others. */
+export function runAddress(id, others = []) {
+  const text = (one) => encodeURIComponent(one).replaceAll("%3A", ":");
+  return `#/run/${text(id)}${others.length > 0 ? `?with=${others.map(text).join(",")}` : ""}`;
+}
+
+/** Nothing to show yet, and how there will be something. */
+export function empty(...text) {
+  return el("p", { class: "muted empty-state" }, ...text);
 }
 
 /** A labelled field; a wide one takes the whole line. */
@@ -40,14 +65,14 @@ export function say(text) {
   say.text = text;
 }
 
-/** Asks before something that can't be undone. */
-export function confirmed(text) {
+/** Asks before something that can't be undone; the text may have paragraphs. */
+export function confirmed(text, { yes = "Yes", no = "No" } = {}) {
   return new Promise((resolve) => {
     const dialog = el("dialog", { "aria-label": "Please confirm" });
     const end = (answer) => { dialog.close(); dialog.remove(); resolve(answer); };
-    dialog.append(el("p", null, text), el("div", { class: "row" },
-      el("button", { class: "danger", type: "button", onclick: () => end(true) }, "Yes"),
-      el("button", { class: "plain", type: "button", onclick: () => end(false) }, "No")));
+    dialog.append(...[text].flat().map((paragraph) => el("p", null, paragraph)), el("div", { class: "row" },
+      el("button", { class: "danger", type: "button", onclick: () => end(true) }, yes),
+      el("button", { class: "plain", type: "button", onclick: () => end(false) }, no)));
     dialog.addEventListener("cancel", () => end(false));
     document.body.append(dialog);
     dialog.showModal();

@@ -4,13 +4,13 @@ import { get, put } from "./api.js";
 import { el, field, fill, number, say, table } from "./dom.js";
 
 const NAMES = {
-  weight: "Fair-share weight", max_runs: "Runs that live at once", max_queued_tokens: "Tokens of unfinished requests",
+  weight: "Fair-share weight", max_runs: "Runs at the same time", max_queued_tokens: "Tokens of unfinished requests",
   tokens_per_minute: "Tokens started per minute", max_storage_bytes: "Bytes of checkpoints and stored samples",
-  max_queued_requests: "Unfinished training requests", max_queued_bytes: "Bytes of their payloads",
+  max_queued_samples: "Unfinished samples", max_queued_requests: "Unfinished training requests", max_queued_bytes: "Bytes of their payloads",
 };
 
 /** Where a limit is set. */
-const ORIGINS = { file: "the configuration file", store: "the store", default: "" };
+const ORIGINS = { file: "the configuration file", store: "the store", default: "default" };
 
 /** Shows the limits of an organisation; with a form where the caller may change them. */
 export async function showLimits(place, organisation, mayChange, signal) {
@@ -26,13 +26,17 @@ export async function showLimits(place, organisation, mayChange, signal) {
 
 /** What is emptied is unset; what the configuration file sets can't be changed here. */
 function form(path, rows, found, again) {
-  const inputs = rows.filter(([name]) => found[name].origin !== "file")
-    .map(([name, title]) => [name, title, el("input", { type: "number", min: 1, name, placeholder: "none", value: found[name].value ?? "" })]);
+  // Of a default it is the placeholder, so that what is not changed stays unset.
+  const set = (name) => (found[name].origin === "store" ? found[name].value : null);
+  const inputs = rows.filter(([name]) => found[name].origin !== "file").map(([name, title]) => {
+    const fallback = found[name].origin === "default" ? found[name].value : null;
+    return [name, title, el("input", { type: "number", min: 1, name, placeholder: fallback ?? "none", value: set(name) ?? "" })];
+  });
   const submit = async (event) => {
     event.preventDefault();
     const given = inputs.map(([name, , input]) => [name, input.value === "" ? null : Number(input.value)]);
-    const changes = given.filter(([name, value]) => value !== (found[name].value ?? null));
-    try { await put(path, Object.fromEntries(changes)); say("The limits are changed."); } catch (error) { say(error.message); return; }
+    const changes = given.filter(([name, value]) => value !== set(name));
+    try { await put(path, Object.fromEntries(changes)); say("The limits were changed."); } catch (error) { say(error.message); return; }
     await again();
   };
   return el("form", { class: "row", onsubmit: submit, "aria-label": "Change limits" },

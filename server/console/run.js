@@ -1,24 +1,37 @@
 // A run: its metrics as curves, beside other runs; configuration, checkpoints and requests.
 
-import { follow, get, post, put, remove } from "./api.js";
+import { follow, get } from "./api.js";
 import { Chart } from "./chart.js";
-import { bytes, confirmed, duration, el, field, fill, number, say, table, time } from "./dom.js";
+import { showCheckpoints } from "./checkpoints.js";
+import { duration, el, empty, field, fill, number, runAddress, say, swatch, table, time } from "./dom.js";
 
 /** Of a curve: about one for each pixel of a wide chart. */
 const POINTS = 900;
+/** Other runs beside one: as many as there are further colours. */
+const OTHERS = 7;
+/** Runs that are offered to compare with. */
+const OFFERED = 50;
 
-export async function run(main, { signal, rest: id }) {
+export async function run(main, { signal, query, rest: id }) {
   const base = `api/v1/training_runs/${encodeURIComponent(id)}`;
-  const view = { by: "step", range: null, weight: 0, others: [], curves: new Map(), charts: new Map(), last: -1 };
+  const others = (query.get("with") ?? "").split(",").filter((other) => other && other !== id);
+  const view = { by: "step", range: null, weight: 0, others: [...new Set(others)].slice(0, OTHERS), names: new Map(), curves: new Map(), charts: new Map(), last: -1 };
   const charts = el("div", { class: "charts" });
   const legend = el("ul", { class: "legend" });
-  const facts = el("div"), checkpoints = el("div"), requests = el("div");
-  fill(main, el("h1", null, "Run ", el("span", { class: "id" }, id)), facts,
+  const facts = el("div"), checkpoints = el("div"), requests = el("details", { class: "fold", open: matchMedia("(min-width: 40.01rem)").matches });
+  const heading = el("h1", null, "Run ", el("span", { class: "id" }, id));
+  fill(main, heading, facts,
     el("p", null, el("a", { href: `#/samples/${encodeURIComponent(id)}` }, "Samples of this run")),
-    el("h2", null, "Metrics"), controls(view, () => load(), () => draw()), legend, charts,
+    el("h2", null, "Metrics"), controls(id, view, signal, () => compare(), () => load(), () => draw()), legend, charts,
     el("p", null, "Export: ", el("a", { href: `${base}/metrics/export?format=jsonl`, download: "" }, "JSON Lines"), " ",
       el("a", { href: `${base}/metrics/export?format=parquet`, download: "" }, "Parquet")),
-    el("h2", null, "Checkpoints"), checkpoints, el("h2", null, "Requests"), requests);
+    el("h2", null, "Checkpoints"), checkpoints, requests);
+
+  /** Shows the curves of the chosen runs; the address leads to the same comparison. */
+  function compare() {
+    history.replaceState(null, "", runAddress(id, view.others));
+    return load();
+  }
 
   /** Reads the curves of all runs in the view. */
   async function load() {
@@ -29,8 +42,11 @@ export async function run(main, { signal, rest: id }) {
       else { asked.set("from_time", new Date(low).toISOString()); asked.set("to_time", new Date(high).toISOString()); }
     }
     const ids = [id, ...view.others];
+    const named = Promise.all(view.others.filter((other) => !view.names.has(other)).map((other) => configurationOf(other, signal)
+      .then((found) => view.names.set(other, found.name ?? other), () => { /* said with its curves */ })));
     const answers = await Promise.all(ids.map((other) => get(`api/v1/training_runs/${encodeURIComponent(other)}/metrics?${asked}`, signal)
       .catch((error) => { if (!signal.aborted) say(`${other}: ${error.message}`); return null; })));
+    await named;
     if (signal.aborted) return;
     view.curves = new Map();
     answers.forEach((answer, place) => answer?.series.forEach((series) => {
@@ -50,20 +66,20 @@ export async function run(main, { signal, rest: id }) {
       }
       const chart = view.charts.get(name);
       chart.set(view.curves.get(name).map((curve) => ({
-        label: curve.run, color: curve.place, xs: view.by === "step" ? curve.steps : curve.times, ys: curve.values,
+        label: view.names.get(curve.run) ?? curve.run, color: curve.place, xs: view.by === "step" ? curve.steps : curve.times, ys: curve.values,
       })), view.weight);
     }
     const shown = names.map((name) => view.charts.get(name).element);
     if (shown.length !== charts.children.length || shown.some((figure, place) => charts.children[place] !== figure)) {
-      fill(charts, shown.length > 0 ? shown : el("p", { class: "muted" }, "No metrics yet. They appear with the first forward_backward."));
+      fill(charts, shown.length > 0 ? shown : empty("No metrics yet. They appear with the first forward_backward: its loss, and the loss per weighted token."));
     }
     fill(legend, view.others.length === 0 ? [] : [id, ...view.others].map((other, place) => {
-      const swatch = el("span", { class: "swatch", "aria-hidden": "true" });
-      swatch.style.background = `var(--c${place % 8})`;
-      return el("li", null, swatch, el("span", { class: "id" }, other), place > 0 ? el("button", {
-        class: "plain", type: "button", "aria-label": `Remove ${other}`,
-        onclick: () => { view.others = view.others.filter((kept) => kept !== other); load(); },
-      }, "×") : "");
+      const name = view.names.get(other) ?? other;
+      return el("li", null, swatch(place), place > 0 ? el("a", { href: runAddress(other), class: name === other ? "id" : null }, name) : el("span", { class: name === other ? "id" : null }, name),
+        place > 0 ? el("button", {
+          class: "plain", type: "button", "aria-label": `Remove ${other}`,
+          onclick: () => { view.others = view.others.filter((kept) => kept !== other); compare(); },
+        }, "×") : "");
     }));
   }
 
@@ -92,7 +108,17 @@ export async function run(main, { signal, rest: id }) {
     if (reload) load(); else draw();
   };
 
-  await Promise.all([get(`console/data/runs/${encodeURIComponent(id)}`, signal).then((found) => fill(facts, configuration(found))), load()]);
+  const shown = configurationOf(id, signal).then((found) => {
+    view.names.set(id, found.name ?? id);
+    if (found.name) {
+      document.title = `${found.name} · Trainyard`;
+      fill(heading, found.name, " ", el("span", { class: "id muted" }, id));
+    }
+    fill(facts, configuration(found));
+    // Its curves may have come before its name.
+    if (view.curves.size > 0) draw();
+  });
+  await Promise.all([shown, load()]);
   showCheckpoints(checkpoints, base, signal);
   follow(() => ({ topic: "run", run_id: id, from_step: Math.max(0, view.last) }), {
     metrics: grow,
@@ -100,8 +126,14 @@ export async function run(main, { signal, rest: id }) {
   }, signal);
 }
 
-/** Losses come first. */
-const rank = (name) => (name.includes("loss:sum") ? (name.startsWith("forward_backward") ? 0 : 1) : name.startsWith("optim_step") ? 3 : 2);
+const configurationOf = (id, signal) => get(`console/data/runs/${encodeURIComponent(id)}`, signal);
+
+/** Losses of training come first, each per token before its sum. */
+function rank(name) {
+  const loss = ["loss:per_weighted_token", "loss:sum"].findIndex((metric) => name.endsWith(` · ${metric}`));
+  if (loss >= 0) return (name.startsWith("forward_backward") ? 0 : 2) + loss;
+  return name.startsWith("optim_step") ? 5 : 4;
+}
 
 function configuration(found) {
   const { lora } = found;
@@ -110,75 +142,52 @@ function configuration(found) {
     ["Optimizer", found.optimizer], ["State", found.corrupted ? el("span", { class: "bad" }, "its weights are lost") : found.state],
     ["Created", time(found.created)], ["Last request", time(found.last_request)],
     ["Project and tags", [found.project, ...found.tags].filter(Boolean).join(", ")],
-    ...Object.entries(found.user_metadata),
+    ...Object.entries(found.user_metadata).filter(([key]) => key !== "name"),
     ...found.numerics_changed.map((change) => ["Numerics changed", `${change.from} → ${change.to}`]),
   ].filter(([, value]) => value !== "");
   return el("div", { class: "cards" }, facts.map(([name, value]) => el("div", { class: "card" }, el("div", { class: "muted" }, name), el("div", null, value))));
 }
 
-function controls(view, load, draw) {
+function controls(id, view, signal, compare, load, draw) {
   const by = el("select", { onchange: (event) => { view.by = event.target.value; view.range = null; load(); } },
     el("option", { value: "step" }, "steps"), el("option", { value: "time" }, "time"));
   const weight = el("input", { type: "range", min: 0, max: 0.99, step: 0.01, value: 0, oninput: (event) => { view.weight = Number(event.target.value); draw(); } });
-  const other = el("input", { type: "text", placeholder: "id of another run", autocomplete: "off" });
+  const offered = el("datalist", { id: "runs-to-compare" });
+  const other = el("input", { type: "text", placeholder: "name or id of a run", autocomplete: "off", list: "runs-to-compare" });
+  let known = [];
+  get(`console/data/runs?limit=${OFFERED}`, signal).then(({ runs }) => {
+    known = runs.filter((run) => run.run_id !== id);
+    fill(offered, known.map((run) => el("option", { value: run.run_id }, [run.name, run.base_model].filter(Boolean).join(" · "))));
+  }, () => { /* ids can be written all the same */ });
   const add = (event) => {
     event.preventDefault();
-    const id = other.value.trim();
-    if (id && !view.others.includes(id) && view.others.length < 7) { view.others.push(id); other.value = ""; load(); }
+    const text = other.value.trim();
+    const added = known.find((run) => run.name === text)?.run_id ?? text;
+    if (!added || added === id || view.others.includes(added)) return;
+    if (view.others.length >= OTHERS) { say(`At most ${OTHERS + 1} runs are compared.`); return; }
+    view.others.push(added);
+    other.value = "";
+    compare();
   };
-  return el("form", { class: "row", onsubmit: add }, field("Over", by), field("Smoothing", weight), field("Compare with", other),
+  return el("form", { class: "row", onsubmit: add }, field("Over", by), field("Smoothing", weight), field("Compare with", other), offered,
     el("button", { type: "submit", class: "plain" }, "Add"),
     el("button", { type: "button", class: "plain", onclick: () => { view.range = null; load(); } }, "Show everything"));
-}
-
-async function showCheckpoints(place, base, signal) {
-  const again = () => showCheckpoints(place, base, signal);
-  const { checkpoints } = await get(`${base}/checkpoints?limit=200`, signal).catch(() => ({ checkpoints: [] }));
-  const act = (text, work) => async () => {
-    try { await work(); say(text); again(); } catch (error) { say(error.message); }
-  };
-  const path = (checkpoint) => `${base}/checkpoints/${checkpoint.checkpoint_id.split("/").map(encodeURIComponent).join("/")}`;
-  const actions = (checkpoint) => el("div", { class: "row" },
-    el("button", { class: "plain", type: "button", onclick: act(checkpoint.public ? "It is private again." : "Everybody may read it.", () => (checkpoint.public ? remove : post)(`${path(checkpoint)}/publish`)) }, checkpoint.public ? "Make private" : "Publish"),
-    el("button", { class: "plain", type: "button", onclick: () => setTtl(checkpoint, path(checkpoint), act) }, "Expiry"),
-    checkpoint.checkpoint_type === "external" ? el("button", { class: "plain", type: "button", onclick: act("The files follow.", () => download(path(checkpoint))) }, "Download") : null,
-    el("button", { class: "danger", type: "button", onclick: async () => {
-      if (await confirmed(`Delete ${checkpoint.tinker_path}? It can't be brought back.`)) await act("It is deleted.", () => remove(path(checkpoint)))();
-    } }, "Delete"));
-  fill(place, checkpoints.length === 0 ? el("p", { class: "muted" }, "None.") : table("Newest first", [
-    ["Path", (checkpoint) => el("span", { class: "id" }, checkpoint.tinker_path)], ["Saved", (checkpoint) => time(checkpoint.time)],
-    ["Size", (checkpoint) => bytes(checkpoint.size_bytes), true], ["Public", (checkpoint) => (checkpoint.public ? "yes" : "no")],
-    ["Expires", (checkpoint) => (checkpoint.expires_at ? time(checkpoint.expires_at) : "never")],
-    ["Try", (checkpoint) => (checkpoint.checkpoint_type === "sampler" ? el("a", { href: `#/playground?model=${encodeURIComponent(checkpoint.tinker_path)}` }, "Playground") : "")],
-    ["Actions", actions],
-  ], checkpoints));
-}
-
-function setTtl(checkpoint, path, act) {
-  const days = el("input", { type: "number", min: 0.05, step: "any", value: 7, required: true });
-  const dialog = el("dialog", { "aria-label": "When the checkpoint expires" });
-  const end = async (seconds) => { dialog.close(); dialog.remove(); await act("The expiry is set.", () => put(`${path}/ttl`, { ttl_seconds: seconds }))(); };
-  dialog.append(el("form", { onsubmit: (event) => { event.preventDefault(); end(Math.round(Number(days.value) * 86400)); } },
-    el("p", { class: "id" }, checkpoint.tinker_path), field("Days from now", days),
-    el("div", { class: "row" }, el("button", { type: "submit" }, "Set"), el("button", { type: "button", class: "plain", onclick: () => end(null) }, "Never"),
-      el("button", { type: "button", class: "plain", onclick: () => { dialog.close(); dialog.remove(); } }, "Cancel"))));
-  document.body.append(dialog);
-  dialog.showModal();
-}
-
-async function download(path) {
-  const { urls } = await get(`${path}/external_weights_urls`);
-  for (const [name, url] of Object.entries(urls)) {
-    const address = new URL(url);
-    el("a", { href: address.pathname + address.search, download: name }).click();
-  }
 }
 
 function showRequests(place, requests, saved) {
   const done = requests.filter((request) => request.kind.startsWith("save") && request.state === "succeeded").length;
   if (place.saves !== undefined && done !== place.saves) saved();
   place.saves = done;
-  fill(place, table("The newest requests", [
+  const count = (state) => requests.filter((request) => request.state === state).length;
+  const counts = [["running", count("running")], ["waiting", count("queued")], ["failed", count("failed")]].filter(([, number]) => number > 0);
+  const summary = counts.map(([state, number]) => `, ${number} ${state}`).join("");
+  if (!place.summary) {
+    place.summary = el("summary");
+    place.rows = el("div");
+    fill(place, place.summary, place.rows);
+  }
+  fill(place.summary, el("h2", null, "Requests"), " ", el("span", { class: "muted" }, `the newest ${requests.length}${summary}`));
+  fill(place.rows, requests.length === 0 ? empty("None yet.") : table("The newest requests", [
     ["#", (request) => request.seq_id, true], ["Operation", (request) => request.kind],
     ["State", (request) => el("span", { class: request.state === "failed" ? "bad" : null }, request.state)],
     ["Tokens", (request) => number(request.tokens), true], ["Accepted", (request) => time(request.created)],

@@ -1,16 +1,16 @@
 // The newest samples of a run: prompt and completions as text, each token the redder the less likely.
 
 import { follow, remove } from "./api.js";
-import { bytes, confirmed, el, fill, number, say, time } from "./dom.js";
+import { bytes, confirmed, el, fill, number, runAddress, say, time } from "./dom.js";
 import { token } from "./token.js";
 
 export function samples(main, { signal, rest: id }) {
   const note = el("p", { class: "muted" }, "Loading…"), list = el("div");
   const clear = el("button", { class: "danger", type: "button", hidden: true, onclick: async () => {
-    if (!(await confirmed("Delete the stored samples of this run? They can't be brought back."))) return;
-    try { say(`${number((await remove(`console/data/runs/${encodeURIComponent(id)}/samples`)).deleted)} samples are deleted.`); } catch (error) { say(error.message); }
+    if (!(await confirmed("Delete the stored samples of this run? This can't be undone."))) return;
+    try { say(`${number((await remove(`console/data/runs/${encodeURIComponent(id)}/samples`)).deleted)} samples were deleted.`); } catch (error) { say(error.message); }
   } }, "Delete all");
-  fill(main, el("h1", null, "Samples of ", el("a", { href: `#/run/${encodeURIComponent(id)}`, class: "id" }, id)), note,
+  fill(main, el("h1", null, "Samples of ", el("a", { href: runAddress(id), class: "id" }, id)), note,
     el("div", { class: "row" }, scale(), clear), list);
   const shown = new Map();
   follow(() => ({ topic: "samples", run_id: id }), {
@@ -31,7 +31,7 @@ export function samples(main, { signal, rest: id }) {
 
 /** What is stored, and how to have it stored. */
 function description({ newest, count, bytes: held, key, most, quota_is_full: full }) {
-  if (newest === null && count === 0) return `This run stores no samples. A run does when it is created with user_metadata ${key}: how many of its newest samples, from 1 to ${most}.`;
+  if (newest === null && count === 0) return `This run stores no samples. To store them, create a run with user_metadata ${key}: the number of its newest samples, from 1 to ${most}.`;
   const kept = newest === null ? "" : ` of at most ${number(newest)}`;
   return `${number(count)}${kept} stored, ${bytes(held)}. Shown are the newest.${full ? " The organisation's storage quota is used up: further samples are not stored." : ""}`;
 }
@@ -50,7 +50,15 @@ function card(sample) {
     el("h2", null, time(sample.time), " ", el("span", { class: "id muted" }, sample.sampling_session_id)),
     el("h3", null, "Prompt ", el("span", { class: "muted" }, `${number(sample.prompt_tokens)} tokens${cut}`)),
     el("div", { class: "turn user", tabindex: 0, role: "group", "aria-label": "Prompt" }, sample.prompt_text ?? sample.prompt.join(" ")),
+    sample.images.map(picture),
     completions, more > 0 ? el("p", { class: "muted" }, `${number(more)} more completions are not stored.`) : null);
+}
+
+/** An image of the prompt, or its size where the file was too large to be stored. */
+function picture({ url, width, height, tokens }) {
+  const size = `${number(width)} × ${number(height)} pixels, ${number(tokens)} tokens`;
+  return el("figure", null, url === null ? null : el("img", { src: url, alt: "Image of the prompt", loading: "lazy" }),
+    el("figcaption", { class: "muted" }, url === null ? `${size}; the file is not stored` : size));
 }
 
 function completion(sequence, at, all) {

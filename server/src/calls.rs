@@ -28,8 +28,10 @@ pub(crate) struct Call {
     /// The id and the span of the request.
     pub(crate) origin: Origin,
     /// The span of the client; 0 if the request begins a trace.
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "only traces read it"))]
     pub(crate) parent: u64,
     /// The `tracestate` of other systems.
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "only traces read it"))]
     pub(crate) trace_state: Option<Arc<str>>,
 }
 

@@ -11,9 +11,12 @@ mod file;
 mod flags;
 mod http;
 mod hub;
+mod images;
+mod named_path;
 mod parse;
 mod queue;
 mod ranks;
+pub mod size;
 mod snapshots;
 mod stores;
 mod tenants;
@@ -26,25 +29,27 @@ use std::time::Duration;
 
 use trainyard_gpu_runtime::Parallel;
 use trainyard_gpu_runtime::backend::HostKernels;
+use trainyard_http::tls::TlsFiles;
 use trainyard_scheduler::{Database, Policies};
 
 use self::file::{FileConfig, read_file};
-use self::parse::{kernels, metrics_access, models, parse_host, retention};
+use self::parse::{days, kernels, metrics_access, models, parse_host, retention};
 use crate::auth::{IssuerSettings, Keys, TokenPolicy};
 use crate::metrics::Access;
-use crate::tls::TlsFiles;
 
-pub use self::client::{AuthCommand, AuthFlags, ServerFlags};
+pub use self::client::{AuthCommand, AuthFlags, ExportFlags, ServerFlags};
 pub use self::database::parse_database_url;
 pub use self::device::{Device, Gpus};
-pub use self::directory::{KeysCommand, KeysFlags, TenantsCommand, TenantsFlags};
-pub use self::error::ConfigError;
+pub use self::directory::{AuditCommand, AuditFlags, KeysCommand, KeysFlags, TenantsCommand, TenantsFlags};
+pub use self::error::{ConfigError, Exposure};
 pub use self::flags::{
-    ComputeType, DoctorFlags, LogFormat, MigrateFlags, NamedPath, NumericsMismatch, ServeFlags, ServeRole, SharedFlags,
+    ComputeType, DoctorFlags, LogFormat, MigrateFlags, NumericsMismatch, ServeFlags, ServeRole, SharedFlags,
     WorkerFlags,
 };
 pub use self::http::{Http, HttpFlags};
 pub use self::hub::{HubConfig, HubFlags};
+pub use self::images::{ImageFlags, Images};
+pub use self::named_path::NamedPath;
 pub use self::queue::QueueFlags;
 pub use self::ranks::{RankConfig, RankFlags};
 pub use self::snapshots::{SamplerSnapshots, SnapshotFlags};
@@ -65,7 +70,7 @@ const DRAIN_SECONDS: u64 = 20;
 pub enum Role {
     /// The API, and the execution of requests.
     All,
-    /// Only the API.
+    /// Only the API, without the execution of requests.
     Api,
     /// Only the execution of requests.
     Worker,
@@ -94,6 +99,10 @@ pub struct Config {
     pub session_timeout: Option<Duration>,
     /// The time for which results can be read; the scheduler's default when `None`.
     pub retention: Option<Duration>,
+    /// The time for which the usage of single requests is kept; the scheduler's default when `None`.
+    pub usage_retention: Option<Duration>,
+    /// The time for which usage by hour is kept; the scheduler's default when `None`.
+    pub usage_history: Option<Duration>,
     /// Base models, in the order given.
     pub models: Vec<NamedPath>,
     /// Address to listen on.
@@ -142,8 +151,12 @@ pub struct Config {
     pub log_format: LogFormat,
     /// Largest body; the API's default when `None`.
     pub max_body_bytes: Option<usize>,
+    /// Samples of all tenants that may be unfinished.
+    pub max_queued_samples: Option<u64>,
     /// Bounds on what clients may use of the HTTP side.
     pub http: Http,
+    /// Limits on images, and what decoding may use.
+    pub images: Images,
     /// The settings of `/hf`.
     pub hub: HubConfig,
     /// The certificate and key of HTTPS, where it is served.
@@ -157,6 +170,9 @@ pub struct Config {
     /// The keys and tenants of the file. With none, a server on loopback accepts any well-formed key while the store
     /// has none.
     pub keys: Keys,
+    /// The reason why the store must contain a key before the server starts; `None` where the file lists keys, or only
+    /// this machine reaches the server.
+    pub exposure: Option<Exposure>,
     /// The lifetimes of tokens and of the keys that sign them.
     pub tokens: TokenPolicy,
     /// The external issuer whose tokens are accepted, if there is one.
@@ -213,15 +229,17 @@ impl Config {
         let (keys, policies) = tenants::resolve(&file.tenants, &file.keys, training)?;
         let issuer = file.auth.issuer()?;
         let keys = if issuer.is_some() { keys.require() } else { keys };
-        if !host.is_loopback() && !keys.are_required() {
-            return Err(ConfigError::KeysNeeded(host));
-        }
         let insecure = serve.insecure_no_auth || file.insecure_no_auth;
         let console = !serve.no_console && !file.no_console;
         let public_url = serve.public_url.or(file.public_url);
-        if public_url.is_some() && !keys.are_required() && !insecure {
-            return Err(ConfigError::PublicWithoutKeys);
-        }
+        let exposure = match &public_url {
+            _ if keys.are_required() => None,
+            _ if !host.is_loopback() => Some(Exposure::Host(host)),
+            Some(_) if !insecure => Some(Exposure::PublicUrl),
+            _ => None,
+        };
+        // Not even a store that loses its keys opens such a server to everybody.
+        let keys = if exposure.is_some() { keys.require() } else { keys };
         let keys = if insecure { keys.trust_forwarded() } else { keys };
         let private = host.is_loopback() && public_url.is_none();
         let processors = || thread::available_parallelism().map_or(1, usize::from);
@@ -255,13 +273,16 @@ impl Config {
             log_level: flags.log_level.or(file.log_level),
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
             max_body_bytes: serve.max_body_bytes.or(file.max_body_bytes),
+            max_queued_samples: queue::queued_samples(serve.queue, file.queue)?,
             http: Http::resolve(&serve.http, file.http)?,
+            images: Images::resolve(flags.images, file.images)?,
             hub: HubConfig::resolve(serve.hub, file.hub)?,
             tls: tls::resolve(flags.tls, file.tls)?,
             public_url,
             console,
             otlp_endpoint: serve.otlp_endpoint.or(file.otlp_endpoint).filter(|url| !url.is_empty()),
             keys,
+            exposure,
             tokens: file.auth.policy()?,
             issuer,
             policies,
@@ -276,6 +297,8 @@ impl Config {
             drain_delay: Duration::from_secs(serve.drain_delay_seconds.or(file.drain_delay_seconds).unwrap_or(0)),
             session_timeout: flags.session_seconds.or(file.session_seconds).map(Duration::from_secs),
             retention: flags.retention_hours.or(file.retention_hours).map(retention).transpose()?,
+            usage_retention: days("--usage-days", flags.usage_days.or(file.usage_days))?,
+            usage_history: days("--usage-history-days", flags.usage_history_days.or(file.usage_history_days))?,
             lease: Duration::from_secs(flags.lease_seconds.or(file.lease_seconds).unwrap_or(LEASE_SECONDS)),
         };
         match config {

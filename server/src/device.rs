@@ -1,9 +1,9 @@
 //! The GPUs that the engine computes on, if they are configured and usable.
 
 use trainyard_gpu_runtime::backend::Dtype;
-use trainyard_gpu_runtime::backend::cuda::{Cuda, CudaError};
 
 use crate::config::{ComputeType, Config, Device, Gpus};
+use crate::gpu::{self, Gpu, GpuError};
 
 /// The type of base weights and of the inputs of their GEMMs.
 pub(crate) fn dtype(config: &Config) -> Dtype {
@@ -13,7 +13,7 @@ pub(crate) fn dtype(config: &Config) -> Dtype {
     }
 }
 
-/// The reason why there is no engine on a GPU.
+/// Error when starting an engine on a GPU.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The device does not exist, or can't be used.
@@ -21,15 +21,15 @@ pub enum DeviceError {
     Cuda {
         /// The number of the device.
         number: u16,
-        /// The error of the CUDA library.
-        source: CudaError,
+        /// The error of the CUDA library, or of a build without it.
+        source: GpuError,
     },
     /// Each rank needs a GPU of its own.
     #[error(
         "--device: {gpus}: {ranks} of the ranks of --parallel {layout} are in this process, each of which needs a GPU"
     )]
     Ranks {
-        /// The configured GPUs.
+        /// GPUs that the configuration names.
         gpus: Gpus,
         /// The number of ranks of this process.
         ranks: usize,
@@ -43,7 +43,7 @@ pub enum DeviceError {
 ///
 /// # Errors
 /// With `cuda`, when a GPU can't be used.
-pub(crate) fn open(config: &Config) -> Result<Vec<Cuda>, DeviceError> {
+pub(crate) fn open(config: &Config) -> Result<Vec<Gpu>, DeviceError> {
     match &config.device {
         Device::Cpu => Ok(Vec::new()),
         Device::Cuda(gpus) => open_each(config, gpus),
@@ -59,15 +59,15 @@ pub(crate) fn local_ranks(config: &Config) -> usize {
     if config.rank.is_some() { 1 } else { config.parallel.world() }
 }
 
-fn open_each(config: &Config, gpus: &Gpus) -> Result<Vec<Cuda>, DeviceError> {
+fn open_each(config: &Config, gpus: &Gpus) -> Result<Vec<Gpu>, DeviceError> {
     let ranks = local_ranks(config);
     let refused = || DeviceError::Ranks { gpus: gpus.clone(), ranks, layout: config.parallel.to_string() };
     let open = |number: u16| {
-        let cuda = Cuda::open(i32::from(number), dtype(config));
-        let cuda = cuda.map_err(|source| DeviceError::Cuda { number, source })?;
-        let (device, name) = (format!("cuda:{number}"), cuda.gpu().name().unwrap_or_default());
+        let opened = gpu::open(number, dtype(config), config.rank_timeout);
+        let (found, name) = opened.map_err(|source| DeviceError::Cuda { number, source })?;
+        let device = format!("cuda:{number}");
         tracing::info!(device, name, "computing on a GPU");
-        Ok(config.rank_timeout.into_iter().fold(cuda, Cuda::with_rank_limit))
+        Ok(found)
     };
     gpus.of(ranks).ok_or_else(refused)?.into_iter().map(open).collect()
 }

@@ -14,7 +14,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::gauge::ConstGauge;
 use tokio::time::{MissedTickBehavior, interval};
-use trainyard_scheduler::{Database, Storage};
+use trainyard_scheduler::Database;
+use trainyard_storage::Storage;
 
 use crate::error::ApiError;
 
@@ -22,7 +23,7 @@ use crate::error::ApiError;
 const PERIOD: Duration = Duration::from_secs(1);
 /// The reserve of a large disk, unless one is configured.
 const RESERVE: u64 = 1 << 30;
-/// On small disks, the reserve is 1/`RESERVE_PART` of the capacity.
+/// Divisor of the capacity: on small disks, the reserve is 1/`RESERVE_PART` of it.
 const RESERVE_PART: u64 = 20;
 /// Once the reserve is used up, 1/`SLACK_PART` of it more must be free before requests are accepted again, so that the
 /// state does not change with every file.
@@ -43,7 +44,7 @@ pub type Measure = Arc<dyn Fn(&Path) -> io::Result<Space> + Send + Sync>;
 /// Asks the system for the space of a file system.
 ///
 /// # Errors
-/// When the path does not exist.
+/// Fails if the path does not exist.
 pub fn space(path: &Path) -> io::Result<Space> {
     let found = rustix::fs::statvfs(path)?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
@@ -108,12 +109,12 @@ impl Disks {
         disks
     }
 
-    /// Measures all disks.
+    /// Measures the free space of all disks.
     pub fn look(&self) {
         for disk in &self.0.disks {
             match (self.0.measure)(&disk.path) {
                 Ok(space) => disk.update(space, self.0.reserve),
-                Err(error) => tracing::debug!(disk = disk.name, %error, "a disk could not be measured"),
+                Err(error) => tracing::debug!(disk = disk.name, %error, "failed to measure a disk"),
             }
         }
     }
@@ -180,9 +181,11 @@ impl Collector for Disks {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         type Value = fn(&Disk) -> u64;
         let gauges: [(&str, &str, Value); 3] = [
-            ("disk_free_bytes", "Space that is left", |disk| disk.free.load(Ordering::Relaxed)),
-            ("disk_reserve_bytes", "Space that is kept for accepted work", |disk| disk.reserve.load(Ordering::Relaxed)),
-            ("disk_low", "Whether less than the reserve is left", |disk| disk.low.load(Ordering::Relaxed).into()),
+            ("disk_free_bytes", "Free space", |disk| disk.free.load(Ordering::Relaxed)),
+            ("disk_reserve_bytes", "Space that is reserved for accepted work", |disk| {
+                disk.reserve.load(Ordering::Relaxed)
+            }),
+            ("disk_low", "Whether less than the reserve is free", |disk| disk.low.load(Ordering::Relaxed).into()),
         ];
         for (name, help, value) in gauges {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;

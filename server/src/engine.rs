@@ -1,24 +1,22 @@
 //! Construction of the engine from the configured models.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::iter;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use trainyard_gpu_runtime::backend::cuda::Cuda;
-use trainyard_gpu_runtime::backend::{Backend, DeviceInfo};
 use trainyard_gpu_runtime::collective::{COMMUNICATOR_BYTES, CollectiveError, Rendezvous, communicators};
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
-use trainyard_gpu_runtime::load::{load, locate};
+use trainyard_gpu_runtime::load::open;
 use trainyard_gpu_runtime::{
-    ConfiguredParts, CpuEngine, CudaEngine, EngineOptions, FolderCopies, FollowError, Parallel, ParallelEngine,
-    ProcessRank, RankFolders,
+    ConfiguredParts, CpuEngine, EngineOptions, FolderCopies, FollowError, Parallel, ParallelEngine, ProcessRank,
+    RankFolders,
 };
 use trainyard_protocol::{Engine, MemoryPlan};
 
-use crate::config::{Config, NamedPath, RankConfig};
+use crate::config::{Config, NamedPath, RankConfig, size};
 use crate::device::{self, DeviceError, dtype};
+use crate::gpu::{self, Gpu};
+use crate::linked::{Linked, one, several};
 use crate::machine;
 
 /// The engine's share of the machine's memory, unless it is configured: the rest is for requests, the store and the
@@ -40,7 +38,7 @@ pub struct Loaded {
     pub folders: Option<RankFolders>,
 }
 
-/// The reason why the engine can't be built.
+/// Error when building the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The runtime can't serve a model.
@@ -80,19 +78,19 @@ pub fn build_engine(config: &Config) -> Result<Loaded, EngineError> {
 /// once the models are loaded.
 ///
 /// # Errors
-/// When a model can't be loaded or a rank is lost.
+/// Fails if a model can't be loaded or a rank is lost.
 pub fn follow(
     config: &Config,
     rank: &RankConfig,
     copies: &dyn FolderCopies,
     ready: impl FnOnce(),
 ) -> Result<(), EngineError> {
-    let (models, gpu) = (open_all(config)?, device::open(config)?.pop());
+    let (models, found) = (open_all(config)?, device::open(config)?.pop());
     let joined = join(rank, config.parallel)?;
-    match gpu {
-        Some(gpu) => {
-            let options = gpu_options(config, std::slice::from_ref(&gpu), &models)?;
-            joined.follow_on_gpu(gpu, models, &options, copies, ready)?;
+    match found {
+        Some(found) => {
+            let options = gpu_options(config, std::slice::from_ref(&found), &models)?;
+            gpu::follow(joined, found, models, &options, copies, ready)?;
         }
         None => joined.follow(models, &engine_options(config), copies, ready)?,
     }
@@ -121,30 +119,6 @@ fn open_all(config: &Config) -> Result<Vec<(String, ModelSource)>, EngineError> 
     config.models.iter().map(open).collect()
 }
 
-/// Opens a model by its path or, from the hub cache, by its id.
-///
-/// # Errors
-/// When the model does not exist, or the runtime can't serve it.
-pub fn open(path: &Path) -> Result<ModelSource, LoadError> {
-    load(&location(path)?)
-}
-
-/// Finds the folder or file of a model by its path or, from the hub cache, by its id.
-///
-/// # Errors
-/// When the model does not exist.
-pub fn location(path: &Path) -> Result<PathBuf, LoadError> {
-    locate(path, hub_cache().as_deref())
-}
-
-/// The folder in which the Hugging Face tools keep downloads, from their variables.
-fn hub_cache() -> Option<PathBuf> {
-    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    variable("HF_HUB_CACHE")
-        .or_else(|| variable("HF_HOME").map(|home| home.join("hub")))
-        .or_else(|| variable("HOME").map(|home| home.join(".cache/huggingface/hub")))
-}
-
 /// Joins the models that each rank has opened to an engine; also returns the handle that makes ranks in other
 /// processes fetch folders.
 fn link(
@@ -158,29 +132,21 @@ fn link(
     };
     let mut gpus = gpus.into_iter();
     let only = if ranks.len() == 1 { ranks.pop() } else { None };
-    let (engine, folders, device): (Box<dyn Engine>, _, _) = match (only, &config.rank, gpus.next()) {
-        (Some(only), Some(rank), gpu) => {
+    let (engine, folders, device): Linked = match (only, &config.rank, gpus.next()) {
+        (Some(only), Some(rank), found) => {
             let joined = join(rank, config.parallel)?;
-            match gpu {
-                Some(gpu) => linked(joined.lead_on_gpu(gpu, only, &options)?),
-                None => linked(joined.lead(only, &options)?),
+            match found {
+                Some(found) => gpu::lead(joined, found, only, &options)?,
+                None => several(joined.lead(only, &options)?),
             }
         }
-        (Some(only), None, Some(gpu)) => {
-            let engine = CudaEngine::on_gpu(gpu, only, options)?;
-            let device = engine.backend().device();
-            (Box::new(engine), None, device)
-        }
-        (Some(only), None, None) => {
-            let engine = CpuEngine::new(only, options)?;
-            let device = engine.backend().device();
-            (Box::new(engine), None, device)
-        }
+        (Some(only), None, Some(found)) => gpu::engine(found, only, options)?,
+        (Some(only), None, None) => one(CpuEngine::new(only, options)?),
         (None, _, Some(first)) => {
             let gpus = iter::once(first).chain(gpus).collect();
-            linked(ParallelEngine::on_gpus(gpus, ranks, &options)?)
+            gpu::ranks(gpus, ranks, &options)?
         }
-        (None, _, None) => linked(ParallelEngine::new(ranks, options)?),
+        (None, _, None) => several(ParallelEngine::new(ranks, options)?),
     };
     tracing::info!(
         dtype = config.dtype.name(),
@@ -192,22 +158,16 @@ fn link(
     Ok((engine, folders))
 }
 
-/// Makes an engine of several ranks, its handle for folders, and the description of a rank's device.
-fn linked<B: Backend>(engine: ParallelEngine<B>) -> (Box<dyn Engine>, Option<RankFolders>, DeviceInfo) {
-    let (folders, device) = (engine.folders().cloned(), engine.backend().device());
-    (Box::new(engine), folders, device)
-}
-
 /// The options of the engine on the processor.
 pub(crate) fn engine_options(config: &Config) -> EngineOptions {
     options_within(config, machine::memory_bytes()).divided_on_host(configured_parts(config))
 }
 
 /// The options of the engine on GPUs; the smallest GPU limits the memory.
-fn gpu_options(config: &Config, gpus: &[Cuda], models: &[(String, ModelSource)]) -> Result<EngineOptions, DeviceError> {
-    let bytes = |gpu: &Cuda| {
-        let number = u16::try_from(gpu.gpu().ordinal()).unwrap_or_default();
-        gpu.gpu().memory().map_err(|source| DeviceError::Cuda { number, source })
+fn gpu_options(config: &Config, gpus: &[Gpu], models: &[(String, ModelSource)]) -> Result<EngineOptions, DeviceError> {
+    let bytes = |found: &Gpu| {
+        let (number, memory) = gpu::memory(found);
+        memory.map_err(|source| DeviceError::Cuda { number, source })
     };
     let each = gpus.iter().map(bytes).collect::<Result<Vec<_>, _>>()?;
     // Of which NCCL takes some.
@@ -245,17 +205,16 @@ fn mib_bytes(mib: usize) -> usize {
 /// Describes the memory budget and its parts.
 pub(crate) fn describe_memory(plan: &MemoryPlan) -> String {
     let MemoryPlan { budget, weights, activations, checkpoints, kv } = *plan;
-    let mib = |bytes: u64| bytes >> 20;
     match budget {
-        None => format!("no limit; models {} MiB", mib(weights)),
+        None => format!("no limit; models {}", size::budget(weights)),
         Some(budget) => format!(
-            "{} MiB: models {}, a training pass {}, checkpoints {}, keys and values at least {}, runs up to {}",
-            mib(budget),
-            mib(weights),
-            mib(activations),
-            mib(checkpoints),
-            mib(kv),
-            mib(plan.runs())
+            "{}: models {}, a training pass {}, checkpoints {}, keys and values at least {}, runs up to {}",
+            size::budget(budget),
+            size::budget(weights),
+            size::budget(activations),
+            size::budget(checkpoints),
+            size::budget(kv),
+            size::budget(plan.runs())
         ),
     }
 }
@@ -265,7 +224,7 @@ pub(crate) mod testing {
     use std::sync::Arc;
 
     use trainyard_gpu_runtime::loss::Preparer;
-    use trainyard_protocol::{BaseModel, ModelExtents, Prepare};
+    use trainyard_protocol::{BaseModel, ModelExtents, Prepare, Vision};
 
     /// The extents of [`model`].
     pub(crate) const EXTENTS: ModelExtents = ModelExtents { vocab_size: 100, context: 64 };
@@ -278,11 +237,25 @@ pub(crate) mod testing {
             max_context_length: EXTENTS.context,
             vocab_size: EXTENTS.vocab_size,
             parameters: 1_000,
+            vision: None,
         }
+    }
+
+    /// The same model with a vision tower: an image takes a token per 32 × 32 pixels, and token 90 stands for images.
+    pub(crate) fn model_with_images() -> BaseModel {
+        let preprocessor = r#"{"image_processor_type": "Qwen2VLImageProcessorFast", "patch_size": 16, "merge_size": 2,
+            "temporal_patch_size": 2, "size": {"shortest_edge": 1024, "longest_edge": 1048576}}"#;
+        let vision = Vision { preprocessor: preprocessor.to_owned(), image_token: 90, placeholders: vec![90, 91] };
+        BaseModel { vision: Some(vision), ..model() }
     }
 
     /// A check of requests for an engine with that model.
     pub(crate) fn preparer() -> Arc<dyn Prepare> {
-        Arc::new(Preparer::new(&[model()]))
+        preparer_of(&model())
+    }
+
+    /// A check of requests for an engine with a model.
+    pub(crate) fn preparer_of(model: &BaseModel) -> Arc<dyn Prepare> {
+        Arc::new(Preparer::new(std::slice::from_ref(model)))
     }
 }

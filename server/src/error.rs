@@ -1,17 +1,22 @@
 //! The failures that HTTP answers, with their statuses.
 
-use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use trainyard_http::answer::json_response;
 use trainyard_protocol::{OpError, redacted};
 use trainyard_scheduler::{self as scheduler, Origin, Refusal};
+use trainyard_storage::StorageError;
 use trainyard_wire::auth::KEY_PREFIX;
 
+use crate::features::NotInBuild;
 use crate::jwt::TokenError;
 
 /// The time after which a client may repeat a request that a full disk refused. Clients repeat a request ten times:
 /// that is some minutes.
 const NO_SPACE_RETRY_SECONDS: u64 = 20;
+
+/// Tells the official SDK whether to repeat a request.
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// A refused request. The text is for the client, except that of [`ApiError::Internal`].
 ///
@@ -41,6 +46,9 @@ pub enum ApiError {
     /// The server does not serve this path.
     #[error("{0} is not supported by this server")]
     Unsupported(String),
+    /// This build does not contain what the path is for.
+    #[error(transparent)]
+    NotInBuild(#[from] NotInBuild),
     /// The server serves this path with other methods.
     #[error("{method} is not allowed on {path}")]
     MethodNotAllowed {
@@ -79,8 +87,13 @@ pub enum ApiError {
         retry_after_seconds: u32,
     },
     /// The tenant uses all that it is granted; the same request may be sent again.
-    #[error("{0}")]
-    Quota(Refusal),
+    #[error("{refusal}")]
+    Quota {
+        /// The quota that the request would exceed.
+        refusal: Refusal,
+        /// Whether a client that repeats requests by itself should report this instead.
+        is_final: bool,
+    },
     /// A disk is full, or almost; the same request may be sent again.
     #[error("{0}")]
     NoSpace(String),
@@ -135,7 +148,7 @@ impl ApiError {
         match self {
             Self::Unauthorized(_) | Self::Token(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) | Self::NotAllowed(_) => StatusCode::FORBIDDEN,
-            Self::NotFound { .. } | Self::Unsupported(_) => StatusCode::NOT_FOUND,
+            Self::NotFound { .. } | Self::Unsupported(_) | Self::NotInBuild(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Gone(_) => StatusCode::GONE,
             Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
@@ -143,7 +156,7 @@ impl ApiError {
             Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Mismatch(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Invalid(_) => StatusCode::BAD_REQUEST,
-            Self::Busy { .. } | Self::Quota(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Busy { .. } | Self::Quota { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::NotReady | Self::NoSpace(_) | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -154,7 +167,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let detail = self.shown();
         let mut body = serde_json::json!({ "detail": &detail });
-        if let Self::Quota(Refusal { quota, limit, used, .. }) = &self {
+        if let Self::Quota { refusal: Refusal { quota, limit, used, .. }, .. } = &self {
             body["quota"] = quota.name().into();
             body["limit"] = (*limit).into();
             body["used"] = (*used).into();
@@ -168,11 +181,14 @@ impl IntoResponse for ApiError {
         let retry_after = match &self {
             Self::Busy { retry_after_seconds, .. } => Some(u64::from(*retry_after_seconds)),
             Self::NoSpace(_) => Some(NO_SPACE_RETRY_SECONDS),
-            Self::Quota(refusal) => Some(refusal.retry_after.as_secs().max(1)),
+            Self::Quota { refusal, .. } => Some(refusal.retry_after.as_secs().max(1)),
             _ => None,
         };
         if let Some(challenge) = self.challenge() {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        if matches!(self, Self::Quota { is_final: true, .. }) {
+            response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
         }
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -201,26 +217,6 @@ fn is_plain(text: &str) -> bool {
     text.len() <= MOST && text.bytes().all(plain) && !text.contains(KEY_PREFIX)
 }
 
-/// The body of a refusal.
-pub fn refusal_text(detail: &str) -> String {
-    serde_json::json!({ "detail": detail }).to_string()
-}
-
-/// A JSON response of known length: clients take a 400 without `content-length` for a proxy's.
-pub fn json_response(status: StatusCode, value: &serde_json::Value) -> Response {
-    full_response(status, "application/json", value.to_string().into())
-}
-
-/// A response of known length.
-pub fn full_response(status: StatusCode, content_type: &'static str, body: bytes::Bytes) -> Response {
-    let length = HeaderValue::from(body.len());
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response.headers_mut().insert(header::CONTENT_LENGTH, length);
-    response
-}
-
 impl From<scheduler::Error> for ApiError {
     fn from(error: scheduler::Error) -> Self {
         match error {
@@ -229,7 +225,7 @@ impl From<scheduler::Error> for ApiError {
             | scheduler::Error::SnapshotCollected { .. }
             | scheduler::Error::SessionFinished { .. }) => Self::Gone(error.to_string()),
             scheduler::Error::Mismatch(message) => Self::Mismatch(message),
-            scheduler::Error::Quota(refusal) => Self::Quota(refusal),
+            scheduler::Error::Quota(refusal) => Self::Quota { refusal, is_final: false },
             scheduler::Error::Invalid(message) => Self::Invalid(message),
             error @ scheduler::Error::NoSpace(_) => Self::NoSpace(error.to_string()),
             error @ scheduler::Error::SeqGap { .. } => Self::Invalid(error.to_string()),
@@ -242,14 +238,12 @@ impl From<scheduler::Error> for ApiError {
 }
 
 /// A missing file means that its checkpoint was deleted, which may happen at any moment.
-impl From<scheduler::StorageError> for ApiError {
-    fn from(error: scheduler::StorageError) -> Self {
+impl From<StorageError> for ApiError {
+    fn from(error: StorageError) -> Self {
         match error {
-            scheduler::StorageError::NotFound(name) => Self::NotFound { what: "file", id: name },
-            error @ scheduler::StorageError::NoSpace { .. } => Self::NoSpace(error.to_string()),
-            error @ (scheduler::StorageError::Settings(_) | scheduler::StorageError::Failed { .. }) => {
-                Self::Internal(error.to_string())
-            }
+            StorageError::NotFound(name) => Self::NotFound { what: "file", id: name },
+            error @ StorageError::NoSpace { .. } => Self::NoSpace(error.to_string()),
+            error @ (StorageError::Settings(_) | StorageError::Failed { .. }) => Self::Internal(error.to_string()),
         }
     }
 }

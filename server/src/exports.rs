@@ -1,13 +1,22 @@
 //! Exported and uploaded weights that can be read again.
 
 use trainyard_protocol::CheckpointKind;
-use trainyard_scheduler::{Checkpoint, Storage};
+use trainyard_scheduler::Checkpoint;
+use trainyard_storage::Storage;
 
 use crate::error::ApiError;
 
 /// Returns whether weights of this kind can be sampled from.
 pub(crate) fn is_sampled(kind: CheckpointKind) -> bool {
     matches!(kind, CheckpointKind::Sampler | CheckpointKind::External)
+}
+
+/// The files of a training checkpoint that are not its weights: what training goes on with.
+const OF_TRAINING: [&str; 2] = ["optimizer.safetensors", "trainyard.json"];
+
+/// Returns whether a file of a checkpoint belongs to its weights, which leave the service.
+pub(crate) fn is_of_weights(file: &str) -> bool {
+    !OF_TRAINING.contains(&file)
 }
 
 /// Refuses an export whose files are encrypted: the server can't read them.

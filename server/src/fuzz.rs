@@ -16,8 +16,8 @@ use trainyard_test_support::mutate::{self, Corpus};
 use trainyard_wire::payload::Payload;
 use trainyard_wire::tensor::MAX_EXPANDED_ELEMENTS;
 use trainyard_wire::{
-    admin, anthropic, checkpoint_search, client, copies, custom_loss, futures, json, models, openai, proto, provenance,
-    results, sampling, session_search, sessions, training, uploads, weights,
+    admin, anthropic, checkpoint_search, client, copies, custom_loss, futures, images, json, models, openai, proto,
+    provenance, results, sampling, session_search, sessions, training, uploads, weights,
 };
 
 use crate::jwt::{self, Expected, PublicKeys, SigningKey, Unverified};
@@ -46,11 +46,17 @@ fn understood<T>(result: Result<T, OpError>) -> Option<T> {
         .ok()
 }
 
+/// What a model with a tower accepts.
+fn image_rules() -> images::ImageRules {
+    images::ImageRules::new(&crate::engine::testing::model_with_images(), images::ImageLimits::default())
+}
+
 /// Stores, reads and checks a training request, as the server does between its decoding and its execution.
 fn train(message: proto::ForwardBackwardRequest) {
     let stored = training::encode(&message);
     assert_eq!(training::encode(&training::decode(stored.clone()).unwrap()), stored, "it is stored as it was read");
-    let Some(batch) = understood(training::batch(message.clone())) else { return };
+    let rules = image_rules();
+    let Some(batch) = understood(training::batch(message.clone(), &rules)) else { return };
     check(&batch);
     if provenance::applies(&message) {
         resolve(message, batch);
@@ -83,7 +89,7 @@ fn resolve(mut message: proto::ForwardBackwardRequest, mut batch: RawBatch) {
     }
     if understood(found.apply(&mut message, &mut batch)).is_some() {
         // As texts, because NaN does not equal itself.
-        assert_eq!(format!("{:?}", training::batch(message)), format!("{:?}", Ok::<_, OpError>(batch)));
+        assert_eq!(format!("{:?}", training::batch(message, &image_rules())), format!("{:?}", Ok::<_, OpError>(batch)));
     }
 }
 
@@ -109,7 +115,7 @@ fn stored_results() {
 }
 
 fn spec() -> RunSpec {
-    let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
     RunSpec { base_model: "m".to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 
@@ -132,7 +138,8 @@ fn executed(input: &[u8]) {
         understood(body.into_proto()).into_iter().for_each(train);
     }
     if let Some(body) = read::<sampling::SampleRequest>(input) {
-        let sample = understood(body.into_sample(|| 7));
+        let rules = image_rules();
+        let sample = understood(body.into_sample(&mut images::RequestImages::new(&rules), || 7));
         stored(
             sample
                 .ok_or_else(|| OpError::user("refused"))

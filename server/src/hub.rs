@@ -56,7 +56,7 @@ impl Hub {
         tokio::spawn(async move {
             for file in weights {
                 if let Err(error) = file.digest().await {
-                    tracing::error!(file = file.name, %error, "weights can't be read for /hf");
+                    tracing::error!(file = file.name, %error, "failed to read weights for /hf");
                 }
             }
         });

@@ -15,7 +15,7 @@ pub(crate) use self::signing_key::{PublicJwk, SigningKey};
 pub(crate) use self::verify::{Expected, Unverified, seconds, text};
 
 /// The longest accepted token, in bytes.
-pub(crate) const MAX_TOKEN: usize = 8_192;
+pub(crate) const MAX_TOKEN: usize = crate::budgets::TOKEN_BYTES;
 
 /// The first characters of every JSON object in base64, and so of every token.
 pub(crate) const PREFIX: &str = "eyJ";

@@ -2,10 +2,10 @@
 //! tenants don't.
 
 mod access;
+mod count;
 mod http;
 mod process;
 mod refusals;
-mod tls;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,16 +18,17 @@ use axum::routing::get;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+use trainyard_http::answer::full_response;
+use trainyard_http::tls::TlsMetrics;
 use trainyard_scheduler::Scheduler;
 
 pub use self::access::Access;
+pub(crate) use self::count::count;
 use self::http::HttpMetrics;
-pub(crate) use self::http::count;
 use self::process::ProcessCollector;
 use self::refusals::RefusalLog;
-pub use self::tls::TlsMetrics;
 use crate::disk::Disks;
-use crate::error::{ApiError, full_response};
+use crate::error::ApiError;
 use crate::traces::TraceMetrics;
 
 /// The path of the endpoint.
@@ -102,7 +103,7 @@ async fn answer(scrape: &Scrape, headers: &HeaderMap) -> Result<String, ApiError
     if let Err(error) = scrape.scheduler.observe().await {
         tracing::warn!(%error, "scrape without the store's metrics: store unavailable");
     }
-    scrape.metrics.text().map_err(|_| ApiError::Internal("the metrics could not be written".to_owned()))
+    scrape.metrics.text().map_err(|_| ApiError::Internal("failed to write the metrics".to_owned()))
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl Models {
         *self.list.write().unwrap_or_else(PoisonError::into_inner) = models.into();
     }
 
-    /// Returns all models.
+    /// Returns the models in their current state.
     pub fn list(&self) -> Arc<[BaseModel]> {
         Arc::clone(&self.list.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -53,7 +53,7 @@ impl Models {
             match self.refresh(scheduler).await {
                 Ok(()) if !self.list().is_empty() => return,
                 Ok(()) => {}
-                Err(error) => tracing::warn!(%error, "base models could not be read; retrying"),
+                Err(error) => tracing::warn!(%error, "failed to read base models; retrying"),
             }
             sleep(EAGER_PERIOD).await;
         }
@@ -64,7 +64,7 @@ impl Models {
         loop {
             sleep(PERIOD).await;
             if let Err(error) = self.refresh(scheduler).await {
-                tracing::warn!(%error, "base models could not be read; retrying");
+                tracing::warn!(%error, "failed to read base models; retrying");
             }
         }
     }

@@ -1,7 +1,8 @@
-//! The API's OpenAPI document, made from the endpoints' own descriptions.
+//! The API's OpenAPI document, which is built from the endpoints' own descriptions.
 
 mod aliases;
 mod examples;
+mod operations;
 mod others;
 mod refusals;
 mod wording;
@@ -9,14 +10,13 @@ mod wording;
 use trainyard_wire::anthropic::AnthropicErrorResponse;
 use trainyard_wire::futures::{FailedResponse, TryAgainResponse};
 use trainyard_wire::openai::ErrorResponse;
-use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{AnyOf, Schema};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, RefOr};
 use utoipa::{Modify, OpenApi as _};
 
 use self::others::Others;
-use crate::api::Endpoints;
+use crate::api;
 
 /// The frame around the endpoints.
 #[derive(utoipa::OpenApi)]
@@ -47,7 +47,7 @@ impl Modify for Security {
         let key = ApiKeyValue::with_description("X-API-Key", "an API key, or a token of `auth/token`");
         components.add_security_scheme("api_key", SecurityScheme::ApiKey(ApiKey::Header(key)));
         let bearer = || HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
-        let text = "a JSON Web Token, of `auth/token` or of the configured issuer; or an API key";
+        let text = "a JSON Web Token of `auth/token` or of the configured issuer, or an API key";
         let token = bearer().bearer_format("JWT").description(Some(text)).build();
         components.add_security_scheme("bearer", SecurityScheme::Http(token));
         let metrics = bearer().description(Some("--metrics-token")).build();
@@ -55,10 +55,10 @@ impl Modify for Security {
     }
 }
 
-/// The document.
+/// Returns the whole document.
 pub fn document() -> OpenApi {
     let mut document = Frame::openapi();
-    document.merge(Endpoints::openapi());
+    document.merge(api::description());
     refusals::share(&mut document);
     document.merge(Others::openapi());
     examples::insert(&mut document);
@@ -68,13 +68,7 @@ pub fn document() -> OpenApi {
     document
 }
 
-/// All operations, in the order of the document.
-fn operations(document: &mut OpenApi) -> impl Iterator<Item = &mut Operation> {
-    let items = document.paths.paths.values_mut();
-    items.flat_map(|item| [&mut item.get, &mut item.put, &mut item.post, &mut item.delete].into_iter().flatten())
-}
-
-/// The results of a future overlap: the last of them is any object.
+/// Describes the result of a future as any of its schemas instead of exactly one: the last one matches any object.
 fn any_result(document: &mut OpenApi) {
     let schemas = &mut document.components.get_or_insert_default().schemas;
     if let Some(schema) = schemas.get_mut("RetrieveFutureResponse")
@@ -87,10 +81,10 @@ fn any_result(document: &mut OpenApi) {
     }
 }
 
-/// The document as `openapi/openapi.json` holds it: indented, with a line feed at the end.
+/// Returns the document as `openapi/openapi.json` contains it: indented, with a line feed at the end.
 ///
 /// # Errors
-/// When the document can't be written as JSON.
+/// An error if the document can't be written as JSON.
 pub fn json() -> Result<String, serde_json::Error> {
     let mut text = serde_json::to_string_pretty(&document())?;
     text.push('\n');

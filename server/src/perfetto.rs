@@ -83,7 +83,7 @@ enum EventType {
 pub(crate) fn trace(session: &SessionId, timeline: &SessionTimeline, now: Timestamp) -> Bytes {
     let mut packets = vec![track(SESSION_TRACK, &format!("session {session}"), None)];
     let end = timeline.ended_at.unwrap_or(now);
-    slice(&mut packets, SESSION_TRACK, "session", Vec::new(), (timeline.created_at, end));
+    slice(&mut packets, SESSION_TRACK, "session", Vec::new(), timeline.created_at, end);
     let mut sources: BTreeMap<String, Vec<&TimelineRequest>> = BTreeMap::new();
     for request in &timeline.requests {
         sources.entry(source(session, request)).or_default().push(request);
@@ -104,7 +104,7 @@ pub(crate) fn trace(session: &SessionId, timeline: &SessionTimeline, now: Timest
                 }
             }
             let text = format!("{} {}", request.kind.as_str(), request.seq_id);
-            slice(&mut packets, next + lane as u64, &text, annotations(request), (request.accepted, end));
+            slice(&mut packets, next + lane as u64, &text, annotations(request), request.accepted, end);
         }
         next += lanes.len() as u64;
     }
@@ -153,7 +153,8 @@ fn slice(
     track: u64,
     name: &str,
     debug_annotations: Vec<DebugAnnotation>,
-    (begin, end): (Timestamp, Timestamp),
+    begin: Timestamp,
+    end: Timestamp,
 ) {
     let packet = |at: Timestamp, event| TracePacket {
         timestamp: Some(u64::try_from(at.as_millis()).unwrap_or(0).saturating_mul(1_000_000)),

@@ -16,7 +16,7 @@ pub fn system_random() -> Random {
 /// Returns unpredictable bytes from the operating system.
 ///
 /// # Errors
-/// When the system has no random numbers.
+/// Fails if the system has no random numbers.
 pub fn secret_bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

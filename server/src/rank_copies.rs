@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 use trainyard_gpu_runtime::{FetchDone, FetchFailure, FolderCopies};
-use trainyard_scheduler::{Storage, StorageError};
+use trainyard_storage::{Storage, StorageError};
 
 use crate::workspace;
 
@@ -26,7 +26,7 @@ impl RankCopies {
     /// Opens the copies in the data folder, removes those of an earlier process, and fetches with `runtime`.
     ///
     /// # Errors
-    /// When old copies can't be removed.
+    /// Fails if old copies can't be removed.
     pub fn open(storage: Storage, data_dir: &Path, rank: usize, runtime: Handle) -> io::Result<Self> {
         let work = workspace::emptied(data_dir.join(format!("work-rank-{rank}")))?;
         Ok(Self { storage, work, runtime, copies: Arc::default() })

@@ -47,7 +47,7 @@ pub enum StreamError {
     #[error("the request's result is not that of a sample")]
     NoSample,
     /// The sample was executed again, on a machine whose arithmetic gives other bits.
-    #[error("the sample was executed again with other tokens than those that were streamed")]
+    #[error("the sample was executed again, and its tokens differ from those that were streamed")]
     Diverged,
 }
 
@@ -158,7 +158,7 @@ impl Drop for SampleStream {
             let (scheduler, tenant, request) = (self.scheduler.clone(), self.tenant.clone(), self.request.clone());
             self.runtime.spawn(async move {
                 if let Err(error) = scheduler.cancel(&tenant, &request).await {
-                    tracing::warn!(%request, %error, "sample not cancelled after its stream was dropped");
+                    tracing::warn!(%request, %error, "failed to cancel a sample after its stream was dropped");
                 }
             });
         }

@@ -33,7 +33,7 @@ impl Signer {
     /// Reads the key file, or creates it with a random key and mode 0600.
     ///
     /// # Errors
-    /// When the file can be neither read nor written, or does not hold 32 bytes.
+    /// Fails if the file can be neither read nor written, or does not hold 32 bytes.
     pub fn open(file: &Path) -> io::Result<Self> {
         match fs::read(file) {
             Ok(bytes) => Self::from_bytes(&bytes),
@@ -45,7 +45,7 @@ impl Signer {
     /// Makes a signer with a key of 32 bytes.
     ///
     /// # Errors
-    /// When the key has another length.
+    /// Fails if the key has another length.
     pub fn from_bytes(bytes: &[u8]) -> io::Result<Self> {
         let key = bytes.try_into().map_err(|_| io::Error::other("the signing key must be 32 bytes long"))?;
         Ok(Self { key })

@@ -1,25 +1,32 @@
 //! The state that all handlers share.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::extract::FromRef;
 use bytes::Bytes;
-use tokio::sync::watch;
+use trainyard_http::shutdown::Shutdown;
 use trainyard_protocol::{BaseModel, Prepare};
-use trainyard_scheduler::{Clock, Scheduler, Storage};
+use trainyard_scheduler::{Clock, Scheduler};
+use trainyard_storage::Storage;
+use trainyard_wire::images::{ImageLimits, ImageRules};
 
 use crate::auth::Authenticator;
 use crate::bodies::{Answers, BodyBudget, BodyLimits, DecodingBudget};
+use crate::budgets;
 use crate::disk::Disks;
 use crate::error::ApiError;
 use crate::inference::Inference;
 use crate::metrics::{Metrics, ProcessMetrics};
 use crate::models::Models;
+use crate::pixel_rate::PixelRate;
 use crate::random::Random;
 use crate::signed_urls::Signer;
+use crate::store_probe::StoreProbe;
 use crate::traces::Traces;
+use crate::upload_digests::UploadDigests;
 
 /// Bounds on the requests of clients.
 #[derive(Clone, Debug)]
@@ -34,6 +41,10 @@ pub struct Limits {
     pub long_poll: Duration,
     /// Samples that may be pending before further ones are rejected with 429.
     pub max_queued: u64,
+    /// Limits on the images of a request.
+    pub images: ImageLimits,
+    /// Pixels of images that each tenant may send per minute; unlimited when `None`.
+    pub pixels_per_minute: Option<NonZeroU64>,
     /// The lifetime of a download URL.
     pub download_url_lifetime: Duration,
     /// The time limit of an upload, after which it is deleted.
@@ -43,32 +54,15 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_body_bytes: 256 << 20,
+            max_body_bytes: budgets::BODY_BYTES,
             bodies: BodyLimits::default(),
-            answer_memory: 512 << 20,
-            long_poll: Duration::from_secs(30),
-            max_queued: 16_384,
+            answer_memory: budgets::ANSWER_MEMORY,
+            long_poll: budgets::LONG_POLL,
+            max_queued: budgets::QUEUED_SAMPLES,
+            images: ImageLimits::default(),
+            pixels_per_minute: None,
             download_url_lifetime: Duration::from_secs(3_600),
-            upload_lifetime: Duration::from_secs(24 * 3_600),
-        }
-    }
-}
-
-/// Ends long polls when the server shuts down.
-#[derive(Clone, Debug)]
-pub struct Shutdown(watch::Receiver<bool>);
-
-impl Shutdown {
-    /// Returns the side that announces a shutdown (send `true`) and the side that listens.
-    pub fn channel() -> (watch::Sender<bool>, Self) {
-        let (sender, receiver) = watch::channel(false);
-        (sender, Self(receiver))
-    }
-
-    /// Returns once a shutdown is announced; never if the announcing side is dropped without that.
-    pub async fn requested(&self) {
-        if self.0.clone().wait_for(|stop| *stop).await.is_err() {
-            std::future::pending::<()>().await;
+            upload_lifetime: budgets::UPLOAD_LIFETIME,
         }
     }
 }
@@ -81,7 +75,7 @@ pub struct Setup {
     pub models: Models,
     /// Checks the examples of requests that this process executes; `None` where it has no engine.
     pub preparer: Option<Arc<dyn Prepare>>,
-    /// Authenticates callers.
+    /// Authenticates the callers of the API.
     pub auth: Authenticator,
     /// Whether callers need keys.
     pub keyed: bool,
@@ -122,7 +116,7 @@ pub struct AppState {
     pub models: Models,
     /// Checks the examples of requests that this process executes; `None` where it has no engine.
     pub preparer: Option<Arc<dyn Prepare>>,
-    /// Authenticates callers.
+    /// Authenticates the callers of the API.
     pub auth: Arc<Authenticator>,
     /// Whether callers needed keys at the start.
     pub keyed: bool,
@@ -159,6 +153,12 @@ pub struct AppState {
     pub(crate) answers: Answers,
     /// Memory budget of bodies that are being decoded.
     pub(crate) decoding: DecodingBudget,
+    /// Pixels of images that tenants send.
+    pub(crate) pixel_rate: Arc<PixelRate>,
+    /// Digests of complete uploads.
+    pub(crate) upload_digests: Arc<UploadDigests>,
+    /// The last probe of the store by health checks.
+    pub(crate) store_probe: Arc<StoreProbe>,
     ready: Arc<AtomicBool>,
 }
 
@@ -177,6 +177,7 @@ impl AppState {
             answers: Answers::new(setup.limits.answer_memory, setup.limits.bodies.wait, setup.keyed),
             auth: Arc::new(setup.auth),
             keyed: setup.keyed,
+            pixel_rate: Arc::new(PixelRate::new(setup.limits.pixels_per_minute)),
             limits: Arc::new(setup.limits),
             shutdown: setup.shutdown,
             storage: setup.storage,
@@ -188,6 +189,8 @@ impl AppState {
             traces: setup.traces,
             inference: Inference::default(),
             decoding: DecodingBudget::default(),
+            upload_digests: Arc::default(),
+            store_probe: Arc::default(),
             ready: Arc::default(),
         }
     }
@@ -205,6 +208,14 @@ impl AppState {
     /// Finds a served base model.
     pub fn model(&self, name: &str) -> Option<BaseModel> {
         self.models.list().iter().find(|model| model.name == name).cloned()
+    }
+
+    /// What a base model accepts as images; nothing if it is not served.
+    pub(crate) fn image_rules(&self, base_model: &str) -> ImageRules {
+        match self.models.list().iter().find(|model| model.name == base_model) {
+            Some(model) => ImageRules::new(model, self.limits.images),
+            None => ImageRules::text_only(base_model),
+        }
     }
 
     /// The name of the base model that a client names, perhaps with the context length of its training after it:

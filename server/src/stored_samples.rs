@@ -2,15 +2,20 @@
 
 use bytes::Bytes;
 use prost::Message;
-use trainyard_protocol::{SampleResult, SampledSequence, StopReason};
+use trainyard_images::Format;
+use trainyard_protocol::{ImageSpan, SampleResult, SampledSequence, StopReason};
 use trainyard_scheduler::{NewRunSample, SampleStorage};
 
-/// The most tokens of a prompt that are stored, from its end.
+/// Maximum number of tokens of a prompt that are stored, from its end.
 const PROMPT: usize = 4_096;
-/// The most tokens of a completion that are stored, from its start.
+/// Maximum number of tokens of a completion that are stored, from its start.
 const COMPLETION: usize = 4_096;
-/// The most completions of a sample that are stored.
+/// Maximum number of completions of a sample that are stored.
 const COMPLETIONS: usize = 4;
+
+/// Maximum number of images of a prompt that are stored, and of the bytes of their files together.
+const IMAGES: usize = 16;
+const IMAGE_BYTES: usize = 128 << 10;
 
 /// The stored form of a sample.
 #[derive(Clone, PartialEq, Message)]
@@ -24,9 +29,35 @@ pub(crate) struct StoredSample {
     /// The number of completions that were sampled.
     #[prost(uint32, tag = "3")]
     pub(crate) sequences: u32,
-    /// The first completions.
+    /// First completions of the sample.
     #[prost(message, repeated, tag = "4")]
     pub(crate) stored: Vec<StoredSequence>,
+    /// Images among the stored tokens of the prompt.
+    #[prost(message, repeated, tag = "5")]
+    pub(crate) images: Vec<StoredImage>,
+}
+
+/// The stored form of an image.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct StoredImage {
+    /// Index of the image's first token among the stored ones.
+    #[prost(uint32, tag = "1")]
+    pub(crate) start: u32,
+    /// The number of its tokens.
+    #[prost(uint32, tag = "2")]
+    pub(crate) tokens: u32,
+    /// Width of the image in pixels.
+    #[prost(uint32, tag = "3")]
+    pub(crate) width: u32,
+    /// Height of the image in pixels.
+    #[prost(uint32, tag = "4")]
+    pub(crate) height: u32,
+    /// Media type of the file.
+    #[prost(string, tag = "5")]
+    pub(crate) media_type: String,
+    /// The file; empty if it is too large to be stored.
+    #[prost(bytes = "bytes", tag = "6")]
+    pub(crate) data: Bytes,
 }
 
 /// The stored form of a completion.
@@ -52,24 +83,27 @@ pub(crate) struct PromptToStore {
     storage: SampleStorage,
     tokens: u32,
     last: Vec<u32>,
+    images: Vec<StoredImage>,
 }
 
 impl PromptToStore {
-    pub(crate) fn new(storage: SampleStorage, prompt: &[i64]) -> Self {
-        let last = prompt.get(prompt.len().saturating_sub(PROMPT)..).unwrap_or_default();
+    pub(crate) fn new(storage: SampleStorage, prompt: &[i64], images: &[ImageSpan]) -> Self {
+        let first = prompt.len().saturating_sub(PROMPT);
+        let last = prompt.get(first..).unwrap_or_default();
         // They were checked against the vocabulary.
         let last = last.iter().map(|token| u32::try_from(*token).unwrap_or_default()).collect();
-        Self { storage, tokens: count(prompt.len()), last }
+        Self { storage, tokens: count(prompt.len()), last, images: stored_images(images, first) }
     }
 
     /// Makes the record of the completed sample.
     pub(crate) fn with(self, result: &SampleResult) -> NewRunSample {
-        let Self { storage, tokens, last } = self;
+        let Self { storage, tokens, last, images } = self;
         let stored = StoredSample {
             prompt_tokens: tokens,
             prompt: last,
             sequences: count(result.sequences.len()),
             stored: result.sequences.iter().take(COMPLETIONS).map(sequence).collect(),
+            images,
         };
         NewRunSample { storage, content: stored.encode_to_vec().into() }
     }
@@ -80,6 +114,33 @@ impl StoredSample {
     pub(crate) fn read(content: Bytes) -> Result<Self, prost::DecodeError> {
         Self::decode(content)
     }
+}
+
+/// The last images that lie behind the token `first`.
+fn stored_images(images: &[ImageSpan], first: usize) -> Vec<StoredImage> {
+    let mut left = IMAGE_BYTES;
+    let whole = images.iter().rev().take_while(|span| span.start >= first).take(IMAGES);
+    let mut stored: Vec<_> = whole
+        .map(|span| {
+            let file = &span.image.data;
+            let data = if file.len() <= left { Bytes::copy_from_slice(file) } else { Bytes::new() };
+            left -= data.len();
+            let media_type = match span.image.format {
+                Format::Png => "image/png",
+                Format::Jpeg => "image/jpeg",
+            };
+            StoredImage {
+                start: count(span.start - first),
+                tokens: count(span.tokens),
+                width: span.image.counted.width,
+                height: span.image.counted.height,
+                media_type: media_type.to_owned(),
+                data,
+            }
+        })
+        .collect();
+    stored.reverse();
+    stored
 }
 
 fn sequence(found: &SampledSequence) -> StoredSequence {
@@ -98,7 +159,8 @@ fn count(length: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
-    use trainyard_protocol::RunId;
+    use trainyard_images::Size;
+    use trainyard_protocol::{Image, ImageDigest, RunId};
 
     use super::*;
 
@@ -121,7 +183,7 @@ mod tests {
 
     fn stored(prompt: &[i64], result: &SampleResult) -> StoredSample {
         let storage = SampleStorage { run: RunId::new("s:train:0"), newest: 3 };
-        let new = PromptToStore::new(storage.clone(), prompt).with(result);
+        let new = PromptToStore::new(storage.clone(), prompt, &[]).with(result);
         assert_eq!(new.storage, storage);
         StoredSample::read(new.content).unwrap()
     }
@@ -134,6 +196,23 @@ mod tests {
         assert_eq!((found.stored[1].logprobs.as_slice(), found.stored[1].stopped), (&[0.0, -1.0, -2.0][..], false));
     }
 
+    fn span(start: usize, bytes: usize) -> ImageSpan {
+        let (counted, digest) = (Size::new(64, 32), ImageDigest([0; 32]));
+        let image = Image { format: Format::Png, data: vec![7; bytes].into(), counted, digest };
+        ImageSpan { start, tokens: 2, image }
+    }
+
+    #[test]
+    fn the_last_images_are_stored_within_limits() {
+        let found = stored_images(&[span(1, 5), span(11, 5), span(20, IMAGE_BYTES), span(30, 8)], 10);
+        let shown: Vec<_> = found.iter().map(|image| (image.start, image.data.len())).collect();
+        assert_eq!(shown, [(1, 5), (10, 0), (20, 8)]);
+        assert_eq!((found[0].tokens, found[0].width, found[0].height), (2, 64, 32));
+        assert_eq!(found[0].media_type, "image/png");
+        let many: Vec<_> = (0..100).map(|at| span(2 * at, 1)).collect();
+        assert_eq!(stored_images(&many, 0).len(), IMAGES);
+    }
+
     #[test]
     fn of_a_large_sample_a_part_is_stored_with_the_size_of_the_whole() {
         let prompt: Vec<i64> = (0..10_000).collect();
@@ -144,6 +223,6 @@ mod tests {
         let first = &found.stored[0];
         assert_eq!((first.sampled, first.tokens.len(), first.logprobs.len()), (5_000, COMPLETION, COMPLETION));
         let storage = SampleStorage { run: RunId::new("s:train:0"), newest: 3 };
-        assert!(PromptToStore::new(storage, &prompt).with(&result).content.len() < 160 << 10);
+        assert!(PromptToStore::new(storage, &prompt, &[]).with(&result).content.len() < 160 << 10);
     }
 }

@@ -1,6 +1,7 @@
 //! Spans of calls and of the requests that they submit, exported over OTLP. Recording a span never waits: spans that
 //! the collector does not accept are dropped and counted.
 
+mod answered;
 mod export;
 mod metrics;
 mod spans;
@@ -15,9 +16,9 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+pub(crate) use self::answered::AnsweredCall;
 use self::export::{Message, export};
 pub use self::metrics::TraceMetrics;
-pub(crate) use self::spans::AnsweredCall;
 use crate::random::Random;
 
 /// Spans that wait for their export; further ones are dropped.
@@ -40,7 +41,7 @@ struct Recorder {
     random: Random,
 }
 
-/// The reason why traces can't be exported.
+/// Error when setting up the export of traces.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
     /// The URL, or a variable of OpenTelemetry, is invalid.
@@ -53,7 +54,7 @@ impl Traces {
     /// OpenTelemetry defines. Must be called within a Tokio runtime.
     ///
     /// # Errors
-    /// When the URL or a variable is malformed.
+    /// Fails if the URL or a variable is malformed.
     pub fn open(endpoint: &str, metrics: TraceMetrics, random: Random) -> Result<Self, TracesError> {
         // It fails where a provider was installed before, which is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();

@@ -1,11 +1,16 @@
 //! The thread that joins scheduler and engine: it takes work, executes it in the engine's bounded steps, and reports
 //! the results. HTTP never waits for it.
 
+mod arrivals;
 mod dispatch;
 mod folders;
+mod handle;
+mod images;
 mod mailbox;
+mod model_images;
 mod prefetch;
 mod progress;
+mod recorded_metrics;
 mod reply;
 mod save_attempt;
 mod waiting_saves;
@@ -17,12 +22,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use arrivals::Arrival;
 use dispatch::{Dispatch, Dispatcher};
-use folders::{FetchedFolder, WaitingForFolder};
+use folders::WaitingForFolder;
+pub use handle::WorkerHandle;
+use images::ImageGate;
+pub use images::{ImagePool, PoolSettings};
 pub use mailbox::Mailbox;
+pub use model_images::ModelImages;
 pub use prefetch::prefetch;
 use progress::ProgressReports;
 use reply::{CompletionOutcome, PendingReply, WrittenFolder};
@@ -35,41 +45,14 @@ use waiting_saves::WaitingSaves;
 use crate::random::Random;
 use crate::workspace::Workspace;
 
-/// How long an idle worker waits before it checks for a stop. Work wakes it at once.
+/// Time that an idle worker waits before it checks for a stop. Work wakes it at once.
 const IDLE_WAIT: Duration = Duration::from_millis(200);
 
-/// How long a worker waits while folders are being fetched.
+/// Time that a worker waits while folders are being fetched.
 const FETCH_WAIT: Duration = Duration::from_millis(2);
 
-/// Consecutive steps that may panic before the worker stops.
+/// Number of consecutive steps that may panic before the worker stops.
 const MAX_PANICS: u32 = 3;
-
-/// Handle of a running worker.
-pub struct WorkerHandle {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-}
-
-impl WorkerHandle {
-    /// Asks the worker to finish its current step and take no more work. Started but unfinished requests are executed
-    /// again after the next start.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
-    }
-
-    /// Whether the worker's thread has ended.
-    pub fn is_finished(&self) -> bool {
-        self.thread.is_finished()
-    }
-
-    /// Stops the worker and waits for its thread.
-    pub fn join(self) {
-        self.stop();
-        if self.thread.join().is_err() {
-            tracing::error!("the worker's thread panicked");
-        }
-    }
-}
 
 /// Dependencies of a worker.
 pub struct WorkerDeps {
@@ -81,29 +64,42 @@ pub struct WorkerDeps {
     pub runtime: Handle,
     /// Source of the random bits that make names of folders unique.
     pub random: Random,
+    /// What the engine's models accept as images.
+    pub images: Arc<ModelImages>,
+    /// Threads that decode images.
+    pub image_pool: ImagePool,
+    /// Bytes that decoded images may take until their requests end.
+    pub image_memory: u64,
 }
 
 /// Starts the worker on a thread of its own.
 ///
 /// # Errors
-/// When the system can't start a thread.
+/// Fails if the system can't start a thread.
 pub fn spawn(mailbox: impl Mailbox, deps: WorkerDeps) -> io::Result<WorkerHandle> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
-    let WorkerDeps { engine, workspace, runtime, random } = deps;
+    let WorkerDeps { mut engine, workspace, runtime, random, images, image_pool, image_memory } = deps;
     // Metrics are right before the first request.
     mailbox.observe_engine(engine.stats());
     let (arrived, arrivals) = channel();
+    let mailbox = Arc::new(mailbox);
+    let asked = Arc::clone(&mailbox);
+    engine.ask_when_abandoned(Arc::new(move |request| asked.is_abandoned(request)));
     let mut worker = Worker {
-        mailbox: Arc::new(mailbox),
+        mailbox,
         preparer: engine.preparer(),
         arithmetic: engine.numerics().into_iter().map(|(model, numerics)| (model, numerics.arithmetic())).collect(),
         engine,
         workspace,
         runtime,
         random,
+        images,
+        image_pool: Arc::new(image_pool),
         started: BTreeMap::new(),
         waiting: BTreeMap::new(),
+        decoding: BTreeMap::new(),
+        image_gate: ImageGate::new(image_memory),
         saves: WaitingSaves::default(),
         progress: ProgressReports::default(),
         arrived,
@@ -111,44 +107,52 @@ pub fn spawn(mailbox: impl Mailbox, deps: WorkerDeps) -> io::Result<WorkerHandle
         panics: 0,
     };
     let thread = thread::Builder::new().name("worker".to_owned()).spawn(move || worker.run(&stopped))?;
-    Ok(WorkerHandle { stop, thread })
+    Ok(WorkerHandle::new(stop, thread))
 }
 
 struct Worker<M> {
     mailbox: Arc<M>,
     engine: Box<dyn Engine>,
     preparer: Arc<dyn Prepare>,
-    /// How the engine computes, by base model.
+    /// Description of the engine's arithmetic, by base model.
     arithmetic: BTreeMap<String, String>,
     workspace: Workspace,
     runtime: Handle,
     random: Random,
+    images: Arc<ModelImages>,
+    image_pool: Arc<ImagePool>,
     started: BTreeMap<RequestId, PendingReply>,
     /// Requests whose folders are being fetched.
     waiting: BTreeMap<RequestId, (TenantShare, WaitingForFolder)>,
+    /// Requests whose images are not decoded yet.
+    decoding: BTreeMap<RequestId, Work>,
+    image_gate: ImageGate,
     saves: WaitingSaves,
     progress: ProgressReports,
-    arrived: Sender<FetchedFolder>,
-    arrivals: Receiver<FetchedFolder>,
+    arrived: Sender<Arrival>,
+    arrivals: Receiver<Arrival>,
     /// Panics in consecutive steps.
     panics: u32,
 }
 
 impl<M: Mailbox> Worker<M> {
     fn run(&mut self, stop: &AtomicBool) {
-        // When the worker stops, the process ends: pending requests are executed after its next start, or by another worker.
+        // When the worker stops, the process ends: pending requests are executed after its next start, or by another
+        // worker.
         while !stop.load(Ordering::Acquire) && !self.has_failed() {
             let busy = !self.engine.is_idle();
-            let wait = if self.waiting.is_empty() { IDLE_WAIT } else { FETCH_WAIT };
+            let idle = self.waiting.is_empty() && self.decoding.is_empty();
+            let wait = if idle { IDLE_WAIT } else { FETCH_WAIT };
             let items = if busy { self.mailbox.take_work() } else { self.mailbox.wait_work(wait) };
             self.cancel(&items);
             for item in items {
                 self.accept(item);
             }
             self.mailbox.observe_engine(self.engine.stats());
-            while let Ok(fetched) = self.arrivals.try_recv() {
-                self.arrive(fetched);
+            while let Ok(arrival) = self.arrivals.try_recv() {
+                self.arrive(arrival);
             }
+            self.decode_images();
             for (request, reply) in self.saves.due() {
                 if let Some(save) = reply.save.clone() {
                     self.start_operation(request, save.share, save.operation, reply);
@@ -183,6 +187,7 @@ impl<M: Mailbox> Worker<M> {
         for request in &cancelled {
             self.started.remove(request);
             self.waiting.remove(request);
+            self.decoding.remove(request);
         }
         self.guard("cancel", |engine| engine.cancel(&cancelled));
     }
@@ -191,10 +196,12 @@ impl<M: Mailbox> Worker<M> {
         match item {
             WorkItem::Start(work) => self.start(work),
             WorkItem::Cancel(_) => {}
+            WorkItem::Abandon(request) => self.end_abandoned(&request),
             WorkItem::UnloadRun(run) => {
                 // Nobody waits for their results.
                 self.started.retain(|_, reply| reply.run.as_ref() != Some(&run));
                 self.waiting.retain(|_, (_, waiting)| waiting.reply.run.as_ref() != Some(&run));
+                self.decoding.retain(|_, work| work.run.as_ref() != Some(&run));
                 self.saves.forget(&run);
                 self.guard("unload_run", |engine| engine.unload_run(&run));
             }
@@ -210,40 +217,16 @@ impl<M: Mailbox> Worker<M> {
         let run = work.run.clone();
         let share = TenantShare { name: work.tenant.as_str().into(), weight: self.mailbox.weight(&work.tenant) };
         let (workspace, random, arithmetic) = (&self.workspace, &*self.random, &self.arithmetic);
-        let dispatcher = Dispatcher { workspace, preparer: &*self.preparer, random, arithmetic };
+        let (preparer, images) = (&*self.preparer, &*self.images);
+        let dispatcher = Dispatcher { workspace, preparer, images, random, arithmetic };
         match dispatcher.dispatch(work) {
             Ok(Dispatch::Start(operation, reply)) => self.start_operation(request, share, *operation, *reply),
             Ok(Dispatch::Wait(waiting)) => self.fetch(request, share, *waiting),
+            Ok(Dispatch::Decode(undecoded)) => self.decode(share, *undecoded),
             Err(error) => {
                 let effects = run.filter(|_| creates).map(Effect::RunFailed).into_iter().collect();
                 self.mailbox.complete(request, Outcome::Failed(error), effects);
             }
-        }
-    }
-
-    fn fetch(&mut self, request: RequestId, share: TenantShare, waiting: WaitingForFolder) {
-        let (mailbox, workspace) = (Arc::clone(&self.mailbox), self.workspace.clone());
-        let (arrived, folder, restores) = (self.arrived.clone(), waiting.folder.clone(), waiting.restores);
-        self.waiting.insert(request.clone(), (share, waiting));
-        self.runtime.spawn(async move {
-            let folder = folders::fetch(mailbox, workspace, folder, restores).await;
-            // A worker that has stopped no longer needs it.
-            let _ = arrived.send(FetchedFolder { request, folder });
-        });
-    }
-
-    fn arrive(&mut self, fetched: FetchedFolder) {
-        // A sample may have been cancelled.
-        let Some((share, WaitingForFolder { build, mut reply, .. })) = self.waiting.remove(&fetched.request) else {
-            return;
-        };
-        match fetched.folder {
-            Ok(folder) => {
-                let operation = build(folder.dir());
-                reply.folder = Some(folder);
-                self.start_operation(fetched.request, share, operation, reply);
-            }
-            Err(error) => self.report(fetched.request, reply.finish(Err(error))),
         }
     }
 
@@ -254,7 +237,9 @@ impl<M: Mailbox> Worker<M> {
         operation: Operation,
         mut reply: PendingReply,
     ) {
-        reply.save = reply.save.or_else(|| SaveAttempt::first(&share, &operation));
+        if reply.is_save() && reply.save.is_none() {
+            reply.save = Some(Box::new(SaveAttempt::first(share.clone(), operation.clone())));
+        }
         self.started.insert(request.clone(), reply);
         let id = request.clone();
         if self.guard("start", |engine| engine.start(id, share, operation)).is_none() {
@@ -359,6 +344,16 @@ impl<M: Mailbox> Worker<M> {
         }
         let error = OpError::server("internal error in the engine; the server's log has the details");
         self.mailbox.complete(request.clone(), Outcome::Failed(error), effects);
+    }
+
+    /// Ends a training request whose session ended. Its run is as it was before it.
+    fn end_abandoned(&mut self, request: &RequestId) {
+        // It may have completed in the meantime.
+        if self.started.remove(request).is_none() && self.decoding.remove(request).is_none() {
+            return;
+        }
+        self.guard("cancel", |engine| engine.cancel(&[request.clone()].into()));
+        self.mailbox.complete(request.clone(), Outcome::Failed(OpError::user("its session ended")), Vec::new());
     }
 
     /// Calls the engine. A panic is logged and gives `None`; the callers restore the engine's state.

@@ -12,7 +12,7 @@ use std::{fs, io};
 
 pub use other_ranks::OtherRanks;
 use other_ranks::fetch_on;
-use trainyard_scheduler::{Storage, StorageError};
+use trainyard_storage::{Storage, StorageError};
 
 /// The work area in the data folder. Nothing in it outlives the process.
 const WORK: &str = "work";
@@ -44,7 +44,7 @@ impl Workspace {
     /// folder.
     ///
     /// # Errors
-    /// When the files of an earlier process can't be removed.
+    /// Fails if the files of an earlier process can't be removed.
     pub fn open(storage: Storage, data_dir: &Path, capacity: u64) -> io::Result<Self> {
         Ok(Self {
             storage,
@@ -90,7 +90,8 @@ impl Workspace {
     /// Fetches a folder of the storage for the engine to read.
     ///
     /// # Errors
-    /// [`StorageError::NotFound`] when there is no such folder.
+    ///
+    /// [`StorageError::NotFound`] if the folder does not exist.
     pub async fn fetch(&self, location: &Path) -> Result<FolderGuard, StorageError> {
         if let Some(dir) = self.storage.local(location) {
             self.storage.files(location).await?;
@@ -247,7 +248,7 @@ impl Copies {
 /// Creates a work area without the files of an earlier process.
 ///
 /// # Errors
-/// When those files can't be removed.
+/// Fails if those files can't be removed.
 pub(crate) fn emptied(work: PathBuf) -> io::Result<PathBuf> {
     match fs::remove_dir_all(&work) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -255,11 +256,12 @@ pub(crate) fn emptied(work: PathBuf) -> io::Result<PathBuf> {
     }
 }
 
-/// Fetches a folder of the storage to `dir`, which must not exist yet and does not exist after a failure. Returns the
-/// size in bytes.
+/// Fetches a folder of the storage to `dir`. The folder `dir` must not exist, and does not exist after a failure.
+/// Returns the size in bytes.
 ///
 /// # Errors
-/// [`StorageError::NotFound`] when there is no such folder.
+///
+/// [`StorageError::NotFound`] if the folder does not exist.
 pub(crate) async fn fetch_to(storage: &Storage, location: &Path, dir: &Path) -> Result<u64, StorageError> {
     let failed = |error: io::Error| StorageError::Failed {
         doing: "fetch",

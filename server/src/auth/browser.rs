@@ -1,5 +1,5 @@
-//! Sessions of browsers: a token of the service in a cookie that scripts can't read, and a second one that requests which
-//! change something must carry, so that no other page can make a browser send them.
+//! Sessions of browsers: a token of the service in a cookie that scripts can't read, and a second one that requests
+//! which change something must carry, so that no other page can make a browser send them.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(super) fn check(method: &Method, headers: &HeaderMap, token: &str) -> Result
 /// Returns whether a request names a session, valid or not.
 ///
 /// # Errors
-/// When the request changes something and lacks the second token of its session.
+/// Fails if the request changes something and lacks the second token of its session.
 pub(crate) fn has_session(method: &Method, headers: &HeaderMap) -> Result<bool, ApiError> {
     session(headers).map_or(Ok(false), |token| check(method, headers, token).map(|()| true))
 }

@@ -17,8 +17,8 @@ use futures::StreamExt;
 use tokio::time::timeout;
 use trainyard_protocol::TenantId;
 
+use super::authenticator::{Authenticator, DISABLED};
 use super::stored::MAX_AGE;
-use super::{Authenticator, DISABLED};
 use crate::error::{ApiError, FailureEvent};
 
 /// The caller of a request that is being answered.

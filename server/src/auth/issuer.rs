@@ -37,6 +37,8 @@ pub struct IssuerSettings {
     pub organisation: Named,
     /// The claim that contains a user's email.
     pub user_claim: String,
+    /// Whether the claim `email` counts without `email_verified`.
+    pub accepts_unverified_emails: bool,
     /// The claim that contains a user's roles or groups.
     pub role_claim: Option<String>,
     /// The role for each value of that claim; the one that allows the most counts.
@@ -115,9 +117,8 @@ impl IssuerSettings {
             Some(_) => return Err(TokenError::claim(&self.user_claim, "is not a string")),
             None => None,
         };
-        // Some providers let users write any address.
-        if email.is_some() && self.user_claim == "email" && claims.get("email_verified") == Some(&Value::Bool(false)) {
-            return Err(TokenError::claim("email_verified", "is false"));
+        if email.is_some() && self.user_claim == "email" && !self.accepts_unverified_emails {
+            require_verified(claims)?;
         }
         let expires = seconds(claims, "exp")?.ok_or_else(|| TokenError::Missing("exp".to_owned()))?;
         let identity = Identity {
@@ -151,6 +152,17 @@ impl IssuerSettings {
                 "the token gives no role here: its claim {claim:?} contains no configured value"
             ))
         })
+    }
+}
+
+/// Refuses an email that the issuer has not verified: some let users write any address. Some write the truth as a text.
+fn require_verified(claims: &Map<String, Value>) -> Result<(), TokenError> {
+    const CLAIM: &str = "email_verified";
+    match claims.get(CLAIM) {
+        Some(Value::Bool(true)) => Ok(()),
+        Some(Value::String(text)) if text == "true" => Ok(()),
+        Some(_) => Err(TokenError::claim(CLAIM, "is not true")),
+        None => Err(TokenError::Missing(CLAIM.to_owned())),
     }
 }
 

@@ -1,16 +1,16 @@
-//! Programs of this machine that call the compatible APIs of a server without keys. They send `EMPTY`, a key of another service, or
-//! none.
+//! Programs of this machine that call the compatible APIs of a server without keys. They send `EMPTY`, a key of another
+//! service, or none.
 
 use axum::http::HeaderMap;
 use axum::http::header::ORIGIN;
 
 use super::browser::names_this_machine;
 
-/// Where the compatible APIs are.
+/// Path prefixes of the compatible APIs.
 const COMPATIBLE: [&str; 2] = ["/oai/api/v1/", "/anthropic/api/v1/"];
 
-/// Whether a request needs no key of this service where there is none. A page that a browser shows may send requests to this
-/// machine too, but it can't set the headers of a key, and it can't leave out where it comes from.
+/// Returns whether a request may be served although it has no key of this service. A page that a browser shows may send
+/// requests to this machine too, but it can't set the headers of a key, and it can't leave out where it comes from.
 pub(super) fn is_accepted(path: &str, headers: &HeaderMap) -> bool {
     COMPATIBLE.iter().any(|prefix| path.starts_with(prefix))
         && names_this_machine(headers)

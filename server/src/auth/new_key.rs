@@ -18,14 +18,14 @@ const ID_BITS: u32 = 53;
 /// The properties of a new key.
 #[derive(Clone, Debug)]
 pub struct KeyRequest {
-    /// The email of the key's user; `None` for a key of nobody.
+    /// Email address of the key's user; `None` for a key of a program.
     pub user: Option<String>,
-    /// A name for people.
+    /// Name for display; any text.
     pub name: String,
-    /// A note for people.
+    /// Note for display; any text.
     pub note: String,
-    /// The most that it allows.
-    pub role: Role,
+    /// Highest role that the key grants; `None` for the role of its user, or of a member without one.
+    pub role: Option<Role>,
     /// The scopes of the key; `None` for all scopes of its role.
     pub scopes: Option<Vec<Scope>>,
     /// The time when the key expires, if it does.
@@ -36,7 +36,7 @@ impl KeyRequest {
     /// Makes a random key with 256 bits of entropy; returns the key and the record for the store.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// Fails if the system has no random numbers.
     pub fn make(self) -> io::Result<(String, NewApiKey)> {
         let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(secret_bytes::<32>()?));
         let id = i64::from_le_bytes(secret_bytes()?) & ((1 << ID_BITS) - 1);
@@ -54,14 +54,8 @@ mod tests {
 
     #[test]
     fn keys_differ_and_only_their_digest_is_stored() {
-        let request = KeyRequest {
-            user: None,
-            name: "a".into(),
-            note: "".into(),
-            role: Role::Member,
-            scopes: None,
-            expires_at: None,
-        };
+        let request =
+            KeyRequest { user: None, name: "a".into(), note: "".into(), role: None, scopes: None, expires_at: None };
         let (key, stored) = request.clone().make().unwrap();
         let (other, _) = request.make().unwrap();
         assert!(key != other && key.len() == 47 && key.starts_with(&stored.hint) && stored.hint.len() == 8);

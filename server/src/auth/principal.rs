@@ -5,13 +5,12 @@ use std::sync::Arc;
 use trainyard_protocol::TenantId;
 use trainyard_scheduler::{Actor, FoundKey, Membership, Role, Scope, Timestamp, User};
 
-use super::LOCAL_TENANT;
-use super::seed::SeedKey;
+use super::seed::{LOCAL_TENANT, SeedKey};
 
-/// The way in which a caller is known.
+/// The way in which a caller was identified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// None: the server has no keys.
+    /// Not at all: the server has no keys.
     None,
     /// A key of the configuration file: the start of the SHA-256 of its digest.
     Seed(String),
@@ -31,9 +30,9 @@ pub enum Credential {
 pub struct Principal {
     /// The tenant whose objects the caller sees.
     pub tenant: TenantId,
-    /// The caller in words.
+    /// Description of the caller, for logs and audits.
     pub name: String,
-    /// The way in which the caller is known.
+    /// The way in which the caller was identified.
     pub credential: Credential,
     /// The key, if the store contains it.
     pub key: Option<Arc<FoundKey>>,

@@ -5,7 +5,8 @@ use trainyard_protocol::TenantId;
 use trainyard_scheduler::Role;
 use trainyard_wire::auth::KEY_PREFIX;
 
-use super::LOCAL_TENANT;
+/// The tenant of a server without keys.
+pub const LOCAL_TENANT: &str = "local";
 
 /// A key of the configuration file.
 #[derive(Clone, Debug)]
@@ -14,9 +15,9 @@ pub struct SeedKey {
     pub digest: [u8; 32],
     /// The tenant of the key.
     pub tenant: TenantId,
-    /// A name for people.
+    /// Name for display; any text.
     pub name: String,
-    /// The most that it allows.
+    /// Highest role that the key grants.
     pub role: Role,
 }
 
@@ -60,7 +61,8 @@ impl Keys {
         Self { entries, tenants, operators, ..Self::default() }
     }
 
-    /// While there are no keys, accepts requests that a proxy passed on: then everybody is the tenant `local`.
+    /// Accepts requests that came through a proxy although the server has no keys: everybody is then the tenant
+    /// `local`.
     #[must_use]
     pub fn trust_forwarded(self) -> Self {
         Self { trusts_forwarded: true, ..self }

@@ -122,7 +122,7 @@ pub(super) struct SigningKeys {
     clock: Arc<dyn Clock>,
     pub(super) policy: TokenPolicy,
     last: RwLock<Read>,
-    /// Allows one look at the store at a time.
+    /// Serialises reads of the store.
     reading: Mutex<()>,
 }
 
@@ -244,7 +244,7 @@ impl SigningKeys {
 /// Withdraws all keys of a store and makes a new one, which signs at once. Returns how many were withdrawn.
 ///
 /// # Errors
-/// When the store can't be written.
+/// Fails if the store can't be written.
 pub(crate) async fn replace_all(directory: &Directory, now: Timestamp) -> Result<usize, ApiError> {
     let withdrawn = directory.rotate_signing_keys(SECRETS, new_key(now)?).await?;
     tracing::warn!(withdrawn, "the keys that sign tokens were withdrawn");
@@ -253,7 +253,7 @@ pub(crate) async fn replace_all(directory: &Directory, now: Timestamp) -> Result
 
 /// Makes the value of a secret: its creation time and the seed of the key.
 fn new_key(now: Timestamp) -> Result<Vec<u8>, ApiError> {
-    let random = |error: io::Error| ApiError::Internal(format!("no random numbers: {error}"));
+    let random = |error: io::Error| ApiError::Internal(format!("failed to get random numbers: {error}"));
     let mut value = now.as_millis().to_be_bytes().to_vec();
     value.extend(secret_bytes::<32>().map_err(random)?);
     Ok(value)

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use tempfile::TempDir;
-use trainyard_scheduler::{Options, Storage};
+use trainyard_scheduler::Options;
+use trainyard_storage::Storage;
 
 use super::*;
 use crate::jwt;

@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_millis(250);
 /// The time for which a call waits to hear whether there are keys, where an earlier answer can stand in. This and the
 /// call's own work must fit what docs/operators/operations.md promises for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// The most cached answers of a kind: one for each key in use, and for each wrong key that was tried lately.
+/// Maximum number of cached answers of a kind: one for each key in use, and for each wrong key that was tried lately.
 const MOST: usize = 16_384;
 
 /// Answers of the store about keys and members.

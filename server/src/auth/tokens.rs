@@ -94,7 +94,8 @@ pub(super) enum Purpose {
 pub(super) async fn make(
     keys: &SigningKeys,
     holder: &Principal,
-    (purpose, lifetime): (Purpose, Duration),
+    purpose: Purpose,
+    lifetime: Duration,
     now: Timestamp,
 ) -> Result<String, ApiError> {
     let issued = now.as_millis().div_euclid(1_000);
@@ -121,7 +122,7 @@ pub(super) async fn make(
         credential: Origin::of(holder),
     };
     let signed = keys.signer().await?.sign(&claims);
-    signed.map_err(|error| ApiError::Internal(format!("a token could not be signed: {error}")))
+    signed.map_err(|error| ApiError::Internal(format!("failed to sign a token: {error}")))
 }
 
 /// Verifies a token that names this service as its issuer.

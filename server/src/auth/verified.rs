@@ -10,7 +10,7 @@ use super::tokens::Accepted;
 
 /// The time for which a signature counts. At every use it is checked whether the key was withdrawn.
 const MAX_AGE: Duration = Duration::from_secs(60);
-/// The most tokens that are remembered.
+/// Maximum number of tokens that are remembered.
 const MOST: usize = 16_384;
 
 type Digests = HashMap<[u8; 32], (Instant, Accepted)>;

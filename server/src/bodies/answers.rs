@@ -15,10 +15,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use trainyard_http::answer::full_response;
 use trainyard_protocol::{RequestId, TenantId};
 
 use super::receive::{BodyBudget, BodyLimits, Memory};
-use crate::error::{ApiError, full_response};
+use crate::error::ApiError;
 
 /// Answers up to this size need no memory budget: the connection's buffer is as large.
 const SMALL: usize = 64 << 10;
@@ -97,7 +98,7 @@ impl Answers {
 
 fn full() -> ApiError {
     ApiError::Busy {
-        message: "other answers that clients are reading took all of the memory for answers; try again".to_owned(),
+        message: "responses that other clients are reading use all of the memory for responses; try again".to_owned(),
         retry_after_seconds: RETRY_AFTER_SECONDS,
     }
 }

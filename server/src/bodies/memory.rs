@@ -30,7 +30,8 @@ impl Parts {
     pub(super) async fn grow(
         &self,
         held: &mut Option<OwnedSemaphorePermit>,
-        (before, bytes): (usize, usize),
+        before: usize,
+        bytes: usize,
         deadline: Instant,
     ) -> Option<()> {
         let part = if bytes <= SMALL { &self.small } else { &self.large };

@@ -20,7 +20,7 @@ pub(crate) struct BodyPieces<'a> {
 
 /// The next part of a body.
 pub(crate) struct NextPiece {
-    /// At most [`PIECE`] bytes, plus the excess of the last frame; empty at the end.
+    /// Bytes of the piece: at most [`PIECE`], plus the excess of the last frame; empty at the end.
     pub(crate) bytes: Bytes,
     /// Whether more may follow, or the reason why the body was cut off behind these bytes.
     pub(crate) more: Result<bool, ApiError>,

@@ -12,12 +12,13 @@ use tokio::time::{Instant, timeout_at};
 use trainyard_protocol::TenantId;
 
 use super::memory::{Parts, SMALL, UNIT};
+use crate::budgets::{BODY_KIB_PER_SECOND, BODY_MEMORY, BODY_WAIT};
 use crate::error::ApiError;
 
 /// Bodies up to this size need no memory budget: the connection's buffer is as large.
 const TINY: usize = 8 << 10;
 
-/// With several tenants, each may use 1/`TENANT_PART` of the budget.
+/// Divisor of the budget: if there are several tenants, each may use 1/`TENANT_PART` of it.
 const TENANT_PART: usize = 2;
 
 /// The time after which a client should send a refused body again.
@@ -39,10 +40,10 @@ pub struct BodyLimits {
 impl Default for BodyLimits {
     fn default() -> Self {
         Self {
-            memory: 512 << 20,
-            wait: Duration::from_secs(20),
+            memory: BODY_MEMORY,
+            wait: BODY_WAIT,
             window: Duration::from_secs(30),
-            bytes_per_window: 30 * (16 << 10),
+            bytes_per_window: 30 * (BODY_KIB_PER_SECOND << 10),
         }
     }
 }
@@ -88,7 +89,7 @@ impl Memory {
 }
 
 impl BodyBudget {
-    /// With `several` tenants, each may use half of the budget, or one larger body.
+    /// Creates the budget. If there are `several` tenants, each may use half of it, or one larger body.
     pub(crate) fn new(limits: BodyLimits, several: bool) -> Self {
         let all = Arc::new(Parts::new(limits.memory));
         Self { all, tenants: several.then(Arc::default), limits: Arc::new(limits) }
@@ -181,12 +182,12 @@ impl BodyBudget {
             memory.bytes = bytes;
             return Ok(());
         }
-        let (deadline, sizes) = (Instant::now() + self.limits.wait, (memory.bytes, bytes));
+        let (deadline, before) = (Instant::now() + self.limits.wait, memory.bytes);
         // First of its tenant's share: what waits there keeps nothing from others.
         if let Some(share) = &memory.tenant {
-            share.grow(&mut memory.of_tenant, sizes, deadline).await.ok_or_else(|| self.full())?;
+            share.grow(&mut memory.of_tenant, before, bytes, deadline).await.ok_or_else(|| self.full())?;
         }
-        self.all.grow(&mut memory.permit, sizes, deadline).await.ok_or_else(|| self.full())?;
+        self.all.grow(&mut memory.permit, before, bytes, deadline).await.ok_or_else(|| self.full())?;
         memory.bytes = bytes;
         Ok(())
     }
@@ -246,7 +247,7 @@ impl<'a> Paced<'a> {
                     return Ok(Some(frame));
                 }
                 Ok(Some(Err(error))) => {
-                    return Err(ApiError::invalid(format!("the body could not be read: {error}")));
+                    return Err(ApiError::invalid(format!("failed to read the body: {error}")));
                 }
                 Err(_) if self.received < self.limits.bytes_per_window => return Err(self.too_slow()),
                 Err(_) => self.restart(),
@@ -258,7 +259,7 @@ impl<'a> Paced<'a> {
         let (received, seconds) = (self.received, self.limits.window.as_secs());
         let least = self.limits.bytes_per_window;
         ApiError::TooSlow(format!(
-            "{received} bytes of the body arrived in {seconds} s, at least {least} are expected; send it again"
+            "{received} bytes of the body arrived in {seconds} s, expected at least {least}; send it again"
         ))
     }
 }

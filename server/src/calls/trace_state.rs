@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use axum::http::HeaderValue;
 
-/// The most entries of a list.
+/// Maximum number of entries of a list.
 const MOST: usize = 32;
-/// The most characters of a key, or of the tenant in one.
+/// Maximum number of characters of a key, or of the tenant in one.
 const MAX_KEY: usize = 256;
 const MAX_TENANT: usize = 241;
 const MAX_SYSTEM: usize = 14;

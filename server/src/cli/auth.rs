@@ -1,54 +1,26 @@
 //! `trainyard auth`: prints what a server knows about a key.
 
 use std::error::Error;
-use std::time::Duration;
 
-use reqwest::{Client, Method, StatusCode};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use reqwest::Method;
 use trainyard_wire::auth::{AuthTokenResponse, WhoamiResponse};
 
+use super::client::Api;
 use super::directory::line;
-use crate::auth::API_KEY;
-use crate::config::{AuthCommand, ServerFlags};
-
-/// The time limit of the server's answer.
-const LIMIT: Duration = Duration::from_secs(30);
+use crate::config::AuthCommand;
 
 pub(super) fn auth(command: AuthCommand) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match command {
         AuthCommand::Whoami(flags) => {
-            let caller = runtime.block_on(call::<WhoamiResponse>(flags, Method::GET, "auth/whoami"))?;
+            let caller: WhoamiResponse = runtime.block_on(Api::new(flags)?.call(Method::GET, "auth/whoami"))?;
             Ok(print(&caller)?)
         }
         AuthCommand::Token(flags) => {
-            let made = runtime.block_on(call::<AuthTokenResponse>(flags, Method::POST, "auth/token"))?;
+            let made: AuthTokenResponse = runtime.block_on(Api::new(flags)?.call(Method::POST, "auth/token"))?;
             Ok(line([made.jwt.as_str()])?)
         }
     }
-}
-
-async fn call<T: DeserializeOwned>(flags: ServerFlags, method: Method, path: &str) -> Result<T, Box<dyn Error>> {
-    // The first one that is installed counts; there is but one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder().timeout(LIMIT).build()?;
-    let url = format!("{}/api/v1/{path}", flags.url.trim_end_matches('/'));
-    let request = client.request(method.clone(), &url).header(API_KEY, flags.api_key);
-    let request = match method {
-        Method::POST => request.header("content-type", "application/json").body(json!({}).to_string()),
-        _ => request,
-    };
-    let response = request.send().await.map_err(|error| format!("{url}: {error}"))?;
-    let status = response.status();
-    let body = response.bytes().await.map_err(|error| format!("{url}: {error}"))?;
-    if status != StatusCode::OK {
-        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let detail = body["detail"].as_str().unwrap_or("no reason given");
-        return Err(format!("{url}: {status}: {detail}").into());
-    }
-    serde_json::from_slice(&body)
-        .map_err(|error| format!("{url}: expected the answer of a Trainyard server: {error}").into())
 }
 
 fn print(caller: &WhoamiResponse) -> std::io::Result<()> {

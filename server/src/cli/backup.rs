@@ -1,16 +1,16 @@
 //! `trainyard backup` and `trainyard restore`: store and storage as a folder of files, and back.
 
 use std::error::Error;
-use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use trainyard_scheduler::{Backup, Database, Manifest, Restore, Storage};
+use trainyard_scheduler::{Backup, Database, Manifest, Restore};
+use trainyard_storage::Storage;
 
-use super::logging;
 use super::serve::SIGNING_KEY_FILE;
 use super::shutdown::Signals;
-use crate::config::{BackupFlags, LogFormat, RestoreFlags, Stores};
+use super::{logging, process};
+use crate::config::{BackupFlags, LogFormat, RestoreFlags, Stores, size};
 
 /// Takes a backup, or checks one, and prints a summary.
 pub(super) fn backup(flags: BackupFlags) -> Result<(), Box<dyn Error>> {
@@ -18,7 +18,7 @@ pub(super) fn backup(flags: BackupFlags) -> Result<(), Box<dyn Error>> {
     let manifest = match (&flags.verify, &flags.to) {
         (Some(backup), _) => trainyard_scheduler::verify_backup(backup)?,
         (None, Some(to)) => take(&flags, to)?,
-        (None, None) => return Err("--to: missing; name an empty or new folder for the backup".into()),
+        (None, None) => return Err("--to: missing; pass an empty or new folder for the backup".into()),
     };
     report(&manifest)
 }
@@ -48,12 +48,12 @@ fn take(flags: &BackupFlags, to: &Path) -> Result<Manifest, Box<dyn Error>> {
 pub(super) fn restore(flags: RestoreFlags) -> Result<(), Box<dyn Error>> {
     logging::start(None, LogFormat::default())?;
     let stores = Stores::resolve(flags.store)?;
-    fs::create_dir_all(&stores.data_dir).map_err(|error| format!("--data-dir: {error}"))?;
-    let _lock = super::process::lock(&stores.data_dir)?;
+    process::create_folder("--data-dir", &stores.data_dir)?;
+    let _lock = process::lock(&stores.data_dir)?;
     if let Database::Sqlite(path) = &stores.database
         && let Some(folder) = path.parent()
     {
-        fs::create_dir_all(folder).map_err(|error| format!("--database-url: {error}"))?;
+        process::create_folder("--database-url", folder)?;
     }
     let options = Restore {
         storage: Storage::open(&stores.storage).map_err(|error| format!("--storage: {error}"))?,
@@ -68,10 +68,10 @@ pub(super) fn restore(flags: RestoreFlags) -> Result<(), Box<dyn Error>> {
 fn report(manifest: &Manifest) -> Result<(), Box<dyn Error>> {
     let mut out = io::stdout();
     let (rows, files): (u64, usize) = (manifest.rows.values().sum(), manifest.files.len());
-    let mib = manifest.bytes().div_ceil(1 << 20);
+    let size = size::rounded(manifest.bytes());
     writeln!(
         out,
-        "complete: release {}, schema version {}, {rows} rows, {files} files, {mib} MiB",
+        "complete: release {}, schema version {}, {rows} rows, {files} files, {size}",
         manifest.release, manifest.schema_version
     )?;
     for missing in &manifest.missing {

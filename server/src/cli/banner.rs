@@ -8,7 +8,7 @@ use trainyard_protocol::{BaseModel, MemoryPlan};
 use crate::config::{Config, Device};
 use crate::engine::describe_memory;
 
-/// Formats the start-up text: the models, the address, and how to point a client at it.
+/// Formats the start-up text: the addresses, the models, and how to point a client at them.
 pub(super) fn banner(
     config: &Config,
     address: SocketAddr,
@@ -23,7 +23,12 @@ pub(super) fn banner(
         // Writing to a string never fails.
         let _ = writeln!(text, "  {label:<10}{value}");
     };
-    line("listening", &format!("{scheme}://{address}"));
+    let all = if address.ip().is_unspecified() { ", on all interfaces" } else { "" };
+    line("API", &format!("{url}{all}"));
+    if config.console {
+        line("console", &format!("{url}/"));
+    }
+    line("OpenAI", &format!("{url}/oai/api/v1"));
     for (index, model) in models.iter().enumerate() {
         let label = if index == 0 { "models" } else { "" };
         line(label, &describe(model));
@@ -68,7 +73,9 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::config::{NamedPath, ServeFlags, SharedFlags};
-    use crate::tls::TlsFiles;
+    use trainyard_http::tls::TlsFiles;
+
+    const ADDRESS: &str = "127.0.0.1:4321";
 
     #[test]
     fn it_says_where_what_and_how() {
@@ -84,23 +91,30 @@ mod tests {
             max_context_length: 8192,
             vocab_size: 10,
             parameters: 134_515_008,
+            vision: None,
         }];
         let plan = MemoryPlan { budget: Some(900 << 20), weights: 300 << 20, kv: 64 << 20, ..MemoryPlan::default() };
-        let text = banner(&config, "127.0.0.1:4321".parse().unwrap(), &models, Some(plan), false);
+        let text = banner(&config, ADDRESS.parse().unwrap(), &models, Some(plan), false);
         for part in [
-            "http://127.0.0.1:4321\n",
+            "API       http://127.0.0.1:4321\n",
+            "console   http://127.0.0.1:4321/\n",
+            "OpenAI    http://127.0.0.1:4321/oai/api/v1\n",
             "org/m (llama, 135M parameters, 8192 tokens",
             "TINKER_BASE_URL=http://127.0.0.1:4321",
             "TINKER_API_KEY=tml-",
             "HF_ENDPOINT=http://127.0.0.1:4321/hf",
-            "900 MiB: models 300,",
-            "runs up to 536\n",
+            "900 MiB: models 300 MiB,",
+            "runs up to 536 MiB\n",
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
+        let plain =
+            banner(&Config { console: false, ..config.clone() }, ADDRESS.parse().unwrap(), &models, None, false);
+        assert!(!plain.contains("console"), "{plain}");
         let tls = Some(TlsFiles { cert: "/c".into(), key: "/k".into() });
         let secure = banner(&Config { tls, ..config }, "0.0.0.0:4321".parse().unwrap(), &models, Some(plan), true);
-        assert!(secure.contains("https://0.0.0.0:4321\n") && secure.contains("BASE_URL=https://localhost:4321\n"));
+        assert!(secure.contains("API       https://localhost:4321, on all interfaces\n"), "{secure}");
+        assert!(secure.contains("BASE_URL=https://localhost:4321\n"));
         assert!(!secure.contains("http://"), "{secure}");
     }
 }

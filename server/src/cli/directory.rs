@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use trainyard_scheduler::{Actor, Directory, Role, Scope, Timestamp};
 use trainyard_wire::timestamp::rfc3339;
 
-use super::logging;
+use super::{logging, process};
 use crate::config::{LogFormat, StoreFlags, Stores};
 
 /// Opens the store that the flags name, and calls `call` with it.
@@ -19,7 +19,7 @@ where
     logging::start(None, LogFormat::default())?;
     let file = Stores::policies(&flags)?;
     let stores = Stores::resolve(flags)?;
-    std::fs::create_dir_all(&stores.data_dir).map_err(|error| format!("--data-dir: {error}"))?;
+    process::create_folder("--data-dir", &stores.data_dir)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let actor = Actor { name: "the command line".to_owned(), key: None, user: None, address: None };
     runtime.block_on(actor.scope(async { call(Directory::beside(stores.database).await?.beside_file(file)).await }))

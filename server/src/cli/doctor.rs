@@ -10,7 +10,7 @@ use crate::doctor::{self, Report, Status};
 /// Prints the report.
 ///
 /// # Errors
-/// When a failure would keep a server from working.
+/// Fails if a failure would keep a server from working.
 pub(super) fn doctor(flags: DoctorFlags) -> Result<(), Box<dyn Error>> {
     // What fails is in the report.
     logging::start(Some("off"), LogFormat::default())?;

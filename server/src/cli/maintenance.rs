@@ -41,6 +41,6 @@ pub(super) async fn maintain(scheduler: Scheduler) {
 async fn remove(scheduler: &Scheduler, tenant: &TenantId, expired: &Checkpoint) {
     match scheduler.delete_expired_checkpoint(tenant, &expired.path).await {
         Ok(_) | Err(Error::NotFound { .. }) => {}
-        Err(error) => tracing::warn!(path = %expired.path, %error, "expired checkpoint could not be deleted; retrying"),
+        Err(error) => tracing::warn!(path = %expired.path, %error, "failed to delete an expired checkpoint; retrying"),
     }
 }

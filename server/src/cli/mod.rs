@@ -1,10 +1,14 @@
-//! The command line.
+//! Implementation of the command line: a module per command.
 
+mod audit;
 mod auth;
 mod backup;
 mod banner;
+mod client;
+mod demo;
 mod directory;
 mod doctor;
+mod export;
 mod former_process;
 mod gate;
 mod keys;
@@ -17,7 +21,9 @@ mod process;
 mod rank;
 mod reachable;
 mod serve;
+mod short_log;
 mod shutdown;
+mod table;
 mod tenants;
 mod worker;
 
@@ -25,17 +31,16 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{
-    AuthFlags, BackupFlags, Config, DoctorFlags, KeysFlags, MigrateFlags, RestoreFlags, ServeFlags, ServerFlags,
-    TenantsFlags, WorkerFlags,
+    AuditFlags, AuthFlags, BackupFlags, Config, DoctorFlags, ExportFlags, KeysFlags, MigrateFlags, RestoreFlags,
+    ServeFlags, ServerFlags, TenantsFlags, WorkerFlags,
 };
-use crate::engine;
 
-/// A training service for language models that speaks the Tinker protocol.
+/// Trainyard: a training service for language models that speaks the Tinker protocol.
 #[derive(Debug, Parser)]
-#[command(name = "trainyard", version, about)]
+#[command(name = "trainyard", version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -57,23 +62,31 @@ enum Command {
     Tenants(TenantsFlags),
     /// List, create and revoke API keys, while servers run or not.
     Keys(KeysFlags),
+    /// Export and prune the audit log of all organisations, while servers run or not.
+    Audit(AuditFlags),
     /// Ask a server for the owner of a key, or for a token.
     Auth(AuthFlags),
+    /// Download the weights of a checkpoint, for use elsewhere.
+    Export(ExportFlags),
     /// Watch a server in a terminal: workers, queues, speed and failures.
     Top(ServerFlags),
     /// Check whether `serve` with the same options would work here; changes nothing.
     Doctor(Box<DoctorFlags>),
     /// Estimate the memory and speed of a layout from a model's configuration; loads and starts nothing.
     Plan(Box<plan::PlanFlags>),
-    /// Measure training and sampling on this machine.
-    Bench(Box<trainyard_bench::BenchFlags>),
+    /// Train a small model on this machine with the Python client's demonstration.
+    #[command(disable_help_flag = true)]
+    Demo(demo::DemoFlags),
     /// Print the API's OpenAPI document.
     Openapi,
 }
 
 /// Runs the command that the arguments name.
 pub fn run() -> ExitCode {
-    let result = match Cli::parse().command {
+    let given = Cli::from_arg_matches_mut(&mut program().get_matches());
+    let command = given.unwrap_or_else(|error| error.exit()).command;
+    let prints = !matches!(command, Command::Serve(_) | Command::Worker(_));
+    let result = match command {
         Command::Serve(flags) => Config::resolve(*flags).map_err(Into::into).and_then(serve::serve),
         Command::Worker(flags) => Config::resolve_worker(*flags).map_err(Into::into).and_then(worker::work),
         Command::Migrate(flags) => migrate::migrate(&flags),
@@ -81,21 +94,48 @@ pub fn run() -> ExitCode {
         Command::Restore(flags) => backup::restore(flags),
         Command::Tenants(flags) => tenants::tenants(flags.command),
         Command::Keys(flags) => keys::keys(flags.command),
+        Command::Audit(flags) => audit::audit(flags.command),
         Command::Auth(flags) => auth::auth(flags.command),
+        Command::Export(flags) => export::export(flags),
+        #[cfg(feature = "top")]
         Command::Top(flags) => crate::top::top(&flags),
+        #[cfg(not(feature = "top"))]
+        Command::Top(_) => Err(crate::features::TOP.into()),
         Command::Doctor(flags) => doctor::doctor(*flags),
         Command::Plan(flags) => plan::plan(&flags),
-        Command::Bench(flags) => trainyard_bench::bench(&flags, engine::open),
+        Command::Demo(flags) => demo::demo(&flags),
         Command::Openapi => print_openapi(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads the output, such as `head`, has enough of it.
+        Err(error) if prints && is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             // Nothing more can be done when standard error is gone.
             let _ = writeln!(io::stderr(), "trainyard: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Builds the command line. Short help lists the common flags, which have no heading of their own.
+fn program() -> clap::Command {
+    Cli::command().mut_subcommands(|command| {
+        command.mut_args(|arg| {
+            let is_common = arg.get_help_heading().is_none();
+            arg.hide_short_help(!is_common)
+        })
+    })
+}
+
+/// Returns whether an error, or one that caused it, is that nobody reads the output.
+fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    let kinds = causes.filter_map(|error| {
+        let of_json = error.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        of_json.or_else(|| error.downcast_ref::<io::Error>().map(io::Error::kind))
+    });
+    kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
 }
 
 fn print_openapi() -> Result<(), Box<dyn Error>> {
@@ -105,25 +145,72 @@ fn print_openapi() -> Result<(), Box<dyn Error>> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-    use trainyard_wire::training;
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use super::*;
 
-    use super::Cli;
-
-    /// The benchmark has its own message types; they must match the server's.
-    #[test]
-    fn the_benchmarks_training_request_is_readable() {
-        let body = trainyard_bench::forward_backward_body("s:train:0");
-        assert_eq!(
-            training::proto_ids(&body).map(|(run, seq_id)| (run.to_string(), seq_id)),
-            Some(("s:train:0".to_owned(), 1))
-        );
-        let batch = training::decode(body.into()).and_then(training::batch);
-        assert!(batch.is_ok_and(|batch| batch.data[0].tokens.len() == 16 && batch.data[0].loss_fn_inputs.len() == 2));
+    /// The help of `serve`, short or long.
+    fn help(is_long: bool) -> String {
+        let mut program = program();
+        program.build();
+        let serve = program.find_subcommand_mut("serve").unwrap();
+        if is_long { serve.render_long_help() } else { serve.render_help() }.to_string()
     }
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        program().debug_assert();
+    }
+
+    #[test]
+    fn the_help_begins_with_what_the_program_is() {
+        let help = program().render_help().to_string();
+        assert!(help.starts_with("Trainyard: a training service for language models"), "{help}");
+    }
+
+    #[test]
+    fn common_flags_come_first_and_the_others_under_headings() {
+        let long = help(true);
+        let at = |text: &str| long.find(text).unwrap_or_else(|| panic!("{text} is not in {long}"));
+        let order = ["--model", "--host", "--port", "--data-dir", "--memory-mib", "--log-level"].map(at);
+        assert!(order.is_sorted(), "{order:?}");
+        assert!(at("--config") < at("Storage:"), "{long}");
+        for heading in ["Storage:", "Compute:", "Memory:", "Lifetimes:", "Connections and bodies:", "Queues:", "HTTPS:"]
+        {
+            assert!(at(heading) > order[5], "{heading}");
+        }
+        let short = help(false);
+        assert!(short.contains("--model") && short.contains("--device") && !short.contains("--max-run-queued-bytes"));
+        assert!(short.lines().count() < 40, "{short}");
+    }
+
+    #[test]
+    fn every_flag_of_a_group_is_under_its_heading() {
+        let mut program = program();
+        program.build();
+        let headings = |command: &str, flag: &str| {
+            let command = program.find_subcommand(command).unwrap();
+            let arg = command.get_arguments().find(|arg| arg.get_long() == Some(flag)).unwrap();
+            arg.get_help_heading().map(str::to_owned)
+        };
+        for (command, common) in [
+            ("serve", &["model", "host", "port", "data-dir", "device", "memory-mib", "log-level", "config"][..]),
+            ("worker", &["model", "data-dir", "device", "memory-mib", "log-level", "config"]),
+            ("doctor", &["json", "model", "host", "config"]),
+        ] {
+            for flag in common {
+                assert_eq!(headings(command, flag), None, "{command} --{flag}");
+            }
+            assert_eq!(headings(command, "tls-cert").as_deref(), Some("HTTPS"), "{command}");
+            assert_eq!(headings(command, "idle-seconds").as_deref(), Some("Lifetimes"), "{command}");
+        }
+        assert_eq!(headings("serve", "public-url").as_deref(), Some("Access"));
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_not_an_error() {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_broken_pipe(&gone()));
+        assert!(is_broken_pipe(&serde_json::Error::io(gone())));
+        assert!(!is_broken_pipe(&io::Error::from(io::ErrorKind::NotFound)));
     }
 }

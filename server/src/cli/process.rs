@@ -13,18 +13,22 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use trainyard_gpu_runtime::MAX_SEQUENCES;
 use trainyard_protocol::{BaseModel, MemoryPlan, Prepare};
-use trainyard_scheduler::{Database, NumericsMismatch, Options, Scheduler, Storage, WorkerOptions};
+use trainyard_scheduler::{Database, NumericsMismatch, Options, Scheduler, WorkerOptions};
+use trainyard_storage::Storage;
 
 use super::former_process;
 use super::reachable::when_reachable;
 use super::shutdown::Signals;
-use crate::config::{self, Config, Role};
+use crate::config::{self, Config, Images, Role};
 use crate::disk::Disks;
 use crate::engine::{Loaded, build_engine};
 use crate::models::Models;
 use crate::random::system_random;
-use crate::worker::{self, WorkerDeps, WorkerHandle};
+use crate::worker::{self, ImagePool, ModelImages, PoolSettings, WorkerDeps, WorkerHandle};
 use crate::workspace::Workspace;
+
+/// Time that a shutdown waits for the engine's current step.
+const LAST_STEP: Duration = Duration::from_millis(1500);
 
 /// The time between two checks of the worker's thread.
 const WATCH: Duration = Duration::from_millis(500);
@@ -41,14 +45,21 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) async fn open(config: &Config) -> Result<Self, Box<dyn Error>> {
-        fs::create_dir_all(&config.data_dir).map_err(|error| format!("--data-dir: {error}"))?;
+        create_folder("--data-dir", &config.data_dir)?;
         let lock = lock(&config.data_dir)?;
         let storage = Storage::open(&config.storage).map_err(|error| format!("--storage: {error}"))?;
-        storage.prepare("checkpoints").await.map_err(|error| format!("--storage: {error}"))?;
-        storage.prepare("snapshots").await.map_err(|error| format!("--storage: {error}"))?;
+        for folder in ["checkpoints", "snapshots"] {
+            let prepared = storage.prepare(folder).await;
+            prepared.map_err(|error| format!("--storage: {}: {error}", config.storage))?;
+        }
         let disks = Disks::of(&config.database, &storage, &config.data_dir, config.disk_reserve);
         Ok(Self { storage, disks, _lock: lock })
     }
+}
+
+/// Creates the folder of a flag. The error names both.
+pub(super) fn create_folder(flag: &str, folder: &Path) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|error| format!("{flag}: {}: {error}", folder.display()))
 }
 
 /// Locks the data against a second process.
@@ -81,14 +92,15 @@ async fn open_scheduler(config: &Config, files: &Files) -> Result<Scheduler, Box
     if config.migrate && matches!(config.database, Database::Postgres(_)) {
         when_reachable(|| trainyard_scheduler::migrate(&config.database)).await?;
     }
+    let in_data_dir = |error: io::Error| format!("--data-dir: {}: {error}", config.data_dir.display());
     let worker = match config.role {
         Role::Api => None,
         Role::All | Role::Worker => {
             let models = config.models.iter().map(|model| model.name.clone()).collect();
-            let mut worker = WorkerOptions::new(worker_id(&config.data_dir)?, models);
+            let mut worker = WorkerOptions::new(worker_id(&config.data_dir).map_err(in_data_dir)?, models);
             worker.devices = vec![format!("cpu, {} threads", config.threads)];
             worker.lease = config.lease;
-            worker.former_out_of_memory = former_process::ran_out_of_memory(&config.data_dir)?;
+            worker.former_out_of_memory = former_process::ran_out_of_memory(&config.data_dir).map_err(in_data_dir)?;
             worker.decode_slots = MAX_SEQUENCES;
             worker.numerics_mismatch = match config.numerics_mismatch {
                 config::NumericsMismatch::Wait => NumericsMismatch::Wait,
@@ -111,6 +123,8 @@ async fn open_scheduler(config: &Config, files: &Files) -> Result<Scheduler, Box
         idle_unload: config.idle_unload.unwrap_or(defaults.idle_unload),
         session_timeout: config.session_timeout.unwrap_or(defaults.session_timeout),
         retention: config.retention.unwrap_or(defaults.retention),
+        usage_retention: config.usage_retention.unwrap_or(defaults.usage_retention),
+        usage_history: config.usage_history.unwrap_or(defaults.usage_history),
         ..defaults
     };
     Ok(when_reachable(|| Scheduler::open(options.clone())).await?)
@@ -164,14 +178,26 @@ impl Executor {
         let with_files = |model: &BaseModel| (model.clone(), files.get(&model.name).cloned().unwrap_or_default());
         let published: Vec<_> = models.iter().map(with_files).collect();
         when_reachable(|| scheduler.put_base_models(published.clone())).await?;
-        let workspace = Workspace::open(storage.clone(), &config.data_dir, config.storage_cache_bytes)?;
+        let workspace = Workspace::open(storage.clone(), &config.data_dir, config.storage_cache_bytes)
+            .map_err(|error| format!("--data-dir: {}: {error}", config.data_dir.display()))?;
         let workspace = match folders {
             Some(ranks) => workspace.with_ranks(Arc::new(ranks)),
             None => workspace,
         };
-        let deps = WorkerDeps { engine, workspace, runtime: Handle::current(), random: system_random() };
+        let Images { threads, memory: image_memory, limits, .. } = config.images;
+        let images = Arc::new(ModelImages::new(&models, limits));
+        let pool = PoolSettings { threads, memory: image_memory, limits: limits.image };
+        let deps = WorkerDeps {
+            engine,
+            workspace,
+            runtime: Handle::current(),
+            random: system_random(),
+            images: Arc::clone(&images),
+            image_pool: ImagePool::start(pool)?,
+            image_memory,
+        };
         let worker = worker::spawn(scheduler.clone(), deps)?;
-        scheduler.prefetch_with(worker::prefetch(Arc::clone(&preparer)));
+        scheduler.prefetch_with(worker::prefetch(Arc::clone(&preparer), images));
         let plan = memory.plan();
         scheduler.plan_memory_with(memory);
         // From here on others leave runs and samples to it.
@@ -194,9 +220,14 @@ impl Executor {
         self.worker.stop();
     }
 
-    /// Stops the executor and waits for its thread.
+    /// Stops the executor and waits for its thread. A step that takes longer than [`LAST_STEP`] ends with the process.
     pub(super) async fn join(self) -> Result<(), Box<dyn Error>> {
-        Ok(spawn_blocking(move || self.worker.join()).await?)
+        if !spawn_blocking(move || self.worker.join_within(LAST_STEP)).await? {
+            tracing::warn!(
+                "the engine's step takes long: it ends with the process and is repeated after the next start"
+            );
+        }
+        Ok(())
     }
 }
 
@@ -208,7 +239,7 @@ fn load(config: Config) -> impl Future<Output = Result<Loaded, Box<dyn Error>>> 
 /// Waits for a failure that ends the process, and returns it.
 pub(super) async fn failed(executor: Option<&Executor>, scheduler: &Scheduler) -> String {
     tokio::select! {
-        () = died(executor) => "the worker's thread ended unexpectedly; the log has the details".to_owned(),
+        () = died(executor) => "the worker's thread ended unexpectedly; see the log for details".to_owned(),
         reason = scheduler.outdated() => reason.to_string(),
     }
 }
@@ -222,5 +253,21 @@ async fn died(executor: Option<&Executor>) {
                 sleep(WATCH).await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let refused = create_folder("--data-dir", &file.join("data")).unwrap_err();
+        assert_eq!(refused, format!("--data-dir: {}: Not a directory (os error 20)", file.join("data").display()));
+        assert_eq!(create_folder("--data-dir", &dir.path().join("a/b")), Ok(()));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
-use trainyard_scheduler::Storage;
+use trainyard_storage::Storage;
 
 use super::logging;
 use super::shutdown::Signals;

@@ -12,8 +12,13 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use trainyard_gpu_runtime::load;
+use trainyard_http::listener;
+use trainyard_http::shutdown::Shutdown;
+use trainyard_http::tls::Tls;
 use trainyard_protocol::{MemoryPlan, Prepare, TenantId};
-use trainyard_scheduler::{Database, Scheduler, Storage, SystemClock};
+use trainyard_scheduler::{Database, Scheduler};
+use trainyard_storage::Storage;
 
 use super::gate::Gate;
 use super::process::{self, Executor, Files};
@@ -22,15 +27,14 @@ use super::shutdown::Signals;
 use super::{banner, logging, maintenance, memory};
 use crate::auth::{Authenticator, Keys, LOCAL_TENANT};
 use crate::calls::{Calls, identify};
-use crate::config::{Config, HubConfig, NamedPath, Role};
+use crate::config::{Config, ConfigError, HubConfig, NamedPath, Role};
 use crate::metrics::ProcessMetrics;
 use crate::models::Models;
 use crate::random::system_random;
 use crate::signed_urls::Signer;
-use crate::state::{AppState, Limits, Setup, Shutdown};
-use crate::tls::Tls;
+use crate::state::{AppState, Limits, Setup};
 use crate::traces::Traces;
-use crate::{api, auth, engine, hub, listener, metrics};
+use crate::{api, auth, hub, metrics};
 
 /// The time that open requests get to finish at a shutdown.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -63,6 +67,10 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let address = socket.local_addr()?;
     tracing::info!(%address, "listening; loading models");
     let Some(scheduler) = process::open_scheduler_or_stop(&config, &files, &mut signals).await? else { return Ok(()) };
+    if let Err(error) = require_key(&config, &scheduler).await {
+        scheduler.close().await;
+        return Err(error);
+    }
     let (stop, stopping) = Shutdown::channel();
     let gate = Gate::default();
     let http = tokio::spawn(listener::serve(
@@ -73,7 +81,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         stopping.clone(),
     ));
 
-    let starting = start(&config, &scheduler, &files.storage);
+    let starting = start(&config, &scheduler, &files.storage, &gate);
     let (models, executor) = tokio::select! {
         started = starting => started?,
         signal = signals.next() => {
@@ -83,7 +91,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         }
     };
     let preparer = executor.as_ref().map(Executor::preparer);
-    let state = app_state(&config, &models, preparer, &files, &scheduler, (counted, traces.clone()), stopping).await?;
+    let state = app_state(&config, &models, preparer, &files, &scheduler, counted, traces.clone(), stopping).await?;
     open(&config, address, state, &gate, executor.as_ref().map(Executor::memory));
     let maintaining = tokio::spawn(maintenance::maintain(scheduler.clone()));
     let trimming = tokio::spawn(memory::give_back(scheduler.clone()));
@@ -115,7 +123,14 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Names every request.
+/// Refuses to serve others while nobody can have a key.
+async fn require_key(config: &Config, scheduler: &Scheduler) -> Result<(), Box<dyn Error>> {
+    let Some(exposure) = config.exposure else { return Ok(()) };
+    let directory = scheduler.directory();
+    if when_reachable(|| directory.has_keys()).await? { Ok(()) } else { Err(ConfigError::from(exposure).into()) }
+}
+
+/// Gives every request an id.
 fn named(router: Router, traces: &Traces) -> Router {
     router.layer(from_fn_with_state(Calls { random: system_random(), records: traces.is_on() }, identify))
 }
@@ -126,9 +141,12 @@ async fn start(
     config: &Config,
     scheduler: &Scheduler,
     storage: &Storage,
+    gate: &Gate,
 ) -> Result<(Models, Option<Executor>), Box<dyn Error>> {
     if config.role == Role::Api {
         let models = Models::default();
+        gate.wait_for_worker();
+        tracing::info!("waiting for the models that workers register in the store");
         models.wait_for_first(scheduler).await;
         return Ok((models, None));
     }
@@ -142,16 +160,21 @@ async fn app_state(
     preparer: Option<Arc<dyn Prepare>>,
     files: &Files,
     scheduler: &Scheduler,
-    (process_metrics, traces): (ProcessMetrics, Traces),
+    process_metrics: ProcessMetrics,
+    traces: Traces,
     shutdown: Shutdown,
 ) -> Result<AppState, Box<dyn Error>> {
     let mut limits = Limits::default();
     limits.bodies = config.http.bodies.clone();
     limits.max_body_bytes = config.max_body_bytes.unwrap_or(limits.max_body_bytes);
-    let (keys, clock) = (config.keys.clone(), Arc::new(SystemClock));
+    limits.images = config.images.limits;
+    limits.pixels_per_minute = config.images.pixels_per_minute;
+    limits.max_queued = config.max_queued_samples.unwrap_or(limits.max_queued);
+    let (keys, clock) = (config.keys.clone(), scheduler.clock());
     seed_organisations(&keys, scheduler).await?;
-    let auth =
-        Authenticator::new(keys, config.tokens, scheduler.clone(), clock.clone()).trusting(config.issuer.clone());
+    let auth = Authenticator::new(keys, config.tokens, scheduler.clone(), clock.clone())
+        .trusting(config.issuer.clone())
+        .behind(config.http.trusted_proxies.clone());
     Ok(AppState::new(Setup {
         keyed: when_reachable(|| auth.needs_keys()).await?,
         auth,
@@ -221,17 +244,18 @@ fn offer_weights(config: &Config, state: &AppState) {
         tracing::warn!("--hf-weights: an API server without a worker has no weights to offer");
     }
     for NamedPath { name, path } in &config.models {
-        let found = engine::location(path).map_err(|error| error.to_string());
+        let found = load::location(path).map_err(|error| error.to_string());
         match found.and_then(|path| hub::weight_files(&path).map_err(|error| error.to_string())) {
             Ok(files) => state.models.hub().offer_weights(name, files),
-            Err(error) => tracing::error!(model = name, error, "--hf-weights: no weights to offer"),
+            Err(error) => tracing::error!(model = name, error, "--hf-weights: failed to read the weights"),
         }
     }
 }
 
 /// Returns the signer of download URLs. All API servers share its key, so that each can check the others' URLs.
 async fn signer(config: &Config, scheduler: &Scheduler) -> Result<Signer, Box<dyn Error>> {
-    let own = Signer::open(&config.data_dir.join(SIGNING_KEY_FILE))?;
+    let path = config.data_dir.join(SIGNING_KEY_FILE);
+    let own = Signer::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     match config.database {
         Database::Sqlite(_) => Ok(own),
         Database::Postgres(_) => {

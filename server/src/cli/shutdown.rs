@@ -18,7 +18,7 @@ impl Signals {
     /// Starts to catch the signals.
     ///
     /// # Errors
-    /// When the system refuses to deliver them.
+    /// Fails if the system refuses to deliver them.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }

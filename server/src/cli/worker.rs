@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
+use trainyard_http::listener;
+use trainyard_http::shutdown::Shutdown;
+use trainyard_http::tls::Tls;
 use trainyard_scheduler::Scheduler;
 
 use super::process::{self, Executor, Files};
@@ -13,10 +16,7 @@ use super::shutdown::Signals;
 use super::{logging, memory, rank};
 use crate::config::Config;
 use crate::engine::describe_memory;
-use crate::listener;
 use crate::metrics::{self, Metrics, ProcessMetrics};
-use crate::state::Shutdown;
-use crate::tls::Tls;
 
 /// Works until a signal arrives.
 pub(super) fn work(config: Config) -> Result<(), Box<dyn Error>> {

@@ -31,6 +31,7 @@ struct FileIssuer {
     organisation: Option<String>,
     organisation_claim: Option<String>,
     user_claim: Option<String>,
+    accept_unverified_emails: bool,
     role_claim: Option<String>,
     roles: BTreeMap<String, String>,
     default_role: Option<String>,
@@ -96,10 +97,12 @@ impl FileIssuer {
         let roles: BTreeMap<String, Role> = roles.collect::<Result<_, ConfigError>>()?;
         let default_role = self.default_role.as_ref().map(role).transpose()?;
         if self.role_claim.is_some() == roles.is_empty() {
-            return Err(wrong("role_claim and roles are used together".to_owned()));
+            return Err(wrong("role_claim and roles must be set together".to_owned()));
         }
         if roles.is_empty() && default_role.is_none() {
-            return Err(wrong("must have default_role, or role_claim and roles: nobody could call".to_owned()));
+            return Err(wrong(
+                "must have default_role, or role_claim and roles; otherwise nobody could call".to_owned(),
+            ));
         }
         let refresh = within("issuer: jwks_refresh_seconds", self.jwks_refresh_seconds, 1..=3_600)?;
         let stale = within("issuer: jwks_stale_minutes", self.jwks_stale_minutes, 1..=1_440)?;
@@ -109,6 +112,7 @@ impl FileIssuer {
             audience: self.audience.clone(),
             organisation,
             user_claim: self.user_claim.clone().unwrap_or_else(|| EMAIL.to_owned()),
+            accepts_unverified_emails: self.accept_unverified_emails,
             role_claim: self.role_claim.clone(),
             roles,
             default_role,

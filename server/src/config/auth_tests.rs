@@ -64,7 +64,7 @@ fn an_issuer_that_can_not_work_is_refused() {
             format!("{COMPLETE}default_role = \"admin\"\njwks_stale_minutes = 1441"),
             "jwks_stale_minutes must be from 1 to 1440",
         ),
-        (format!("{COMPLETE}default_role = \"admin\"\nrole_claim = \"groups\""), "used together"),
+        (format!("{COMPLETE}default_role = \"admin\"\nrole_claim = \"groups\""), "set together"),
     ] {
         let error = issuer(&text).unwrap_err();
         assert!(error.starts_with("auth: issuer: ") && error.contains(reason), "{text}: {error}");

@@ -1,4 +1,4 @@
-//! Flags of `trainyard tenants` and `trainyard keys`.
+//! Flags of `trainyard tenants`, `trainyard keys` and `trainyard audit`.
 
 use clap::{Args, Subcommand};
 
@@ -15,7 +15,7 @@ pub struct TenantsFlags {
 /// The subcommands of `trainyard tenants`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum TenantsCommand {
-    /// List all organisations.
+    /// List all organisations of the service.
     List {
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
@@ -62,8 +62,8 @@ pub enum TenantsCommand {
     SetLimits {
         /// Name of the organisation.
         name: String,
-        /// A limit and its value: weight (1 to 1000), max_runs, max_queued_tokens, tokens_per_minute, max_storage_bytes,
-        /// max_queued_requests or max_queued_bytes.
+        /// A limit and its value: weight (1 to 1000), max_runs, max_queued_tokens, tokens_per_minute,
+        /// max_storage_bytes, max_queued_requests, max_queued_bytes or max_queued_samples. Bytes may have a unit, such as 50GiB.
         #[arg(value_name = "LIMIT=VALUE", required = true)]
         limits: Vec<String>,
         #[command(flatten)]
@@ -93,12 +93,12 @@ pub enum TenantsCommand {
     AddUser {
         /// Name of the organisation.
         name: String,
-        /// Email of the user.
+        /// Email address of the user.
         email: String,
         /// Full name of the user.
         #[arg(long, value_name = "NAME", default_value = "")]
         full_name: String,
-        /// The most that the user's keys allow: admin, member or read-only.
+        /// Highest role of the user's keys: admin, member or read-only.
         #[arg(long, default_value = "member")]
         role: String,
         #[command(flatten)]
@@ -109,9 +109,9 @@ pub enum TenantsCommand {
     ChangeUser {
         /// Name of the organisation.
         name: String,
-        /// Email of the user.
+        /// Email address of the user.
         email: String,
-        /// The most that the user's keys allow: admin, member or read-only.
+        /// Highest role of the user's keys: admin, member or read-only.
         #[arg(long)]
         role: Option<String>,
         /// Refuse the user's keys.
@@ -136,7 +136,7 @@ pub enum TenantsCommand {
     AddProject {
         /// Name of the organisation.
         name: String,
-        /// The project, as sessions name it.
+        /// Id of the project, as sessions use it.
         project: String,
         /// Display name of the project.
         #[arg(long, value_name = "NAME", default_value = "")]
@@ -149,7 +149,7 @@ pub enum TenantsCommand {
     RemoveProject {
         /// Name of the organisation.
         name: String,
-        /// The project, as sessions name it.
+        /// Id of the project, as sessions use it.
         project: String,
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
@@ -186,12 +186,13 @@ pub enum KeysCommand {
         /// A note about the key.
         #[arg(long, default_value = "")]
         note: String,
-        /// Email of the key's user; the key is for the organisation's programs when absent.
+        /// Email of the key's user; by default, the key belongs to one of the organisation's programs.
         #[arg(long, value_name = "EMAIL")]
         user: Option<String>,
-        /// Highest role that the key allows: admin, member or read-only.
-        #[arg(long, default_value = "member")]
-        role: String,
+        /// Highest role that the key allows: admin, member or read-only. The role of its user by default, or member
+        /// without one.
+        #[arg(long)]
+        role: Option<String>,
         /// Limit the key to a scope: train, sample, checkpoints or admin; may be repeated.
         #[arg(long = "scope", value_name = "SCOPE")]
         scopes: Vec<String>,
@@ -215,6 +216,37 @@ pub enum KeysCommand {
         organisation: String,
         /// The key's id, as `trainyard keys list` prints it.
         id: i64,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "the fields have theirs")]
+        store: StoreFlags,
+    },
+}
+
+/// Flags of `trainyard audit`.
+#[derive(Args, Clone, Debug)]
+pub struct AuditFlags {
+    #[command(subcommand)]
+    #[expect(missing_docs, reason = "the subcommands have theirs")]
+    pub command: AuditCommand,
+}
+
+/// The subcommands of `trainyard audit`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Print the entries of all organisations from before a time, one JSON object on each line, oldest first.
+    Export {
+        /// Day or RFC 3339 time, such as 2026-01-01, before which entries are printed.
+        #[arg(long, value_name = "TIME")]
+        before: String,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "the fields have theirs")]
+        store: StoreFlags,
+    },
+    /// Delete the entries of all organisations from before a time. The log of each keeps an entry about that.
+    Prune {
+        /// Day or RFC 3339 time, such as 2026-01-01, before which entries are deleted. Export them first.
+        #[arg(long, value_name = "TIME")]
+        before: String,
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
         store: StoreFlags,

@@ -7,8 +7,28 @@ use std::path::PathBuf;
 use trainyard_gpu_runtime::Parallel;
 use trainyard_gpu_runtime::backend::HostKernels;
 
-use super::parse::MAX_RETENTION_HOURS;
 use super::tenants::TenantsError;
+
+/// The largest retention: a century.
+pub(super) const MAX_RETENTION_HOURS: f64 = 876_600.0;
+
+/// The reason why a server without keys would be open to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Exposure {
+    /// The host is not a loopback address.
+    #[error("--host: {0} is not loopback, so callers need keys, and there are none: {CREATE}")]
+    Host(IpAddr),
+    /// The public URL leads clients elsewhere to the server.
+    #[error(
+        "--public-url: clients elsewhere need keys, and there are none: {CREATE}, or pass --insecure-no-auth to serve \
+         everybody as one tenant"
+    )]
+    PublicUrl,
+}
+
+/// The ways to the first key.
+const CREATE: &str = "create an organisation with `trainyard tenants create NAME --operator` and a key with \
+    `trainyard keys create NAME --name KEY --role admin` in this store, or list [[keys]] in the configuration file";
 
 /// An error in the configuration, with which the server refuses to start.
 #[derive(Debug, thiserror::Error)]
@@ -30,10 +50,13 @@ pub enum ConfigError {
         reason: String,
     },
     /// There is nothing to serve.
-    #[error("no model to serve: give --model NAME=PATH")]
+    #[error(
+        "no model to serve: pass --model with a folder, a GGUF file or the id of a downloaded model, such as \
+         --model Qwen/Qwen3-8B=models/Qwen3-8B"
+    )]
     NoModel,
     /// Two models have the same name.
-    #[error("--model: the name {0:?} is given twice")]
+    #[error("--model: the name {0:?} is used twice")]
     DuplicateModel(String),
     /// The host is not an IP address.
     #[error("--host: {0:?} is not an IP address")]
@@ -54,7 +77,7 @@ pub enum ConfigError {
         available.iter().map(|kernels| kernels.name()).collect::<Vec<_>>().join(", ")
     )]
     Kernels {
-        /// The chosen kernels.
+        /// Kernels that were chosen.
         chosen: HostKernels,
         /// The available kernels, best first.
         available: Vec<HostKernels>,
@@ -69,7 +92,7 @@ pub enum ConfigError {
     #[error("--lease-seconds: must be at least 1")]
     Lease,
     /// Only one of two flags that need each other is set.
-    #[error("--{given}: needs --{missing} too")]
+    #[error("--{given}: requires --{missing}")]
     Pair {
         /// The flag that is set.
         given: &'static str,
@@ -95,29 +118,32 @@ pub enum ConfigError {
     /// A period of 0.
     #[error("--{0}: must be at least 1")]
     Period(&'static str),
+    /// The retention of usage is too short.
+    #[error("{name}: must be at least {least}, because a report of usage covers two weeks")]
+    Days {
+        /// Name of the flag.
+        name: &'static str,
+        /// The least number of days.
+        least: u32,
+    },
     /// The retention is not a positive number of hours, or is too large.
     #[error("--retention-hours: must be a positive number, at most {MAX_RETENTION_HOURS}")]
     Retention,
     /// A limit of 0.
     #[error("--{0}: must be at least 1")]
     Zero(&'static str),
+    /// A trusted proxy is neither an address nor a network.
+    #[error("--trusted-proxies: {0:?} is not an IP address or a network such as 10.0.0.0/8")]
+    Proxy(String),
     /// The metrics token is short enough to be guessed.
     #[error("--metrics-token: must be at least 8 characters")]
     MetricsToken,
     /// The tenants or keys contradict each other.
     #[error(transparent)]
     Tenants(#[from] TenantsError),
-    /// The server is reachable by others, and open to all of them.
-    #[error(
-        "--host: {0} is not loopback, so the configuration file must list [[tenants]], with keys in the file or the store, or [[keys]]"
-    )]
-    KeysNeeded(IpAddr),
-    /// The public URL makes the server reachable by others, and it is open to all of them.
-    #[error(
-        "--public-url: clients elsewhere need keys: list [[tenants]] with keys, or [[keys]], in the configuration file, or \
-         give --insecure-no-auth to serve everybody as one tenant"
-    )]
-    PublicWithoutKeys,
+    /// The server is reachable by others, and neither the file nor the store has a key.
+    #[error(transparent)]
+    Exposed(#[from] Exposure),
     /// The settings of tokens or of their issuer can't work.
     #[error("auth: {0}")]
     Auth(String),

@@ -7,15 +7,17 @@ use std::{fs, io};
 use serde::Deserialize;
 use trainyard_gpu_runtime::Parallel;
 use trainyard_gpu_runtime::backend::HostKernels;
+use trainyard_protocol::redacted;
 
 use super::auth::FileAuth;
 use super::http::FileHttp;
 use super::hub::FileHub;
+use super::images::FileImages;
 use super::queue::FileQueue;
 use super::snapshots::FileSnapshots;
 use super::tenants::{FileKey, FileTenant};
 use super::tls::FileTls;
-use super::{ComputeType, ConfigError, Device, LogFormat, NumericsMismatch, ServeRole};
+use super::{ComputeType, ConfigError, Device, LogFormat, NumericsMismatch, ServeRole, size};
 
 /// The file that is read when `--config` names no other.
 const DEFAULT_FILE: &str = "trainyard.toml";
@@ -31,7 +33,9 @@ pub(super) struct FileConfig {
     pub(super) database_url: Option<String>,
     pub(super) database_readers: Option<usize>,
     pub(super) storage: Option<String>,
+    #[serde(deserialize_with = "size::mebibytes_of_file")]
     pub(super) storage_cache_mib: Option<u64>,
+    #[serde(deserialize_with = "size::mebibytes_of_file")]
     pub(super) disk_reserve_mib: Option<u64>,
     pub(super) dtype: Option<ComputeType>,
     pub(super) threads: Option<usize>,
@@ -40,12 +44,17 @@ pub(super) struct FileConfig {
     pub(super) parallel: Option<Parallel>,
     pub(super) rank_timeout_seconds: Option<u64>,
     pub(super) numerics_mismatch: Option<NumericsMismatch>,
+    #[serde(deserialize_with = "size::mebibytes_of_file")]
     pub(super) memory_mib: Option<usize>,
+    #[serde(deserialize_with = "size::mebibytes_of_file")]
     pub(super) activation_memory_mib: Option<usize>,
+    #[serde(deserialize_with = "size::mebibytes_of_file")]
     pub(super) kv_memory_mib: Option<usize>,
+    #[serde(deserialize_with = "size::mebibytes_of_file")]
     pub(super) checkpoint_memory_mib: Option<usize>,
     pub(super) log_level: Option<String>,
     pub(super) log_format: Option<LogFormat>,
+    #[serde(deserialize_with = "size::bytes_of_file")]
     pub(super) max_body_bytes: Option<usize>,
     pub(super) public_url: Option<String>,
     pub(super) otlp_endpoint: Option<String>,
@@ -60,7 +69,10 @@ pub(super) struct FileConfig {
     pub(super) drain_delay_seconds: Option<u64>,
     pub(super) session_seconds: Option<u64>,
     pub(super) retention_hours: Option<f64>,
+    pub(super) usage_days: Option<u32>,
+    pub(super) usage_history_days: Option<u32>,
     pub(super) http: FileHttp,
+    pub(super) images: FileImages,
     pub(super) hub: FileHub,
     pub(super) tls: FileTls,
     pub(super) auth: FileAuth,
@@ -79,6 +91,41 @@ pub(super) fn read_file(named: Option<&Path>) -> Result<FileConfig, ConfigError>
         Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => return Ok(FileConfig::default()),
         Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
     };
-    toml::from_str(&text)
-        .map_err(|error| ConfigError::File { path: path.to_owned(), reason: error.to_string().trim_end().to_owned() })
+    parse(&text).map_err(|reason| ConfigError::File { path: path.to_owned(), reason })
+}
+
+/// Reads the text of the file.
+///
+/// # Errors
+/// Returns the place and the problem, without the values and the line of the file: they may be keys and passwords.
+fn parse(text: &str) -> Result<FileConfig, String> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
+        format!("line {}, column {column}: {}", before.matches('\n').count() + 1, redacted(error.message()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_its_place_and_repeats_no_secret() {
+        let reason = |text: &str| parse(text).err().unwrap_or_default();
+        assert!(
+            reason("host = \"::1\"\n  max_conections = 1\n")
+                .starts_with("line 2, column 3: unknown field `max_conections`")
+        );
+        for text in [
+            "[[tenants]]\nname = \"t\"\nkeys = [\"tml-secret\"]\n",
+            "[[tenants]]\nname = \"t\"\nkeys = [{ key = \"tml-secret\", rol = \"admin\" }]\n",
+            "[[tenants]]\nname = \"t\"\nkeys = [{ key = \"tml-secret\" }\n[http]\n",
+            "metrics_token = \"secret\" x\n",
+            "port = \"secret\"\n",
+        ] {
+            let reason = reason(text);
+            assert!(reason.starts_with("line ") && !reason.contains("secret"), "{reason}");
+        }
+    }
 }

@@ -9,8 +9,9 @@ const PUBLIC: &str = "https://huggingface.co";
 /// The value that sets no upstream.
 const NONE: &str = "none";
 
-/// Flags of `/hf`.
+/// Flags about the path `/hf`.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Files for clients: /hf")]
 pub struct HubFlags {
     /// Hub to which /hf redirects requests for files that this server does not have, such as data sets; `none` to
     /// answer 404 [default: https://huggingface.co, with --hf-require-key none].

@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use trainyard_gpu_runtime::backend::HostKernels;
 
-use super::{ConfigError, NamedPath};
+use super::NamedPath;
+use super::error::{ConfigError, MAX_RETENTION_HOURS};
 use crate::metrics::Access;
-
-/// The largest retention: a century.
-pub(super) const MAX_RETENTION_HOURS: f64 = 876_600.0;
 
 /// The shortest metrics token, in characters.
 const MIN_TOKEN: usize = 8;
@@ -41,6 +39,15 @@ pub(super) fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {
     match host.as_deref() {
         None | Some("localhost") => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         Some(text) => text.parse().map_err(|_| ConfigError::Host(text.to_owned())),
+    }
+}
+
+/// Checks a number of days: at least 15, because reports cover two weeks.
+pub(super) fn days(name: &'static str, given: Option<u32>) -> Result<Option<Duration>, ConfigError> {
+    const LEAST: u32 = 15;
+    match given {
+        Some(days) if days < LEAST => Err(ConfigError::Days { name, least: LEAST }),
+        given => Ok(given.map(|days| Duration::from_secs(u64::from(days) * 86_400))),
     }
 }
 

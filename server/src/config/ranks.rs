@@ -5,8 +5,10 @@ use trainyard_gpu_runtime::Parallel;
 
 use super::ConfigError;
 
-/// Flags of a worker whose ranks are processes, on one machine or several. Each is started with the same flags but `--rank`.
+/// Flags of a worker whose ranks are processes, on one machine or several. Each is started with the same flags but
+/// `--rank`.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Ranks as processes")]
 pub struct RankFlags {
     /// Rank of this process in --parallel; without it the ranks are threads of one process. Rank 0 is the worker, the
     /// others compute with it.
@@ -73,9 +75,9 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named() {
         let refused = |rank, world, rendezvous| of(rank, world, rendezvous).unwrap_err();
-        assert_eq!(refused(Some(0), None, None), "--rank: needs --rendezvous too");
-        assert_eq!(refused(None, None, Some("a:1")), "--rendezvous: needs --rank too");
-        assert_eq!(refused(None, Some(2), None), "--world: needs --rank too");
+        assert_eq!(refused(Some(0), None, None), "--rank: requires --rendezvous");
+        assert_eq!(refused(None, None, Some("a:1")), "--rendezvous: requires --rank");
+        assert_eq!(refused(None, Some(2), None), "--world: requires --rank");
         assert_eq!(refused(Some(0), Some(4), Some("a:1")), "--world: 4 processes, but --parallel tp=2 has 2 ranks");
         assert_eq!(refused(Some(2), None, Some("a:1")), "--rank: 2, but the ranks of --parallel tp=2 are 0 to 1");
     }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 /// Flags of the lifetime of sampler weights that are saved without a name.
 #[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Lifetimes")]
 pub struct SnapshotFlags {
     /// Number of sampler weights saved without a name that always stay in the storage: the last ones used of each run
     /// [default: 8].

@@ -13,13 +13,13 @@ pub struct StoreFlags {
     /// Folder of the store, payloads and checkpoints [default: data].
     #[arg(long, env = "TRAINYARD_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// The store, sqlite://PATH or postgres://USER@HOST/NAME; DIR/trainyard.db when absent.
+    /// The store, sqlite://PATH or postgres://USER@HOST/NAME; DIR/trainyard.db by default.
     #[arg(long, env = "TRAINYARD_DATABASE_URL", value_name = "URL")]
     pub database_url: Option<String>,
-    /// Payloads, checkpoints and snapshots: a folder, or s3://BUCKET/PREFIX; DIR when absent.
+    /// Payloads, checkpoints and snapshots: a folder, or s3://BUCKET/PREFIX; DIR by default.
     #[arg(long, env = "TRAINYARD_STORAGE", value_name = "URL")]
     pub storage: Option<String>,
-    /// Configuration file; trainyard.toml in the working directory when absent.
+    /// Configuration file; trainyard.toml in the working directory by default.
     #[arg(long, env = "TRAINYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
@@ -67,7 +67,7 @@ impl Stores {
     /// Joins flags (with their variables), the file and the defaults, as for `trainyard serve`.
     ///
     /// # Errors
-    /// When the file can't be read or the URL of the store is invalid.
+    /// Fails if the file can't be read or the URL of the store is invalid.
     pub fn resolve(flags: StoreFlags) -> Result<Self, ConfigError> {
         let file = read_file(flags.config.as_deref())?;
         Self::join(
@@ -80,7 +80,7 @@ impl Stores {
     /// Reads the limits of tenants that the configuration file sets, which programs beside the service can't change.
     ///
     /// # Errors
-    /// When the file can't be read, or its tenants are invalid.
+    /// Fails if the file can't be read, or its tenants are invalid.
     pub fn policies(flags: &StoreFlags) -> Result<Policies, ConfigError> {
         let file = read_file(flags.config.as_deref())?;
         let training = queue::resolve(QueueFlags::default(), file.queue)?;

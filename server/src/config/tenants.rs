@@ -7,7 +7,11 @@ use trainyard_protocol::TenantId;
 use trainyard_scheduler::{Limit, Policies, Role, TenantLimits, TenantPolicy, TrainingLimits};
 use trainyard_wire::auth::KEY_PREFIX;
 
+use super::size;
 use crate::auth::{Keys, SeedKey};
+
+/// The least number of bits of a key, by its length.
+const KEY_BITS: usize = 128;
 
 /// A table `[[tenants]]`: one tenant with its keys, share and quotas.
 #[derive(Clone, Deserialize)]
@@ -27,12 +31,14 @@ pub(super) struct FileTenant {
     max_queued_tokens: Option<u64>,
     #[serde(default)]
     tokens_per_minute: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "size::bytes_of_file")]
     max_storage_bytes: Option<u64>,
     #[serde(default)]
     max_queued_requests: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "size::bytes_of_file")]
     max_queued_bytes: Option<u64>,
+    #[serde(default)]
+    max_queued_samples: Option<u64>,
 }
 
 /// A key of a tenant: its text, or its SHA-256 for those who keep secrets out of files.
@@ -91,7 +97,7 @@ pub enum TenantsError {
     #[error("tenants: the name of tenant {0} is empty")]
     EmptyName(usize),
     /// Two tenants have the same name.
-    #[error("tenants: {0:?} is given twice")]
+    #[error("tenants: {0:?} is listed twice")]
     Duplicate(String),
     /// A tenant is listed in both forms.
     #[error("tenants: {0:?} also has [[keys]]; list all its keys under the tenant")]
@@ -122,6 +128,19 @@ pub enum TenantsError {
         list: String,
         /// The key's name, or its position in the file.
         name: String,
+    },
+    /// The key is short enough to be guessed.
+    #[error(
+        "{list}: key of {name:?} can be guessed: {bits} bits at most, but {KEY_BITS} are needed; use at least 22 random letters \
+         and digits after {KEY_PREFIX:?}, or 32 hexadecimal digits (printf tml-; openssl rand -hex 32)"
+    )]
+    ShortKey {
+        /// The list that contains the key: `keys`, or `tenants` with the tenant's name.
+        list: String,
+        /// The key's name, or its position in the file.
+        name: String,
+        /// The bits that a random key of this length has.
+        bits: usize,
     },
     /// The digest of a key is malformed.
     #[error("{list}: sha256 of {name:?} is not 64 hexadecimal digits")]
@@ -184,6 +203,7 @@ fn limits(tenant: &FileTenant) -> Result<TenantLimits, TenantsError> {
         Limit::MaxStorageBytes => tenant.max_storage_bytes,
         Limit::MaxQueuedRequests => tenant.max_queued_requests,
         Limit::MaxQueuedBytes => tenant.max_queued_bytes,
+        Limit::MaxQueuedSamples => tenant.max_queued_samples,
     };
     let check = |(limit, value): (Limit, u64)| match (limit.value(value), limit) {
         (Ok(value), _) => Ok((limit, value)),
@@ -206,7 +226,7 @@ impl KeyRing {
                 list: format!("tenants: keys of {:?}", tenant.name),
                 name: key.name.clone().unwrap_or_else(|| format!("key {}", index + 1)),
             };
-            self.add(&tenant.name, location, (key.key.as_deref(), key.sha256.as_deref()), key.role)?;
+            self.add(&tenant.name, location, key.key.as_deref(), key.sha256.as_deref(), key.role)?;
         }
         Ok(())
     }
@@ -217,22 +237,26 @@ impl KeyRing {
             return Err(TenantsError::KeyTenant(name));
         }
         let location = KeyLocation { list: "keys".to_owned(), name };
-        self.add(&key.tenant, location, (key.key.as_deref(), key.sha256.as_deref()), key.role)
+        self.add(&key.tenant, location, key.key.as_deref(), key.sha256.as_deref(), key.role)
     }
 
     fn add(
         &mut self,
         tenant: &str,
         location: KeyLocation,
-        (key, sha256): (Option<&str>, Option<&str>),
+        key: Option<&str>,
+        sha256: Option<&str>,
         role: FileRole,
     ) -> Result<(), TenantsError> {
         let KeyLocation { list, name } = location;
         // A name is shown, logged and kept in the audit log. Whoever names a key after itself gets another name.
         let name = if name.contains(KEY_PREFIX) { format!("key of {tenant}") } else { name };
         let digest = match (key, sha256) {
-            (Some(text), None) if text.len() > KEY_PREFIX.len() && text.starts_with(KEY_PREFIX) => Keys::digest(text),
-            (Some(_), None) => return Err(TenantsError::KeyText { list, name }),
+            (Some(text), None) => match text.strip_prefix(KEY_PREFIX).map(bits_at_most) {
+                None | Some(0) => return Err(TenantsError::KeyText { list, name }),
+                Some(bits) if bits < KEY_BITS => return Err(TenantsError::ShortKey { list, name, bits }),
+                Some(_) => Keys::digest(text),
+            },
             (None, Some(digest)) => match parse_digest(digest) {
                 Some(digest) => digest,
                 None => return Err(TenantsError::KeyDigest { list, name }),
@@ -251,6 +275,13 @@ impl KeyRing {
 struct KeyLocation {
     list: String,
     name: String,
+}
+
+/// Returns the bits that a text of this length has if it is random: 4 for each hexadecimal digit, else 6 for each character
+/// as in base64.
+fn bits_at_most(text: &str) -> usize {
+    let is_hexadecimal = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    text.chars().count() * if is_hexadecimal { 4 } else { 6 }
 }
 
 fn parse_digest(text: &str) -> Option<[u8; 32]> {

@@ -32,34 +32,41 @@ fn a_tenant_has_keys_a_weight_and_quotas() {
         [[tenants]]
         name = "team-a"
         weight = 2
-        keys = [{{ sha256 = "{}" }}, {{ name = "ci", key = "tml-a2" }}]
+        keys = [{{ sha256 = "{}" }}, {{ name = "ci", key = "tml-a2-0123456789-0123456789" }}]
         max_runs = 16
         max_queued_tokens = 1000000
         tokens_per_minute = 600000
         max_storage_bytes = 50_000_000_000
         max_queued_bytes = 1_000_000
+        max_queued_samples = 64
 
         [[tenants]]
         name = "team-b"
-        keys = [{{ key = "tml-b" }}]
+        keys = [{{ key = "tml-b-0123456789-0123456789" }}]
 
         [[keys]]
         tenant = "carol"
-        key = "tml-c"
+        key = "tml-c-0123456789-0123456789"
         "#,
-        hex("tml-a1")
+        hex("tml-a1-0123456789-0123456789")
     );
     let (keys, policies) = read(&text).unwrap();
-    for (key, tenant) in [("tml-a1", "team-a"), ("tml-a2", "team-a"), ("tml-b", "team-b"), ("tml-c", "carol")] {
+    for (key, tenant) in [
+        ("tml-a1-0123456789-0123456789", "team-a"),
+        ("tml-a2-0123456789-0123456789", "team-a"),
+        ("tml-b-0123456789-0123456789", "team-b"),
+        ("tml-c-0123456789-0123456789", "carol"),
+    ] {
         assert_eq!(keys.tenant(key), Some(TenantId::new(tenant)));
     }
-    assert_eq!(keys.tenant("tml-d"), None);
+    assert_eq!(keys.tenant("tml-d-0123456789-0123456789"), None);
     let a = TenantPolicy {
         weight: NonZeroU32::new(2).unwrap(),
         max_runs: NonZeroU64::new(16),
         max_queued_tokens: NonZeroU64::new(1_000_000),
         tokens_per_minute: NonZeroU64::new(600_000),
         max_storage_bytes: NonZeroU64::new(50_000_000_000),
+        max_queued_samples: NonZeroU64::new(64),
         training: TrainingLimits { bytes: NonZeroU64::new(1_000_000).unwrap(), ..TrainingLimits::default() },
     };
     assert_eq!(*policies.of(&TenantId::new("team-a")), a);
@@ -82,7 +89,9 @@ fn the_local_tenant_needs_no_keys_while_there_are_none() {
 
 #[test]
 fn a_key_has_a_role() {
-    let with = |role: &str| format!("[[tenants]]\nname = \"t\"\nkeys = [{{ key = \"tml-t\", role = \"{role}\" }}]\n");
+    let with = |role: &str| {
+        format!("[[tenants]]\nname = \"t\"\nkeys = [{{ key = \"tml-t-0123456789-0123456789\", role = \"{role}\" }}]\n")
+    };
     for role in ["admin", "member", "read-only"] {
         assert!(read(&with(role)).is_ok(), "{role}");
     }
@@ -91,7 +100,9 @@ fn a_key_has_a_role() {
 
 #[test]
 fn what_is_wrong_with_a_tenant_is_named() {
-    let tenant = |rest: &str| format!("[[tenants]]\nname = \"t\"\nkeys = [{{ key = \"tml-t\" }}]\n{rest}\n");
+    let tenant = |rest: &str| {
+        format!("[[tenants]]\nname = \"t\"\nkeys = [{{ key = \"tml-t-0123456789-0123456789\" }}]\n{rest}\n")
+    };
     for (text, message) in [
         (tenant("weight = 0"), "tenants: weight of \"t\" must be from 1 to 1000"),
         (tenant("weight = 1001"), "tenants: weight of \"t\" must be from 1 to 1000"),
@@ -101,8 +112,11 @@ fn what_is_wrong_with_a_tenant_is_named() {
         (tenant("max_storage_bytes = 0"), "max_storage_bytes of \"t\""),
         (tenant("max_storage_byte = 1"), "max_storage_byte"),
         (tenant("max_runs = -1"), "max_runs"),
-        (tenant("") + &tenant(""), "tenants: \"t\" is given twice"),
-        (tenant("") + "[[keys]]\ntenant = \"t\"\nkey = \"tml-x\"\n", "tenants: \"t\" also has [[keys]]"),
+        (tenant("") + &tenant(""), "tenants: \"t\" is listed twice"),
+        (
+            tenant("") + "[[keys]]\ntenant = \"t\"\nkey = \"tml-x-0123456789-0123456789\"\n",
+            "tenants: \"t\" also has [[keys]]",
+        ),
         ("[[tenants]]\nname = \"\"\n".to_owned(), "tenants: the name of tenant 1 is empty"),
         ("[[tenants]]\nweight = 1\n".to_owned(), "name"),
     ] {
@@ -112,11 +126,27 @@ fn what_is_wrong_with_a_tenant_is_named() {
 }
 
 #[test]
+fn a_key_that_can_be_guessed_is_refused() {
+    let with =
+        |key: &str| refusal(&format!("[[tenants]]\nname = \"t\"\nkeys = [{{ name = \"ci\", key = \"{key}\" }}]\n"));
+    for (key, bits) in
+        [("tml-a", 4), ("tml-hunter2", 42), ("tml-0123456789012345678901", 88), ("tml-x01234567890123456789", 126)]
+    {
+        let refused = with(key);
+        let reason = format!("key of \"ci\" can be guessed: {bits} bits at most, but 128 are needed");
+        assert!(refused.contains(&reason) && !refused.contains(key), "{refused}");
+    }
+    for key in ["tml-x012345678901234567890", "tml-0123456789abcdef0123456789abcdef"] {
+        assert_eq!(with(key), "accepted");
+    }
+}
+
+#[test]
 fn a_key_is_not_its_own_name() {
-    let text = "[[keys]]\ntenant = \"a\"\nkey = \"tml-secret\"\nname = \"tml-secret\"\n";
+    let text = "[[keys]]\ntenant = \"a\"\nkey = \"tml-secret-0123456789-0123456789\"\nname = \"tml-secret-0123456789-0123456789\"\n";
     let (keys, _) = read(text).unwrap();
     let shown = format!("{keys:?}");
-    assert!(shown.contains("key of a") && !shown.contains("tml-secret"), "{shown}");
+    assert!(shown.contains("key of a") && !shown.contains("tml-secret-0123456789-0123456789"), "{shown}");
 }
 
 #[test]
@@ -125,18 +155,33 @@ fn what_is_wrong_with_a_key_is_named_and_never_printed() {
     let list = "tenants: keys of \"t\"";
     for (text, message) in [
         (keys("{ name = \"ci\" }"), format!("{list}: \"ci\" must have either key or sha256")),
-        (keys("{ key = \"tml-secret\", sha256 = \"00\" }"), format!("{list}: \"key 1\" must have either")),
-        (keys("{ key = \"tml-a\" }, { key = \"secret\" }"), format!("{list}: key of \"key 2\" must start")),
+        (
+            keys("{ key = \"tml-secret-0123456789-0123456789\", sha256 = \"00\" }"),
+            format!("{list}: \"key 1\" must have either"),
+        ),
+        (
+            keys("{ key = \"tml-a-0123456789-0123456789\" }, { key = \"secret\" }"),
+            format!("{list}: key of \"key 2\" must start"),
+        ),
         (keys("{ key = \"tml-\" }"), "must start with \"tml-\" and be longer".to_owned()),
         (keys("{ sha256 = \"secret\" }"), format!("{list}: sha256 of \"key 1\" is not 64 hexadecimal digits")),
-        (keys("{ key = \"tml-secret\" }, { key = \"tml-secret\" }"), "\"key 2\" is the same key".to_owned()),
-        (keys("{ key = \"tml-a\", tenant = \"x\" }"), "tenant".to_owned()),
         (
-            keys("{ key = \"tml-secret\" }")
-                + &format!("[[keys]]\nname = \"old\"\ntenant = \"u\"\nsha256 = \"{}\"\n", hex("tml-secret")),
+            keys("{ key = \"tml-secret-0123456789-0123456789\" }, { key = \"tml-secret-0123456789-0123456789\" }"),
+            "\"key 2\" is the same key".to_owned(),
+        ),
+        (keys("{ key = \"tml-a-0123456789-0123456789\", tenant = \"x\" }"), "tenant".to_owned()),
+        (
+            keys("{ key = \"tml-secret-0123456789-0123456789\" }")
+                + &format!(
+                    "[[keys]]\nname = \"old\"\ntenant = \"u\"\nsha256 = \"{}\"\n",
+                    hex("tml-secret-0123456789-0123456789")
+                ),
             "keys: \"old\" is the same key as another one".to_owned(),
         ),
-        ("[[keys]]\ntenant = \"\"\nkey = \"tml-secret\"\n".to_owned(), "keys: tenant of \"\" is empty".to_owned()),
+        (
+            "[[keys]]\ntenant = \"\"\nkey = \"tml-secret-0123456789-0123456789\"\n".to_owned(),
+            "keys: tenant of \"\" is empty".to_owned(),
+        ),
     ] {
         let refused = refusal(&text);
         assert!(refused.contains(&message), "{refused}");

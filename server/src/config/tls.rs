@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Deserialize;
+use trainyard_http::tls::TlsFiles;
 
 use super::ConfigError;
-use crate::tls::TlsFiles;
 
 /// Flags for serving HTTPS.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "HTTPS")]
 pub struct TlsFlags {
     /// Serve HTTPS, on a worker for its metrics: the certificate and those of its intermediate authorities, in PEM.
     /// Changes of the file are noticed.

@@ -7,6 +7,7 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use super::Check;
+use crate::config::size;
 use crate::disk::space;
 
 const GROUP: &str = "disk";
@@ -19,23 +20,22 @@ const SLOW_SYNC: Duration = Duration::from_millis(25);
 
 pub(super) fn check(data_dir: &Path) -> Vec<Check> {
     let Some(folder) = existing(data_dir) else {
-        return vec![Check::failure(GROUP, "data folder", data_dir.display().to_string(), "give another --data-dir")];
+        return vec![Check::failure(GROUP, "data folder", data_dir.display().to_string(), "pass another --data-dir")];
     };
     let mut checks = Vec::new();
     let there = folder == data_dir;
     let latency = sync_latency(&folder);
     checks.push(match &latency {
         Ok(_) if there => Check::ok(GROUP, "data folder", data_dir.display().to_string()),
-        Ok(_) => Check::ok(GROUP, "data folder", format!("{}, made at the start", data_dir.display())),
+        Ok(_) => Check::ok(GROUP, "data folder", format!("{}, which will be created at the start", data_dir.display())),
         Err(error) => {
-            let advice =
-                format!("let the user of the server write in {}, or give another --data-dir", folder.display());
+            let advice = format!("let the server's user write to {}, or pass another --data-dir", folder.display());
             Check::failure(GROUP, "data folder", format!("{}: {error}", folder.display()), advice)
         }
     });
     checks.push(match space(&folder) {
         Ok(space) => free(space.free),
-        Err(error) => Check::warning(GROUP, "free space", error.to_string(), "look with df"),
+        Err(error) => Check::warning(GROUP, "free space", error.to_string(), "check it with df"),
     });
     checks.extend(latency.ok().map(sync));
     checks
@@ -70,8 +70,8 @@ pub(super) fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 fn free(bytes: u64) -> Check {
-    let value = format!("{} MiB", bytes >> 20);
-    let advice = "make room, or move the data folder: without space nothing can be accepted";
+    let value = size::budget(bytes);
+    let advice = "free space, or move the data folder: without space, no request can be accepted";
     match bytes {
         0..LEAST_FREE => Check::failure(GROUP, "free space", value, advice),
         LEAST_FREE..FEW_FREE => Check::warning(GROUP, "free space", value, advice),
@@ -109,7 +109,7 @@ mod tests {
         let status = |path: &Path| check(path).iter().map(|check| check.status).max().unwrap();
         assert!(status(dir.path()) < Status::Failure);
         let below = dir.path().join("not/there");
-        assert!(check(&below)[0].value.contains("made at the start"));
+        assert!(check(&below)[0].value.contains("will be created at the start"));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();

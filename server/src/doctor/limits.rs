@@ -1,7 +1,7 @@
 //! Limits of the process.
 
 use super::Check;
-use crate::listener::{ConnectionLimits, descriptors};
+use trainyard_http::listener::{ConnectionLimits, descriptors};
 
 const GROUP: &str = "limits";
 /// Open files that the store, the storage, models and logs need.
@@ -16,7 +16,7 @@ fn files(files: usize, connections: usize) -> Check {
     let value = format!("{files}, for up to {connections} connections");
     let advice = "raise it: ulimit -n, or LimitNOFILE= of the systemd unit";
     if files < connections.saturating_add(OWN) {
-        let advice = format!("{advice}; or give --max-connections at most {}", files.saturating_sub(OWN));
+        let advice = format!("{advice}; or pass a --max-connections of at most {}", files.saturating_sub(OWN));
         return Check::failure(GROUP, "open files", value, advice);
     }
     if files < FEW {

@@ -5,7 +5,7 @@ use trainyard_gpu_runtime::config::{LoadError, ModelSource};
 use trainyard_protocol::MemoryPlan;
 
 use super::Check;
-use crate::config::{Config, Device, Role};
+use crate::config::{Config, Device, Role, size};
 use crate::engine::{describe_memory, engine_options};
 use crate::machine;
 
@@ -14,9 +14,9 @@ const GROUP: &str = "memory";
 pub(super) fn check(config: &Config, models: &[ModelSource]) -> Vec<Check> {
     let machine = machine::memory_bytes();
     let mut checks = vec![match machine {
-        Some(bytes) => Check::ok(GROUP, "machine", format!("{} MiB, or the limit of the cgroup", bytes >> 20)),
+        Some(bytes) => Check::ok(GROUP, "machine", format!("{}, or the limit of the cgroup", size::budget(bytes))),
         None => {
-            let advice = "without --memory-mib the engine has no limit: give one";
+            let advice = "without --memory-mib, the engine has no limit: pass one";
             Check::warning(GROUP, "machine", "the system does not report its memory", advice)
         }
     }];
@@ -34,14 +34,15 @@ pub(super) fn check(config: &Config, models: &[ModelSource]) -> Vec<Check> {
 
 fn budget(machine: Option<u64>, budget: Option<u64>) -> Check {
     let Some(budget) = budget else { return Check::ok(GROUP, "budget", "no limit") };
-    let value = format!("{} MiB", budget >> 20);
+    let value = size::budget(budget);
     match machine {
         Some(machine) if budget > machine => {
-            let advice = format!("the process would be killed: give --memory-mib at most {}", (machine / 5 * 4) >> 20);
+            let advice =
+                format!("the process would be killed: pass a --memory-mib of at most {}", (machine / 5 * 4) >> 20);
             Check::failure(GROUP, "budget", value, advice)
         }
         Some(machine) if budget > machine / 10 * 9 => {
-            let advice = "requests, the store and the system need some too: give --memory-mib less";
+            let advice = "requests, the store and the system need memory too: pass a smaller --memory-mib";
             Check::warning(GROUP, "budget", value, advice)
         }
         _ => Check::ok(GROUP, "budget", value),
@@ -57,12 +58,12 @@ fn division(plan: Result<MemoryPlan, LoadError>, ranks: u64) -> Check {
         }
         Ok(plan) => Check::ok(GROUP, "division", describe_memory(&plan)),
         Err(error @ LoadError::Layout(_)) => {
-            let advice = "give --parallel tp=N with an N that divides the model's dimensions";
+            let advice = "pass --parallel tp=N with an N that divides the model's dimensions";
             Check::failure(GROUP, "division", error.to_string(), advice)
         }
         Err(error) => {
-            let advice = "give --memory-mib more, the parts (--activation-memory-mib, --kv-memory-mib, \
-                          --checkpoint-memory-mib) less, or serve fewer models";
+            let advice = "pass a larger --memory-mib, smaller parts (--activation-memory-mib, --kv-memory-mib, \
+                          --checkpoint-memory-mib), or serve fewer models";
             Check::failure(GROUP, "division", error.to_string(), advice)
         }
     }

@@ -5,6 +5,8 @@
 
 mod device;
 mod disk;
+#[cfg_attr(not(feature = "cuda"), path = "gpu_missing.rs")]
+mod gpu;
 mod limits;
 mod memory;
 mod models;

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use trainyard_gpu_runtime::config::{LoadError, ModelSource};
+use trainyard_gpu_runtime::load;
 use trainyard_gpu_runtime::tokenizer::{RoundTrip, round_trip};
 
 use super::Check;
 use crate::config::{Config, NamedPath};
-use crate::engine;
 
 const MODELS: &str = "models";
 const TOKENIZERS: &str = "tokenizers";
@@ -19,7 +19,7 @@ const TEXT: &str = "Trains leave at 10:45,\nnot before. Größe: 3 µm";
 pub(super) fn check(config: &Config) -> (Vec<Check>, Vec<ModelSource>) {
     let (mut checks, mut tokenizers, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for NamedPath { name, path } in &config.models {
-        match engine::open(path) {
+        match load::open(path) {
             Ok(source) => {
                 checks.push(Check::ok(MODELS, name, describe(&source, path, config)));
                 let json = source.files.get("tokenizer.json");
@@ -34,7 +34,7 @@ pub(super) fn check(config: &Config) -> (Vec<Check>, Vec<ModelSource>) {
 }
 
 fn describe(source: &ModelSource, path: &Path, config: &Config) -> String {
-    let size = engine::location(path).map_or(0, |path| bytes(&path));
+    let size = load::location(path).map_or(0, |path| bytes(&path));
     let experts = source.config.blocks.iter().filter_map(|block| block.experts.as_ref()).map(|experts| experts.count);
     // Ranks that do not divide them are reported with the memory.
     let experts = experts.max().map_or_else(String::new, |count| match config.parallel.replica() {
@@ -65,16 +65,16 @@ fn bytes(path: &Path) -> u64 {
 fn advice(error: &LoadError) -> &'static str {
     match error {
         LoadError::Io { .. } => {
-            "give --model NAME=PATH with a Hugging Face folder or a .gguf file that this user can read"
+            "pass --model NAME=PATH with a Hugging Face folder or a .gguf file that this user can read"
         }
         LoadError::Unsupported(_) => {
-            "this family or format is not served: docs/users/compatibility.md lists those that are"
+            "this family or format is not supported: docs/users/compatibility.md lists those that are"
         }
-        LoadError::Memory { .. } => "give --memory-mib more",
-        LoadError::Device => "give --device another one, or cpu",
-        LoadError::DeviceMemory => "give fewer models, or --device another one, or cpu",
+        LoadError::Memory { .. } => "pass a larger --memory-mib",
+        LoadError::Device => "pass another --device, such as cpu",
+        LoadError::DeviceMemory => "pass fewer models, or another --device, such as cpu",
         LoadError::Layout(_) | LoadError::Rank { .. } => {
-            "give --parallel fewer ranks, or a number that divides the model's dimensions"
+            "pass a --parallel with fewer ranks, or with a number that divides the model's dimensions"
         }
         LoadError::Malformed { .. } | LoadError::MissingTensor(_) | LoadError::WrongShape { .. } => {
             "the file is damaged or incomplete: download it again and compare its digest"
@@ -88,7 +88,7 @@ fn tokenizer(name: &str, tried: Option<Result<RoundTrip, LoadError>>, source: &M
     match tried {
         None => Check::warning(TOKENIZERS, name, "missing", NO_TOKENIZER),
         Some(Err(error)) => {
-            let advice = "the model would be served without text: replace tokenizer.json by that of the model";
+            let advice = "the model would be served without text: replace tokenizer.json with the model's";
             Check::warning(TOKENIZERS, name, error.to_string(), advice)
         }
         Some(Ok(trip)) => judge(name, &trip, source.config.vocab_size),
@@ -98,14 +98,14 @@ fn tokenizer(name: &str, tried: Option<Result<RoundTrip, LoadError>>, source: &M
 fn judge(name: &str, trip: &RoundTrip, vocab_size: usize) -> Check {
     let RoundTrip { tokens, text, vocabulary } = trip;
     if *vocabulary > vocab_size {
-        let value = format!("{vocabulary} tokens, and the model has {vocab_size}");
+        let value = format!("{vocabulary} tokens, but the model has {vocab_size}");
         return Check::warning(TOKENIZERS, name, value, "the tokenizer may belong to another model");
     }
     if text.trim() != TEXT {
-        let value = format!("a text comes back as {text:?}");
-        return Check::warning(TOKENIZERS, name, value, "expected only of tokenizers that normalize text");
+        let value = format!("a text is decoded as {text:?}");
+        return Check::warning(TOKENIZERS, name, value, "expected only from tokenizers that normalize text");
     }
-    Check::ok(TOKENIZERS, name, format!("{vocabulary} tokens; a text of {tokens} comes back as it was"))
+    Check::ok(TOKENIZERS, name, format!("{vocabulary} tokens; a text of {tokens} tokens is decoded unchanged"))
 }
 
 #[cfg(test)]

@@ -14,19 +14,19 @@ const LISTENING: &str = "0A";
 pub(super) fn check(host: IpAddr, port: u16) -> Vec<Check> {
     let value = format!("{host}:{port}");
     let check = match TcpListener::bind((host, port)) {
-        Ok(_) if port == 0 => Check::ok(GROUP, "port", format!("{value}, a free one at the start")),
+        Ok(_) if port == 0 => Check::ok(GROUP, "port", format!("{value}, a free port will be chosen at the start")),
         Ok(_) => Check::ok(GROUP, "port", format!("{value} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             let owner = owner(Path::new("/proc"), port).unwrap_or_else(|| "another process".to_owned());
-            let advice = "stop that process, or give another --port";
+            let advice = "stop that process, or pass another --port";
             Check::failure(GROUP, "port", format!("{value} is taken by {owner}"), advice)
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let advice = "give a --port from 1024 on, or the capability CAP_NET_BIND_SERVICE";
+            let advice = "pass a --port from 1024 on, or grant the capability CAP_NET_BIND_SERVICE";
             Check::failure(GROUP, "port", format!("{value}: {error}"), advice)
         }
         Err(error) => {
-            let advice = "give a --host that is an address of this machine";
+            let advice = "pass a --host that is an address of this machine";
             Check::failure(GROUP, "port", format!("{value}: {error}"), advice)
         }
     };

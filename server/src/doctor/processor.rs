@@ -30,7 +30,7 @@ fn kernels(isa: Isa, best: Isa) -> Check {
             GROUP,
             "kernels",
             "portable: neither AVX2 with FMA nor AVX-512 with BF16",
-            "training and sampling take many times as long: use a processor with AVX2, or let the virtual machine show it",
+            "training and sampling take many times as long: use a processor with AVX2, or expose it to the virtual machine",
         ),
         isa => Check::ok(GROUP, "kernels", isa.name()),
     }
@@ -39,7 +39,7 @@ fn kernels(isa: Isa, best: Isa) -> Check {
 fn threads(threads: usize, processors: usize) -> Check {
     let value = format!("{threads} on {processors} processors");
     if threads > processors {
-        let advice = "more threads than processors slow each other down: give --threads at most that number";
+        let advice = "more threads than processors slow each other down: pass a --threads of at most that number";
         return Check::warning(GROUP, "threads", value, advice);
     }
     Check::ok(GROUP, "threads", value)
@@ -54,11 +54,12 @@ fn ranks(layout: Parallel, threads: usize) -> Check {
     };
     if ranks > threads {
         let advice =
-            format!("each rank needs a thread: give --threads {ranks} or more, or fewer ranks with --parallel");
+            format!("each rank needs a thread: pass a --threads of at least {ranks}, or a --parallel with fewer ranks");
         return Check::warning(GROUP, "layout", value, advice);
     }
     if !threads.is_multiple_of(ranks) {
-        let advice = format!("ranks wait for the one with the fewest threads: give --threads a multiple of {ranks}");
+        let advice =
+            format!("ranks wait for the one with the fewest threads: pass a --threads that is a multiple of {ranks}");
         return Check::warning(GROUP, "layout", value, advice);
     }
     Check::ok(GROUP, "layout", value)

@@ -101,7 +101,7 @@ impl fmt::Display for Report {
         }
         let count = |status| self.checks.iter().filter(|check| check.status == status).count();
         match (count(Status::Failure), count(Status::Warning)) {
-            (0, 0) => writeln!(f, "\nAll is well."),
+            (0, 0) => writeln!(f, "\nNo problems found."),
             (failures, warnings) => writeln!(f, "\nFailures: {failures}, warnings: {warnings}."),
         }
     }
@@ -139,6 +139,6 @@ mod tests {
             ["avx2", "1 GiB", "→"].iter().map(|part| text.lines().find_map(|line| line.find(part)).unwrap()).collect();
         assert_eq!((columns[0], columns[1]), (columns[1], columns[2]), "{text}");
         assert!(text.ends_with("Failures: 0, warnings: 1.\n"), "{text}");
-        assert!(Report::new(Vec::new()).to_string().contains("All is well"));
+        assert!(Report::new(Vec::new()).to_string().contains("No problems found"));
     }
 }

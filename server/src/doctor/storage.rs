@@ -6,7 +6,7 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use trainyard_scheduler::{Storage, StorageError};
+use trainyard_storage::{Storage, StorageError};
 
 use super::Check;
 
@@ -24,7 +24,7 @@ pub(super) async fn check(url: &str) -> Vec<Check> {
     if let Some(folder) = storage.local(Path::new(""))
         && !folder.exists()
     {
-        return vec![Check::ok(GROUP, "folder", format!("{}, made at the start", folder.display()))];
+        return vec![Check::ok(GROUP, "folder", format!("{}, which will be created at the start", folder.display()))];
     }
     match tokio::time::timeout(LIMIT, round_trip(&storage)).await {
         Ok(Ok(times)) => times.into_iter().map(|(name, time)| speed(name, time)).collect(),
@@ -68,9 +68,9 @@ fn speed(name: &'static str, time: Duration) -> Check {
 
 fn failure(url: &str, name: &'static str, reason: &str) -> Check {
     let advice = if url.starts_with("s3://") {
-        "compare bucket, AWS_ENDPOINT_URL, AWS_REGION and the credentials; they must allow to list, read, write and delete"
+        "compare bucket, AWS_ENDPOINT_URL, AWS_REGION and the credentials; they must allow listing, reading, writing and deleting"
     } else {
-        "let the user of the server write in the folder, or give another --storage"
+        "let the server's user write to the folder, or pass another --storage"
     };
     Check::failure(GROUP, name, format!("{url}: {reason}"), advice)
 }

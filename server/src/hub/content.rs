@@ -52,7 +52,7 @@ pub(super) async fn content(name: &str, file: &File, method: &Method, range: Opt
 }
 
 fn unreadable(name: &str, error: &std::io::Error) -> Response {
-    tracing::error!(file = name, %error, "a file of a model can't be read");
+    tracing::error!(file = name, %error, "failed to read a file of a model");
     StatusCode::INTERNAL_SERVER_ERROR.into_response()
 }
 

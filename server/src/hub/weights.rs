@@ -38,7 +38,7 @@ pub struct WeightFile {
 /// The weight files of a model: the safetensors files of a folder with their index, or the single file at `path`.
 ///
 /// # Errors
-/// When the folder or a file can't be read.
+/// Fails if the folder or a file can't be read.
 pub fn weight_files(path: &Path) -> io::Result<Vec<WeightFile>> {
     if path.is_file() {
         return Ok(vec![WeightFile::at(path.to_owned())?]);

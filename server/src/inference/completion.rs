@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::{Sample, SampleProgress, TenantId};
+use trainyard_chat::output::OutputFormat;
+use trainyard_chat::sequence::{Piece, SequenceText, Token, row};
+use trainyard_chat::settings::Settings;
+use trainyard_chat::texts::ModelText;
+use trainyard_protocol::{ImageSpan, Sample, SampleProgress, TenantId};
 use trainyard_wire::sampling::SampleOutput;
 
 use super::generation::Generation;
 use super::model_name::Target;
-use super::output::OutputFormat;
-use super::sequence::{Piece, SequenceText, Token, row};
-use super::settings::Settings;
-use super::texts::ModelText;
 use crate::error::ApiError;
 use crate::sample_stream::StreamEvent;
 use crate::state::AppState;
@@ -19,6 +19,8 @@ use crate::state::AppState;
 pub(crate) struct Prompt {
     /// Tokens of the prompt, at least one.
     pub(crate) tokens: Vec<u32>,
+    /// Images among the tokens.
+    pub(crate) images: Vec<ImageSpan>,
     pub(crate) settings: Settings,
     /// The marks to look for in the completions.
     pub(crate) format: OutputFormat,
@@ -56,7 +58,7 @@ impl Completion {
     /// Submits a prompt.
     ///
     /// # Errors
-    /// When the model does not accept the prompt, a queue is full or a quota is used up.
+    /// Fails if the model does not accept the prompt, a queue is full or a quota is used up.
     pub(crate) async fn start(
         state: &AppState,
         tenant: &TenantId,
@@ -64,7 +66,7 @@ impl Completion {
         text: &Arc<ModelText>,
         prompt: Prompt,
     ) -> Result<Self, ApiError> {
-        let Prompt { tokens, settings, format, is_chat, score_prompt } = prompt;
+        let Prompt { tokens, images, settings, format, is_chat, score_prompt } = prompt;
         let end = text.end.clone().filter(|end| is_chat && (end.id as usize) < target.base.vocab_size);
         let server_seed = settings.seed.is_none();
         let candidates = settings.logprobs.unwrap_or(0);
@@ -78,6 +80,7 @@ impl Completion {
             topk_sample_logprobs: candidates,
             target_prompt_logprobs: None,
             prompt_alt_tokens_k: 0,
+            images,
         };
         let generation = Generation::start(state, tenant, target, &sample, server_seed).await?;
         let sequence = || {
@@ -111,7 +114,7 @@ impl Completion {
     /// Waits for more updates; `None` after the end. May be dropped and called again.
     ///
     /// # Errors
-    /// When the sample fails, or this process can't wait for it.
+    /// Fails if the sample fails, or this process can't wait for it.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Update>>, ApiError> {
         match self.generation.next().await? {
             None => Ok(None),
@@ -126,7 +129,7 @@ impl Completion {
     /// Waits for the end and returns all remaining updates.
     ///
     /// # Errors
-    /// When the sample fails, or this process can't wait for it.
+    /// Fails if the sample fails, or this process can't wait for it.
     pub(crate) async fn rest(&mut self) -> Result<Vec<Update>, ApiError> {
         let mut all = Vec::new();
         while let Some(updates) = self.next().await? {

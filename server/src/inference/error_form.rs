@@ -7,11 +7,12 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use serde_json::{Value, json};
+use trainyard_http::answer::json_response;
 use trainyard_scheduler::Origin;
 use trainyard_wire::anthropic::{AnthropicError, AnthropicErrorResponse};
 use trainyard_wire::openai::{ErrorResponse, OpenAiError};
 
-use crate::error::{Detail, json_response};
+use crate::error::Detail;
 
 /// Path prefix of the OpenAI API.
 pub(crate) const OPENAI: &str = "/oai/api/v1/";
@@ -20,14 +21,14 @@ pub(crate) const ANTHROPIC: &str = "/anthropic/api/v1/";
 /// Short path prefix of both APIs.
 const SHORT: &str = "/v1/";
 
-/// The full path of a path below `/v1`.
+/// Returns the full path for a path below `/v1`.
 pub(crate) fn long_path(path: &str) -> Option<String> {
     let rest = path.strip_prefix(SHORT)?;
     let messages = rest == "messages" || rest.starts_with("messages/");
     Some(format!("{}{rest}", if messages { ANTHROPIC } else { OPENAI }))
 }
 
-/// The path below `/v1` that abbreviates this path.
+/// Returns the path below `/v1` that abbreviates this path.
 pub(crate) fn short_path(path: &str) -> Option<String> {
     let rest = path.strip_prefix(OPENAI).or_else(|| path.strip_prefix(ANTHROPIC))?;
     Some(format!("{SHORT}{rest}"))

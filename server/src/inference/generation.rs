@@ -29,9 +29,9 @@ pub(crate) struct Generation {
     request: RequestId,
     session: SessionId,
     stream: SampleStream,
-    /// When to check next what a sample without any token waits for.
+    /// Time at which to check what a sample without any token waits for.
     look: Instant,
-    /// When to check next whether a rate limit holds it back; `None` once it has started.
+    /// Time at which to check whether a rate limit holds it back; `None` once it has started.
     pause_check: Option<Instant>,
 }
 
@@ -39,7 +39,7 @@ impl Generation {
     /// Submits a sample. Dropping the future cancels it too, whether or not it was submitted already.
     ///
     /// # Errors
-    /// When the model does not accept the sample, a queue is full or a quota is used up.
+    /// Fails if the model does not accept the sample, a queue is full or a quota is used up.
     pub(crate) async fn start(
         state: &AppState,
         tenant: &TenantId,
@@ -57,7 +57,8 @@ impl Generation {
         });
         // A separate task: if it were dropped between the submission and the stream, nobody would cancel the sample.
         let begun = tokio::spawn(begun.in_current_span()).await;
-        let mut generation = begun.map_err(|error| ApiError::Internal(format!("submit a sample: {error}")))??;
+        let mut generation =
+            begun.map_err(|error| ApiError::Internal(format!("failed to submit a sample: {error}")))??;
         generation.check_pause().await?;
         Ok(generation)
     }
@@ -127,7 +128,7 @@ impl Generation {
     /// Waits for the next event; `None` after the result. May be dropped and called again.
     ///
     /// # Errors
-    /// When the sample fails, or this process can't wait for it.
+    /// Fails if the sample fails, or this process can't wait for it.
     pub(crate) async fn next(&mut self) -> Result<Option<StreamEvent>, ApiError> {
         loop {
             let check = self.pause_check.map_or(self.look, |check| check.min(self.look));
@@ -169,7 +170,7 @@ impl Generation {
         let (scheduler, tenant, request) = (self.state.scheduler.clone(), self.tenant.clone(), self.request.clone());
         tokio::spawn(async move {
             if let Err(error) = scheduler.acknowledge(&tenant, std::slice::from_ref(&request)).await {
-                tracing::debug!(%request, %error, "result not acknowledged");
+                tracing::debug!(%request, %error, "failed to acknowledge a result");
             }
         });
     }

@@ -1,4 +1,4 @@
-//! The meaning of a request's field `model`.
+//! Resolves a request's field `model`.
 
 use trainyard_protocol::{BaseModel, TenantId, TinkerPath};
 
@@ -37,10 +37,11 @@ fn parts(name: &str) -> Parts<'_> {
     }
 }
 
-/// Finds what a name means for a tenant. What does not exist and what belongs to others are refused alike.
+/// Resolves a name for a tenant. Models that do not exist and models of other tenants are refused alike.
 ///
 /// # Errors
-/// [`ApiError::NotFound`] for an unknown model; when base model and checkpoint do not fit.
+///
+/// [`ApiError::NotFound`] for an unknown model, and [`ApiError::Invalid`] if base model and checkpoint do not fit.
 pub(crate) async fn resolve(state: &AppState, tenant: &TenantId, name: &str) -> Result<Target, ApiError> {
     let unknown = || ApiError::NotFound { what: "model", id: name.to_owned() };
     let base_model = |name: &str| state.model(&state.base_name(name.to_owned()));

@@ -9,9 +9,9 @@ use tokio::sync::Mutex;
 use trainyard_protocol::{SamplingSessionId, SessionId, TenantId, TinkerPath};
 use trainyard_scheduler::{Error, NewSamplingSession, NewSession, Scheduler};
 
-/// Marks these sessions in the catalogue.
+/// Tag of these sessions in the catalogue.
 const TAG: &str = "inference";
-/// Most sampling sessions of one session; beyond that a new session begins.
+/// Maximum number of sampling sessions of one session; after that, a new session is created.
 const MAX_SAMPLING_SESSIONS: usize = 1_024;
 
 /// The weights from which a request samples.
@@ -50,7 +50,7 @@ impl SamplingSessions {
     /// A sample number, unique within a sampling session on `source`.
     ///
     /// # Errors
-    /// When a session can't be created, or the checkpoint is gone.
+    /// Fails if a session can't be created, or the checkpoint is gone.
     pub(crate) async fn place(
         &self,
         scheduler: &Scheduler,

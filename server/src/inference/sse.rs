@@ -39,7 +39,8 @@ pub(crate) trait EventSource: Send + 'static {
 
 /// An event without a name.
 pub(crate) fn data(value: &impl Serialize) -> Result<String, ApiError> {
-    let json = serde_json::to_string(value).map_err(|error| ApiError::Internal(format!("an event: {error}")))?;
+    let json = serde_json::to_string(value)
+        .map_err(|error| ApiError::Internal(format!("failed to write an event: {error}")))?;
     Ok(format!("data: {json}\n\n"))
 }
 

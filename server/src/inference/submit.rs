@@ -1,8 +1,9 @@
 //! Submission of samples to the scheduler, for every API.
 
 use trainyard_protocol::limits::{check_candidates, check_targets};
-use trainyard_protocol::{BaseModel, PreparedContent, Sample, SamplingSessionId, Stop, TenantId};
+use trainyard_protocol::{BaseModel, DecodedImages, PreparedContent, Sample, SamplingSessionId, Stop, TenantId};
 use trainyard_scheduler::{Decoded, SampleSubmission, Submitted};
+use trainyard_wire::images::{ImageLimits, ImageRules, file_pixels};
 use trainyard_wire::payload::{CodecError, Payload};
 
 use crate::error::ApiError;
@@ -33,7 +34,7 @@ impl From<CodecError> for ApiError {
 /// Checks a sample against its model and submits it.
 ///
 /// # Errors
-/// When the model does not accept it, too many are pending or a quota is used up.
+/// Fails if the model does not accept it, too many are pending or a quota is used up.
 pub(crate) async fn submit(
     state: &AppState,
     tenant: &TenantId,
@@ -42,12 +43,22 @@ pub(crate) async fn submit(
 ) -> Result<Submitted, ApiError> {
     let NewSample { sampling_session, seq_id, sample, server_seed, recorded } = new;
     check_against_model(&sample, model)?;
-    check_queue(state, tenant)?;
+    if let Err(full) = check_queue(state, tenant)
+        && !state.scheduler.knows_sample(tenant, &sampling_session, seq_id).await?
+    {
+        return Err(full);
+    }
+    if !sample.images.is_empty() {
+        state.pixel_rate.take(tenant, file_pixels(&sample.images), state.clock.now())?;
+    }
     let (num_samples, tokens) = (sample.num_samples, sample.tokens(model.max_context_length));
     let payload = Payload::Sample { sample: Box::new(sample), server_seed };
     let (identity, bytes) = (payload.identity()?, payload.encode()?);
     let decoded = match payload {
-        Payload::Sample { sample, .. } => Decoded::new(PreparedContent::Sample(sample)),
+        // Images are decoded by the worker.
+        Payload::Sample { sample, .. } => {
+            Decoded::new(PreparedContent::Sample { sample, images: DecodedImages::new() })
+        }
         _ => Decoded::default(),
     };
     let submission =
@@ -58,7 +69,8 @@ pub(crate) async fn submit(
 /// Refuses a sample that its model can't execute.
 ///
 /// # Errors
-/// The user's errors.
+///
+/// A user error that names the field at fault.
 pub(crate) fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<(), ApiError> {
     sample.params.controls.check_vocabulary(model.vocab_size)?;
     let vocabulary = model.vocab_size as i64;
@@ -72,6 +84,9 @@ pub(crate) fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<
     if let Some((at, id)) = sample.prompt.iter().enumerate().find(|&(_, id)| !(0..vocabulary).contains(id)) {
         return Err(ApiError::invalid(format!("prompt: token {at} is {id}, outside the vocabulary of {vocabulary}")));
     }
+    ImageRules::new(model, ImageLimits::default())
+        .check_tokens(&sample.prompt, &sample.images)
+        .map_err(|text| ApiError::invalid(format!("prompt: {text}")))?;
     if let Some(targets) = &sample.target_prompt_logprobs {
         check_targets(targets.shape[1] as u64, model.vocab_size)
             .map_err(|text| ApiError::invalid(format!("target_prompt_logprobs: {text}")))?;
@@ -83,15 +98,17 @@ pub(crate) fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<
     Ok(())
 }
 
-/// Rejects a sample with 429 while too many are pending; the client sends the same request again.
+/// Rejects a sample with 429 while too many are pending, of the tenant by its own limit or of all tenants; the client
+/// sends the same request again.
 ///
-/// A tenant with less than an even share of the queue is accepted all the same, so that another tenant's queue does not
-/// keep it out.
+/// A tenant with less than an even share of the queue of all is accepted all the same, so that another tenant's queue does
+/// not keep it out.
 ///
 /// # Errors
-/// When too many are pending.
+/// Fails if too many are pending.
 pub(crate) fn check_queue(state: &AppState, tenant: &TenantId) -> Result<(), ApiError> {
     let (open, most) = (state.scheduler.open_samples(tenant), state.limits.max_queued);
+    state.scheduler.admit_queued_sample(tenant, open.own)?;
     if open.all < most || open.own < most / open.tenants.max(1) {
         return Ok(());
     }

@@ -19,7 +19,7 @@ pub enum TokenError {
     #[error("the token is signed with a shared secret: only signatures by a private key are accepted")]
     SharedSecret,
     /// The algorithm of the token differs from that of its key.
-    #[error("the token's algorithm is not the one of its key, which is for {0}")]
+    #[error("the token's algorithm is not that of its key, which is for {0}")]
     Algorithm(String),
     /// The header contains critical extensions, which the server does not support.
     #[error("the token's header contains critical extensions (crit), which are not supported")]

@@ -41,7 +41,7 @@ impl SigningKey {
     /// Makes a token with these claims.
     ///
     /// # Errors
-    /// When the claims can't be written as JSON.
+    /// Fails if the claims can't be written as JSON.
     pub(crate) fn sign(&self, claims: &impl Serialize) -> Result<String, jsonwebtoken::errors::Error> {
         let header = Header { kid: Some(self.kid.clone()), ..Header::new(Algorithm::EdDSA) };
         encode(&header, claims, &self.key)

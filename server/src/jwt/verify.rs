@@ -1,4 +1,4 @@
-//! Verification of tokens.
+//! Verifies JSON Web Tokens.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -2,12 +2,12 @@
 
 use axum::http::HeaderMap;
 use sha2::{Digest, Sha256};
+use trainyard_http::peer::is_forwarded;
 
 use super::PATH;
 use crate::auth::browser::names_this_machine;
 use crate::auth::{bearer, equal};
 use crate::error::ApiError;
-use crate::peer::is_forwarded;
 
 /// The reason to refuse a forwarded request for metrics that are open on loopback.
 const FORWARDED: &str =
@@ -29,8 +29,8 @@ pub enum Access {
 }
 
 impl Access {
-    /// With a token, only its holders have access. Without one, the metrics are open on a private loopback address,
-    /// and off elsewhere.
+    /// Decides who may read the metrics. If there is a token, only its holders may. Otherwise, the metrics are open on
+    /// a private loopback address, and off elsewhere.
     pub fn new(token: Option<&str>, private: bool) -> Self {
         match token {
             Some(token) => Self::Token(Sha256::digest(token.as_bytes()).into()),

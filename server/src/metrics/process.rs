@@ -8,8 +8,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-
-use crate::open_files;
+use trainyard_http::open_files;
 
 /// The unit in which the kernel counts the time of processes, whatever its own clock is.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -49,7 +48,7 @@ impl Collector for ProcessCollector {
             write("process_open_fds", "Open files and connections", &ConstGauge::new(open.saturating_sub(1)))?;
         }
         if let Some(most) = most_files(&own) {
-            write("process_max_fds", "How many there may be", &ConstGauge::new(most))?;
+            write("process_max_fds", "Maximum number of open files and connections", &ConstGauge::new(most))?;
         }
         Ok(())
     }

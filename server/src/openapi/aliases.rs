@@ -23,8 +23,8 @@ fn rename(operation: &mut Operation, long: &str) {
         id.insert_str(0, "short_");
     }
     let text = operation.description.take().unwrap_or_default();
-    let mut paragraphs: Vec<&str> = text.split("\n\n").filter(|text| !text.starts_with("The same under ")).collect();
-    let same = format!("The same operation as that under `{long}`.");
+    let mut paragraphs: Vec<&str> = text.split("\n\n").filter(|text| !text.starts_with("Also served at ")).collect();
+    let same = format!("The same operation as `{long}`.");
     paragraphs.push(&same);
     operation.description = Some(paragraphs.join("\n\n"));
 }

@@ -7,6 +7,8 @@ use serde_json::Value;
 use utoipa::openapi::content::Content;
 use utoipa::openapi::{OpenApi, RefOr};
 
+use super::operations::operations;
+
 pub(super) const JSON: &str = "application/json";
 
 /// The bodies of one operation.
@@ -22,7 +24,7 @@ pub(super) struct Example {
 /// All examples.
 ///
 /// # Errors
-/// When the file is not what it should be, which a test excludes.
+/// Fails if the file is not what it should be, which a test excludes.
 pub(super) fn all() -> Result<BTreeMap<String, Example>, serde_json::Error> {
     serde_json::from_str(include_str!("examples.json"))
 }
@@ -30,7 +32,7 @@ pub(super) fn all() -> Result<BTreeMap<String, Example>, serde_json::Error> {
 /// Writes the examples into the document.
 pub(super) fn insert(document: &mut OpenApi) {
     let mut examples = all().unwrap_or_default();
-    for operation in super::operations(document) {
+    for operation in operations(document) {
         let Some(id) = operation.operation_id.as_deref() else { continue };
         let Some(Example { request, response, other }) = examples.remove(id) else { continue };
         if let (Some(RefOr::T(body)), Some(example)) = (&mut operation.request_body, request) {

@@ -1,4 +1,4 @@
-//! The refusals in the document: each is written once, and operations refer to it.
+//! Refusals in the document: each is written once, and operations refer to it.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -7,10 +7,12 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::{OpenApi, Ref, RefOr, Response};
 
 use super::examples;
-use crate::api::Refusals;
+use super::operations::operations;
+use crate::api::{Refusals, endpoints};
+use crate::endpoint::Refusal;
 use crate::inference::error_form;
 
-/// The names under which the refusals stand in the document, with an example of their texts.
+/// Names of the refusals in the document, with an example of their messages.
 const NAMES: [(StatusCode, &str, &str); 12] = [
     (StatusCode::BAD_REQUEST, "Invalid", "limit: 0 is outside 1 to 1000"),
     (StatusCode::UNAUTHORIZED, "Unauthorized", "the API key is not known to this server"),
@@ -25,85 +27,30 @@ const NAMES: [(StatusCode, &str, &str); 12] = [
     (StatusCode::INTERNAL_SERVER_ERROR, "Internal", "internal error; the server's log has the details"),
     (StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "the models are still loading"),
 ];
-/// The text of [`NAMES`] where a model is asked.
+/// Message of a 404 in operations that name a model.
 const NO_MODEL: &str = "model \"no-such-model\" does not exist";
 
-/// Operations that name nothing which may be absent, over or another's.
-const NAMELESS: [&str; 16] = [
-    "auth_token",
-    "whoami",
-    "own_key",
-    "admin_organisations",
-    "admin_create_organisation",
-    "admin_rotate_signing",
-    "sessions_search",
-    "client_config",
-    "client_dynamic_config",
-    "get_server_capabilities",
-    "telemetry",
-    "create_session",
-    "sessions",
-    "training_runs",
-    "checkpoints",
-    "oai_models",
-];
-/// Operations on what may be over: sessions, runs, sampling sessions and results.
-const ENDING: [&str; 19] = [
-    "copy_weights",
-    "join_sampling_session",
-    "create_custom_loss",
-    "session_heartbeat",
-    "create_model",
-    "forward_backward",
-    "forward",
-    "optim_step",
-    "save_weights",
-    "save_weights_for_sampler",
-    "save_weights_external",
-    "load_weights",
-    "create_sampling_session",
-    "asample",
-    "retrieve_future",
-    "retrieve_futures",
-    "oai_completions",
-    "oai_chat_completions",
-    "anthropic_messages",
-];
-/// Operations that are identified by a number, whose repetition must have the same content.
-const NUMBERED: [&str; 12] = [
-    "create_custom_loss",
-    "copy_weights",
-    "create_model",
-    "forward_backward",
-    "forward",
-    "optim_step",
-    "save_weights",
-    "save_weights_for_sampler",
-    "save_weights_external",
-    "load_weights",
-    "create_sampling_session",
-    "asample",
-];
-
-/// Whether an operation can answer with a status.
+/// Returns whether an operation can answer with a status.
 fn can_answer(operation: &Operation, status: &str) -> bool {
     let id = operation.operation_id.as_deref().unwrap_or_default();
     let body = operation.request_body.is_some();
+    let endpoint = endpoints().find(|endpoint| endpoint.name == id);
+    let refuses = |refusal| endpoint.is_some_and(|endpoint| endpoint.refusals.contains(&refusal));
     match status {
         "400" => body || operation.parameters.is_some(),
         "401" => !["download", "trace_download"].contains(&id),
-        "404" => !NAMELESS.contains(&id),
+        "404" => refuses(Refusal::Missing),
         "408" | "413" | "415" => body,
-        "410" => ENDING.contains(&id),
-        "422" => NUMBERED.contains(&id),
+        "410" => refuses(Refusal::Over),
+        "422" => refuses(Refusal::Mismatch),
         _ => true,
     }
 }
 
-/// How an API of its own writes an error.
+/// Writes an error in the form of a compatible API.
 type Form = fn(StatusCode, &str) -> Value;
 
-/// How the errors of an operation are written, where it belongs to an API that has its own.
+/// Returns the form of an operation's errors, if it belongs to a compatible API.
 fn own_form(operation: &Operation) -> Option<Form> {
     let is = |name: &str| operation.tags.iter().flatten().any(|tag| tag == name);
     match (is("openai"), is("anthropic")) {
@@ -121,7 +68,7 @@ fn show(response: Option<&mut RefOr<Response>>, example: Value) {
 
 /// Writes each refusal once, and refers to it from the operations that can answer so.
 pub(super) fn share(document: &mut OpenApi) {
-    for operation in super::operations(document) {
+    for operation in operations(document) {
         for (status, name, text) in NAMES {
             let healthz = operation.operation_id.as_deref() == Some("healthz");
             if healthz || !operation.responses.responses.contains_key(status.as_str()) {

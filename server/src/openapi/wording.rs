@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 use utoipa::openapi::path::{Operation, ParameterBuilder};
 use utoipa::openapi::{OpenApi, RefOr};
 
+use super::operations::operations;
+
 /// Gives every operation a summary of one sentence beside its whole text, and every parameter an example.
 pub(super) fn complete(document: &mut OpenApi) {
-    for operation in super::operations(document) {
+    for operation in operations(document) {
         describe(operation);
         let id = operation.operation_id.clone().unwrap_or_default();
         for parameter in operation.parameters.iter_mut().flatten() {
@@ -19,7 +21,7 @@ pub(super) fn complete(document: &mut OpenApi) {
     }
 }
 
-/// Comments are wrapped where their lines end, and their first paragraph is taken for a summary.
+/// Joins the lines of comments, and sets the summary: utoipa would use the whole first paragraph.
 fn describe(operation: &mut Operation) {
     let paragraphs = [operation.summary.take(), operation.description.take()];
     let text = paragraphs.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
@@ -30,7 +32,7 @@ fn describe(operation: &mut Operation) {
     operation.description = Some(text);
 }
 
-/// An example of a parameter, by its name; of the same objects as the examples of bodies.
+/// Returns an example of a parameter by its name, about the same objects as the examples of bodies.
 fn example(operation: &str, name: &str) -> Option<Value> {
     let of_metrics = ["run_metrics", "metrics_export"].contains(&operation);
     let exported = ["download", "external_weights_urls"].contains(&operation);

@@ -53,9 +53,9 @@ pub struct Column {
 pub enum Values<'a> {
     /// Values of [`ColumnKind::Integer`] and [`ColumnKind::TimeMs`].
     Integers(Vec<i64>),
-    /// Values of [`ColumnKind::Text`].
+    /// Values of a column of texts.
     Texts(Vec<&'a str>),
-    /// Values of [`ColumnKind::OptionalDouble`].
+    /// Values of a column of doubles that may be absent.
     OptionalDoubles(Vec<Option<f64>>),
 }
 
@@ -78,7 +78,7 @@ impl ParquetWriter {
     /// Returns the next part: a row group, with the values of each column in the order of the columns.
     ///
     /// # Errors
-    /// When the number, the kinds or the lengths of the columns don't match.
+    /// Fails if the number, the kinds or the lengths of the columns don't match.
     pub fn row_group(&mut self, values: &[Values<'_>]) -> io::Result<Vec<u8>> {
         let rows = values.first().map_or(0, Values::len);
         if values.len() != self.columns.len() || values.iter().any(|column| column.len() != rows) {

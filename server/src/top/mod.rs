@@ -22,7 +22,7 @@ const RETRY: Duration = Duration::from_secs(2);
 /// Shows a server until `q` or Ctrl-C is pressed.
 ///
 /// # Errors
-/// When standard input or output is not a terminal, or the server refuses the key.
+/// Fails if standard input or output is not a terminal, or the server refuses the key.
 pub fn top(flags: &ServerFlags) -> Result<(), Box<dyn Error>> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err("top needs a terminal; programs read GET /metrics".into());

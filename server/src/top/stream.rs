@@ -12,7 +12,7 @@ use crate::config::ServerFlags;
 
 /// A server that sends nothing for this long, not even a heartbeat, is unavailable.
 const SILENCE: Duration = Duration::from_secs(40);
-/// Most bytes of one event.
+/// Maximum size of one event, in bytes.
 const MOST_BYTES: usize = 4 << 20;
 
 /// A stream of overviews.
@@ -26,13 +26,14 @@ impl Overviews {
     /// Opens the stream of a server.
     ///
     /// # Errors
-    /// A message that says why there is no stream.
+    ///
+    /// A message with the reason why it can't be opened.
     pub(super) async fn open(flags: &ServerFlags) -> Result<Self, String> {
         // The first one that is installed counts; there is but one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let url = format!("{}/console/data/events?topic=overview", flags.url.trim_end_matches('/'));
         let client = Client::builder().connect_timeout(SILENCE).build().map_err(|error| error.to_string())?;
-        let response = client.get(&url).header(API_KEY, &flags.api_key).send();
+        let response = client.get(&url).header(API_KEY, flags.key()).send();
         let response = response.await.map_err(|error| format!("{url}: {error}"))?;
         match response.status() {
             StatusCode::OK => Ok(Self { response, rest: Vec::new() }),
@@ -40,15 +41,16 @@ impl Overviews {
             status => {
                 let body = response.bytes().await.unwrap_or_default();
                 let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-                Err(format!("{url}: {status}: {}", body["detail"].as_str().unwrap_or("no reason given")))
+                Err(flags.refusal(&url, status.as_u16(), body["detail"].as_str()))
             }
         }
     }
 
-    /// Waits for the next overview. Nothing is lost when the future is dropped.
+    /// Waits for the next overview. Nothing is lost if the future is dropped.
     ///
     /// # Errors
-    /// A message that says why there is no overview.
+    ///
+    /// A message with the reason why the stream ended.
     pub(super) async fn next(&mut self) -> Result<Overview, String> {
         loop {
             while let Some(event) = take_event(&mut self.rest) {

@@ -46,8 +46,12 @@ fn title(frame: &mut Frame<'_>, area: Rect, shown: &Overview, url: &str, problem
 
 fn memory(frame: &mut Frame<'_>, area: Rect, shown: &Overview) {
     let Some(engine) = &shown.engine else {
-        let text = Paragraph::new("this server executes no requests itself").block(Block::bordered().title("Engine"));
-        return frame.render_widget(text, area);
+        // An engine serves all tenants, so the server describes it to the operator only.
+        let text = match shown.workers.iter().any(|worker| worker.own) {
+            true => "memory and load are shown only to admins of an operator",
+            false => "this server executes no requests itself",
+        };
+        return frame.render_widget(Paragraph::new(text).block(Block::bordered().title("Engine")), area);
     };
     let areas = Layout::horizontal([Constraint::Fill(2), Constraint::Fill(1)]).split(area);
     let budget = engine.memory_budget.max(1);
@@ -61,7 +65,7 @@ fn memory(frame: &mut Frame<'_>, area: Rect, shown: &Overview) {
     frame.render_widget(Paragraph::new(text).block(Block::bordered().title("In the engine")), areas[1]);
 }
 
-/// Tokens of each of the last minutes, the latest on the right.
+/// Tokens of each of the last complete minutes, the latest on the right, and the speed of the last 60 seconds.
 fn speed(frame: &mut Frame<'_>, area: Rect, shown: &Overview) {
     let areas = Layout::horizontal([Constraint::Fill(1); 3]).split(area);
     let last = shown.rates.last().map_or(0, |rate| rate.minute / MINUTE_MS);
@@ -77,7 +81,7 @@ fn speed(frame: &mut Frame<'_>, area: Rect, shown: &Overview) {
             }
         }
         let shown_minutes = usize::from(area.width.saturating_sub(2)).min(minutes.len());
-        let newest = minutes.last().copied().unwrap_or(0) as f64 / 60.0;
+        let newest = tokens(&shown.latest) as f64 / 60.0;
         let block = Block::bordered().title(format!("{name}: {newest:.1} tokens/s"));
         frame.render_widget(Sparkline::default().block(block).data(&minutes[minutes.len() - shown_minutes..]), *area);
     }
@@ -163,7 +167,8 @@ mod tests {
                 models: vec![("m".to_owned(), Some("bf16 avx2 single v1".to_owned()))],
                 engine: Some(EngineUse { memory_bytes: 7 << 20, ..EngineUse::default() }),
             }],
-            rates: vec![MinuteRate { minute: 120_000, trained: 600, prefill: 0, sampled: 60 }],
+            rates: vec![MinuteRate { minute: 120_000, trained: 900, prefill: 0, sampled: 0 }],
+            latest: MinuteRate { minute: 130_000, trained: 600, prefill: 0, sampled: 60 },
             failures: vec![Failure {
                 request_id: "r".to_owned(),
                 kind: "optim_step".to_owned(),
@@ -192,5 +197,25 @@ mod tests {
             screen(&shown, width, height);
             screen(&Overview::default(), width, height);
         }
+    }
+
+    #[test]
+    fn an_idle_service_has_no_speed() {
+        let busy = MinuteRate { minute: 60_000, trained: 16_260, prefill: 0, sampled: 0 };
+        let idle = MinuteRate { minute: 120_000, ..MinuteRate::default() };
+        let shown = Overview { rates: vec![busy, idle.clone()], latest: idle, ..Overview::default() };
+        let text = screen(&shown, 120, 36);
+        assert!(text.contains("Training: 0.0 tokens/s"), "{text}");
+        // The busy minute is the last but one of the sparkline.
+        let bars = text.lines().find(|line| line.contains('█')).unwrap_or_default();
+        assert!(bars.contains("█ │"), "{text}");
+    }
+
+    #[test]
+    fn a_missing_engine_is_hidden_or_elsewhere() {
+        let worker = |own| Worker { id: "w1".to_owned(), own, models: Vec::new(), engine: None };
+        let shown = |own| Overview { workers: vec![worker(own)], ..Overview::default() };
+        assert!(screen(&shown(true), 120, 36).contains("only to admins of an operator"));
+        assert!(screen(&shown(false), 120, 36).contains("executes no requests itself"));
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::TraceMetrics;
 
-/// The most spans of an export.
+/// Maximum number of spans of an export.
 const BATCH: usize = 512;
 /// The time that the first span of a batch waits for others.
 const DELAY: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ pub(super) async fn export(exporter: impl SpanExporter, mut messages: mpsc::Rece
             metrics.exported(spans, exported.is_ok());
             match &exported {
                 Err(error) if !failing => {
-                    tracing::warn!(%error, "traces can't be exported; they are dropped until they can")
+                    tracing::warn!(%error, "failed to export traces; they are dropped until the collector accepts them")
                 }
                 Ok(()) if failing => tracing::info!("traces are exported again"),
                 _ => {}

@@ -9,19 +9,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use trainyard_protocol::Category;
 use trainyard_scheduler::{Executed, RequestKind, Stages, Timestamp, TraceContext};
 
-use super::{Recorder, Traces};
-use crate::calls::Call;
-
-pub(crate) struct AnsweredCall<'a> {
-    pub(crate) call: &'a Call,
-    pub(crate) method: &'static str,
-    /// The path as in the table of endpoints.
-    pub(crate) route: &'a str,
-    /// The path as the client sent it.
-    pub(crate) path: String,
-    pub(crate) status: u16,
-    pub(crate) started: SystemTime,
-}
+use super::{AnsweredCall, Recorder, Traces};
 
 /// A span before the common fields are set.
 struct Span {

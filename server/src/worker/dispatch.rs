@@ -1,20 +1,23 @@
-//! Makes the operation that executes a stored request.
+//! Creates the operation that executes a stored request.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use trainyard_protocol::{
-    CheckpointKind, ForwardBackward, LoadState, OpError, Operation, Prepare, PreparedContent, RestoreRun, RunId,
-    RunSpec, Sample, SampleOperation, SamplerSource, SamplingSessionId, SaveExternal, SaveRun, SaveSampler,
-    SaveSnapshot, SaveState, SaveTarget, SessionId, TenantId, TinkerPath, UploadedAdapter,
+    CheckpointKind, DecodedImages, ForwardBackward, LoadState, OpError, Operation, Prepare, PreparedContent,
+    RestoreRun, RunId, RunSpec, Sample, SampleOperation, SamplerSource, SamplingSessionId, SaveExternal, SaveRun,
+    SaveSampler, SaveSnapshot, SaveState, SaveTarget, SessionId, TenantId, TinkerPath, UploadedAdapter,
 };
-use trainyard_scheduler::{MaintenanceOp, NewSamplingSession, RequestKind, SamplingSession, Work};
+use trainyard_scheduler::{Effect, MaintenanceOp, NewSamplingSession, RequestKind, SamplingSession, Work};
 use trainyard_wire::payload::{EphemeralKind, NamedSave, Payload};
 use trainyard_wire::sampling::ComputedWith;
 
 use super::folders::{BuildOperation, FolderSource, WaitingForFolder};
-use super::prefetch::prepare_batch;
-use super::reply::{PendingReply, ReplyKind};
+use super::images::{Undecoded, UndecodedContent, are_decoded};
+use super::model_images::ModelImages;
+use super::prefetch::{has_images, raw_batch};
+use super::recorded_metrics::weighted_tokens;
+use super::reply::{PendingReply, Reply, SampleReply};
 use crate::save_locations::{checkpoint_location, snapshot_location};
 use crate::stored_samples::PromptToStore;
 use crate::workspace::Workspace;
@@ -24,23 +27,26 @@ pub(super) enum Dispatch {
     Start(Box<Operation>, Box<PendingReply>),
     /// Fetch a folder, then start.
     Wait(Box<WaitingForFolder>),
+    /// Decode the images, then dispatch again.
+    Decode(Box<Undecoded>),
 }
 
 /// Context for dispatching requests.
 pub(super) struct Dispatcher<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) preparer: &'a dyn Prepare,
+    pub(super) images: &'a ModelImages,
     /// Random bits for names of folders.
     pub(super) random: &'a dyn Fn() -> u64,
-    /// How the engine computes, by base model.
+    /// Description of the engine's arithmetic, by base model.
     pub(super) arithmetic: &'a BTreeMap<String, String>,
 }
 
-fn start(operation: Operation, run: Option<RunId>, reply: ReplyKind) -> Dispatch {
+fn start(operation: Operation, run: Option<RunId>, reply: Reply) -> Dispatch {
     Dispatch::Start(Box::new(operation), Box::new(PendingReply::new(run, reply)))
 }
 
-fn wait(folder: FolderSource, build: BuildOperation, run: Option<RunId>, reply: ReplyKind, restores: bool) -> Dispatch {
+fn wait(folder: FolderSource, build: BuildOperation, run: Option<RunId>, reply: Reply, restores: bool) -> Dispatch {
     let reply = PendingReply::new(run, reply);
     Dispatch::Wait(Box::new(WaitingForFolder { folder, build, reply, restores }))
 }
@@ -67,17 +73,19 @@ impl Dispatcher<'_> {
         let target = self.save_target(&location);
         let (operation, reply) = match operation {
             MaintenanceOp::SaveRun => {
-                (Operation::SaveRun(SaveRun { run: run.clone(), target }), ReplyKind::RunSaved { location })
+                let reply = Reply::maintained(location.clone(), Effect::RunSaved(location));
+                (Operation::SaveRun(SaveRun { run: run.clone(), target }), reply)
             }
             MaintenanceOp::SaveSnapshot { key } => {
                 let operation = Operation::SaveSnapshot(SaveSnapshot { key: key.clone(), target });
-                (operation, ReplyKind::SnapshotSaved { key, location })
+                let effect = Effect::SnapshotSaved { key, dir: location.clone() };
+                (operation, Reply::maintained(location, effect))
             }
             MaintenanceOp::RestoreRun { spec, dir } => {
                 let restore = RestoreRun { run: run.clone(), spec, dir: PathBuf::new() };
                 let build: BuildOperation =
                     Box::new(move |dir| Operation::RestoreRun(RestoreRun { dir: dir.to_owned(), ..restore }));
-                return Ok(wait(FolderSource::At(dir), build, Some(run), ReplyKind::Restored, true));
+                return Ok(wait(FolderSource::At(dir), build, Some(run), Reply::restored(), true));
             }
         };
         Ok(start(operation, Some(run), reply))
@@ -87,32 +95,50 @@ impl Dispatcher<'_> {
         let run = run_of(&work)?;
         let batch = match work.decoded.take() {
             Some(PreparedContent::Batch(batch)) => batch?,
-            _ => prepare_batch(self.preparer, &work.base_model, work.payload)?,
+            _ => {
+                let base_model = work.base_model.clone();
+                let batch = raw_batch(self.images, &base_model, work.payload.clone())?;
+                if has_images(&batch) {
+                    let preprocessor = self.images.preprocessor(&base_model)?;
+                    let content = UndecodedContent::Batch { base_model, batch };
+                    return Ok(Dispatch::Decode(Box::new(Undecoded { work, preprocessor, content })));
+                }
+                self.preparer.prepare(&base_model, batch)?
+            }
         };
         let forward_only = work.kind == RequestKind::Forward;
         let tokens = batch.data.iter().map(|datum| datum.tokens.len() as u64).sum();
+        let reply = Reply::pass(tokens, weighted_tokens(&batch));
         let operation = Operation::ForwardBackward(ForwardBackward { run: run.clone(), batch, forward_only });
-        Ok(start(operation, Some(run), ReplyKind::ForwardBackward { tokens }))
+        Ok(start(operation, Some(run), reply))
     }
 
     fn sample(&self, work: Work) -> Result<Dispatch, OpError> {
-        let sample = match work.decoded.take() {
-            Some(PreparedContent::Sample(sample)) => *sample,
-            _ => stored_sample(&work)?,
+        let (sample, images) = match work.decoded.take() {
+            Some(PreparedContent::Sample { sample, images }) => (*sample, images),
+            _ => (stored_sample(&work)?, DecodedImages::new()),
         };
         let session = work.sampling_session.as_ref().ok_or_else(|| unreadable(&work, "it has no sampling session"))?;
+        if !are_decoded(&sample.images, &images) {
+            let preprocessor = self.images.preprocessor(&session.base_model)?;
+            let content = UndecodedContent::Sample(Box::new(sample));
+            return Ok(Dispatch::Decode(Box::new(Undecoded { work, preprocessor, content })));
+        }
         let client = session.session.clone();
         let sparse = sample.target_prompt_logprobs.as_ref().and_then(|targets| targets.sparse.clone());
         let prompt = sample.prompt.len() as u64;
-        let store = session.stores.clone().map(|storage| PromptToStore::new(storage, &sample.prompt));
-        let reply = ReplyKind::Sample { prompt, sparse, computed_with: self.computed_with(session), store };
+        let store = session.stores.clone().map(|storage| PromptToStore::new(storage, &sample.prompt, &sample.images));
+        let computed_with = self.computed_with(session);
+        let images_at = sample.images.iter().map(|image| image.start..image.start + image.tokens).collect();
+        let reply = Reply::sample(SampleReply { prompt, images_at, sparse, computed_with, store });
+        let sampling = Sampling { client, sample, images };
         let source = match (&session.snapshot, &session.checkpoint_dir, &session.model_path) {
             (Some(key), ..) => SamplerSource::Snapshot { key: key.clone() },
-            (None, Some(location), _) => return Ok(self.checkpoint_sample(sample, session, location, reply)),
+            (None, Some(location), _) => return Ok(self.checkpoint_sample(sampling, session, location, reply)),
             (None, None, None) => SamplerSource::Base { model: session.base_model.clone() },
             (None, None, Some(_)) => return Err(unreadable(&work, "its sampling session has no folder")),
         };
-        Ok(start(sampling(client, source, sample), None, reply))
+        Ok(start(sampling.with_source(source), None, reply))
     }
 
     fn computed_with(&self, session: &SamplingSession) -> ComputedWith {
@@ -127,14 +153,13 @@ impl Dispatcher<'_> {
 
     fn checkpoint_sample(
         &self,
-        sample: Sample,
+        sampling: Sampling,
         session: &SamplingSession,
         location: &Path,
-        reply: ReplyKind,
+        reply: Reply,
     ) -> Dispatch {
-        let (client, base_model) = (session.session.clone(), session.base_model.clone());
-        let source = |dir: &Path| SamplerSource::Checkpoint { base_model, dir: dir.to_owned() };
-        let build = |dir: &Path| sampling(client, source(dir), sample);
+        let base_model = session.base_model.clone();
+        let build = |dir: &Path| sampling.with_source(SamplerSource::Checkpoint { base_model, dir: dir.to_owned() });
         match self.workspace.present(location) {
             Some(folder) => {
                 let operation = build(folder.dir());
@@ -152,7 +177,7 @@ impl Dispatcher<'_> {
         let saving = |kind, save| self.save(&work, run.clone(), kind, save);
         match decode(&work)? {
             Payload::CreateModel { spec, .. } => {
-                start(Operation::CreateRun { run: run.clone(), spec }, ReplyKind::CreateModel { run: run.clone() })
+                start(Operation::CreateRun { run: run.clone(), spec }, Reply::created_run(run.clone()))
             }
             Payload::LoadWeights { path, with_optimizer, create, reader, checkpoint_base } => {
                 let (dir, uploaded) = (PathBuf::new(), None);
@@ -161,7 +186,8 @@ impl Dispatcher<'_> {
             }
             Payload::ImportAdapter { dir, files, spec } => Ok(import(&work, run.clone(), dir, files, spec)),
             Payload::OptimStep { params } => {
-                start(Operation::OptimStep { run: run.clone(), params }, ReplyKind::OptimStep)
+                let reply = Reply::step(params.learning_rate);
+                start(Operation::OptimStep { run: run.clone(), params }, reply)
             }
             Payload::EphemeralSampler { session, sampling_session_seq_id, base_model, kind } => {
                 let session_id = SamplingSessionId::of_session(&session, sampling_session_seq_id);
@@ -177,7 +203,7 @@ impl Dispatcher<'_> {
                     snapshot: Some(key.clone()),
                 };
                 let save = SaveSampler { run: run.clone(), snapshot: Some(key), target: None };
-                start(Operation::SaveSampler(save), ReplyKind::Ephemeral(created))
+                start(Operation::SaveSampler(save), Reply::ephemeral(created))
             }
             Payload::SaveWeights(save) => saving(CheckpointKind::Training, save),
             Payload::SaveWeightsForSampler(save) => saving(CheckpointKind::Sampler, save),
@@ -197,7 +223,7 @@ impl Dispatcher<'_> {
             }
             CheckpointKind::External => Operation::SaveExternal(SaveExternal { run: run.clone(), target }),
         };
-        Ok(start(operation, Some(run), ReplyKind::Saved { path, location, save }))
+        Ok(start(operation, Some(run), Reply::saved(path, location, save)))
     }
 
     fn save_target(&self, location: &Path) -> SaveTarget {
@@ -205,15 +231,25 @@ impl Dispatcher<'_> {
     }
 }
 
-fn sampling(session: SessionId, source: SamplerSource, sample: Sample) -> Operation {
-    Operation::Sample(Box::new(SampleOperation { session, source, sample }))
+/// A sample without the weights that it uses.
+struct Sampling {
+    client: SessionId,
+    sample: Sample,
+    images: DecodedImages,
+}
+
+impl Sampling {
+    fn with_source(self, source: SamplerSource) -> Operation {
+        let Self { client: session, sample, images } = self;
+        Operation::Sample(Box::new(SampleOperation { session, source, sample, images }))
+    }
 }
 
 fn load_state(work: &Work, load: LoadState, path: String, reader: Option<TenantId>) -> Result<Dispatch, OpError> {
     let (tenant, request) = (reader.unwrap_or_else(|| work.tenant.clone()), work.request.clone());
     let folder = FolderSource::Load { tenant, request, path: path.parse()? };
     let run = load.run.clone();
-    let reply = ReplyKind::LoadWeights { run: run.clone(), path, creates: load.create.is_some() };
+    let reply = Reply::loaded(run.clone(), path, load.create.is_some());
     let build: BuildOperation = Box::new(move |dir| Operation::LoadState(LoadState { dir: dir.to_owned(), ..load }));
     Ok(wait(folder, build, Some(run), reply, work.replay))
 }
@@ -228,7 +264,7 @@ fn import(work: &Work, run: RunId, dir: PathBuf, files: UploadedAdapter, spec: R
         uploaded: Some(files),
     };
     let build: BuildOperation = Box::new(move |dir| Operation::LoadState(LoadState { dir: dir.to_owned(), ..load }));
-    let reply = ReplyKind::CreateModel { run: run.clone() };
+    let reply = Reply::created_run(run.clone());
     wait(FolderSource::At(dir), build, Some(run), reply, work.replay)
 }
 

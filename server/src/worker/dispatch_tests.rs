@@ -1,16 +1,22 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
+use std::sync::Arc;
+
 use bytes::Bytes;
 use prost::Message;
+use trainyard_images::{Limits, Preprocessor, Size, decode};
 use trainyard_protocol::{
-    ForwardBackwardResult, OpResult, RequestId, SampleResult, SampledSequence, SamplingParams, Stop, StopReason,
-    TenantId,
+    ForwardBackwardResult, ImageSpan, OpResult, RequestId, SampleResult, SampledSequence, SamplingParams, Stop,
+    StopReason, TenantId,
 };
-use trainyard_scheduler::{Decoded, Effect, Encoding, Outcome, Storage, Timestamp};
+use trainyard_scheduler::{Decoded, Effect, Encoding, Outcome, Timestamp};
+use trainyard_storage::Storage;
+use trainyard_wire::images::ImageLimits;
 use trainyard_wire::{proto, tensor, training};
 
+use super::super::images::testing::image;
 use super::super::reply::CompletionOutcome;
 use super::*;
-use crate::engine::testing::preparer;
+use crate::engine::testing::{model, model_with_images, preparer};
 
 fn workspace() -> Workspace {
     Workspace::open(Storage::folder("/data"), Path::new("/none"), 0).unwrap()
@@ -36,7 +42,7 @@ fn reported(completion: CompletionOutcome) -> (Outcome, Vec<Effect>) {
     match completion {
         CompletionOutcome::Report(outcome, effects) => (outcome, effects),
         CompletionOutcome::Encode(_, encode) => (encode(), vec![]),
-        CompletionOutcome::Publish(saved) => (saved.outcome, saved.effects),
+        CompletionOutcome::Publish(saved) => (saved.report)(saved.size_bytes),
     }
 }
 
@@ -60,6 +66,7 @@ fn sampling(session: Option<SamplingSession>) -> Work {
         topk_sample_logprobs: 8,
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 9,
+        images: Vec::new(),
     };
     let payload = Payload::Sample { sample: Box::new(sample), server_seed: false };
     Work {
@@ -78,13 +85,16 @@ fn sampling(session: Option<SamplingSession>) -> Work {
 
 fn dispatch(work: Work, workspace: &Workspace) -> Result<Dispatch, OpError> {
     let arithmetic = [("m".to_owned(), "f32 scalar single v1".to_owned())].into();
-    Dispatcher { workspace, preparer: &*preparer(), random: &|| 0, arithmetic: &arithmetic }.dispatch(work)
+    let images = ModelImages::new(&[model()], ImageLimits::default());
+    let (preparer, images) = (&*preparer(), &images);
+    Dispatcher { workspace, preparer, images, random: &|| 0, arithmetic: &arithmetic }.dispatch(work)
 }
 
 fn started(work: Work) -> (Operation, PendingReply) {
     match dispatch(work, &workspace()).unwrap() {
         Dispatch::Start(operation, reply) => (*operation, *reply),
         Dispatch::Wait(waiting) => unreachable!("{:?} is there", waiting.folder),
+        Dispatch::Decode(undecoded) => unreachable!("{} has no images", undecoded.work.request),
     }
 }
 
@@ -189,4 +199,39 @@ fn another_operations_result_is_a_fault_of_the_service() {
     let (outcome, effects) = reported(reply.finish(Ok(OpResult::RunReady)));
     assert!(matches!(outcome, Outcome::Failed(error) if error.category == trainyard_protocol::Category::Server));
     assert!(effects.is_empty());
+}
+
+/// Nobody predicts the placeholders of an image.
+#[test]
+fn prompt_logprobs_of_images_are_left_out() {
+    let work = sampling(Some(session(None, None)));
+    let Ok(Payload::Sample { mut sample, .. }) = Payload::decode(&work.payload) else { unreachable!() };
+    let image = image(7, Size::new(64, 32));
+    sample.prompt = vec![1, 90, 90, 2];
+    sample.images = vec![ImageSpan { start: 1, tokens: 2, image: image.clone() }];
+    let undecoded = PreparedContent::Sample { sample: sample.clone(), images: DecodedImages::new() };
+    let waiting = Work { decoded: Decoded::new(undecoded), ..work.clone() };
+    let refused = dispatch(waiting, &workspace()).err().unwrap();
+    assert_eq!(refused.category, trainyard_protocol::Category::Server, "no engine serves \"m\"");
+    let vision = model_with_images().vision.unwrap();
+    let pixels = decode(&image.data, image.format, &Limits::default()).unwrap();
+    let patches = Preprocessor::from_json(&vision.preprocessor).unwrap().patches(&pixels, image.counted).unwrap();
+    let images: DecodedImages = [(image.digest, Arc::new(patches))].into();
+    let (operation, reply) =
+        started(Work { decoded: Decoded::new(PreparedContent::Sample { sample, images: images.clone() }), ..work });
+    let Operation::Sample(operation) = operation else { unreachable!() };
+    assert_eq!(operation.images, images);
+    let result = SampleResult {
+        sequences: Vec::new(),
+        prompt_logprobs: Some(vec![f32::NAN, -1.0, -2.0, -3.0]),
+        topk_prompt_logprobs: None,
+        target_prompt_logprobs: None,
+        prompt_alt_tokens: None,
+        prompt_cache_hit_tokens: 0,
+    };
+    let (outcome, _) = reported(reply.finish(Ok(OpResult::Sample(result))));
+    let Outcome::Succeeded { payload, .. } = outcome else { unreachable!("{outcome:?}") };
+    let found = trainyard_wire::sampling::decode_result(&payload).unwrap().prompt_logprobs.unwrap();
+    let shown: Vec<_> = found.iter().map(|logprob| (!logprob.is_nan()).then_some(*logprob)).collect();
+    assert_eq!(shown, [None, None, None, Some(-3.0)]);
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use trainyard_age::{self as age, Recipient};
 use trainyard_protocol::{OpError, Operation, RequestId, TenantId, TinkerPath};
-use trainyard_scheduler::{Effect, Error, Outcome, StorageError};
+use trainyard_scheduler::{Effect, Error, Outcome};
+use trainyard_storage::StorageError;
 
 use super::mailbox::Mailbox;
 use super::reply::{PendingReply, WrittenFolder};
@@ -94,16 +95,14 @@ async fn pin<M: Mailbox>(
 }
 
 /// Stores a folder that the engine wrote, encrypted if required. Returns what to report.
-pub(super) async fn publish(
-    workspace: Workspace,
-    mut folder: WrittenFolder,
-) -> Result<(Outcome, Vec<Effect>), OpError> {
-    if !folder.age_recipients.is_empty() {
-        let size = encrypt(folder.written.clone(), age::recipients(&folder.age_recipients)?).await?;
-        folder = folder.of_size(size);
-    }
-    workspace.publish(&folder.written, &folder.location).await.map_err(|error| unavailable(&error))?;
-    Ok((folder.outcome, folder.effects))
+pub(super) async fn publish(workspace: Workspace, folder: WrittenFolder) -> Result<(Outcome, Vec<Effect>), OpError> {
+    let WrittenFolder { written, location, size_bytes, age_recipients, report } = folder;
+    let stored_bytes = match age_recipients.is_empty() {
+        true => size_bytes,
+        false => encrypt(written.clone(), age::recipients(&age_recipients)?).await?,
+    };
+    workspace.publish(&written, &location).await.map_err(|error| unavailable(&error))?;
+    Ok(report(stored_bytes))
 }
 
 /// Encrypts the files of a folder and returns their total size in bytes.
@@ -112,8 +111,8 @@ async fn encrypt(folder: PathBuf, recipients: Vec<Recipient>) -> Result<u64, OpE
     let encrypted =
         encrypting.await.map_err(|error| error.to_string()).and_then(|done| done.map_err(|e| e.to_string()));
     encrypted.map_err(|error| {
-        tracing::error!(%error, "an export could not be encrypted");
-        OpError::server("the export could not be encrypted; the server's log has the details")
+        tracing::error!(%error, "failed to encrypt an export");
+        OpError::server("failed to encrypt the export; the server's log has the details")
     })
 }
 

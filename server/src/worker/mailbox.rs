@@ -29,6 +29,8 @@ pub trait Mailbox: Send + Sync + 'static {
     fn samples_admitted(&self, requests: &[RequestId]);
     /// The samples whose tokens somebody waits for.
     fn watched_samples(&self) -> Vec<WatchedSample>;
+    /// Whether the work that is ready asks for the end of a training request.
+    fn is_abandoned(&self, request: &RequestId) -> bool;
     /// Reports tokens of a watched sample. Returns at once.
     fn report_progress(&self, request: &RequestId, progress: Vec<SampleProgress>);
     /// Reports the end of a request. Returns at once.
@@ -69,6 +71,10 @@ impl Mailbox for Scheduler {
 
     fn watched_samples(&self) -> Vec<WatchedSample> {
         Self::watched_samples(self)
+    }
+
+    fn is_abandoned(&self, request: &RequestId) -> bool {
+        Self::is_abandoned(self, request)
     }
 
     fn report_progress(&self, request: &RequestId, progress: Vec<SampleProgress>) {

@@ -3,39 +3,46 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trainyard_protocol::{OpError, Prepare, PreparedBatch, PreparedContent};
+use trainyard_protocol::{DecodedImages, OpError, Prepare, PreparedContent, RawBatch};
 use trainyard_scheduler::{Decoded, PrefetchDecoder, RequestKind};
 
 use trainyard_wire::payload::Payload;
 use trainyard_wire::training;
 
-/// Decodes samples and checks the examples of training requests. Other requests are small and decoded by the worker.
-pub fn prefetch(preparer: Arc<dyn Prepare>) -> PrefetchDecoder {
+use super::model_images::ModelImages;
+
+/// Decodes samples and checks the examples of training requests. Other requests are small and decoded by the worker, and
+/// examples with images are left to the pool, so that one tenant's images do not delay the requests of others.
+pub fn prefetch(preparer: Arc<dyn Prepare>, images: Arc<ModelImages>) -> PrefetchDecoder {
     Arc::new(move |kind, base_model, payload| match kind {
-        RequestKind::Forward | RequestKind::ForwardBackward => {
-            Decoded::new(PreparedContent::Batch(prepare_batch(&*preparer, base_model, payload)))
-        }
+        RequestKind::Forward | RequestKind::ForwardBackward => match raw_batch(&images, base_model, payload) {
+            Ok(batch) if has_images(&batch) => Decoded::default(),
+            batch => Decoded::new(PreparedContent::Batch(batch.and_then(|batch| preparer.prepare(base_model, batch)))),
+        },
         RequestKind::Sample => decode_sample(&payload),
         _ => Decoded::default(),
     })
 }
 
-/// The checked examples of a stored `forward` or `forward_backward`.
+/// The examples of a stored `forward` or `forward_backward`, with images that are not decoded.
 ///
 /// # Errors
 /// The user's, by field.
-pub(super) fn prepare_batch(
-    preparer: &dyn Prepare,
-    base_model: &str,
-    payload: Bytes,
-) -> Result<PreparedBatch, OpError> {
-    preparer.prepare(base_model, training::stored_batch(payload)?)
+pub(super) fn raw_batch(images: &ModelImages, base_model: &str, payload: Bytes) -> Result<RawBatch, OpError> {
+    training::stored_batch(payload, images.rules(base_model)?)
+}
+
+/// Whether any example has an image.
+pub(super) fn has_images(batch: &RawBatch) -> bool {
+    batch.data.iter().any(|datum| !datum.images.is_empty())
 }
 
 /// Decodes a stored sample. An unreadable one is left to the worker, which logs it.
 fn decode_sample(payload: &Bytes) -> Decoded {
     match Payload::decode(payload) {
-        Ok(Payload::Sample { sample, .. }) => Decoded::new(PreparedContent::Sample(sample)),
+        Ok(Payload::Sample { sample, .. }) => {
+            Decoded::new(PreparedContent::Sample { sample, images: DecodedImages::new() })
+        }
         _ => Decoded::default(),
     }
 }
@@ -44,11 +51,16 @@ fn decode_sample(payload: &Bytes) -> Decoded {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use trainyard_protocol::{Category, ModelExtents};
+    use trainyard_protocol::{Category, ModelExtents, PreparedBatch};
+    use trainyard_wire::images::ImageLimits;
     use trainyard_wire::proto;
 
     use super::*;
-    use crate::engine::testing::{EXTENTS, preparer};
+    use crate::engine::testing::{EXTENTS, model, preparer};
+
+    fn images() -> Arc<ModelImages> {
+        Arc::new(ModelImages::new(&[model()], ImageLimits::default()))
+    }
 
     /// Makes a training pass over one token.
     fn pass(token: u8) -> Bytes {
@@ -72,7 +84,7 @@ mod tests {
     }
 
     fn prefetched(base_model: &str, payload: Bytes) -> Result<PreparedBatch, OpError> {
-        match prefetch(preparer())(RequestKind::ForwardBackward, base_model, payload).take() {
+        match prefetch(preparer(), images())(RequestKind::ForwardBackward, base_model, payload).take() {
             Some(PreparedContent::Batch(batch)) => batch,
             other => unreachable!("{other:?}"),
         }
@@ -103,7 +115,7 @@ mod tests {
             reader: None,
             checkpoint_base: None,
         };
-        let prefetch = prefetch(preparer());
+        let prefetch = prefetch(preparer(), images());
         let left = |kind, payload| assert_eq!(prefetch(kind, "acme/tiny", payload).take(), None);
         left(RequestKind::LoadWeights, payload.encode().unwrap());
         left(RequestKind::Sample, Bytes::from_static(b"{"));

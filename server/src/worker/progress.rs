@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use trainyard_protocol::{Engine, RequestId, SampleProgress};
 use trainyard_scheduler::WatchedSample;
 
-/// Least time between two reports, so that tokens of several steps travel together.
+/// Minimum time between two reports, so that tokens of several steps travel together.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// What has been reported of the watched samples.
+/// Reported tokens of the watched samples.
 #[derive(Default)]
 pub(super) struct ProgressReports {
     samples: BTreeMap<RequestId, ReportedSample>,
@@ -23,12 +23,12 @@ struct ReportedSample {
 }
 
 impl ProgressReports {
-    /// Whether a report is due.
+    /// Returns whether a report is due.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.last.is_none_or(|last| now.saturating_duration_since(last) >= INTERVAL)
     }
 
-    /// Tokens of the watched samples that have not been reported yet.
+    /// Returns tokens of the watched samples that have not been reported yet.
     pub(super) fn collect(
         &mut self,
         engine: &dyn Engine,

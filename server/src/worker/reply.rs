@@ -1,5 +1,6 @@
-//! Turns an operation's result into what is stored of it.
+//! Converts an operation's result to its stored form.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use trainyard_wire::sampling::ComputedWith;
 use trainyard_wire::weights::{EphemeralResult, ExternalResult, LoadResult, SavedResult};
 use trainyard_wire::{sampling, training};
 
+use super::recorded_metrics;
 use super::save_attempt::SaveAttempt;
 use crate::stored_samples::PromptToStore;
 use crate::workspace::FolderGuard;
@@ -29,33 +31,21 @@ pub(super) enum CompletionOutcome {
     Publish(WrittenFolder),
 }
 
-/// A folder that the engine wrote, and the effects of storing it.
+/// A folder that the engine wrote, and what to report once it is stored.
 pub(super) struct WrittenFolder {
     /// Path on this machine.
     pub(super) written: PathBuf,
     /// Location in the storage.
     pub(super) location: PathBuf,
-    pub(super) outcome: Outcome,
-    pub(super) effects: Vec<Effect>,
+    /// Bytes of its files as the engine wrote them.
+    pub(super) size_bytes: u64,
     /// Recipients for whom the files are encrypted before they are stored; empty for no encryption.
     pub(super) age_recipients: Vec<String>,
-}
-
-impl WrittenFolder {
-    /// Sets the number of bytes in the folder's files.
-    pub(super) fn of_size(mut self, size_bytes: u64) -> Self {
-        for effect in &mut self.effects {
-            if let Effect::Checkpoint(new) = effect {
-                new.size_bytes = size_bytes;
-                self.outcome = saved_outcome(&new.path, size_bytes);
-            }
-        }
-        self
-    }
+    /// Makes the outcome from the number of stored bytes.
+    pub(super) report: Box<dyn FnOnce(u64) -> (Outcome, Vec<Effect>) + Send>,
 }
 
 /// How to answer a started request.
-#[derive(Debug)]
 pub(super) struct PendingReply {
     /// The run whose order the request holds; `None` for a sample.
     pub(super) run: Option<RunId>,
@@ -63,126 +53,177 @@ pub(super) struct PendingReply {
     pub(super) folder: Option<FolderGuard>,
     /// How a client's save is written again; `None` for other requests.
     pub(super) save: Option<Box<SaveAttempt>>,
-    kind: ReplyKind,
-}
-
-/// What the reply contains, by the request's operation.
-#[derive(Debug)]
-pub(super) enum ReplyKind {
-    CreateModel {
-        run: RunId,
-    },
-    LoadWeights {
-        run: RunId,
-        path: String,
-        creates: bool,
-    },
-    /// A training pass, with the number of tokens in its examples.
-    ForwardBackward {
-        tokens: u64,
-    },
-    OptimStep,
-    Saved {
-        path: TinkerPath,
-        location: PathBuf,
-        save: NamedSave,
-    },
-    Ephemeral(NewSamplingSession),
-    RunSaved {
-        location: PathBuf,
-    },
-    SnapshotSaved {
-        key: String,
-        location: PathBuf,
-    },
-    Restored,
-    /// A sample, with the length of its prompt, the layout of its scored tokens, and the arithmetic that computes it.
-    Sample {
-        prompt: u64,
-        sparse: Option<SparseIndices>,
-        computed_with: ComputedWith,
-        /// The prompt, if the run stores its samples.
-        store: Option<PromptToStore>,
-    },
+    reply: Reply,
 }
 
 impl PendingReply {
-    pub(super) fn new(run: Option<RunId>, kind: ReplyKind) -> Self {
-        Self { run, folder: None, save: None, kind }
+    pub(super) fn new(run: Option<RunId>, reply: Reply) -> Self {
+        Self { run, folder: None, save: None, reply }
+    }
+
+    /// Whether the request is a client's save, which is written again when it finds no space.
+    pub(super) fn is_save(&self) -> bool {
+        self.reply.is_save
     }
 
     /// Makes the outcome of the operation's result.
     pub(super) fn finish(self, result: Result<OpResult, OpError>) -> CompletionOutcome {
-        match (self.kind, result) {
-            (ReplyKind::ForwardBackward { tokens }, Ok(OpResult::ForwardBackward(result))) => {
-                let used = Tokens { trained: tokens, ..Tokens::default() };
-                let measured = Measured { used, metrics: Some(result.metrics.clone()), sample: None };
-                CompletionOutcome::Encode(measured, Box::new(move || protobuf(training::encode_output(&result))))
+        let Reply { created, succeed, .. } = self.reply;
+        match result.map(succeed) {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(result)) => {
+                tracing::error!(run = ?self.run, ?result, "the engine returned another operation's result");
+                let error = OpError::server("internal error; the server's log has the details");
+                CompletionOutcome::Report(Outcome::Failed(error), Vec::new())
             }
-            (ReplyKind::Sample { prompt, sparse, computed_with, store }, Ok(OpResult::Sample(result))) => {
-                let sample = store.map(|prompt| prompt.with(&result));
-                let measured = Measured { used: sampled(prompt, &result), metrics: None, sample };
-                let encode = move || protobuf(sampling::encode_result(&result, sparse.as_ref(), computed_with));
-                CompletionOutcome::Encode(measured, Box::new(encode))
-            }
-            (ReplyKind::OptimStep, Ok(OpResult::OptimStep { mut metrics })) => {
-                let measured = Measured { metrics: Some(metrics.clone()), ..Measured::default() };
-                // JSON has no NaN, so a metric without a value is left out.
-                metrics.retain(|_, value| value.is_finite());
-                CompletionOutcome::Encode(measured, Box::new(move || json(&OptimStepResult { metrics })))
-            }
-            (ReplyKind::Saved { path, location, save }, Ok(OpResult::Saved(Some(files)))) => {
-                CompletionOutcome::Publish(saved(path, location, save, files))
-            }
-            (ReplyKind::RunSaved { location }, Ok(OpResult::Saved(Some(files)))) => {
-                CompletionOutcome::Publish(written_by_maintenance(files, location.clone(), Effect::RunSaved(location)))
-            }
-            (ReplyKind::SnapshotSaved { key, location }, Ok(OpResult::Saved(Some(files)))) => {
-                let effect = Effect::SnapshotSaved { key, dir: location.clone() };
-                CompletionOutcome::Publish(written_by_maintenance(files, location, effect))
-            }
-            (kind, Ok(result)) => {
-                let (outcome, effects) = kind.succeed(result);
-                CompletionOutcome::Report(outcome, effects)
-            }
-            (kind, Err(error)) => {
-                CompletionOutcome::Report(Outcome::Failed(error), kind.failed_creation().into_iter().collect())
+            Err(error) => {
+                let effects = created.map(Effect::RunFailed).into_iter().collect();
+                CompletionOutcome::Report(Outcome::Failed(error), effects)
             }
         }
     }
 }
 
-impl ReplyKind {
-    fn failed_creation(&self) -> Option<Effect> {
-        match self {
-            Self::CreateModel { run } | Self::LoadWeights { run, creates: true, .. } => {
-                Some(Effect::RunFailed(run.clone()))
-            }
-            _ => None,
-        }
+/// Makes the outcome of a result, or returns the result if it is another operation's.
+type Succeed = Box<dyn FnOnce(OpResult) -> Result<CompletionOutcome, Box<OpResult>> + Send>;
+
+/// What the reply contains, by the request's operation.
+pub(super) struct Reply {
+    /// The run that fails with the request, because the request creates it.
+    created: Option<RunId>,
+    is_save: bool,
+    succeed: Succeed,
+}
+
+impl Reply {
+    fn new(succeed: impl FnOnce(OpResult) -> Result<CompletionOutcome, Box<OpResult>> + Send + 'static) -> Self {
+        Self { created: None, is_save: false, succeed: Box::new(succeed) }
     }
 
-    fn succeed(self, result: OpResult) -> (Outcome, Vec<Effect>) {
-        match (self, result) {
-            (Self::CreateModel { run }, OpResult::RunReady) => {
-                (json(&CreateModelResult { model_id: run.to_string() }), vec![Effect::RunReady(run)])
+    /// The reply to an operation after which a run is ready.
+    fn ready(report: impl FnOnce() -> (Outcome, Vec<Effect>) + Send + 'static) -> Self {
+        Self::new(|result| match result {
+            OpResult::RunReady => {
+                let (outcome, effects) = report();
+                Ok(CompletionOutcome::Report(outcome, effects))
             }
-            (Self::LoadWeights { run, path, creates }, OpResult::RunReady) => {
-                let answer = json(&LoadResult { path, model_id: run.to_string() });
-                (answer, creates.then_some(Effect::RunReady(run)).into_iter().collect())
-            }
-            (Self::Restored, OpResult::RunReady) => (nothing(), Vec::new()),
-            (Self::Ephemeral(session), OpResult::Saved(None)) => {
-                let id = SamplingSessionId::of_session(&session.session, session.seq_id);
-                let answer = json(&EphemeralResult { sampling_session_id: id.to_string() });
-                (answer, vec![Effect::SamplingSession(session)])
-            }
-            (kind, result) => {
-                tracing::error!(?kind, ?result, "the engine returned another operation's result");
-                (Outcome::Failed(OpError::server("internal error; the server's log has the details")), Vec::new())
-            }
-        }
+            other => Err(Box::new(other)),
+        })
     }
+
+    /// The reply to an operation that writes a folder.
+    fn written(folder: impl FnOnce(SavedFiles) -> WrittenFolder + Send + 'static) -> Self {
+        Self::new(|result| match result {
+            OpResult::Saved(Some(files)) => Ok(CompletionOutcome::Publish(folder(files))),
+            other => Err(Box::new(other)),
+        })
+    }
+
+    /// A new run, which fails with the request.
+    pub(super) fn created_run(run: RunId) -> Self {
+        let created = Some(run.clone());
+        let report = move || (json(&CreateModelResult { model_id: run.to_string() }), vec![Effect::RunReady(run)]);
+        Self { created, ..Self::ready(report) }
+    }
+
+    /// A run with loaded weights, which fails with the request if the request creates it.
+    pub(super) fn loaded(run: RunId, path: String, creates: bool) -> Self {
+        let created = creates.then(|| run.clone());
+        let effects = created.clone().map(Effect::RunReady).into_iter().collect();
+        let report = move || (json(&LoadResult { path, model_id: run.to_string() }), effects);
+        Self { created, ..Self::ready(report) }
+    }
+
+    /// Reply to the restoration of a run.
+    pub(super) fn restored() -> Self {
+        Self::ready(|| (nothing(), Vec::new()))
+    }
+
+    /// A training pass, with the number of tokens in its examples and the sum of their weights.
+    pub(super) fn pass(tokens: u64, weighted_tokens: Option<f64>) -> Self {
+        Self::new(move |result| {
+            let OpResult::ForwardBackward(result) = result else { return Err(Box::new(result)) };
+            let used = Tokens { trained: tokens, ..Tokens::default() };
+            let metrics = recorded_metrics::of_pass(&result.metrics, weighted_tokens);
+            let measured = Measured { used, metrics: Some(metrics), sample: None };
+            let encode = move || protobuf(training::encode_output(&result));
+            Ok(CompletionOutcome::Encode(measured, Box::new(encode)))
+        })
+    }
+
+    /// The metrics of an optimizer step, with its learning rate.
+    pub(super) fn step(learning_rate: f64) -> Self {
+        Self::new(move |result| {
+            let OpResult::OptimStep { mut metrics } = result else { return Err(Box::new(result)) };
+            let recorded = recorded_metrics::of_step(&metrics, learning_rate);
+            let measured = Measured { metrics: Some(recorded), ..Measured::default() };
+            // JSON has no NaN, so a metric without a value is left out.
+            metrics.retain(|_, value| value.is_finite());
+            Ok(CompletionOutcome::Encode(measured, Box::new(move || json(&OptimStepResult { metrics }))))
+        })
+    }
+
+    /// A client's save under a name.
+    pub(super) fn saved(path: TinkerPath, location: PathBuf, save: NamedSave) -> Self {
+        Self { is_save: true, ..Self::written(move |files| saved(path, location, save, files)) }
+    }
+
+    /// A save of the scheduler's own.
+    pub(super) fn maintained(location: PathBuf, effect: Effect) -> Self {
+        Self::written(move |SavedFiles { dir, size_bytes }| WrittenFolder {
+            written: dir,
+            location,
+            size_bytes,
+            age_recipients: Vec::new(),
+            report: Box::new(|_| (nothing(), vec![effect])),
+        })
+    }
+
+    /// A sampling session whose weights are only in memory.
+    pub(super) fn ephemeral(session: NewSamplingSession) -> Self {
+        Self::new(|result| {
+            let OpResult::Saved(None) = result else { return Err(Box::new(result)) };
+            let id = SamplingSessionId::of_session(&session.session, session.seq_id);
+            let answer = json(&EphemeralResult { sampling_session_id: id.to_string() });
+            Ok(CompletionOutcome::Report(answer, vec![Effect::SamplingSession(session)]))
+        })
+    }
+
+    /// Reply to a sample, with its tokens and log-probabilities.
+    pub(super) fn sample(reply: SampleReply) -> Self {
+        Self::new(move |result| {
+            let OpResult::Sample(result) = result else { return Err(Box::new(result)) };
+            let SampleReply { prompt, images_at, sparse, computed_with, store } = reply;
+            let result = without_logprobs(result, &images_at);
+            let sample = store.map(|prompt| prompt.with(&result));
+            let measured = Measured { used: sampled(prompt, &result), metrics: None, sample };
+            let encode = move || protobuf(sampling::encode_result(&result, sparse.as_ref(), computed_with));
+            Ok(CompletionOutcome::Encode(measured, Box::new(encode)))
+        })
+    }
+}
+
+/// What the reply to a sample needs of the request.
+pub(super) struct SampleReply {
+    /// Length of the prompt.
+    pub(super) prompt: u64,
+    /// Positions of images in the prompt.
+    pub(super) images_at: Vec<Range<usize>>,
+    /// Layout of the scored tokens.
+    pub(super) sparse: Option<SparseIndices>,
+    /// Weights and arithmetic that compute the sample.
+    pub(super) computed_with: ComputedWith,
+    /// The prompt, if the run stores its samples.
+    pub(super) store: Option<PromptToStore>,
+}
+
+/// Leaves out the log-probabilities of a prompt's images: their placeholders are never predicted.
+fn without_logprobs(mut result: SampleResult, images_at: &[Range<usize>]) -> SampleResult {
+    let logprobs = result.prompt_logprobs.as_deref_mut().unwrap_or_default();
+    for image in images_at {
+        logprobs.get_mut(image.clone()).into_iter().flatten().for_each(|logprob| *logprob = f32::NAN);
+    }
+    result
 }
 
 /// Tokens that a sample used. The prompt counts once, however many completions it has.
@@ -193,23 +234,16 @@ fn sampled(prompt: u64, result: &SampleResult) -> Tokens {
 }
 
 fn saved(path: TinkerPath, location: PathBuf, save: NamedSave, files: SavedFiles) -> WrittenFolder {
-    let outcome = saved_outcome(&path, files.size_bytes);
-    let checkpoint = NewCheckpoint {
-        path,
-        overwrite: save.overwrite,
-        dir: location.clone(),
-        size_bytes: files.size_bytes,
-        spec: save.spec,
-        expires_in: save.ttl_seconds,
-        user_metadata: save.user_metadata,
+    let NamedSave { overwrite, ttl_seconds, user_metadata, spec, age_recipients, .. } = save;
+    let dir = location.clone();
+    let report = move |size_bytes| {
+        let outcome = saved_outcome(&path, size_bytes);
+        let expires_in = ttl_seconds;
+        let checkpoint = NewCheckpoint { path, overwrite, dir, size_bytes, spec, expires_in, user_metadata };
+        (outcome, vec![Effect::Checkpoint(checkpoint)])
     };
-    let effects = vec![Effect::Checkpoint(checkpoint)];
-    WrittenFolder { written: files.dir, location, outcome, effects, age_recipients: save.age_recipients }
-}
-
-fn written_by_maintenance(files: SavedFiles, location: PathBuf, effect: Effect) -> WrittenFolder {
-    let (outcome, effects) = (nothing(), vec![effect]);
-    WrittenFolder { written: files.dir, location, outcome, effects, age_recipients: Vec::new() }
+    let (written, size_bytes) = (files.dir, files.size_bytes);
+    WrittenFolder { written, location, size_bytes, age_recipients, report: Box::new(report) }
 }
 
 /// Outcome of the scheduler's own requests, whose results nobody reads.
@@ -228,7 +262,7 @@ fn json<T: Serialize>(value: &T) -> Outcome {
     match serde_json::to_vec(value) {
         Ok(bytes) => Outcome::Succeeded { encoding: Encoding::Json, payload: bytes.into() },
         Err(error) => {
-            tracing::error!(%error, "a result cannot be written as JSON");
+            tracing::error!(%error, "failed to write a result as JSON");
             Outcome::Failed(OpError::server("internal error; the server's log has the details"))
         }
     }

@@ -1,17 +1,17 @@
-//! What is needed to write a save again.
+//! Data that is needed to write a save again.
 
 use std::time::{Duration, Instant};
 
 use trainyard_protocol::{Operation, TenantShare};
 
-/// How long a save waits for space before it fails.
+/// Maximum time that a save waits for space before it fails.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Pause before the first retry; doubled for each further one, up to `MOST_PAUSE`.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause between two attempts.
 const MOST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What is needed to write a client's save again.
+/// Data that is needed to write a client's save again.
 #[derive(Clone, Debug)]
 pub(super) struct SaveAttempt {
     pub(super) share: TenantShare,
@@ -21,18 +21,12 @@ pub(super) struct SaveAttempt {
 }
 
 impl SaveAttempt {
-    /// State for an operation about to be executed for the first time; `None` unless it is a client's save.
-    pub(super) fn first(share: &TenantShare, operation: &Operation) -> Option<Box<Self>> {
-        let saves = match operation {
-            Operation::SaveState(_) | Operation::SaveExternal(_) => true,
-            Operation::SaveSampler(save) => save.target.is_some(),
-            _ => false,
-        };
-        let (share, started) = (share.clone(), Instant::now());
-        saves.then(|| Box::new(Self { share, operation: operation.clone(), started, pause: PAUSE }))
+    /// State for a save about to be executed for the first time.
+    pub(super) fn first(share: TenantShare, operation: Operation) -> Self {
+        Self { share, operation, started: Instant::now(), pause: PAUSE }
     }
 
-    /// Whether another attempt may follow.
+    /// Returns whether another attempt may follow.
     pub(super) fn is_patient(&self) -> bool {
         self.started.elapsed() < PATIENCE
     }

@@ -9,14 +9,19 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use trainyard_images::{Limits, Size};
 use trainyard_protocol::{
     AdamParams, BaseModel, Category, EngineStats, ModelHead, OpResult, Optimizer, RunId, RunSpec, SampleProgress,
     SaveTarget, SavedFiles, SessionId, TenantId, TinkerPath,
 };
-use trainyard_scheduler::{Decoded, Encode, Encoding, Error, Measured, RequestKind, Storage, WatchedSample};
+use trainyard_scheduler::{Decoded, Encode, Encoding, Error, Measured, RequestKind, WatchedSample};
+use trainyard_storage::Storage;
+use trainyard_wire::images::ImageLimits;
 use trainyard_wire::payload::{EphemeralKind, NamedSave, Payload};
 
+use super::images::testing::{image, sample_of_images};
 use super::*;
+use crate::engine::testing::{model, model_with_images};
 
 #[derive(Default)]
 struct State {
@@ -80,6 +85,11 @@ impl Mailbox for Fake {
         let mut state = self.0.0.lock().unwrap();
         assert!(state.done.iter().all(|(done, ..)| !requests.contains(done)), "reported before its end");
         state.admitted.extend_from_slice(requests);
+    }
+
+    fn is_abandoned(&self, request: &RequestId) -> bool {
+        let state = self.0.0.lock().unwrap();
+        state.work.iter().any(|item| matches!(item, WorkItem::Abandon(abandoned) if abandoned == request))
     }
 
     fn watched_samples(&self) -> Vec<WatchedSample> {
@@ -173,6 +183,10 @@ impl Engine for Script {
                 let failed = Completion::new(id, Err(OpError::server("internal error")));
                 return vec![Completion { lost_run: Some(run.clone()), ..failed }];
             }
+            Operation::CreateRun { run, .. } if run.as_str() == "takes-long" => {
+                std::thread::sleep(Duration::from_secs(1));
+                Ok(OpResult::RunReady)
+            }
             Operation::CreateRun { run, .. } if run.as_str() == "fails" => Err(OpError::user("base_model: no")),
             Operation::CreateRun { .. } | Operation::RestoreRun(_) => Ok(OpResult::RunReady),
             Operation::LoadState(op) => {
@@ -191,6 +205,9 @@ impl Engine for Script {
             Operation::SaveSampler(op) => {
                 self.log(format!("snapshot {:?}", op.snapshot));
                 Ok(op.target.as_ref().map_or(OpResult::Saved(None), save))
+            }
+            Operation::Sample(op) if !op.images.is_empty() => {
+                Err(OpError::server(format!("not scripted, with {} images", op.images.len())))
             }
             Operation::ForwardBackward(_) | Operation::Sample(_) => Err(OpError::server("not scripted")),
         };
@@ -247,6 +264,10 @@ impl Bench {
             workspace: Workspace::open(storage.clone(), data.path(), 1 << 20).unwrap(),
             runtime: runtime.handle().clone(),
             random: Arc::new(|| 7),
+            images: Arc::new(ModelImages::new(&[named(), model_with_images()], ImageLimits::default())),
+            image_memory: 1,
+            image_pool: ImagePool::start(PoolSettings { threads: 1, memory: 1 << 20, limits: Limits::default() })
+                .unwrap(),
         };
         let worker = spawn(mailbox.clone(), deps).unwrap();
         Self { mailbox, engine, storage, _data: data, runtime, worker: Some(worker) }
@@ -269,6 +290,11 @@ impl Drop for Bench {
 
 fn spec() -> RunSpec {
     RunSpec { base_model: "m".to_owned(), lora: None, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
+}
+
+/// The model that requests of these tests name.
+fn named() -> BaseModel {
+    BaseModel { name: "m".to_owned(), ..model() }
 }
 
 fn work(id: &str, run: &str, seq_id: i64, kind: RequestKind, payload: Bytes) -> Work {
@@ -516,11 +542,42 @@ fn housekeeping_reaches_the_engine() {
 }
 
 #[test]
+fn an_abandoned_request_fails_once() {
+    let bench = Bench::new();
+    let items = [WorkItem::Start(create("1", "s:train:0")), WorkItem::Abandon(RequestId::new("1"))];
+    bench.mailbox.0.0.lock().unwrap().work.extend(items);
+    bench.mailbox.0.1.notify_all();
+    let (outcome, _) = bench.mailbox.answer("1");
+    assert_eq!(error_of(&outcome).message, "its session ended");
+    assert_eq!(error_of(&outcome).category, Category::User);
+    // The engine of the test completes it nevertheless. What was never started is ignored.
+    bench.mailbox.send(WorkItem::Abandon(RequestId::new("9")));
+    json_of(&bench.submit(create("2", "s:train:1")).0);
+    assert_eq!(bench.engine.calls(), ["start 1", "cancel 1", "start 2"]);
+    let done = bench.mailbox.0.0.lock().unwrap().done.iter().filter(|(id, ..)| id.as_str() == "1").count();
+    assert_eq!(done, 1);
+}
+
+#[test]
 fn admitted_samples_are_reported_before_what_their_step_completed() {
     let bench = Bench::new();
     bench.engine.admitted.lock().unwrap().extend(["1", "2"].map(RequestId::new));
     json_of(&bench.submit(create("1", "s:train:0")).0);
     assert_eq!(bench.mailbox.0.0.lock().unwrap().admitted, ["1", "2"].map(RequestId::new));
+}
+
+#[test]
+fn a_step_that_takes_long_does_not_delay_a_stop() {
+    let mut bench = Bench::new();
+    bench.mailbox.send(WorkItem::Start(create("1", "takes-long")));
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while bench.engine.calls().is_empty() {
+        assert!(Instant::now() < deadline, "it does not start");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(!bench.worker.take().unwrap().join_within(Duration::from_millis(20)));
+    let mut idle = Bench::new();
+    assert!(idle.worker.take().unwrap().join_within(Duration::from_secs(10)));
 }
 
 #[test]
@@ -531,4 +588,20 @@ fn it_stops_when_asked() {
     worker.join();
     bench.mailbox.send(WorkItem::UnloadRun(RunId::new("r")));
     assert!(bench.engine.calls().is_empty());
+}
+
+#[test]
+fn images_are_decoded_before_the_engine_gets_their_request() {
+    let bench = Bench::new();
+    let size = Size::new(64, 32);
+    let images = vec![image(1, size), image(2, size), image(1, size)];
+    let (outcome, _) = bench.submit(sample_of_images("a", images));
+    assert_eq!(error_of(&outcome).message, "not scripted, with 2 images");
+    let mut damaged = image(3, size);
+    damaged.data = damaged.data[..60].into();
+    let (outcome, _) = bench.submit(sample_of_images("b", vec![image(1, size), damaged]));
+    let error = error_of(&outcome);
+    assert_eq!(error.category, Category::User);
+    assert!(error.message.starts_with("prompt: the image at token 3: the PNG file is"), "{}", error.message);
+    assert_eq!(bench.engine.calls(), ["start a"]);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tokio::sync::oneshot;
 use trainyard_gpu_runtime::{FetchDone, FetchFailure, RankFolders};
-use trainyard_scheduler::StorageError;
+use trainyard_storage::StorageError;
 
 /// The other ranks, as rank 0 sees them.
 pub trait OtherRanks: Send + Sync {

@@ -1,4 +1,4 @@
-//! `PUT admin/organisations/{organisation}/limits`.
+//! Handler of `PUT admin/organisations/{organisation}/limits`.
 
 use axum::extract::State;
 use trainyard_wire::limits::{ChangeLimitsRequest, LimitsResponse};
@@ -12,13 +12,13 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Sets and unsets the weight and the quotas of an organisation; for admins of operators. What is absent stays, and `null`
-/// unsets. Every server enforces them within a second; what was accepted or started before is not taken back. A limit that
-/// the configuration file sets can't be changed.
+/// Sets and unsets the weight and the quotas of an organisation; for admins of operators. Absent fields keep their
+/// values, and `null` unsets a limit. Every server enforces the new limits within a second; requests that were accepted
+/// or started earlier are not affected. A limit that the configuration file sets can't be changed.
 #[utoipa::path(
     put, path = "/api/v1/admin/organisations/{organisation}/limits", tag = "administration",
     params(("organisation" = String, Path)), request_body = ChangeLimitsRequest,
-    responses((status = 200, description = "done", body = LimitsResponse), Refusals),
+    responses((status = 200, description = "success", body = LimitsResponse), Refusals),
 )]
 pub(in crate::api) async fn admin_change_limits(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `PUT admin/organisations/{organisation}`.
+//! Handler of `PUT admin/organisations/{organisation}`.
 
 use axum::extract::State;
 use trainyard_wire::admin::{ChangeOrganisationRequest, Organisation};
@@ -12,12 +12,13 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Changes what people call an organisation, or disables or enables it. What is absent stays. While it is disabled, its keys and
-/// tokens get 401, on every server within a second; its sessions expire, which cancels what waits and all samples, and its
-/// objects stay. Admins of operators alone disable and enable, and not the organisation that they call from.
+/// Changes an organisation's display name, or disables or enables it. Absent fields keep their values. Every server
+/// answers the keys and tokens of a disabled organisation with 401 within a second. Its sessions expire, which cancels
+/// waiting requests and all samples; its objects stay. Only admins of operators can disable and enable organisations,
+/// but not their own.
 #[utoipa::path(
     put, path = "/api/v1/admin/organisations/{organisation}", tag = "administration", params(("organisation" = String, Path)),
-    request_body = ChangeOrganisationRequest, responses((status = 200, description = "done", body = Organisation), Refusals),
+    request_body = ChangeOrganisationRequest, responses((status = 200, description = "success", body = Organisation), Refusals),
 )]
 pub(in crate::api) async fn admin_change_organisation(
     State(state): State<AppState>,

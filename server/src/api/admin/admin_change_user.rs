@@ -1,4 +1,4 @@
-//! `PUT admin/users/{email}`.
+//! Handler of `PUT admin/users/{email}`.
 
 use axum::extract::State;
 use trainyard_wire::admin::{ChangeUserRequest, OrganisationQuery, User};
@@ -11,10 +11,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
 
-/// Gives a user another role, or refuses the user's keys or accepts them again.
+/// Changes a user's role, or disables or enables the user. The keys of a disabled user are refused.
 #[utoipa::path(
     put, path = "/api/v1/admin/users/{email}", tag = "administration", params(("email" = String, Path), OrganisationQuery),
-    request_body = ChangeUserRequest, responses((status = 200, description = "done", body = User), Refusals),
+    request_body = ChangeUserRequest, responses((status = 200, description = "success", body = User), Refusals),
 )]
 pub(in crate::api) async fn admin_change_user(
     State(state): State<AppState>,
@@ -24,7 +24,7 @@ pub(in crate::api) async fn admin_change_user(
     JsonBody(request): JsonBody<ChangeUserRequest>,
 ) -> Reply<User> {
     let organisation = organisation(&caller, query.organisation)?;
-    let role = request.role.as_deref().map(|role| convert::role(Some(role))).transpose()?;
+    let role = request.role.as_deref().map(convert::role).transpose()?;
     let changed = state.scheduler.directory().change_user(organisation, email, role, request.disabled).await?;
     Ok(Answer(convert::user(changed)))
 }

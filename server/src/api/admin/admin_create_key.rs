@@ -1,11 +1,12 @@
-//! `POST admin/keys`.
+//! Handler of `POST admin/keys`.
 
 use std::time::Duration;
 
 use axum::extract::State;
+use trainyard_scheduler::Role;
 use trainyard_wire::admin::{CreateKeyRequest, CreateKeyResponse, OrganisationQuery};
 
-use super::{convert, organisation};
+use super::{convert, first_key, organisation};
 use crate::api::request::body::JsonBody;
 use crate::api::request::extract::ApiQuery;
 use crate::api::request::refusals::Refusals;
@@ -14,10 +15,10 @@ use crate::auth::{Caller, KeyRequest};
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Creates an API key. The answer alone has it: what is stored is its SHA-256.
+/// Creates an API key. The key is returned only once; the server stores only its SHA-256.
 #[utoipa::path(
     post, path = "/api/v1/admin/keys", tag = "administration", params(OrganisationQuery),
-    request_body = CreateKeyRequest, responses((status = 200, description = "done", body = CreateKeyResponse), Refusals),
+    request_body = CreateKeyRequest, responses((status = 200, description = "success", body = CreateKeyResponse), Refusals),
 )]
 pub(in crate::api) async fn admin_create_key(
     State(state): State<AppState>,
@@ -28,15 +29,20 @@ pub(in crate::api) async fn admin_create_key(
     let organisation = organisation(&caller, query.organisation)?;
     let CreateKeyRequest { name, note, user, role, scopes, expires_in_seconds } = request;
     let expires_in = expires_in_seconds.map(|seconds| Duration::from_secs(u64::from(seconds)));
+    let is_first = !state.auth.needs_keys().await?;
     let request = KeyRequest {
         user,
         name,
         note,
-        role: convert::role(role.as_deref())?,
+        role: role.as_deref().map(convert::role).transpose()?.or(is_first.then_some(Role::Admin)),
         scopes: scopes.as_deref().map(convert::scopes).transpose()?,
         expires_at: expires_in.map(|lifetime| state.clock.now().plus(lifetime)),
     };
-    let (key, new) = request.make().map_err(|error| ApiError::Internal(format!("no random numbers: {error}")))?;
+    if is_first {
+        first_key::check(&state, &organisation, &request).await?;
+    }
+    let (key, new) =
+        request.make().map_err(|error| ApiError::Internal(format!("failed to get random numbers: {error}")))?;
     let created = state.scheduler.directory().create_key(organisation, new).await?;
     Ok(Answer(CreateKeyResponse { key, details: convert::key(created) }))
 }

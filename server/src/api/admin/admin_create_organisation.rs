@@ -1,4 +1,4 @@
-//! `POST admin/organisations`.
+//! Handler of `POST admin/organisations`.
 
 use axum::extract::State;
 use trainyard_protocol::TenantId;
@@ -15,7 +15,7 @@ use crate::state::AppState;
 /// Creates an organisation; for admins of operators.
 #[utoipa::path(
     post, path = "/api/v1/admin/organisations", tag = "administration", 
-    request_body = CreateOrganisationRequest, responses((status = 200, description = "done", body = Organisation), Refusals),
+    request_body = CreateOrganisationRequest, responses((status = 200, description = "success", body = Organisation), Refusals),
 )]
 pub(in crate::api) async fn admin_create_organisation(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `POST admin/projects`.
+//! Handler of `POST admin/projects`.
 
 use axum::extract::State;
 use trainyard_wire::admin::{CreateProjectRequest, OrganisationQuery, Project};
@@ -11,10 +11,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
 
-/// Creates a project.
+/// Creates a project in an organisation.
 #[utoipa::path(
     post, path = "/api/v1/admin/projects", tag = "administration", params(OrganisationQuery),
-    request_body = CreateProjectRequest, responses((status = 200, description = "done", body = Project), Refusals),
+    request_body = CreateProjectRequest, responses((status = 200, description = "success", body = Project), Refusals),
 )]
 pub(in crate::api) async fn admin_create_project(
     State(state): State<AppState>,

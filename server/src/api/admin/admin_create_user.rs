@@ -1,7 +1,7 @@
-//! `POST admin/users`.
+//! Handler of `POST admin/users`.
 
 use axum::extract::State;
-use trainyard_scheduler::NewUser;
+use trainyard_scheduler::{NewUser, Role};
 use trainyard_wire::admin::{CreateUserRequest, OrganisationQuery, User};
 
 use super::{convert, organisation};
@@ -12,10 +12,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
 
-/// Creates a user.
+/// Creates a user in an organisation.
 #[utoipa::path(
     post, path = "/api/v1/admin/users", tag = "administration", params(OrganisationQuery),
-    request_body = CreateUserRequest, responses((status = 200, description = "done", body = User), Refusals),
+    request_body = CreateUserRequest, responses((status = 200, description = "success", body = User), Refusals),
 )]
 pub(in crate::api) async fn admin_create_user(
     State(state): State<AppState>,
@@ -25,6 +25,6 @@ pub(in crate::api) async fn admin_create_user(
 ) -> Reply<User> {
     let organisation = organisation(&caller, query.organisation)?;
     let CreateUserRequest { email, name, role } = request;
-    let new = NewUser { email, name, role: convert::role(role.as_deref())? };
+    let new = NewUser { email, name, role: role.as_deref().map_or(Ok(Role::Member), convert::role)? };
     Ok(Answer(convert::user(state.scheduler.directory().create_user(organisation, new).await?)))
 }

@@ -1,4 +1,4 @@
-//! `DELETE admin/projects/{project_id}`.
+//! Handler of `DELETE admin/projects/{project_id}`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,7 +11,7 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Deletes a project. Sessions keep its id.
+/// Deletes a project. Its sessions keep the project's id.
 #[utoipa::path(
     delete, path = "/api/v1/admin/projects/{project_id}", tag = "administration", params(("project_id" = String, Path), OrganisationQuery),
     responses((status = 204, description = "deleted"), Refusals),

@@ -1,4 +1,4 @@
-//! `GET admin/keys`.
+//! Handler of `GET admin/keys`.
 
 use axum::extract::State;
 use trainyard_wire::admin::{KeysResponse, OrganisationQuery};
@@ -10,10 +10,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
 
-/// The API keys of an organisation, those that are not accepted any more included.
+/// Lists the API keys of an organisation, including expired and revoked ones.
 #[utoipa::path(
     get, path = "/api/v1/admin/keys", tag = "administration", params(OrganisationQuery),
-    responses((status = 200, description = "done", body = KeysResponse), Refusals),
+    responses((status = 200, description = "success", body = KeysResponse), Refusals),
 )]
 pub(in crate::api) async fn admin_keys(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `GET admin/organisations/{organisation}/limits`.
+//! Handler of `GET admin/organisations/{organisation}/limits`.
 
 use axum::extract::State;
 use trainyard_wire::limits::LimitsResponse;
@@ -10,11 +10,11 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
 
-/// The weight and the quotas of an organisation, and where each is set.
+/// Returns the weight and the quotas of an organisation, and where each one is set.
 #[utoipa::path(
     get, path = "/api/v1/admin/organisations/{organisation}/limits", tag = "administration",
     params(("organisation" = String, Path)),
-    responses((status = 200, description = "done", body = LimitsResponse), Refusals),
+    responses((status = 200, description = "success", body = LimitsResponse), Refusals),
 )]
 pub(in crate::api) async fn admin_limits(
     State(state): State<AppState>,

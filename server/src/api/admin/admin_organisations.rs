@@ -1,4 +1,4 @@
-//! `GET admin/organisations`.
+//! Handler of `GET admin/organisations`.
 
 use axum::extract::State;
 use trainyard_wire::admin::OrganisationsResponse;
@@ -9,10 +9,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
 
-/// The organisations that the caller manages.
+/// Lists the organisations that the caller manages.
 #[utoipa::path(
     get, path = "/api/v1/admin/organisations", tag = "administration", 
-    responses((status = 200, description = "done", body = OrganisationsResponse), Refusals),
+    responses((status = 200, description = "success", body = OrganisationsResponse), Refusals),
 )]
 pub(in crate::api) async fn admin_organisations(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `GET admin/projects`.
+//! Handler of `GET admin/projects`.
 
 use axum::extract::State;
 use trainyard_wire::admin::{OrganisationQuery, ProjectsResponse};
@@ -10,10 +10,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
 
-/// The projects of an organisation.
+/// Lists the projects of an organisation.
 #[utoipa::path(
     get, path = "/api/v1/admin/projects", tag = "administration", params(OrganisationQuery),
-    responses((status = 200, description = "done", body = ProjectsResponse), Refusals),
+    responses((status = 200, description = "success", body = ProjectsResponse), Refusals),
 )]
 pub(in crate::api) async fn admin_projects(
     State(state): State<AppState>,

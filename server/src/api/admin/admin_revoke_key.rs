@@ -1,4 +1,4 @@
-//! `DELETE admin/keys/{key_id}`.
+//! Handler of `DELETE admin/keys/{key_id}`.
 
 use axum::extract::State;
 use axum::http::StatusCode;

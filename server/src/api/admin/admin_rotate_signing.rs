@@ -1,4 +1,4 @@
-//! `POST admin/signing_keys/rotate`.
+//! Handler of `POST admin/signing_keys/rotate`.
 
 use axum::extract::State;
 use trainyard_wire::auth::RotateSigningResponse;
@@ -9,12 +9,12 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for admins of operators, when
-/// one may have become known. Every server refuses the tokens that were made before within a second, and clients that
-/// exchange keys for tokens make new ones by themselves.
+/// Withdraws all keys that sign the service's tokens and creates another one, which signs at once; for admins of
+/// operators. Use this if a signing key may have become known. Every server refuses the earlier tokens within a second.
+/// Clients that exchange API keys for tokens obtain new ones by themselves.
 #[utoipa::path(
     post, path = "/api/v1/admin/signing_keys/rotate", tag = "administration",
-    responses((status = 200, description = "done", body = RotateSigningResponse), Refusals),
+    responses((status = 200, description = "success", body = RotateSigningResponse), Refusals),
 )]
 pub(in crate::api) async fn admin_rotate_signing(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `GET admin/users`.
+//! Handler of `GET admin/users`.
 
 use axum::extract::State;
 use trainyard_wire::admin::{OrganisationQuery, UsersResponse};
@@ -10,10 +10,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
 
-/// The users of an organisation.
+/// Lists the users of an organisation.
 #[utoipa::path(
     get, path = "/api/v1/admin/users", tag = "administration", params(OrganisationQuery),
-    responses((status = 200, description = "done", body = UsersResponse), Refusals),
+    responses((status = 200, description = "success", body = UsersResponse), Refusals),
 )]
 pub(in crate::api) async fn admin_users(
     State(state): State<AppState>,

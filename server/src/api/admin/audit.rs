@@ -1,4 +1,4 @@
-//! `GET audit`.
+//! Handler of `GET audit`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,11 +22,11 @@ use crate::state::AppState;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// What was done to an organisation and its objects on one day: administrative acts, publications, downloads and
-/// deletions. For admins.
+/// Returns what was done to an organisation and its objects on one day; for admins. The audit log contains
+/// administrative actions, publications, downloads and deletions.
 #[utoipa::path(
     get, path = "/api/v1/audit", tag = "administration", params(AuditQuery),
-    responses((status = 200, description = "done", body = AuditResponse), Refusals),
+    responses((status = 200, description = "success", body = AuditResponse), Refusals),
 )]
 pub(in crate::api) async fn audit(
     State(state): State<AppState>,
@@ -38,7 +38,7 @@ pub(in crate::api) async fn audit(
         None | Some("all") => None,
         Some(name) => Some(AuditCategory::from_text(name).ok_or_else(|| {
             ApiError::invalid(format!(
-                "event_type: {name:?} is none of all, checkpoints, projects, teams and organizations"
+                "event_type: expected all, checkpoints, projects, teams or organizations, found {name:?}"
             ))
         })?),
     };
@@ -49,7 +49,7 @@ pub(in crate::api) async fn audit(
         ),
         None => today(state.clock.now()),
     };
-    let log = state.scheduler.audit_log(&organisation, category, (from, from.plus(DAY))).await?;
+    let log = state.scheduler.audit_log(&organisation, category, from, from.plus(DAY)).await?;
     Ok(Answer(AuditResponse { entries: log.into_iter().map(entry).collect() }))
 }
 

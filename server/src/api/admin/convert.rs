@@ -1,4 +1,4 @@
-//! Conversions between the store's values and those of the wire.
+//! Converts between the values of the store and those of the API.
 
 use trainyard_scheduler::{self as scheduler, Role, Scope, Timestamp};
 use trainyard_wire::admin::{ApiKey, Organisation, Project, User};
@@ -6,9 +6,8 @@ use trainyard_wire::timestamp::rfc3339;
 
 use crate::error::ApiError;
 
-/// Reads a role; `member` when it is absent.
-pub(super) fn role(text: Option<&str>) -> Result<Role, ApiError> {
-    let text = text.unwrap_or(Role::Member.as_str());
+/// Parses the name of a role.
+pub(super) fn role(text: &str) -> Result<Role, ApiError> {
     Role::from_text(text)
         .ok_or_else(|| ApiError::invalid(format!("role: expected admin, member or read-only, found {text:?}")))
 }

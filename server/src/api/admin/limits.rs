@@ -1,4 +1,4 @@
-//! Conversions between the scheduler's limits and those of the wire.
+//! Converts between the scheduler's limits and those of the API.
 
 use std::num::NonZeroU64;
 
@@ -8,13 +8,17 @@ use trainyard_wire::limits::{ChangeLimitsRequest, LimitOrigin, LimitValue, Limit
 
 use crate::error::ApiError;
 
-/// The limits of a tenant, from the limits in the store and those in the configuration file.
+/// Returns the limits of a tenant: those of the configuration file take precedence over those of the store, and both
+/// over the server's defaults.
 pub(super) fn response(tenant: &TenantId, file: &Policies, stored: &TenantLimits) -> LimitsResponse {
     let found = |limit: Limit| {
         let seeded = file.seed(tenant).and_then(|seed| seed.get(limit)).map(|value| (value, LimitOrigin::File));
         match seeded.or_else(|| stored.get(limit).map(|value| (value, LimitOrigin::Store))) {
             Some((value, origin)) => LimitValue { value: Some(value.get()), origin },
-            None => LimitValue { value: None, origin: LimitOrigin::Default },
+            None => {
+                let value = file.default_policy().get(limit).map(NonZeroU64::get);
+                LimitValue { value, origin: LimitOrigin::Default }
+            }
         }
     };
     LimitsResponse {
@@ -25,12 +29,14 @@ pub(super) fn response(tenant: &TenantId, file: &Policies, stored: &TenantLimits
         max_storage_bytes: found(Limit::MaxStorageBytes),
         max_queued_requests: found(Limit::MaxQueuedRequests),
         max_queued_bytes: found(Limit::MaxQueuedBytes),
+        max_queued_samples: found(Limit::MaxQueuedSamples),
     }
 }
 
-/// The changes in a request.
+/// Returns the changes that a request asks for.
 ///
 /// # Errors
+///
 /// [`ApiError::Invalid`] with the name of a limit whose value is out of range.
 pub(super) fn changes(request: &ChangeLimitsRequest) -> Result<LimitChanges, ApiError> {
     let asked = |limit: Limit| match limit {
@@ -41,6 +47,7 @@ pub(super) fn changes(request: &ChangeLimitsRequest) -> Result<LimitChanges, Api
         Limit::MaxStorageBytes => request.max_storage_bytes,
         Limit::MaxQueuedRequests => request.max_queued_requests,
         Limit::MaxQueuedBytes => request.max_queued_bytes,
+        Limit::MaxQueuedSamples => request.max_queued_samples,
     };
     let check = |(limit, value): (Limit, Option<u64>)| {
         let value: Option<NonZeroU64> = value.map(|value| limit.value(value)).transpose()?;
@@ -53,9 +60,25 @@ pub(super) fn changes(request: &ChangeLimitsRequest) -> Result<LimitChanges, Api
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use trainyard_scheduler::TenantPolicy;
     use trainyard_wire::json;
 
     use super::*;
+
+    #[test]
+    fn defaults_in_force_are_shown() {
+        let (tenant, of_file) = (TenantId::new("acme"), [(Limit::MaxRuns, NonZeroU64::MIN)]);
+        let default = TenantPolicy { tokens_per_minute: NonZeroU64::new(60), ..TenantPolicy::default() };
+        let file = Policies::new(default, [(tenant.clone(), of_file.into_iter().collect())].into());
+        let stored = [(Limit::Weight, NonZeroU64::MIN)].into_iter().collect();
+        let found = response(&tenant, &file, &stored);
+        let set = |value, origin| LimitValue { value: Some(value), origin };
+        assert_eq!((found.max_runs, found.weight), (set(1, LimitOrigin::File), set(1, LimitOrigin::Store)));
+        assert_eq!(found.tokens_per_minute, set(60, LimitOrigin::Default));
+        assert_eq!(found.max_queued_requests, set(default.training.requests.get(), LimitOrigin::Default));
+        assert_eq!(found.max_queued_bytes, set(default.training.bytes.get(), LimitOrigin::Default));
+        assert_eq!(found.max_storage_bytes, LimitValue { value: None, origin: LimitOrigin::Default });
+    }
 
     fn asked(body: &str) -> Result<LimitChanges, String> {
         let request = json::parse::<ChangeLimitsRequest>(body.as_bytes()).map_err(|error| error.message)?;

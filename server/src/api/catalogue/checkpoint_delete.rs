@@ -1,4 +1,4 @@
-//! `DELETE training_runs/{run_id}/checkpoints/{kind}/{name}`.
+//! Handler of `DELETE training_runs/{run_id}/checkpoints/{kind}/{name}`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,9 +18,9 @@ use crate::state::AppState;
 pub(in crate::api) async fn checkpoint_delete(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
-    ApiPath(parts): ApiPath<(String, String, String)>,
+    ApiPath((run, kind, name)): ApiPath<(String, String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    state.scheduler.delete_checkpoint(&tenant, &checkpoint_path(parts)?).await?;
+    state.scheduler.delete_checkpoint(&tenant, &checkpoint_path(run, kind, name)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

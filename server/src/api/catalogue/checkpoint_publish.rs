@@ -1,4 +1,4 @@
-//! `POST training_runs/{run_id}/checkpoints/{kind}/{name}/publish`.
+//! Handler of `POST training_runs/{run_id}/checkpoints/{kind}/{name}/publish`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,18 +9,18 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Lets every tenant read a checkpoint. Repetitions are accepted.
+/// Publishes a checkpoint: every tenant can then read it. The call can be repeated.
 #[utoipa::path(
     post, path = "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish", tag = "catalogue",
     params(("run_id" = String, Path), ("kind" = String, Path), ("name" = String, Path)),
-    responses((status = 204, description = "done"), Refusals),
+    responses((status = 204, description = "success"), Refusals),
 )]
 pub(in crate::api) async fn checkpoint_publish(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
-    ApiPath(parts): ApiPath<(String, String, String)>,
+    ApiPath((run, kind, name)): ApiPath<(String, String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    state.scheduler.set_public(&tenant, &checkpoint_path(parts)?, true).await?;
+    state.scheduler.set_public(&tenant, &checkpoint_path(run, kind, name)?, true).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

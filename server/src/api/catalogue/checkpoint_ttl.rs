@@ -1,4 +1,4 @@
-//! `PUT training_runs/{run_id}/checkpoints/{kind}/{name}/ttl`.
+//! Handler of `PUT training_runs/{run_id}/checkpoints/{kind}/{name}/ttl`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,7 +11,7 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Lets a checkpoint expire so many seconds from now; null removes the expiry.
+/// Sets the number of seconds after which a checkpoint is deleted. Null removes the expiry.
 #[utoipa::path(
     put, path = "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/ttl", tag = "catalogue",
     params(("run_id" = String, Path), ("kind" = String, Path), ("name" = String, Path)),
@@ -20,11 +20,11 @@ use crate::state::AppState;
 pub(in crate::api) async fn checkpoint_ttl(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
-    ApiPath(parts): ApiPath<(String, String, String)>,
+    ApiPath((run, kind, name)): ApiPath<(String, String, String)>,
     JsonBody(request): JsonBody<TtlRequest>,
 ) -> Result<StatusCode, ApiError> {
     check_ttl(request.ttl_seconds)?;
-    state.scheduler.set_ttl(&tenant, &checkpoint_path(parts)?, request.ttl_seconds).await?;
+    state.scheduler.set_ttl(&tenant, &checkpoint_path(run, kind, name)?, request.ttl_seconds).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,4 +1,4 @@
-//! `GET checkpoints`.
+//! Handler of `GET checkpoints`.
 
 use axum::extract::State;
 use trainyard_wire::catalogue::{CheckpointsResponse, PageQuery};
@@ -10,11 +10,12 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other tenants' public ones. With
-/// `project_id`, those of sessions in this project of the caller's alone, whatever the scope.
+/// Lists the caller's checkpoints of all runs, newest first. With `access_scope=accessible`, the list includes public
+/// ones of other tenants. With `project_id`, it contains only checkpoints of sessions in this project of the caller's,
+/// whatever the scope.
 #[utoipa::path(
     get, path = "/api/v1/checkpoints", tag = "catalogue", params(PageQuery),
-    responses((status = 200, description = "done", body = CheckpointsResponse), Refusals),
+    responses((status = 200, description = "success", body = CheckpointsResponse), Refusals),
 )]
 pub(in crate::api) async fn checkpoints(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `POST checkpoints/search`.
+//! Handler of `POST checkpoints/search`.
 
 use axum::extract::State;
 use time::OffsetDateTime;
@@ -13,16 +13,15 @@ use crate::api::request::listing::checkpoint;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
+use crate::budgets::FOUND_ENTRIES;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Most checkpoints of one page.
-const MAX_PAGE: u32 = 200;
-
-/// Searches the checkpoints that the caller may list, newest first: its own, or with another `owner` also public ones.
+/// Searches the checkpoints that the caller may list, newest first. These are the caller's own; with another `owner`,
+/// also public ones.
 #[utoipa::path(
     post, path = "/api/v1/checkpoints/search", tag = "catalogue", request_body = CheckpointSearchRequest,
-    responses((status = 200, description = "done", body = CheckpointSearchResponse), Refusals),
+    responses((status = 200, description = "success", body = CheckpointSearchResponse), Refusals),
 )]
 pub(in crate::api) async fn checkpoints_search(
     State(state): State<AppState>,
@@ -38,8 +37,8 @@ pub(in crate::api) async fn checkpoints_search(
 }
 
 fn search(request: CheckpointSearchRequest) -> Result<CheckpointSearch, ApiError> {
-    if !(1..=MAX_PAGE).contains(&request.limit) {
-        return Err(ApiError::invalid(format!("limit: {} is not between 1 and {MAX_PAGE}", request.limit)));
+    if !(1..=FOUND_ENTRIES).contains(&request.limit) {
+        return Err(ApiError::invalid(format!("limit: {} is not between 1 and {FOUND_ENTRIES}", request.limit)));
     }
     let (scope, owners) = match request.owner {
         SearchOwner::Own => (AccessScope::Owned, None),
@@ -49,7 +48,7 @@ fn search(request: CheckpointSearchRequest) -> Result<CheckpointSearch, ApiError
         }
         SearchOwner::User { owner_urns } => {
             let count = owner_urns.len();
-            let text = format!("owner.owner_urns: {count} entries, 1 to {MAX_OWNERS} are allowed");
+            let text = format!("owner.owner_urns: expected 1 to {MAX_OWNERS} entries, found {count}");
             return Err(ApiError::invalid(text));
         }
     };
@@ -70,7 +69,7 @@ fn kind(text: &str) -> Result<CheckpointKind, ApiError> {
         "training" => Ok(CheckpointKind::Training),
         "sampler" => Ok(CheckpointKind::Sampler),
         "external" => Ok(CheckpointKind::External),
-        _ => Err(ApiError::invalid(format!("checkpoint_type: {text:?} is not training, sampler or external"))),
+        _ => Err(ApiError::invalid(format!("checkpoint_type: expected training, sampler or external, found {text:?}"))),
     }
 }
 
@@ -85,7 +84,7 @@ fn position(cursor: CheckpointCursor) -> Result<CheckpointPosition, ApiError> {
 fn cursor(position: CheckpointPosition) -> Result<CheckpointCursor, ApiError> {
     let nanoseconds = i128::from(position.created_at.as_millis()) * 1_000_000;
     let last_created_at = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds)
-        .map_err(|error| ApiError::Internal(format!("the time of a checkpoint: {error}")))?;
+        .map_err(|error| ApiError::Internal(format!("a checkpoint has an invalid time: {error}")))?;
     Ok(CheckpointCursor { last_created_at, last_checkpoint_uuid: position.path.to_string() })
 }
 

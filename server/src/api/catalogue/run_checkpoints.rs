@@ -1,4 +1,4 @@
-//! `GET training_runs/{run_id}/checkpoints`.
+//! Handler of `GET training_runs/{run_id}/checkpoints`.
 
 use axum::extract::State;
 use trainyard_protocol::RunId;
@@ -12,13 +12,13 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// Everything: clients don't ask for pages here.
+/// All checkpoints of a run: clients don't ask for pages here.
 const ALL: Page = Page { limit: u32::MAX, offset: 0 };
 
-/// A run's checkpoints, newest first; of another tenant's run, those that are public.
+/// Lists a run's checkpoints, newest first. For a run of another tenant, the list contains only public ones.
 #[utoipa::path(
     get, path = "/api/v1/training_runs/{run_id}/checkpoints", tag = "catalogue", params(("run_id" = String, Path)),
-    responses((status = 200, description = "done", body = CheckpointsResponse), Refusals),
+    responses((status = 200, description = "success", body = CheckpointsResponse), Refusals),
 )]
 pub(in crate::api) async fn run_checkpoints(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `GET training_runs/{run_id}`.
+//! Handler of `GET training_runs/{run_id}`.
 
 use axum::extract::State;
 use trainyard_protocol::RunId;
@@ -12,11 +12,12 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint.
+/// Returns a training run. With `access_scope=accessible`, it may belong to another tenant if it has a public
+/// checkpoint.
 #[utoipa::path(
     get, path = "/api/v1/training_runs/{run_id}", tag = "catalogue",
     params(("run_id" = String, Path), ScopeQuery),
-    responses((status = 200, description = "done", body = TrainingRun), Refusals),
+    responses((status = 200, description = "success", body = TrainingRun), Refusals),
 )]
 pub(in crate::api) async fn training_run(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `GET training_runs`.
+//! Handler of `GET training_runs`.
 
 use axum::extract::State;
 use trainyard_scheduler::RunFilter;
@@ -11,11 +11,11 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs that have a public
-/// checkpoint.
+/// Lists the caller's training runs, newest first. With `access_scope=accessible`, the list includes runs of other
+/// tenants that have a public checkpoint.
 #[utoipa::path(
     get, path = "/api/v1/training_runs", tag = "catalogue", params(PageQuery),
-    responses((status = 200, description = "done", body = TrainingRunsResponse), Refusals),
+    responses((status = 200, description = "success", body = TrainingRunsResponse), Refusals),
 )]
 pub(in crate::api) async fn training_runs(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `POST auth/token`.
+//! Handler of `POST auth/token`.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -10,14 +10,14 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
 
-/// A token for the caller's API key, which allows the same for a short while.
+/// Exchanges the caller's API key for a token with the same permissions and a short lifetime.
 ///
-/// It is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`, `sub` (user or key), `tenant` (the
-/// organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and `jti`. It ends with its API key. A caller that has a
-/// token of this server already gets the same one.
+/// The token is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`, `sub` (user or
+/// key), `tenant` (the organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and `jti`. It does not outlive its
+/// API key. A caller that already sends a token of this server gets the same token.
 #[utoipa::path(
     post, path = "/api/v1/auth/token", tag = "client", request_body = AuthTokenRequest,
-    responses((status = 200, description = "done", body = AuthTokenResponse), Refusals),
+    responses((status = 200, description = "success", body = AuthTokenResponse), Refusals),
 )]
 pub(in crate::api) async fn auth_token(
     State(state): State<AppState>,

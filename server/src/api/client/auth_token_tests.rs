@@ -19,7 +19,7 @@ async fn keyed() -> Server {
 
 fn request(scopes: Option<Vec<Scope>>, user: Option<&str>) -> KeyRequest {
     let user = user.map(str::to_owned);
-    KeyRequest { user, name: "ci".into(), note: "".into(), role: Role::Member, scopes, expires_at: None }
+    KeyRequest { user, name: "ci".into(), note: "".into(), role: Some(Role::Member), scopes, expires_at: None }
 }
 
 async fn create(server: &Server, request: KeyRequest) -> (String, i64) {

@@ -1,4 +1,4 @@
-//! `POST client/config`.
+//! Handler of `POST client/config`.
 
 use axum::extract::State;
 use trainyard_wire::client::{ClientConfigRequest, ClientConfigResponse};
@@ -8,10 +8,10 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::state::AppState;
 
-/// Settings that the server chooses for a client.
+/// Returns settings that the server chooses for a client.
 #[utoipa::path(
     post, path = "/api/v1/client/config", tag = "client", request_body = ClientConfigRequest,
-    responses((status = 200, description = "done", body = ClientConfigResponse), Refusals),
+    responses((status = 200, description = "success", body = ClientConfigResponse), Refusals),
 )]
 pub(in crate::api) async fn client_config(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `GET get_server_capabilities`.
+//! Handler of `GET get_server_capabilities`.
 
 use axum::extract::State;
 use trainyard_wire::client::{ServerCapabilities, SupportedModel};
@@ -7,10 +7,10 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::state::AppState;
 
-/// The base models that are served.
+/// Lists the base models that the server serves.
 #[utoipa::path(
     get, path = "/api/v1/get_server_capabilities", tag = "client",
-    responses((status = 200, description = "done", body = ServerCapabilities), Refusals),
+    responses((status = 200, description = "success", body = ServerCapabilities), Refusals),
 )]
 pub(in crate::api) async fn get_server_capabilities(State(state): State<AppState>) -> Reply<ServerCapabilities> {
     let models = state.models.list();

@@ -1,4 +1,4 @@
-//! `GET healthz`.
+//! Handler of `GET healthz`.
 
 use axum::extract::State;
 use trainyard_wire::client::{ErrorBody, HealthResponse};
@@ -7,7 +7,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Whether the models are loaded. Needs no key.
+/// Returns whether the models are loaded. Needs no key.
 #[utoipa::path(
     get, path = "/api/v1/healthz", tag = "client", security(()),
     responses(

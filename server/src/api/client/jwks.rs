@@ -1,4 +1,4 @@
-//! `GET /.well-known/jwks.json`.
+//! Handler of `GET /.well-known/jwks.json`.
 
 use axum::extract::State;
 use axum::http::{HeaderName, header};
@@ -9,18 +9,18 @@ use crate::api::request::respond::Answer;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Keys are published for longer than this before they sign.
+/// Clients may cache the response for one minute: a key is published for longer than this before it signs.
 const CACHED: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "public, max-age=60")];
 
-/// The public keys of the tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs no key.
+/// Returns the public keys that verify tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs no key.
 ///
-/// None before the first token. A new key is published five minutes before it signs, and a former one until the last token that
-/// it signed has expired.
+/// The set is empty before the first token. A new key is published five minutes before it signs. A former key stays
+/// until the last token that it signed has expired.
 #[utoipa::path(
     get, path = "/.well-known/jwks.json", tag = "client", security(()),
     responses(
-        (status = 200, description = "done", body = JwksResponse),
-        (status = 500, description = "the service is at fault", body = ErrorBody),
+        (status = 200, description = "success", body = JwksResponse),
+        (status = 500, description = "the service failed", body = ErrorBody),
         (status = 503, description = "the store is not available", body = ErrorBody),
     ),
 )]

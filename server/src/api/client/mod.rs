@@ -1,4 +1,4 @@
-//! What a client asks before and beside its work: configuration, capabilities, keys, telemetry.
+//! Endpoints that support a client's work: configuration, capabilities, keys and telemetry.
 
 pub(super) mod auth_token;
 pub(super) mod client_config;
@@ -11,3 +11,23 @@ pub(super) mod own_key;
 pub(super) mod own_key_revoke;
 pub(super) mod telemetry;
 pub(super) mod whoami;
+
+use super::table::endpoints;
+
+endpoints! {
+    keyed {
+        post "/api/v1/client/config" client_config: Nothing, [];
+        post "/api/v1/client/dynamic_config" client_dynamic_config: Nothing, [];
+        get "/api/v1/get_server_capabilities" get_server_capabilities: Nothing, [];
+        post "/api/v1/telemetry" telemetry: Nothing, [];
+        post "/api/v1/auth/token" auth_token: Nothing, [];
+        get "/api/v1/auth/whoami" whoami: Nothing, [];
+        get "/api/v1/auth/apikey/me" own_key: Nothing, [];
+        delete "/api/v1/auth/apikey/me" own_key_revoke: Nothing, [Missing];
+    }
+    open {
+        get "/api/v1/healthz" healthz: [];
+        get "/.well-known/jwks.json" jwks: [];
+        get "/openapi.json" openapi_json: [];
+    }
+}

@@ -1,13 +1,13 @@
-//! `GET /openapi.json`.
+//! Handler of `GET /openapi.json`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use trainyard_http::answer::full_response;
 
-use crate::error::full_response;
 use crate::state::AppState;
 
-/// This document. Needs no key.
+/// Returns this document. Needs no key.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "client", security(()),
     responses((status = 200, description = "the OpenAPI document", body = serde_json::Value)),

@@ -1,4 +1,4 @@
-//! `GET auth/apikey/me`.
+//! Handler of `GET auth/apikey/me`.
 
 use trainyard_wire::admin::{OwnKeyDetails, OwnKeyOrganisation, OwnKeyResponse, OwnKeyUser};
 
@@ -6,10 +6,10 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 
-/// The API key of the call: its names, and whose it is.
+/// Describes the API key of the call and its owner.
 #[utoipa::path(
     get, path = "/api/v1/auth/apikey/me", tag = "client",
-    responses((status = 200, description = "done", body = OwnKeyResponse), Refusals),
+    responses((status = 200, description = "success", body = OwnKeyResponse), Refusals),
 )]
 pub(in crate::api) async fn own_key(Caller(caller): Caller) -> Reply<OwnKeyResponse> {
     let (key_id, name, note, email) = match caller.key.as_deref() {

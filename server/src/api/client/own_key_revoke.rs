@@ -1,4 +1,4 @@
-//! `DELETE auth/apikey/me`.
+//! Handler of `DELETE auth/apikey/me`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -19,7 +19,7 @@ pub(in crate::api) async fn own_key_revoke(
 ) -> Result<StatusCode, ApiError> {
     let Some(found) = caller.key.as_deref() else {
         let text = match caller.credential {
-            Credential::Issuer { .. } => "the caller has no API key, but a token of the external issuer",
+            Credential::Issuer { .. } => "the caller uses a token of the external issuer instead of an API key",
             _ => "the API key is not in the store; remove it from the configuration file",
         };
         return Err(ApiError::NotAllowed(text.to_owned()));

@@ -1,4 +1,4 @@
-//! `POST telemetry`.
+//! Handler of `POST telemetry`.
 
 use trainyard_wire::client::{TelemetryRequest, TelemetryResponse};
 
@@ -6,10 +6,10 @@ use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 
-/// Takes a client's events and keeps none of them.
+/// Accepts a client's events and discards them.
 #[utoipa::path(
     post, path = "/api/v1/telemetry", tag = "client", request_body = TelemetryRequest,
-    responses((status = 200, description = "done", body = TelemetryResponse), Refusals),
+    responses((status = 200, description = "success", body = TelemetryResponse), Refusals),
 )]
 pub(in crate::api) async fn telemetry(JsonBody(request): JsonBody<TelemetryRequest>) -> Reply<TelemetryResponse> {
     tracing::debug!(session = %request.session_id, events = request.events.len(), "telemetry");

@@ -1,4 +1,4 @@
-//! `GET auth/whoami`.
+//! Handler of `GET auth/whoami`.
 
 use trainyard_wire::auth::{WhoamiCredential, WhoamiKey, WhoamiResponse, WhoamiUser};
 use trainyard_wire::timestamp::rfc3339;
@@ -7,10 +7,10 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::{Caller, Credential, Principal};
 
-/// Who the caller is, and what it may do.
+/// Returns who the caller is and what it may do.
 #[utoipa::path(
     get, path = "/api/v1/auth/whoami", tag = "client",
-    responses((status = 200, description = "done", body = WhoamiResponse), Refusals),
+    responses((status = 200, description = "success", body = WhoamiResponse), Refusals),
 )]
 pub(in crate::api) async fn whoami(Caller(caller): Caller) -> Reply<WhoamiResponse> {
     let subject = caller.subject();

@@ -1,4 +1,4 @@
-//! `POST cancel_future`.
+//! Handler of `POST cancel_future`.
 
 use axum::extract::State;
 use trainyard_protocol::RequestId;
@@ -10,10 +10,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// Cancels a sample. Repetitions are accepted, and a finished sample keeps its result.
+/// Cancels a sample. The call can be repeated. A sample that has finished keeps its result.
 #[utoipa::path(
     post, path = "/api/v1/cancel_future", tag = "futures", request_body = CancelFutureRequest,
-    responses((status = 200, description = "done", body = CancelFutureResponse), Refusals),
+    responses((status = 200, description = "success", body = CancelFutureResponse), Refusals),
 )]
 pub(in crate::api) async fn cancel_future(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `POST retrieve_future`.
+//! Handler of `POST retrieve_future`.
 
 use std::time::Duration;
 
@@ -21,23 +21,24 @@ use crate::bodies::answers::Shared;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// The state of a queue whose owner has used up a quota.
+/// Queue state of a request whose owner has used up a quota.
 const PAUSED_RATE_LIMIT: &str = "paused_rate_limit";
 const PAUSED_CAPACITY: &str = "paused_capacity";
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/x-protobuf";
 
-/// Bytes that writing a result as JSON takes for each of its bytes in protobuf: numbers as text, and what they are read into.
+/// Bytes of memory for each byte of a protobuf result while it is written as JSON: numbers as text, and the values that
+/// they are read into.
 const WRITTEN_BYTES: usize = 5;
 
 const REQUEST_TYPE: HeaderName = HeaderName::from_static("x-tinker-request-type");
 
-/// Waits for a request to finish, for half a minute at most, and says what came of it. A result can be
-/// read repeatedly. Failures are answers with status 200 and a key `error`; a pending request says `try_again`.
+/// Waits up to half a minute for a request to finish, and returns its result. A result can be read repeatedly. Failed
+/// requests are answered with status 200 and a key `error`, pending ones with `try_again`.
 ///
-/// All answers are JSON, except the results of samples and training passes for a client that sends
-/// `Accept: application/x-protobuf`. Both forms hold the same numbers.
+/// All responses are JSON, except for clients that send `Accept: application/x-protobuf`: these receive results of
+/// samples and training passes as protobuf. Both forms contain the same numbers.
 #[utoipa::path(
     post, path = "/api/v1/retrieve_future", tag = "futures", request_body = RetrieveFutureRequest,
     responses(
@@ -67,7 +68,8 @@ pub(in crate::api) async fn retrieve_future(
     }
 }
 
-/// A result in the form that the client asked for. One that another client is reading is not written again.
+/// Returns a result in the form that the client asked for. A result that another client is reading is not converted
+/// again.
 async fn succeeded(
     state: &AppState,
     tenant: &TenantId,
@@ -114,11 +116,11 @@ async fn wait(state: &AppState, tenant: &TenantId, id: &RequestId) -> Result<Pol
     }
 }
 
-/// Which worker a request waits for.
+/// Describes the worker that a request waits for.
 fn missing_worker(wait: WorkerWait) -> String {
     match wait {
         WorkerWait::NotServed { model } => {
-            format!("no worker that serves {model} is running; the request waits for one")
+            format!("the request waits for a worker that serves {model}; none is running")
         }
         WorkerWait::OtherWeights { model } => format!(
             "the workers that serve {model} have other weights under that name than the training run was computed with; \
@@ -132,12 +134,12 @@ fn missing_worker(wait: WorkerWait) -> String {
     }
 }
 
-/// The reason for which a request waits, if it is known.
+/// Returns the reason for which a request waits, if it is known.
 pub(crate) async fn waiting_reason(state: &AppState, tenant: &TenantId, id: &RequestId) -> Option<String> {
     pending(state, tenant, id).await.queue_state_reason
 }
 
-/// The answer for a client that has to poll again; it shows its user why the request waits.
+/// Returns the response for a client that has to poll again. The client shows its user why the request waits.
 async fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgainResponse {
     // Without the store the poll still has its answer.
     let pause = state.scheduler.pause(tenant, id).await;
@@ -163,7 +165,7 @@ async fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgai
     TryAgainResponse::paused(id.as_str(), PAUSED_RATE_LIMIT, reason)
 }
 
-/// Whether the client accepts protobuf, and likes JSON no better.
+/// Returns whether the client accepts protobuf and does not prefer JSON.
 fn prefers_protobuf(headers: &HeaderMap) -> bool {
     let quality = |wanted: &str| {
         let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -188,13 +190,13 @@ fn is_sample(headers: &HeaderMap) -> bool {
     headers.get(REQUEST_TYPE).is_some_and(|kind| kind == "Sample")
 }
 
-/// Sampling recovers from a 410 by sending the sample again; any client polls again after a 5xx without
-/// a pause, so a fault of the store is said as 429.
+/// Converts an error of the scheduler. After a 410, a client sends the sample again. After a 5xx, any client polls
+/// again without a pause, so a fault of the store is reported as 429.
 fn refusal(error: Error, sample: bool) -> ApiError {
     match error {
         Error::NotFound { what, id } if sample => ApiError::Gone(format!("{what} {id:?} no longer exists")),
         Error::Store(doing) | Error::Unavailable(doing) | Error::NoSpace(doing) | Error::Conflict(doing) => {
-            tracing::error!(doing, "future could not be read: store unavailable");
+            tracing::error!(doing, "failed to read a future: the store is not available");
             ApiError::Busy { message: "the store is not available; try again".to_owned(), retry_after_seconds: 1 }
         }
         other => other.into(),

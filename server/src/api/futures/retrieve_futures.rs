@@ -1,4 +1,4 @@
-//! `POST retrieve_futures`.
+//! Handler of `POST retrieve_futures`.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
+/// Waits for samples of a sampling session to finish. The cursor covers exactly the samples that are returned.
 ///
-/// Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only read.
+/// The results named in `retrieved_request_ids` are dropped some minutes later, unless the key has only read access.
 #[utoipa::path(
     post, path = "/api/v1/retrieve_futures", tag = "futures", request_body = RetrieveFuturesRequest,
-    responses((status = 200, description = "done", body = RetrieveFuturesResponse), Refusals),
+    responses((status = 200, description = "success", body = RetrieveFuturesResponse), Refusals),
 )]
 pub(in crate::api) async fn retrieve_futures(
     State(state): State<AppState>,
@@ -38,7 +38,7 @@ pub(in crate::api) async fn retrieve_futures(
     Ok(Answer(RetrieveFuturesResponse { completions, cursor: done.cursor }))
 }
 
-/// The time to wait, once the rest of the request has been checked.
+/// Checks the rest of the request and returns the time to wait.
 fn timeout(state: &AppState, request: &RetrieveFuturesRequest) -> Result<Duration, ApiError> {
     if request.target.kind != "sampling_session" {
         let kind = &request.target.kind;

@@ -1,4 +1,4 @@
-//! `POST messages/count_tokens` of the Anthropic API.
+//! Handler of `POST messages/count_tokens` of the Anthropic API.
 
 use axum::extract::State;
 use trainyard_wire::anthropic::{CountTokensRequest, CountTokensResponse};
@@ -12,10 +12,10 @@ use crate::state::AppState;
 
 /// Counts the tokens of a conversation, rendered with the model's own chat template. Nothing is sampled.
 ///
-/// The same under `/v1/messages/count_tokens`.
+/// Also served at `/v1/messages/count_tokens`.
 #[utoipa::path(
     post, path = "/anthropic/api/v1/messages/count_tokens", tag = "anthropic", request_body = CountTokensRequest,
-    responses((status = 200, description = "done", body = CountTokensResponse), AnthropicRefusals),
+    responses((status = 200, description = "success", body = CountTokensResponse), AnthropicRefusals),
 )]
 pub(in crate::api) async fn anthropic_count_tokens(
     State(state): State<AppState>,

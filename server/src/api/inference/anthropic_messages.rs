@@ -1,4 +1,4 @@
-//! `POST messages` of the Anthropic API.
+//! Handler of `POST messages` of the Anthropic API.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -12,10 +12,10 @@ use crate::error::ApiError;
 use crate::inference::anthropic;
 use crate::state::AppState;
 
-/// Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a stream of
+/// Answers a conversation, rendered with the model's own chat template. With `stream`, the response is a stream of
 /// server-sent events from `message_start` to `message_stop`.
 ///
-/// The same under `/v1/messages`.
+/// Also served at `/v1/messages`.
 #[utoipa::path(
     post, path = "/anthropic/api/v1/messages", tag = "anthropic", request_body = MessagesRequest,
     responses(

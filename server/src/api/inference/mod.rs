@@ -6,3 +6,16 @@ pub(super) mod oai_chat_completions;
 pub(super) mod oai_completions;
 pub(super) mod oai_model;
 pub(super) mod oai_models;
+
+use super::table::endpoints;
+
+endpoints! {
+    keyed {
+        get "/oai/api/v1/models" oai_models: Nothing, [];
+        post "/oai/api/v1/completions" oai_completions: Sample, [Missing, Over];
+        post "/oai/api/v1/chat/completions" oai_chat_completions: Sample, [Missing, Over];
+        post "/anthropic/api/v1/messages" anthropic_messages: Sample, [Missing, Over];
+        post "/anthropic/api/v1/messages/count_tokens" anthropic_count_tokens: Sample, [Missing];
+    }
+    open {}
+}

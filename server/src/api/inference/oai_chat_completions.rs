@@ -1,4 +1,4 @@
-//! `POST chat/completions` of the OpenAI API.
+//! Handler of `POST chat/completions` of the OpenAI API.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -12,10 +12,10 @@ use crate::error::ApiError;
 use crate::inference::openai;
 use crate::state::AppState;
 
-/// Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a stream of
-/// server-sent events, `chat.completion.chunk` each, that ends with `[DONE]`.
+/// Answers a conversation, rendered with the model's own chat template. With `stream`, the response is a stream of
+/// server-sent events: a `chat.completion.chunk` each, and `[DONE]` at the end.
 ///
-/// The same under `/v1/chat/completions`.
+/// Also served at `/v1/chat/completions`.
 #[utoipa::path(
     post, path = "/oai/api/v1/chat/completions", tag = "openai", request_body = ChatRequest,
     responses(

@@ -1,4 +1,4 @@
-//! `POST completions` of the OpenAI API.
+//! Handler of `POST completions` of the OpenAI API.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -12,9 +12,9 @@ use crate::error::ApiError;
 use crate::inference::openai;
 use crate::state::AppState;
 
-/// Completes texts or tokens. With `stream`, the answer is a stream of server-sent events that ends with `[DONE]`.
+/// Completes texts or tokens. With `stream`, the response is a stream of server-sent events that ends with `[DONE]`.
 ///
-/// The same under `/v1/completions`.
+/// Also served at `/v1/completions`.
 #[utoipa::path(
     post, path = "/oai/api/v1/completions", tag = "openai", request_body = CompletionRequest,
     responses(

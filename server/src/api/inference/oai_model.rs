@@ -1,4 +1,5 @@
-//! `GET models/{model}` of the OpenAI API. An id has slashes, which paths of the API description can't express.
+//! Handler of `GET models/{model}` of the OpenAI API. An id has slashes, which paths of the API description can't
+//! express.
 
 use axum::extract::State;
 use trainyard_wire::openai::ModelEntry;
@@ -9,7 +10,7 @@ use crate::auth::Tenant;
 use crate::inference::openai;
 use crate::state::AppState;
 
-/// What may be named in the field `model`, by its id.
+/// Returns a model that the field `model` may name, by its id.
 pub(in crate::api) async fn oai_model(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,

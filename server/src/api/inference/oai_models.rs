@@ -1,4 +1,4 @@
-//! `GET models` of the OpenAI API.
+//! Handler of `GET models` of the OpenAI API.
 
 use axum::extract::State;
 use trainyard_wire::openai::ModelsResponse;
@@ -9,13 +9,13 @@ use crate::auth::Tenant;
 use crate::inference::openai;
 use crate::state::AppState;
 
-/// What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the caller's sampler
-/// checkpoints.
+/// Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the base models and the
+/// caller's sampler checkpoints.
 ///
-/// The same under `/v1/models`.
+/// Also served at `/v1/models`.
 #[utoipa::path(
     get, path = "/oai/api/v1/models", tag = "openai",
-    responses((status = 200, description = "done", body = ModelsResponse), OpenAiRefusals),
+    responses((status = 200, description = "success", body = ModelsResponse), OpenAiRefusals),
 )]
 pub(in crate::api) async fn oai_models(State(state): State<AppState>, Tenant(tenant): Tenant) -> Reply<ModelsResponse> {
     Ok(Answer(openai::models(&state, &tenant).await?))

@@ -1,4 +1,4 @@
-//! `GET /docs/`: the OpenAPI document as a page to read and try out. The binary contains all of it.
+//! `GET /docs/`: the OpenAPI document as a page to read and try out. The binary contains all files of the page.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,7 +10,7 @@ use utoipa_swagger_ui::Config;
 
 use crate::error::ApiError;
 
-/// Files of the page; the crate has more builds of the same program.
+/// Files of the page; the crate contains more builds of the same program.
 const FILES: [(&str, &str); 8] = [
     ("index.html", "text/html; charset=utf-8"),
     ("index.css", "text/css; charset=utf-8"),
@@ -22,7 +22,8 @@ const FILES: [(&str, &str); 8] = [
     ("favicon-32x32.png", "image/png"),
 ];
 
-/// The page loads and calls only this server, runs only its own script files, and can't be embedded in frames.
+/// Policy that lets the page load from and call only this server, run only its own scripts, and not be embedded in
+/// frames.
 const POLICY: [(HeaderName, HeaderValue); 4] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -36,23 +37,24 @@ const POLICY: [(HeaderName, HeaderValue); 4] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
 ];
 
-/// Relative to the page, so that it also works below a proxy's path. Nothing is sent to a validator elsewhere.
+/// Configuration with paths relative to the page, so that it also works behind a proxy's path. No external validator is
+/// used.
 static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
     let config = Config::new(["../openapi.json"]).use_base_layout().validator_url("none");
     Arc::new(config.doc_expansion("none").display_request_duration(true).query_config_enabled(false))
 });
 
-/// The page's own folder: its files are named relative to it.
+/// Redirects to the page's own folder, because its files are named relative to it.
 pub(crate) async fn to_page() -> Redirect {
     Redirect::permanent("docs/")
 }
 
-/// Serves the page.
+/// Serves the page itself.
 pub(crate) async fn page() -> Result<Response, ApiError> {
     file("index.html")
 }
 
-/// A file that the page loads.
+/// Serves a file that the page loads.
 pub(crate) async fn asset(Path(name): Path<String>) -> Result<Response, ApiError> {
     file(&name)
 }

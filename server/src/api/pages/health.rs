@@ -1,5 +1,6 @@
 //! `GET /livez` and `GET /readyz`, for supervisors and load balancers. Neither needs a key.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -8,25 +9,28 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::json;
 use tokio::time::timeout;
+use trainyard_http::answer::json_response;
 
-use crate::error::json_response;
 use crate::state::AppState;
 
-/// Longest duration of a check.
+/// Maximum duration of a check.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Message for an almost full disk.
 const DISK_LOW: &str = "almost full: saves, new runs and large requests are refused";
 
-/// The process runs. Whether it can serve requests is reported by [`readyz`]: a restart would not help.
+/// Reports that the process runs. Whether it can serve requests is reported by [`readyz`]: a restart would not help.
 pub(crate) async fn livez() -> Response {
     json_response(StatusCode::OK, &json!({ "status": "ok" }))
 }
 
-/// Whether requests should be sent here: each check with `ok` or its problem; 503 unless all are `ok`. An almost full
-/// disk does not cause a 503: other servers use the same disk, and most requests are accepted.
+/// Reports whether requests should be sent to this server: each check with `ok` or its problem, and 503 unless all are
+/// `ok`. An almost full disk does not cause a 503: other servers use the same disk, and most requests are still
+/// accepted. Neither does a wrong clock.
 pub(crate) async fn readyz(State(state): State<AppState>) -> Response {
-    let ((store, workers), storage) = tokio::join!(store_and_workers(&state), storage(&state));
+    let (written, (read, workers), storage) =
+        tokio::join!(state.store_probe.outcome(&state.scheduler), store_and_workers(&state), storage(&state));
+    let store = if read == "ok" { written } else { read };
     let models = if state.is_ready() { "ok" } else { "still loading" };
     let draining = if state.scheduler.is_draining() { "shutting down" } else { "ok" };
     let schema = if state.scheduler.is_outdated() { "needs a newer program" } else { "ok" };
@@ -39,19 +43,31 @@ pub(crate) async fn readyz(State(state): State<AppState>) -> Response {
         ("shutdown", draining),
     ]);
     let ready = checks.values().all(|check| *check == "ok");
+    let clock = clock(state.scheduler.own_clock_ahead_ms());
     let disk = if state.disks.is_low() { DISK_LOW } else { "ok" };
-    let (status, summary) = match (ready, disk) {
-        (false, _) => (StatusCode::SERVICE_UNAVAILABLE, "not ready"),
-        (true, "ok") => (StatusCode::OK, "ok"),
-        (true, _) => (StatusCode::OK, "degraded"),
+    let (status, summary) = match (ready, disk, &*clock) {
+        (false, ..) => (StatusCode::SERVICE_UNAVAILABLE, "not ready"),
+        (true, "ok", "ok") => (StatusCode::OK, "ok"),
+        (true, ..) => (StatusCode::OK, "degraded"),
     };
     checks.insert("disk", disk);
+    checks.insert("clock", &clock);
     json_response(status, &json!({ "status": summary, "checks": checks }))
+}
+
+/// Reports clocks that differ by more than a minute. What expires follows the database's clock.
+fn clock(own_ahead_ms: i64) -> Cow<'static, str> {
+    let seconds = own_ahead_ms.unsigned_abs() / 1_000;
+    match (seconds, own_ahead_ms) {
+        (0..=60, _) => "ok".into(),
+        (_, 0..) => format!("this machine's clock is {seconds} s ahead of the database's").into(),
+        (_, _) => format!("this machine's clock is {seconds} s behind the database's").into(),
+    }
 }
 
 async fn store_and_workers(state: &AppState) -> (&'static str, &'static str) {
     match timeout(LIMIT, state.scheduler.live_workers()).await {
-        Ok(Ok(0)) => ("ok", "none has sent a heartbeat"),
+        Ok(Ok(0)) => ("ok", "no worker has sent a heartbeat"),
         Ok(Ok(_)) => ("ok", "ok"),
         Ok(Err(_)) => ("can't be read", "unknown"),
         Err(_) => ("does not answer", "unknown"),
@@ -108,6 +124,13 @@ mod tests {
         assert!(body["checks"]["disk"].as_str().unwrap().contains("almost full"));
         server.set_free(1 << 40);
         assert_eq!(readiness(&server).await.1["status"], "ok");
+    }
+
+    #[test]
+    fn clocks_that_differ_by_more_than_a_minute_are_reported() {
+        assert_eq!((super::clock(-60_900), super::clock(60_000)), ("ok".into(), "ok".into()));
+        assert_eq!(super::clock(75_400), "this machine's clock is 75 s ahead of the database's");
+        assert_eq!(super::clock(-61_000), "this machine's clock is 61 s behind the database's");
     }
 
     #[tokio::test]

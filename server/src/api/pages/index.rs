@@ -4,9 +4,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::json;
+use trainyard_http::answer::json_response;
 
 use super::console;
-use crate::error::json_response;
 use crate::state::AppState;
 
 /// Names the service and the paths of its description and health; serves the console's page to browsers. Needs no key.
@@ -32,8 +32,8 @@ pub(crate) async fn index(State(state): State<AppState>, headers: HeaderMap) -> 
     response
 }
 
-/// Whether the client is a browser: browsers list the types they show, programs accept anything.
-fn accepts_pages(headers: &HeaderMap) -> bool {
+/// Returns whether the client is a browser: browsers list the types that they show, programs accept anything.
+pub(super) fn accepts_pages(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|range| range.trim().starts_with("text/html"))
 }

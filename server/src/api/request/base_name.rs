@@ -5,11 +5,12 @@ use trainyard_protocol::OpError;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// The name `found` in a checkpoint for its base model, if `wanted` is another name of the same weights. The inner
-/// error says that the checkpoint does not fit, with the `field` that contains `wanted`.
+/// Returns the name `found` in a checkpoint for its base model, if `wanted` is another name of the same weights. The
+/// inner error reports that the checkpoint does not fit; it names `field`, which contains `wanted`.
 ///
 /// # Errors
-/// When the store fails.
+///
+/// [`ApiError`] if the store fails.
 pub(crate) async fn other_name(
     state: &AppState,
     field: &str,

@@ -1,4 +1,4 @@
-//! Reading request bodies: bounded before and after decompression.
+//! Reads request bodies, which are bounded before and after decompression.
 
 use std::io::Read;
 
@@ -9,48 +9,12 @@ use serde::de::DeserializeOwned;
 use trainyard_wire::json;
 use zstd::zstd_safe;
 
+use super::body_limits::BodyBounds;
 use crate::bodies::{INLINE_DECODING, Memory, Reservation};
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Endpoints that store their bodies, with the most bytes of a body accepted while the disk is almost full. Those that
-/// create runs or save are refused then whatever their size.
-const STORED: [(&str, usize); 10] = [
-    ("/api/v1/asample", SMALL_WORK),
-    ("/api/v1/forward", SMALL_WORK),
-    ("/api/v1/forward_backward", SMALL_WORK),
-    ("/oai/api/v1/completions", SMALL_WORK),
-    ("/oai/api/v1/chat/completions", SMALL_WORK),
-    ("/anthropic/api/v1/messages", SMALL_WORK),
-    ("/api/v1/create_session", SMALL_SESSION),
-    ("/api/v1/create_sampling_session", SMALL_SESSION),
-    ("/api/v1/create_custom_loss", SMALL_SESSION),
-    ("/api/v1/copy_weights", SMALL_SESSION),
-];
-
-/// Most bytes of a small body that submits work.
-const SMALL_WORK: usize = 64 << 10;
-/// Most bytes of a small body about sessions, which are stored for long.
-const SMALL_SESSION: usize = 4 << 10;
-
-/// Endpoints with tokens and tensors, whose bodies may be as large as the server accepts.
-const BULK: [&str; 3] = ["/api/v1/asample", "/api/v1/forward", "/api/v1/forward_backward"];
-
-/// Endpoints whose bodies contain text.
-const TEXTS: [&str; 4] = [
-    "/oai/api/v1/completions",
-    "/oai/api/v1/chat/completions",
-    "/anthropic/api/v1/messages",
-    "/anthropic/api/v1/messages/count_tokens",
-];
-
-/// Most bytes of a body of text: JSON takes many times as much in memory.
-const MAX_TEXT_BODY: usize = 16 << 20;
-
-/// Most bytes of any other body.
-const MAX_SMALL_BODY: usize = 4 << 20;
-
-/// The content types that endpoints distinguish.
+/// Content types that endpoints distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Media {
     Json,
@@ -62,14 +26,14 @@ pub(crate) enum Media {
 pub(crate) struct RawBody {
     pub(crate) bytes: Bytes,
     pub(crate) media: Media,
-    /// Held until the body is decoded.
+    /// Reservation that is held until the body is decoded.
     reservation: Option<Reservation>,
-    /// Held until the body is processed.
+    /// Memory that is held until the body is processed.
     _memory: Memory,
 }
 
 impl RawBody {
-    /// The same body, read as JSON whatever its content type says.
+    /// Returns the same body, to be read as JSON whatever its content type is.
     pub(crate) fn into_json(self) -> Self {
         Self { media: Media::Json, ..self }
     }
@@ -98,10 +62,10 @@ pub(crate) async fn beside<T: Send + 'static>(
         return Ok(work());
     }
     let done = tokio::task::spawn_blocking(work);
-    done.await.map_err(|error| ApiError::Internal(format!("a large body was not processed: {error}")))
+    done.await.map_err(|error| ApiError::Internal(format!("failed to process a large body: {error}")))
 }
 
-/// A body of JSON, whatever its content type says.
+/// A body of JSON, whatever its content type is.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl FromRequest<AppState> for RawBody {
@@ -109,9 +73,9 @@ impl FromRequest<AppState> for RawBody {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let limit = state.limits.max_body_bytes.min(most_bytes(parts.uri.path()));
-        let small = STORED.iter().find(|(path, _)| *path == parts.uri.path()).map_or(usize::MAX, |(_, small)| *small);
-        let admit = |size| if size > small { state.disks.admit() } else { Ok(()) };
+        let bounds = BodyBounds::of(parts.uri.path());
+        let limit = bounds.bytes(state.limits.max_body_bytes);
+        let admit = |size| if bounds.needs_space(size) { state.disks.admit() } else { Ok(()) };
         let (bytes, memory) = state.receiving.receive(body, limit, parts.extensions.get(), admit).await?;
         // Not before the body is read: a client's next request would find the connection closed.
         let encoding = encoding(&parts.headers)?;
@@ -126,7 +90,10 @@ impl FromRequest<AppState> for RawBody {
             }
         };
         admit(bytes.len())?;
-        Ok(Self { bytes, media: media(&parts.headers), reservation: Some(reservation), _memory: memory })
+        let counted = bytes.clone();
+        beside(bytes.len(), move || bounds.check_values(&counted)).await??;
+        let media = media(&parts.headers);
+        Ok(Self { bytes, media, reservation: Some(reservation), _memory: memory })
     }
 }
 
@@ -136,17 +103,6 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<AppState> for JsonBody<T>
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let mut body = RawBody::from_request(request, state).await?;
         Ok(Self(body.decode(|bytes| json::parse(bytes)).await??))
-    }
-}
-
-/// Most bytes of a body on this path, before and after decompression.
-fn most_bytes(path: &str) -> usize {
-    if BULK.contains(&path) {
-        usize::MAX
-    } else if TEXTS.contains(&path) {
-        MAX_TEXT_BODY
-    } else {
-        MAX_SMALL_BODY
     }
 }
 
@@ -177,7 +133,8 @@ fn media(headers: &HeaderMap) -> Media {
     }
 }
 
-/// Most bytes to which a compressed body is decompressed, up to `limit`: the size in its frame's header, if it has one.
+/// Returns the maximum size to which a compressed body is decompressed, up to `limit`: the size in its frame's header,
+/// if it has one.
 fn decompressed_limit(body: &[u8], limit: usize) -> usize {
     if zstd_safe::find_frame_compressed_size(body) != Ok(body.len()) {
         return limit;
@@ -195,10 +152,10 @@ async fn decompress(body: Bytes, limit: usize, mut reservation: Reservation) -> 
         reservation.shrink(bytes.len());
         Ok((bytes, reservation))
     });
-    done.await.unwrap_or_else(|error| Err(ApiError::Internal(format!("decompression did not finish: {error}"))))
+    done.await.unwrap_or_else(|error| Err(ApiError::Internal(format!("failed to decompress a body: {error}"))))
 }
 
-/// Decodes at most one byte beyond the limit, so that a small body can't fill the memory.
+/// Decompresses at most one byte more than the limit, so that a small body can't fill the memory.
 fn decompress_now(body: &[u8], limit: usize) -> Result<Bytes, ApiError> {
     let invalid = |error: std::io::Error| ApiError::invalid(format!("the body is not valid zstd: {error}"));
     let decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(invalid)?;
@@ -237,20 +194,6 @@ mod tests {
         let stream = zstd::encode_all(&[0; 5_000][..], 3).unwrap();
         assert_eq!(decompressed_limit(&stream, 1 << 20), 1 << 20);
         assert_eq!(decompressed_limit(b"none", 1 << 20), 1 << 20);
-    }
-
-    #[test]
-    fn only_bodies_of_data_are_large() {
-        for (path, most) in [
-            ("/api/v1/forward_backward", usize::MAX),
-            ("/api/v1/asample", usize::MAX),
-            ("/oai/api/v1/chat/completions", 16 << 20),
-            ("/anthropic/api/v1/messages/count_tokens", 16 << 20),
-            ("/api/v1/retrieve_futures", 4 << 20),
-            ("/api/v1/unheard_of", 4 << 20),
-        ] {
-            assert_eq!(most_bytes(path), most, "{path}");
-        }
     }
 
     #[tokio::test]

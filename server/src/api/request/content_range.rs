@@ -1,4 +1,4 @@
-//! `Content-Range` and `Content-Digest` of requests.
+//! Parses `Content-Range` and `Content-Digest` of requests.
 
 use axum::http::{HeaderMap, HeaderName, header};
 use base64::Engine as _;
@@ -14,11 +14,11 @@ pub(crate) const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest"
 /// The part of a file that a request contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The whole file.
+    /// The request contains the whole file.
     Whole,
-    /// The bytes from `start` up to, but without, `end`.
+    /// The request contains the bytes from `start` up to, but not including, `end`.
     Range { start: u64, end: u64, total: Option<u64> },
-    /// No bytes: the request asks how much has arrived.
+    /// The request contains no bytes: it asks how much has arrived.
     Status { total: Option<u64> },
 }
 
@@ -29,7 +29,7 @@ impl Part {
         Self::parse(text).ok_or_else(|| {
             let shown: String = text.chars().take(80).collect();
             ApiError::invalid(format!(
-                "Content-Range: expected bytes <first>-<last>/<total> or bytes */<total> (* if unknown), not {shown:?}"
+                "Content-Range: expected bytes <first>-<last>/<total> or bytes */<total> (* if unknown), found {shown:?}"
             ))
         })
     }
@@ -46,13 +46,13 @@ impl Part {
     }
 }
 
-/// Parses a number of only digits: `parse` accepts signs too.
+/// Parses a number that consists only of digits: `parse` accepts signs too.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// The SHA-256 in a digest header. `None` when the header is absent or contains only other algorithms, which RFC 9530
-/// ignores.
+/// Returns the SHA-256 in a digest header. `None` if the header is absent or contains only other algorithms, which RFC
+/// 9530 ignores.
 pub(crate) fn sha256(headers: &HeaderMap, name: &HeaderName) -> Result<Option<[u8; 32]>, ApiError> {
     let Some(text) = single(headers, name)? else { return Ok(None) };
     let wrong = || ApiError::invalid(format!("{name}: expected sha-256=:<base64 of 32 bytes>:"));

@@ -1,4 +1,4 @@
-//! Path and query extractors whose refusals are JSON.
+//! Extractors of paths and queries whose refusals are JSON.
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequestParts, Path, Query, State};
@@ -38,22 +38,22 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ApiQuer
     }
 }
 
-/// The message for an invalid query, which names the field.
+/// Returns the message for an invalid query, which names the field.
 fn query_error(text: &str) -> String {
     const FRAME: &str = "Failed to deserialize query string: ";
     text.strip_prefix(FRAME).map_or_else(|| format!("the query is invalid: {text}"), str::to_owned)
 }
 
-/// The checkpoint of `{run}/…/{kind}/{name}`. A name that can't exist is not found, but a kind that can't exist is the
-/// client's mistake: the id lacks its kind.
-pub(crate) fn checkpoint_path((run, kind, name): (String, String, String)) -> Result<TinkerPath, ApiError> {
+/// Returns the checkpoint of `{run}/…/{kind}/{name}`. A name that can't exist is reported as not found. A kind that
+/// can't exist is reported as invalid, because the id lacks its kind.
+pub(crate) fn checkpoint_path(run: String, kind: String, name: String) -> Result<TinkerPath, ApiError> {
     let missing = || ApiError::NotFound { what: "checkpoint", id: format!("{run}/{kind}/{name}") };
     let kind = CheckpointKind::from_segment(&kind).ok_or_else(|| no_kind(&format!("{kind}/{name}")))?;
     let name = name.parse().map_err(|_| missing())?;
     Ok(TinkerPath { run: RunId::new(run.clone()), kind, name })
 }
 
-/// The error for an id without a kind.
+/// Returns the error for an id without a kind.
 fn no_kind(id: &str) -> ApiError {
     ApiError::invalid(format!(
         "checkpoint id: {id:?} has no kind; expected weights/<name>, sampler_weights/<name> or external_weights/<name>"

@@ -1,4 +1,4 @@
-//! Paths and methods that the server does not serve.
+//! Handles paths and methods that the server does not serve.
 
 use axum::body::HttpBody;
 use axum::extract::{MatchedPath, Request};
@@ -10,17 +10,17 @@ use axum::response::Response;
 use crate::error::ApiError;
 use crate::inference::error_form::long_path;
 
-/// 404 that names the path: clients retry anything from 500 for minutes.
+/// Returns a 404 that names the path: clients would retry a status from 500 for minutes.
 pub(crate) async fn not_supported(request: Request) -> ApiError {
     ApiError::Unsupported(asked(&request))
 }
 
-/// 405 in JSON.
+/// Returns a 405 whose body is JSON.
 pub(crate) async fn method_not_allowed(request: Request) -> ApiError {
     ApiError::MethodNotAllowed { method: request.method().to_string(), path: asked(&request) }
 }
 
-/// The path that the client called, where another one is routed.
+/// The path that the client called, if a longer path is routed instead.
 #[derive(Clone)]
 struct ShortPath(String);
 
@@ -29,7 +29,7 @@ fn asked(request: &Request) -> String {
     short.map_or_else(|| request.uri().path().to_owned(), |ShortPath(path)| path.clone())
 }
 
-/// Changes paths before they are routed.
+/// Rewrites paths before they are routed.
 ///
 /// Percent-encoded slashes become plain ones: a checkpoint id is `weights/<name>`, and clients send it as two segments
 /// or encoded as one. Paths below `/v1` abbreviate those of the compatible APIs.

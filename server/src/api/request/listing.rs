@@ -1,22 +1,19 @@
-//! Pages of listings, and catalogue entries in the form of the wire.
+//! Pages of listings, and entries of the catalogue in the form of the API.
 
 use trainyard_protocol::{CheckpointKind, TenantId};
+use trainyard_scheduler::budgets::PAGE_BYTES;
 use trainyard_scheduler::{AccessScope, Checkpoint, NumericsChange, Page, Run};
 use trainyard_wire::catalogue::{self, PageQuery};
 use trainyard_wire::timestamp::rfc3339;
 
+use crate::budgets::LISTED_ENTRIES;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Most entries in one page.
-const MAX_PAGE: u32 = 1_000;
-/// Most bytes of metadata in one page.
-const MAX_PAGE_BYTES: usize = 16 << 20;
-
 /// Checks a page. A limit that is too large is refused, because a shorter page would look like the last one.
 pub(crate) fn page(query: &PageQuery) -> Result<Page, ApiError> {
-    if !(1..=MAX_PAGE).contains(&query.limit) {
-        return Err(ApiError::invalid(format!("limit: {} is not between 1 and {MAX_PAGE}", query.limit)));
+    if !(1..=LISTED_ENTRIES).contains(&query.limit) {
+        return Err(ApiError::invalid(format!("limit: {} is not between 1 and {LISTED_ENTRIES}", query.limit)));
     }
     if i64::try_from(query.offset).is_err() {
         return Err(ApiError::invalid(format!("offset: {} is too large", query.offset)));
@@ -24,23 +21,23 @@ pub(crate) fn page(query: &PageQuery) -> Result<Page, ApiError> {
     Ok(Page { limit: query.limit, offset: query.offset })
 }
 
-/// Parses whose objects a listing contains.
+/// Parses the scope of a listing: whose objects it contains.
 pub(crate) fn scope(access_scope: Option<&str>) -> Result<AccessScope, ApiError> {
     match access_scope {
         None | Some("owned") => Ok(AccessScope::Owned),
         Some("accessible") => Ok(AccessScope::Accessible),
         Some(scope) => {
-            Err(ApiError::invalid(format!("access_scope: {scope:?} is neither \"owned\" nor \"accessible\"")))
+            Err(ApiError::invalid(format!("access_scope: expected \"owned\" or \"accessible\", found {scope:?}")))
         }
     }
 }
 
-/// The position of a page.
+/// Returns the position of a page.
 pub(crate) fn cursor(page: Page, total_count: u64) -> catalogue::Cursor {
     catalogue::Cursor { offset: page.offset, limit: page.limit, total_count }
 }
 
-/// A checkpoint in the form of the wire.
+/// Converts a checkpoint to the form of the API.
 pub(crate) fn checkpoint(found: Checkpoint) -> catalogue::Checkpoint {
     catalogue::Checkpoint {
         checkpoint_id: format!("{}/{}", found.path.kind.segment(), found.path.name),
@@ -55,7 +52,7 @@ pub(crate) fn checkpoint(found: Checkpoint) -> catalogue::Checkpoint {
     }
 }
 
-/// A run with the newest of its checkpoints that the tenant may read, in the form of the wire.
+/// Converts a run to the form of the API, with the newest of its checkpoints that the tenant may read.
 pub(crate) async fn training_run(
     state: &AppState,
     tenant: &TenantId,
@@ -78,14 +75,14 @@ pub(crate) async fn training_run(
     })
 }
 
-/// A change in the form of the wire.
+/// Converts a change of numerics to the form of the API.
 pub(crate) fn numerics_change(change: NumericsChange) -> catalogue::NumericsChange {
     let NumericsChange { at, from, to } = change;
     catalogue::NumericsChange { time: rfc3339(at), from, to }
 }
 
-/// Runs in the form of [`training_run`]. A page with too much metadata is refused, because a cut one would look like
-/// the last.
+/// Converts runs like [`training_run`]. A page with too much metadata is refused, because a truncated one would look
+/// like the last.
 pub(crate) async fn page_of_runs(
     state: &AppState,
     tenant: &TenantId,
@@ -96,8 +93,8 @@ pub(crate) async fn page_of_runs(
     for run in runs {
         let run = training_run(state, tenant, run).await?;
         bytes += metadata_bytes(&run);
-        if bytes > MAX_PAGE_BYTES && !page.is_empty() {
-            let (mib, fit) = (MAX_PAGE_BYTES >> 20, page.len());
+        if bytes > PAGE_BYTES && !page.is_empty() {
+            let (mib, fit) = (PAGE_BYTES >> 20, page.len());
             return Err(ApiError::invalid(format!(
                 "limit: the page has more than {mib} MiB of user_metadata, which its first {fit} entries fill; ask for \
                  fewer entries at once"
@@ -108,7 +105,7 @@ pub(crate) async fn page_of_runs(
     Ok(page)
 }
 
-/// Bytes of the metadata of a run and of the checkpoints beside it.
+/// Returns the size of the metadata of a run and of the checkpoints in its entry, in bytes.
 fn metadata_bytes(run: &catalogue::TrainingRun) -> usize {
     let checkpoints = [&run.last_checkpoint, &run.last_sampler_checkpoint].into_iter().flatten();
     let all = checkpoints.map(|checkpoint| &checkpoint.user_metadata).chain([&run.user_metadata]);

@@ -1,7 +1,8 @@
-//! Code that handlers share: bodies, extractors, refusals, submission, answers.
+//! Code that handlers share: bodies, extractors, refusals, submission and responses.
 
 pub(crate) mod base_name;
 pub(crate) mod body;
+mod body_limits;
 pub(crate) mod content_range;
 pub(crate) mod extract;
 pub(crate) mod fallback;

@@ -1,4 +1,4 @@
-//! The recorded log-probabilities of the sequences that training examples name.
+//! Recorded log-probabilities of the sequences that training examples name.
 
 use trainyard_protocol::{OpError, RawBatch, TenantId};
 use trainyard_wire::proto::ForwardBackwardRequest;
@@ -11,9 +11,8 @@ use crate::state::AppState;
 /// A request whose `logprobs` are the recorded ones: the message to store, and its decoded content.
 pub(super) type Resolved = Result<(ForwardBackwardRequest, RawBatch), OpError>;
 
-/// Looks up the sequences that the examples of a request name. The inner error is the user's.
-/// The stored message contains the recorded values, so that executing it again needs no record and gives the same bits.
-/// What is stored holds the recorded values, so that executing it again needs no record and gives the same bits.
+/// Looks up the sequences that the examples of a request name. The inner error is the user's. The stored message
+/// contains the recorded values, so that executing it again needs no record and gives the same bits.
 pub(crate) async fn resolve(
     state: &AppState,
     tenant: &TenantId,
@@ -56,6 +55,7 @@ mod tests {
     use axum::http::Method;
     use prost::Message;
     use serde_json::json;
+    use trainyard_wire::images::ImageRules;
     use trainyard_wire::proto::provenance_span::Span;
     use trainyard_wire::{proto, tensor, training};
 
@@ -126,7 +126,8 @@ mod tests {
         let body = message(&run, 1, &sequences[1], [-5.0, -1.0004, -2.0]);
         let future = post(&server, body.clone()).await;
         let work = server.next_work().await;
-        let stored = training::batch(training::decode(work.payload.clone()).unwrap()).unwrap();
+        let stored =
+            training::batch(training::decode(work.payload.clone()).unwrap(), &ImageRules::text_only("m")).unwrap();
         assert_eq!(stored.data[0].loss_fn_inputs["logprobs"], trainyard_protocol::Tensor::f32(vec![0.0, -1.0, -2.0]));
         assert_eq!(post(&server, body).await, future, "a retry is recognised");
     }

@@ -1,20 +1,21 @@
-//! Answers of known length.
+//! Responses of known length.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use trainyard_http::answer::full_response;
 
-use crate::error::{ApiError, full_response};
+use crate::error::ApiError;
 use crate::inference::Answered;
 
-/// A JSON answer with status 200.
+/// A JSON response with status 200.
 pub(crate) struct Answer<T>(pub(crate) T);
 
 impl<T: Serialize> IntoResponse for Answer<T> {
     fn into_response(self) -> Response {
         match serde_json::to_vec(&self.0) {
             Ok(body) => full_response(StatusCode::OK, "application/json", body.into()),
-            Err(error) => ApiError::Internal(format!("an answer could not be written: {error}")).into_response(),
+            Err(error) => ApiError::Internal(format!("failed to write a response: {error}")).into_response(),
         }
     }
 }
@@ -22,7 +23,7 @@ impl<T: Serialize> IntoResponse for Answer<T> {
 /// Result of a handler.
 pub(crate) type Reply<T> = Result<Answer<T>, ApiError>;
 
-/// An answer of the compatible APIs.
+/// Returns a response of the compatible APIs, whole or as a stream.
 pub(crate) fn whole_or_stream<T: Serialize>(answered: Answered<T>) -> Response {
     match answered {
         Answered::Whole(whole) => Answer(whole).into_response(),

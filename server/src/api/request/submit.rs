@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use trainyard_protocol::{CheckpointKind, OpError, RunId, TenantId};
-use trainyard_scheduler::{Decoded, RequestKind, Run, RunSubmission, Submitted};
+use trainyard_protocol::{OpError, RunId, TenantId};
+use trainyard_scheduler::{RequestKind, Run, RunSubmission, Submitted};
 use trainyard_wire::futures::SubmitResponse;
 use trainyard_wire::json;
 use trainyard_wire::payload::Payload;
@@ -13,48 +13,34 @@ use super::respond::{Answer, Reply};
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Bytes of the largest body that is read as a save.
+/// Maximum size of a body that is read as a save, in bytes.
 const MAX_SAVE: usize = 1 << 20;
 
-/// A payload as the scheduler stores it, or why the request is refused.
-pub(crate) struct NewRequest {
-    pub(crate) payload: Bytes,
-    /// Content for the worker.
-    pub(crate) decoded: Decoded,
-    pub(crate) identity: Bytes,
-    /// Number of tokens that quotas count.
-    pub(crate) tokens: u64,
-    /// Kind of the checkpoint that the request writes.
-    pub(crate) stores: Option<CheckpointKind>,
-    pub(crate) rejected: Option<OpError>,
+/// Completes a submission with a payload, or with the reason why it is refused. `body` identifies a refused request on a
+/// retry.
+pub(crate) fn encoded(
+    submission: RunSubmission,
+    built: Result<Payload, OpError>,
+    body: &Bytes,
+) -> Result<RunSubmission, ApiError> {
+    Ok(match built {
+        Ok(payload) => RunSubmission {
+            payload: payload.encode()?,
+            identity: payload.identity()?,
+            stores: payload.stores(),
+            ..submission
+        },
+        Err(error) => rejected(submission, error, body),
+    })
 }
 
-impl NewRequest {
-    /// Encodes a payload. `body` identifies a refused request on a retry.
-    pub(crate) fn new(built: Result<Payload, OpError>, body: &Bytes) -> Result<Self, ApiError> {
-        match built {
-            Ok(payload) => Ok(Self {
-                payload: payload.encode()?,
-                identity: payload.identity()?,
-                tokens: 0,
-                stores: payload.stores(),
-                decoded: Decoded::default(),
-                rejected: None,
-            }),
-            Err(error) => Ok(Self::rejected(error, body)),
-        }
-    }
-
-    /// A request that takes its position in the order, and then fails.
-    pub(crate) fn rejected(error: OpError, body: &Bytes) -> Self {
-        let identity = without_sampling_number(body);
-        let (payload, decoded) = (Bytes::new(), Decoded::default());
-        Self { payload, decoded, identity, tokens: 0, stores: None, rejected: Some(error) }
-    }
+/// Completes a submission that takes its position in the order, and then fails.
+pub(crate) fn rejected(submission: RunSubmission, error: OpError, body: &Bytes) -> RunSubmission {
+    RunSubmission { identity: without_sampling_number(body), rejected: Some(error), ..submission }
 }
 
-/// Clients renew `sampling_session_seq_id` when they repeat a save. A larger body does not come from them, and reading
-/// it would take many times its length.
+/// Returns a body without `sampling_session_seq_id`, which clients renew when they repeat a save. A larger body is not
+/// theirs, and reading it would take many times its length.
 fn without_sampling_number(body: &Bytes) -> Bytes {
     if body.len() > MAX_SAVE {
         return body.clone();
@@ -68,8 +54,8 @@ fn without_sampling_number(body: &Bytes) -> Bytes {
     }
 }
 
-/// Submits a JSON training request. If its ids are readable, it is accepted, and its future reports its errors: a
-/// client never repeats a refused `seq_id`, and later requests would wait for it.
+/// Submits a JSON training request. If its ids are readable, the request is accepted and its future reports its errors:
+/// a client never repeats a refused `seq_id`, and later requests would wait for it.
 pub(crate) async fn submit_json<T: DeserializeOwned + Send + 'static>(
     state: &AppState,
     tenant: &TenantId,
@@ -82,22 +68,16 @@ pub(crate) async fn submit_json<T: DeserializeOwned + Send + 'static>(
     let (found, parsed) = body.decode(read).await?;
     let (run, seq_id) = ids(found, parsed.as_ref().err())?;
     let run = find_run(state, tenant, &run, seq_id).await?;
-    let new = NewRequest::new(parsed.and_then(|request| build(request, &run)), &body.bytes)?;
-    submit(state, tenant, &run, seq_id, kind, new).await
+    let built = parsed.and_then(|request| build(request, &run));
+    submit(state, tenant, encoded(RunSubmission::new(run.id, seq_id, kind), built, &body.bytes)?).await
 }
 
 /// Refuses requests that create or save something while a disk is almost full.
 pub(crate) fn admit(state: &AppState, kind: RequestKind) -> Result<(), ApiError> {
-    match kind {
-        RequestKind::CreateModel
-        | RequestKind::SaveWeights
-        | RequestKind::SaveWeightsForSampler
-        | RequestKind::SaveWeightsExternal => state.disks.admit(),
-        _ => Ok(()),
-    }
+    if kind.fills_disk() { state.disks.admit() } else { Ok(()) }
 }
 
-/// The ids of a training request, or the error if they are missing.
+/// Returns the ids of a training request, or the error if they are missing.
 pub(crate) fn ids(found: Option<(RunId, i64)>, error: Option<&OpError>) -> Result<(RunId, i64), ApiError> {
     found.ok_or_else(|| match error {
         Some(error) => ApiError::invalid(error.message.clone()),
@@ -105,7 +85,7 @@ pub(crate) fn ids(found: Option<(RunId, i64)>, error: Option<&OpError>) -> Resul
     })
 }
 
-/// The run of a training request.
+/// Returns the run of a training request.
 pub(crate) async fn find_run(state: &AppState, tenant: &TenantId, run: &RunId, seq_id: i64) -> Result<Run, ApiError> {
     if seq_id < 1 {
         return Err(ApiError::invalid(format!("seq_id: {seq_id} is below 1")));
@@ -114,22 +94,13 @@ pub(crate) async fn find_run(state: &AppState, tenant: &TenantId, run: &RunId, s
 }
 
 /// Hands a training request to the scheduler.
-pub(crate) async fn submit(
-    state: &AppState,
-    tenant: &TenantId,
-    run: &Run,
-    seq_id: i64,
-    kind: RequestKind,
-    request: NewRequest,
-) -> Reply<SubmitResponse> {
-    let NewRequest { payload, decoded, identity, tokens, stores, rejected } = request;
-    let run_id = run.id.clone();
-    let submission = RunSubmission { run: run_id, seq_id, kind, payload, decoded, identity, tokens, stores, rejected };
+pub(crate) async fn submit(state: &AppState, tenant: &TenantId, submission: RunSubmission) -> Reply<SubmitResponse> {
+    let run = submission.run.clone();
     let submitted = state.scheduler.submit_run(tenant, submission).await?;
-    Ok(future_of(submitted, Some(&run.id)))
+    Ok(future_of(submitted, Some(&run)))
 }
 
-/// The answer to a training submit.
+/// Returns the response to the submission of a training request.
 pub(crate) fn future_of(submitted: Submitted, run: Option<&RunId>) -> Answer<SubmitResponse> {
     Answer(SubmitResponse {
         request_id: submitted.request_id.to_string(),

@@ -1,4 +1,4 @@
-//! Access to another tenant's checkpoints with one of its keys.
+//! Access to another tenant's checkpoints with one of that tenant's keys.
 
 use trainyard_protocol::{TenantId, TinkerPath};
 use trainyard_scheduler::Error;
@@ -6,11 +6,12 @@ use trainyard_scheduler::Error;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// The tenant in whose name a checkpoint is read: the caller, or, if the caller may not read it, the tenant whose key
-/// is `weights_access_token`.
+/// Returns the tenant in whose name a checkpoint is read: the caller, or, if the caller may not read it, the tenant
+/// whose key is `weights_access_token`.
 ///
 /// # Errors
-/// [`ApiError::Forbidden`] when the token is not a valid key for checkpoints. The error does not reveal whether the
+///
+/// [`ApiError::Forbidden`] if the token is not a valid key for checkpoints. The error does not reveal whether the
 /// checkpoint exists.
 pub(crate) async fn reader(
     state: &AppState,
@@ -21,7 +22,7 @@ pub(crate) async fn reader(
     let Some(token) = token else { return Ok(tenant.clone()) };
     match state.scheduler.checkpoint(tenant, path).await {
         Ok(_) => Ok(tenant.clone()),
-        Err(Error::NotFound { .. }) => state.auth.reader(token).await?.ok_or(UNKNOWN),
+        Err(Error::NotFound { .. }) => state.auth.reader(token, tenant).await?.ok_or(UNKNOWN),
         Err(error) => Err(error.into()),
     }
 }

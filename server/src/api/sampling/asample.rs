@@ -1,8 +1,9 @@
-//! `POST asample`.
+//! Handler of `POST asample`.
 
 use axum::extract::State;
 use trainyard_protocol::SamplingSessionId;
 use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::images::{ImageRules, RequestImages};
 use trainyard_wire::sampling::SampleRequest;
 
 use crate::api::request::body::JsonBody;
@@ -13,10 +14,10 @@ use crate::auth::Tenant;
 use crate::inference::submit::{NewSample, submit};
 use crate::state::AppState;
 
-/// Samples completions of a prompt. Identified by sampling session and `seq_id`, which orders nothing.
+/// Samples completions of a prompt. The sampling session and `seq_id` identify the request; `seq_id` does not order it.
 #[utoipa::path(
     post, path = "/api/v1/asample", tag = "sampling", request_body = SampleRequest,
-    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted; the response names its future", body = SubmitResponse), Refusals),
 )]
 pub(in crate::api) async fn asample(
     State(state): State<AppState>,
@@ -27,8 +28,10 @@ pub(in crate::api) async fn asample(
     let (id, seq_id) = (SamplingSessionId::new(request.sampling_session_id.clone()), request.seq_id);
     let session = state.scheduler.sampling_session(&tenant, &id).await?;
     let recorded = request.record_stability_info;
-    let (sample, server_seed) = request.into_sample(|| (state.random)())?;
     let model = state.require_model(&session.base_model)?;
+    let rules = ImageRules::new(&model, state.limits.images);
+    let mut images = RequestImages::new(&rules);
+    let (sample, server_seed) = request.into_sample(&mut images, || (state.random)())?;
     let new = NewSample { sampling_session: id, seq_id, sample, server_seed, recorded };
     let submitted = submit(&state, &tenant, &model, new).await?;
     Ok(Answer(SubmitResponse {
@@ -44,7 +47,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     use serde_json::json;
-    use trainyard_protocol::{BaseModel, PreparedContent, TenantId};
+    use trainyard_protocol::{BaseModel, DecodedImages, PreparedContent, TenantId};
     use trainyard_scheduler::{RequestKind, TenantPolicy, WorkItem};
     use trainyard_wire::payload::Payload;
 
@@ -72,7 +75,7 @@ mod tests {
             panic!()
         };
         assert_eq!((stored.prompt.as_slice(), stored.params.seed), (&[1, 2][..], 40));
-        assert_eq!(work.decoded.take(), Some(PreparedContent::Sample(stored)));
+        assert_eq!(work.decoded.take(), Some(PreparedContent::Sample { sample: stored, images: DecodedImages::new() }));
     }
 
     #[tokio::test]
@@ -90,7 +93,11 @@ mod tests {
                 prompt(vec![1; 61]),
                 "Prompt length plus max_tokens exceeds the model's context window: 61 + 4 > 64",
             ),
-            ("prompt", json!({"chunks": [{"type": "image", "data": "", "format": "png"}]}), "image"),
+            (
+                "prompt",
+                json!({"chunks": [{"type": "image", "data": "", "format": "png"}]}),
+                "prompt.chunks[0]: model acme/tiny does not take images",
+            ),
             ("num_samples", json!(0), "num_samples"),
             ("num_samples", json!(100_000), "num_samples"),
             ("seq_id", json!(-1), "seq_id"),
@@ -139,12 +146,15 @@ mod tests {
             max_context_length,
             vocab_size: 100,
             parameters: 1_000,
+            vision: None,
         };
         let check = |change: &dyn Fn(&mut SampleRequest), context| {
             let mut request: SampleRequest = serde_json::from_value(sample("s:sample:0", 0)).unwrap();
             request.topk_sample_logprobs = 1_024;
             change(&mut request);
-            check_against_model(&request.into_sample(|| 0).unwrap().0, &model(context))
+            let rules = ImageRules::text_only(MODEL);
+            let (sample, _) = request.into_sample(&mut RequestImages::new(&rules), || 0).unwrap();
+            check_against_model(&sample, &model(context))
         };
         let refused = |max_tokens, context| {
             let change = |request: &mut SampleRequest| {
@@ -206,6 +216,25 @@ mod tests {
         unbounded["seq_id"] = json!(1);
         let refused = server.post("asample", unbounded).await;
         assert_eq!((refused.status.as_u16(), &refused.any_json()["used"]), (429, &json!(2 + 2 * 62)));
+    }
+
+    #[tokio::test]
+    async fn a_tenant_has_as_many_samples_as_its_limit_allows() {
+        let policy = TenantPolicy { max_queued_samples: NonZeroU64::new(2), ..TenantPolicy::default() };
+        let server = Server::granted(policy).await;
+        let sampler = server.sampler().await;
+        for seq_id in 0..2 {
+            server.post("asample", sample(&sampler, seq_id)).await.json();
+        }
+        let refused = server.post("asample", sample(&sampler, 2)).await;
+        assert_eq!((refused.status.as_u16(), refused.headers["retry-after"].to_str().unwrap()), (429, "1"));
+        let body = refused.any_json();
+        assert_eq!((&body["quota"], &body["used"]), (&json!("max_queued_samples"), &json!(2)));
+        // A repetition of what was accepted is no new sample.
+        server.post("asample", sample(&sampler, 1)).await.json();
+        let WorkItem::Start(work) = server.state.scheduler.take_work().remove(0) else { panic!("no work") };
+        server.succeed(&work, &json!({}), Vec::new());
+        server.post("asample", sample(&sampler, 2)).await.json();
     }
 
     #[tokio::test]

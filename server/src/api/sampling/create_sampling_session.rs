@@ -1,4 +1,4 @@
-//! `POST create_sampling_session`.
+//! Handler of `POST create_sampling_session`.
 
 use axum::extract::State;
 use trainyard_protocol::{OpError, SessionId, TenantId, TinkerPath};
@@ -15,11 +15,11 @@ use crate::error::ApiError;
 use crate::exports::{ensure_readable, is_sampled};
 use crate::state::AppState;
 
-/// Opens a sampling session on a base model or a sampler checkpoint. Identified by session and
-/// `sampling_session_seq_id`; weights load when they are first needed.
+/// Opens a sampling session on a base model or a sampler checkpoint. The session and `sampling_session_seq_id` identify
+/// it. Weights are loaded when they are first needed.
 #[utoipa::path(
     post, path = "/api/v1/create_sampling_session", tag = "sampling", request_body = CreateSamplingSessionRequest,
-    responses((status = 200, description = "done", body = CreateSamplingSessionResponse), Refusals),
+    responses((status = 200, description = "success", body = CreateSamplingSessionResponse), Refusals),
 )]
 pub(in crate::api) async fn create_sampling_session(
     State(state): State<AppState>,
@@ -41,7 +41,8 @@ pub(in crate::api) async fn create_sampling_session(
     Ok(Answer(CreateSamplingSessionResponse { sampling_session_id }))
 }
 
-/// Base model and checkpoint; with both, the base model must be the checkpoint's or another name of its weights.
+/// Returns the base model and the checkpoint. If both are set, the base model must be the checkpoint's or another name
+/// of its weights.
 async fn source(
     state: &AppState,
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! `POST join_sampling_session`.
+//! Handler of `POST join_sampling_session`.
 
 use axum::extract::State;
 use trainyard_protocol::SamplingSessionId;
@@ -10,11 +10,11 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// Numbers a clone of a sampling session's client. The clone counts its samples from `client_counter` times 10^9, so that no
-/// two clients use the same `seq_id`.
+/// Returns a number for a clone of a sampling session's client. The clone counts its samples from `client_counter`
+/// times 10^9, so that no two clients use the same `seq_id`.
 #[utoipa::path(
     post, path = "/api/v1/join_sampling_session", tag = "sampling", request_body = JoinSamplingSessionRequest,
-    responses((status = 200, description = "done", body = JoinSamplingSessionResponse), Refusals),
+    responses((status = 200, description = "success", body = JoinSamplingSessionResponse), Refusals),
 )]
 pub(in crate::api) async fn join_sampling_session(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `GET samplers/{sampler_id}`.
+//! Handler of `GET samplers/{sampler_id}`.
 
 use axum::extract::State;
 use trainyard_protocol::SamplingSessionId;
@@ -10,10 +10,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// What a sampling session samples from.
+/// Returns the model that a sampling session samples from.
 #[utoipa::path(
     get, path = "/api/v1/samplers/{sampler_id}", tag = "sampling", params(("sampler_id" = String, Path)),
-    responses((status = 200, description = "done", body = SamplerResponse), Refusals),
+    responses((status = 200, description = "success", body = SamplerResponse), Refusals),
 )]
 pub(in crate::api) async fn sampler(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `POST create_session`.
+//! Handler of `POST create_session`.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
@@ -15,11 +15,11 @@ use crate::state::AppState;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
 
-/// Opens a session. A repetition with the same `x-idempotency-key` returns the same one.
+/// Opens a session. A call that is repeated with the same `x-idempotency-key` returns the same session.
 #[utoipa::path(
     post, path = "/api/v1/create_session", tag = "sessions", request_body = CreateSessionRequest,
-    params(("x-idempotency-key" = Option<String>, Header, description = "names the call, so that it can be repeated", max_length = 256)),
-    responses((status = 200, description = "done", body = CreateSessionResponse), Refusals),
+    params(("x-idempotency-key" = Option<String>, Header, description = "identifies the call, so that it can be repeated", max_length = 256)),
+    responses((status = 200, description = "success", body = CreateSessionResponse), Refusals),
 )]
 pub(in crate::api) async fn create_session(
     State(state): State<AppState>,
@@ -40,7 +40,7 @@ pub(in crate::api) async fn create_session(
     Ok(Answer(CreateSessionResponse { session_id }))
 }
 
-/// What a client sends with every repetition of one call.
+/// Returns the key that a client sends with every repetition of one call.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let key = headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok()).map(str::to_owned);
     if let Some(length) = key.as_ref().map(String::len).filter(|length| *length > MAX_IDEMPOTENCY_KEY_BYTES) {
@@ -103,7 +103,7 @@ mod tests {
                 "user_metadata: 16385 bytes under \"k\", at most 16384 are allowed",
             ),
             (json!({"tags": vec!["t"; 257]}), "tags: 257 tags, at most 256 are allowed"),
-            (json!({"tags": ["t".repeat(4_097)]}), "tags: 4097 bytes in a tag, at most 4096 are allowed"),
+            (json!({"tags": ["t".repeat(4_097)]}), "tags[0]: 4097 bytes, at most 4096 are allowed"),
             (json!({"display_name": "n".repeat(4_097)}), "display_name: 4097 bytes, at most 4096 are allowed"),
             (json!({"project_id": "n".repeat(4_097)}), "project_id: 4097 bytes, at most 4096 are allowed"),
             (json!({"sdk_version": "n".repeat(4_097)}), "sdk_version: 4097 bytes, at most 4096 are allowed"),

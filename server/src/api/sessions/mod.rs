@@ -10,3 +10,21 @@ pub(super) mod sessions;
 pub(super) mod sessions_search;
 pub(super) mod trace_download;
 pub(super) mod trace_export;
+
+use super::table::endpoints;
+
+endpoints! {
+    keyed {
+        post "/api/v1/create_session" create_session: AnyChange, [];
+        post "/api/v1/session_heartbeat" session_heartbeat: AnyChange, [Missing, Over];
+        get "/api/v1/sessions" sessions: Nothing, [];
+        get "/api/v1/sessions/{session_id}" session: Nothing, [Missing];
+        post "/api/v1/sessions/search" sessions_search: Nothing, [];
+        put "/api/v1/sessions/{session_id}/project" session_project: AnyChange, [Missing];
+        get "/api/v1/sessions/{session_id}/trace_export" trace_export: Nothing, [Missing];
+        post "/api/v1/sessions/{session_id}/finish" session_finish: AnyChange, [Missing];
+    }
+    open {
+        get "/api/v1/traces/{session_id}" trace_download: [Missing];
+    }
+}

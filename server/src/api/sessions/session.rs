@@ -1,4 +1,4 @@
-//! `GET sessions/{session_id}`.
+//! Handler of `GET sessions/{session_id}`.
 
 use axum::extract::State;
 use trainyard_protocol::SessionId;
@@ -13,11 +13,11 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// A session with its runs and samplers.
+/// Returns a session with its runs and samplers.
 #[utoipa::path(
     get, path = "/api/v1/sessions/{session_id}", tag = "sessions",
     params(("session_id" = String, Path), ScopeQuery),
-    responses((status = 200, description = "done", body = SessionResponse), Refusals),
+    responses((status = 200, description = "success", body = SessionResponse), Refusals),
 )]
 pub(in crate::api) async fn session(
     State(state): State<AppState>,

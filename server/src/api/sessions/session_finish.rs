@@ -1,4 +1,4 @@
-//! `POST sessions/{session_id}/finish`.
+//! Handler of `POST sessions/{session_id}/finish`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,7 +13,7 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Ends a session. The first reason stands; repetitions are accepted.
+/// Ends a session. The call can be repeated; the first reason is kept.
 #[utoipa::path(
     post, path = "/api/v1/sessions/{session_id}/finish", tag = "sessions", params(("session_id" = String, Path)),
     request_body = FinishRequest, responses((status = 204, description = "finished"), Refusals),

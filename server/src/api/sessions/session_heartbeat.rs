@@ -1,4 +1,4 @@
-//! `POST session_heartbeat`.
+//! Handler of `POST session_heartbeat`.
 
 use axum::extract::State;
 use trainyard_protocol::SessionId;
@@ -10,10 +10,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// Keeps a session alive; 410 once it is over, so that the client stops.
+/// Keeps a session alive. After the end of the session, the response is 410, so that the client stops.
 #[utoipa::path(
     post, path = "/api/v1/session_heartbeat", tag = "sessions", request_body = HeartbeatRequest,
-    responses((status = 200, description = "done", body = HeartbeatResponse), Refusals),
+    responses((status = 200, description = "success", body = HeartbeatResponse), Refusals),
 )]
 pub(in crate::api) async fn session_heartbeat(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `PUT sessions/{session_id}/project`.
+//! Handler of `PUT sessions/{session_id}/project`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -12,10 +12,10 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Moves a session, with its runs and sampling sessions, into a project. A project is a name that sessions share.
+/// Moves a session, with its runs and sampling sessions, to a project. A project is a name that sessions share.
 #[utoipa::path(
     put, path = "/api/v1/sessions/{session_id}/project", tag = "sessions", params(("session_id" = String, Path)),
-    request_body = SessionProjectRequest, responses((status = 204, description = "done"), Refusals),
+    request_body = SessionProjectRequest, responses((status = 204, description = "success"), Refusals),
 )]
 pub(in crate::api) async fn session_project(
     State(state): State<AppState>,
@@ -24,7 +24,7 @@ pub(in crate::api) async fn session_project(
     JsonBody(request): JsonBody<SessionProjectRequest>,
 ) -> Result<StatusCode, ApiError> {
     if request.project_id.is_empty() {
-        return Err(ApiError::invalid("project_id: it is empty"));
+        return Err(ApiError::invalid("project_id: must not be empty"));
     }
     state.scheduler.assign_project(&tenant, &SessionId::new(session_id), &request.project_id).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -1,4 +1,4 @@
-//! `GET sessions`.
+//! Handler of `GET sessions`.
 
 use axum::extract::State;
 use trainyard_wire::catalogue::PageQuery;
@@ -11,10 +11,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// The caller's sessions, newest first.
+/// Lists the caller's sessions, newest first.
 #[utoipa::path(
     get, path = "/api/v1/sessions", tag = "sessions", params(PageQuery),
-    responses((status = 200, description = "done", body = SessionsResponse), Refusals),
+    responses((status = 200, description = "success", body = SessionsResponse), Refusals),
 )]
 pub(in crate::api) async fn sessions(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `POST sessions/search`.
+//! Handler of `POST sessions/search`.
 
 use axum::extract::State;
 use time::OffsetDateTime;
@@ -18,16 +18,14 @@ use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
+use crate::budgets::FOUND_ENTRIES;
 use crate::error::ApiError;
 use crate::state::AppState;
-
-/// Most sessions of one page.
-const MAX_PAGE: u32 = 200;
 
 /// Searches the caller's sessions, newest first.
 #[utoipa::path(
     post, path = "/api/v1/sessions/search", tag = "sessions", request_body = SessionSearchRequest,
-    responses((status = 200, description = "done", body = SessionSearchResponse), Refusals),
+    responses((status = 200, description = "success", body = SessionSearchResponse), Refusals),
 )]
 pub(in crate::api) async fn sessions_search(
     State(state): State<AppState>,
@@ -45,7 +43,7 @@ pub(in crate::api) async fn sessions_search(
     Ok(Answer(SessionSearchResponse { sessions, next_cursor }))
 }
 
-/// Whether the caller is among those whose sessions are searched: nobody sees the sessions of others.
+/// Returns whether the caller is among the owners whose sessions are searched: nobody sees the sessions of others.
 fn owns(owner: &SearchOwner, tenant: &TenantId) -> Result<bool, ApiError> {
     match owner {
         SearchOwner::Own | SearchOwner::Accessible => Ok(true),
@@ -53,18 +51,18 @@ fn owns(owner: &SearchOwner, tenant: &TenantId) -> Result<bool, ApiError> {
             Ok(owner_urns.iter().any(|urn| urn == tenant.as_str()))
         }
         SearchOwner::User { owner_urns } => Err(ApiError::invalid(format!(
-            "owner.owner_urns: {} entries, 1 to {MAX_OWNERS} are allowed",
+            "owner.owner_urns: expected 1 to {MAX_OWNERS} entries, found {}",
             owner_urns.len()
         ))),
     }
 }
 
 fn search(request: SessionSearchRequest) -> Result<SessionSearch, ApiError> {
-    if !(1..=MAX_PAGE).contains(&request.limit) {
-        return Err(ApiError::invalid(format!("limit: {} is not between 1 and {MAX_PAGE}", request.limit)));
+    if !(1..=FOUND_ENTRIES).contains(&request.limit) {
+        return Err(ApiError::invalid(format!("limit: {} is not between 1 and {FOUND_ENTRIES}", request.limit)));
     }
     if request.display_name.as_deref() == Some("") {
-        return Err(ApiError::invalid("display_name: it is empty"));
+        return Err(ApiError::invalid("display_name: must not be empty"));
     }
     Ok(SessionSearch {
         session_id: request.session_id.map(SessionId::new),
@@ -79,7 +77,7 @@ fn search(request: SessionSearchRequest) -> Result<SessionSearch, ApiError> {
 
 fn statuses(queries: Vec<StatusQuery>) -> Result<Vec<StatusFilter>, ApiError> {
     if queries.is_empty() {
-        return Err(ApiError::invalid("statuses: it is empty"));
+        return Err(ApiError::invalid("statuses: must not be empty"));
     }
     let filter = |query| match query {
         StatusQuery::Active => StatusFilter::Active,
@@ -105,7 +103,7 @@ fn position(cursor: SearchCursor) -> SearchPosition {
 fn cursor(position: SearchPosition) -> Result<SearchCursor, ApiError> {
     let nanoseconds = i128::from(position.created_at.as_millis()) * 1_000_000;
     let last_created_at = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds)
-        .map_err(|error| ApiError::Internal(format!("the time of a session: {error}")))?;
+        .map_err(|error| ApiError::Internal(format!("a session has an invalid time: {error}")))?;
     Ok(SearchCursor { last_created_at, last_session_id: position.session.to_string() })
 }
 

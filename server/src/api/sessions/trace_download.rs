@@ -1,20 +1,21 @@
-//! `GET traces/{session_id}`.
+//! Handler of `GET traces/{session_id}`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use trainyard_http::answer::full_response;
 use trainyard_protocol::{SessionId, TenantId};
 
 use super::trace_export::{FILE, object};
 use crate::api::catalogue::download::{EXPIRED, FORGED, Signature};
 use crate::api::request::extract::{ApiPath, ApiQuery};
 use crate::api::request::refusals::{Binary, Refusals};
-use crate::error::{ApiError, full_response};
+use crate::error::ApiError;
 use crate::perfetto;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
 
-/// A session's timeline as a Perfetto trace, as of now. The URL is its own authorisation.
+/// Downloads the current timeline of a session as a Perfetto trace. The URL contains its authorisation.
 #[utoipa::path(
     get, path = "/api/v1/traces/{session_id}", tag = "sessions", security(()),
     params(("session_id" = String, Path), Signature),

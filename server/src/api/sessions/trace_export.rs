@@ -1,4 +1,4 @@
-//! `GET sessions/{session_id}/trace_export`.
+//! Handler of `GET sessions/{session_id}/trace_export`.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -14,10 +14,10 @@ use crate::auth::Tenant;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
 
-/// The URL of a session's timeline as a Perfetto trace. The URL is its own authorisation.
+/// Returns the URL of a session's timeline as a Perfetto trace. The URL contains its authorisation.
 #[utoipa::path(
     get, path = "/api/v1/sessions/{session_id}/trace_export", tag = "sessions", params(("session_id" = String, Path)),
-    responses((status = 200, description = "done", body = TraceExportResponse), Refusals),
+    responses((status = 200, description = "success", body = TraceExportResponse), Refusals),
 )]
 pub(in crate::api) async fn trace_export(
     State(state): State<AppState>,
@@ -38,10 +38,10 @@ pub(in crate::api) async fn trace_export(
     Ok(Answer(TraceExportResponse { status: "ready".to_owned(), url }))
 }
 
-/// What the URL of a session's trace is signed for.
+/// Returns the object that the URL of a session's trace is signed for.
 pub(crate) fn object(session_id: &str) -> String {
     format!("session:{session_id}")
 }
 
-/// The file of which a URL is signed.
+/// Name of the file that the URL is signed for.
 pub(crate) const FILE: &str = "trace.pftrace";

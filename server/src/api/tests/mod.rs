@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod images;
+mod listening;
 pub(crate) mod testing;
 
 use std::collections::BTreeSet;
@@ -12,8 +14,10 @@ use serde_json::json;
 use trainyard_protocol::TenantId;
 
 use self::testing::*;
-use super::TABLE;
+use super::endpoints;
+use super::lookup::find;
 use crate::auth::Keys;
+use crate::endpoint::{Endpoint, Needs};
 use crate::inference::error_form::short_path;
 use crate::state::Limits;
 
@@ -29,8 +33,9 @@ fn every_route_is_described_under_its_own_path() {
     // What describes the server, and what the router above the API serves.
     let beside = ["/", "/docs/", "/docs/{file}", "/healthz", "/livez", "/readyz", "/metrics", "/hf/{path}"];
     let beside = beside.map(|path| ("get", path));
-    let routed = TABLE.iter().chain(&beside).map(|(method, path)| (method.to_string(), path.to_string()));
-    let short = TABLE.iter().filter_map(|(method, path)| Some((method.to_string(), short_path(path)?)));
+    let table = || endpoints().map(|endpoint| (endpoint.method, endpoint.path));
+    let routed = table().chain(beside).map(|(method, path)| (method.to_owned(), path.to_owned()));
+    let short = table().filter_map(|(method, path)| Some((method.to_owned(), short_path(path)?)));
     let routed: BTreeSet<_> = routed.chain(short).collect();
     assert_eq!(described, routed);
 }
@@ -38,7 +43,7 @@ fn every_route_is_described_under_its_own_path() {
 #[tokio::test]
 async fn every_keyed_endpoint_refuses_a_missing_or_malformed_key() {
     let server = Server::start().await;
-    for (method, path) in TABLE {
+    for Endpoint { method, path, .. } in endpoints() {
         // Open to all, or by the signature of their URL.
         let open = ["/healthz", "/downloads/", "/traces/", "/uploads/", "/jwks.json", "/openapi.json"];
         if open.iter().any(|open| path.contains(open)) {
@@ -48,6 +53,42 @@ async fn every_keyed_endpoint_refuses_a_missing_or_malformed_key() {
         let plain = Request::builder().method(method.clone()).uri(*path).body(Body::empty()).unwrap();
         assert!(server.send(plain).await.refused(401).contains("X-API-Key"));
         server.call(method, path, &[("x-api-key", "sk-1")], Body::empty()).await.refused(401);
+    }
+}
+
+#[test]
+fn every_operation_is_in_one_table_and_administration_needs_its_scope() {
+    let mut names = BTreeSet::new();
+    for endpoint in endpoints() {
+        assert!(names.insert(endpoint.name), "{} is in two tables", endpoint.name);
+        let method = Method::from_bytes(endpoint.method.to_ascii_uppercase().as_bytes()).unwrap();
+        assert_eq!(find(&method, endpoint.path).unwrap().name, endpoint.name);
+        let administers = ["admin", "audit", "billing"].iter().any(|name| endpoint.path.contains(&format!("/{name}")));
+        assert_eq!(endpoint.needs == Needs::Admin, administers, "{}", endpoint.name);
+    }
+    assert_eq!(find(&Method::HEAD, "/api/v1/sessions").unwrap().name, "sessions");
+    assert!(find(&Method::DELETE, "/api/v1/sessions").is_none() && find(&Method::GET, "/api/v1/none").is_none());
+}
+
+#[test]
+fn scopes_follow_from_the_tables() {
+    let checkpoint = "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}";
+    for (method, path, needs) in [
+        (Method::GET, "/api/v1/training_runs", Needs::Nothing),
+        (Method::POST, "/api/v1/retrieve_future", Needs::Nothing),
+        (Method::DELETE, "/api/v1/auth/apikey/me", Needs::Nothing),
+        (Method::POST, "/api/v1/optim_step", Needs::Train),
+        (Method::POST, "/api/v1/asample", Needs::Sample),
+        (Method::POST, "/oai/api/v1/chat/completions", Needs::Sample),
+        (Method::DELETE, checkpoint, Needs::Checkpoints),
+        (Method::POST, "/api/v1/external_weights_upload_start", Needs::Checkpoints),
+        (Method::POST, "/api/v1/checkpoints/search", Needs::Nothing),
+        (Method::GET, "/api/v1/admin/keys", Needs::Admin),
+        (Method::POST, "/api/v1/admin/keys", Needs::Admin),
+        (Method::GET, "/api/v1/audit", Needs::Admin),
+        (Method::POST, "/api/v1/create_session", Needs::AnyChange),
+    ] {
+        assert_eq!(find(&method, path).unwrap().needs, needs, "{method} {path}");
     }
 }
 
@@ -177,7 +218,7 @@ async fn what_cannot_be_read_is_named_in_plain_words() {
     }
     let headers = [("content-type", "application/json")];
     let empty = server.call(Method::POST, "/api/v1/get_info", &headers, Body::empty()).await.refused(400);
-    assert_eq!(empty, "the body is empty, a JSON object is expected: missing field `model_id`");
+    assert_eq!(empty, "expected a JSON object, found an empty body: missing field `model_id`");
 }
 
 #[tokio::test]

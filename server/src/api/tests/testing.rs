@@ -15,11 +15,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tower::ServiceExt;
-use trainyard_protocol::{ModelHead, Optimizer, RunSpec, TinkerPath};
+use trainyard_http::shutdown::Shutdown;
+use trainyard_protocol::{BaseModel, ModelHead, Optimizer, RunSpec, TinkerPath};
 use trainyard_scheduler::{
-    Clock, Effect, Encoding, NewCheckpoint, Options, Outcome, Policies, Scheduler, Storage, TenantPolicy, Timestamp,
-    Work, WorkItem, WorkerOptions,
+    Clock, Effect, Encoding, NewCheckpoint, Options, Outcome, Policies, Scheduler, TenantPolicy, Timestamp, Work,
+    WorkItem, WorkerOptions,
 };
+use trainyard_storage::Storage;
 
 use crate::auth::{Authenticator, Keys, TokenPolicy};
 use crate::disk::tests::gauged;
@@ -27,7 +29,7 @@ use crate::engine;
 use crate::metrics::ProcessMetrics;
 use crate::models::Models;
 use crate::signed_urls::Signer;
-use crate::state::{AppState, Limits, Setup, Shutdown};
+use crate::state::{AppState, Limits, Setup};
 use crate::traces::Traces;
 
 pub(crate) const KEY: &str = "tml-test";
@@ -115,6 +117,15 @@ impl Server {
     }
 
     async fn build(limits: Limits, keys: Keys, policies: Policies) -> Self {
+        Self::serving(engine::testing::model(), limits, keys, policies).await
+    }
+
+    /// A server whose model has a vision tower.
+    pub(crate) async fn with_images(limits: Limits) -> Self {
+        Self::serving(engine::testing::model_with_images(), limits, Keys::local(), Policies::default()).await
+    }
+
+    async fn serving(model: BaseModel, limits: Limits, keys: Keys, policies: Policies) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
         let options = Options {
@@ -130,8 +141,8 @@ impl Server {
         let keyed = !keys.is_empty();
         let state = AppState::new(Setup {
             scheduler: scheduler.clone(),
-            models: Models::new(vec![engine::testing::model()], &BTreeMap::new()),
-            preparer: Some(engine::testing::preparer()),
+            preparer: Some(engine::testing::preparer_of(&model)),
+            models: Models::new(vec![model], &BTreeMap::new()),
             auth: Authenticator::new(keys, TokenPolicy::default(), scheduler, clock.clone()),
             keyed,
             limits,
@@ -290,7 +301,7 @@ impl Server {
         let items = tokio::task::spawn_blocking(move || scheduler.wait_work(Duration::from_secs(5))).await.unwrap();
         let start = |item| match item {
             WorkItem::Start(work) => Some(work),
-            WorkItem::Cancel(_) | WorkItem::UnloadRun(_) | WorkItem::DropSnapshot(_) => None,
+            WorkItem::Cancel(_) | WorkItem::Abandon(_) | WorkItem::UnloadRun(_) | WorkItem::DropSnapshot(_) => None,
         };
         items.into_iter().filter_map(start).collect()
     }

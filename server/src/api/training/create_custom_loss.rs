@@ -1,4 +1,4 @@
-//! `POST create_custom_loss`.
+//! Handler of `POST create_custom_loss`.
 
 use axum::extract::State;
 use bytes::Bytes;
@@ -17,14 +17,15 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Bytes of ids and blanks beside the graph.
+/// Bytes for ids and blanks in addition to the graph.
 const MARGIN: usize = 64 << 10;
 
-/// Stores a loss function as a graph of allowed operations. Identified by session and `custom_loss_seq_id`; its future is
-/// done at once. The requests of the session's runs use it as loss function `custom` with the setting `loss_id`.
+/// Stores a loss function as a graph of allowed operations. The session and `custom_loss_seq_id` identify it; its
+/// future is done at once. Requests of the session's runs use it as the loss function `custom` with the setting
+/// `loss_id`.
 #[utoipa::path(
     post, path = "/api/v1/create_custom_loss", tag = "training", request_body = CreateCustomLossRequest,
-    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted; the response names its future", body = SubmitResponse), Refusals),
 )]
 pub(in crate::api) async fn create_custom_loss(
     State(state): State<AppState>,
@@ -35,7 +36,7 @@ pub(in crate::api) async fn create_custom_loss(
         if bytes.len() > MAX_GRAPH_BYTES + MARGIN {
             let found = bytes.len();
             return Err(OpError::user(format!(
-                "graph: a body of {found} bytes; a graph has at most {MAX_GRAPH_BYTES}"
+                "graph: the body has {found} bytes, but a graph has at most {MAX_GRAPH_BYTES}"
             )));
         }
         let request: CreateCustomLossRequest = json::parse(bytes)?;
@@ -55,6 +56,7 @@ pub(crate) mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use serde_json::{Value, json};
     use trainyard_protocol::{LossFn, PreparedContent};
+    use trainyard_wire::images::ImageRules;
 
     use crate::api::tests::testing::*;
 
@@ -93,7 +95,7 @@ pub(crate) mod tests {
         let refused = server.post("create_custom_loss", body(&session, 1, "item")).await.refused(400);
         assert!(refused.contains("graph.nodes[1]: node \"loss\" (call_method item): this target is not"), "{refused}");
         server.post("create_custom_loss", body(&session, -1, "sum")).await.refused(400);
-        server.post("create_custom_loss", body(&session, 256, "sum")).await.refused(400);
+        assert_eq!(server.post("create_custom_loss", body(&session, 256, "sum")).await.status, 200);
         server.post("create_custom_loss", body("nobody", 0, "sum")).await.refused(404);
         server.post("retrieve_future", json!({"request_id": format!("{session}:loss:1")})).await.refused(404);
         let mut large = body(&session, 1, "sum");
@@ -115,7 +117,7 @@ pub(crate) mod tests {
         let Some(PreparedContent::Batch(Ok(batch))) = work.decoded.take() else { unreachable!() };
         let LossFn::Custom(found) = &batch.loss else { unreachable!("{:?}", batch.loss) };
         assert_eq!((found.name.as_str(), found.nodes.len()), ("square", 2));
-        let stored = trainyard_wire::training::stored_batch(work.payload.clone()).unwrap();
+        let stored = trainyard_wire::training::stored_batch(work.payload.clone(), &ImageRules::text_only("m")).unwrap();
         assert_eq!(stored.custom_loss.unwrap().unwrap(), *found);
     }
 

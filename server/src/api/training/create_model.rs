@@ -1,6 +1,7 @@
-//! `POST create_model`.
+//! Handler of `POST create_model`.
 
 use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName};
 use trainyard_protocol::SessionId;
 use trainyard_scheduler::{NewRun, RequestKind};
 use trainyard_wire::futures::SubmitResponse;
@@ -15,15 +16,16 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Creates a run: LoRA with a positive rank, all parameters otherwise. Identified by session and
-/// `model_seq_id`.
+/// Creates a run: a LoRA adapter if the rank is positive, all parameters otherwise. The session and `model_seq_id`
+/// identify it.
 #[utoipa::path(
     post, path = "/api/v1/create_model", tag = "training", request_body = CreateModelRequest,
-    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted; the response names its future", body = SubmitResponse), Refusals),
 )]
 pub(in crate::api) async fn create_model(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
+    headers: HeaderMap,
     JsonBody(mut request): JsonBody<CreateModelRequest>,
 ) -> Reply<SubmitResponse> {
     admit(&state, RequestKind::CreateModel)?;
@@ -41,9 +43,27 @@ pub(in crate::api) async fn create_model(
         identity: payload.identity()?,
         rejected: None,
     };
-    let (run, submitted) = state.scheduler.submit_create(&tenant, new).await?;
+    let submitted = state.scheduler.submit_create(&tenant, new).await;
+    let (run, submitted) = submitted.map_err(|error| shown_soon(error.into(), &headers))?;
     Ok(future_of(submitted, Some(&run)))
 }
+
+/// Ends the retries of a client that has waited for another run to end, so that it reports the reason. The official SDK
+/// repeats a 429 for minutes without a word, and counts the retries in a header.
+fn shown_soon(error: ApiError, headers: &HeaderMap) -> ApiError {
+    let retries = headers.get(RETRIES).and_then(|count| count.to_str().ok()?.parse::<u32>().ok());
+    match error {
+        ApiError::Quota { refusal, .. } => {
+            ApiError::Quota { refusal, is_final: retries.is_some_and(|retries| retries >= SILENT_RETRIES) }
+        }
+        error => error,
+    }
+}
+
+/// The number of retries that a request has behind it, as the official SDK sends it.
+const RETRIES: HeaderName = HeaderName::from_static("x-stainless-retry-count");
+/// Retries without a word, ten seconds apart: a session that is about to end may free a run.
+const SILENT_RETRIES: u32 = 2;
 
 /// Refuses a negative counter.
 pub(crate) fn check_number(field: &str, value: i64) -> Result<(), ApiError> {
@@ -55,6 +75,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use std::num::NonZeroU64;
 
+    use axum::body::Body;
+    use axum::http::Method;
     use serde_json::{Value, json};
     use trainyard_scheduler::TenantPolicy;
     use trainyard_wire::payload::Payload;
@@ -121,6 +143,15 @@ mod tests {
             (&refused.headers["retry-after"], &refused.any_json()["quota"]),
             (&"10".parse().unwrap(), &json!("max_runs"))
         );
+        assert!(!refused.headers.contains_key("x-should-retry"));
+        // After two silent retries the SDK reports the reason, instead of repeating the request until its user gives up.
+        for (retries, should_retry) in [("0", None), ("1", None), ("2", Some("false")), ("9", Some("false"))] {
+            let again = body(&session, &json!({"model_seq_id": 1})).to_string();
+            let headers = [("content-type", "application/json"), ("x-stainless-retry-count", retries)];
+            let refused = server.call(Method::POST, "/api/v1/create_model", &headers, Body::from(again)).await;
+            let found = refused.headers.get("x-should-retry").map(|value| value.to_str().unwrap().to_owned());
+            assert_eq!((refused.status.as_u16(), found.as_deref()), (429, should_retry), "{retries}");
+        }
     }
 
     #[tokio::test]

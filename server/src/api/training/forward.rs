@@ -1,4 +1,4 @@
-//! `POST forward`.
+//! Handler of `POST forward`.
 
 use axum::extract::State;
 use bytes::Bytes;
@@ -14,10 +14,10 @@ use crate::api::request::submit;
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// Computes a loss without its gradient; JSON, as older clients send it.
+/// Computes a loss without its gradient. The body is JSON, as older clients send it.
 #[utoipa::path(
     post, path = "/api/v1/forward", tag = "training", request_body = ForwardBody,
-    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted; the response names its future", body = SubmitResponse), Refusals),
 )]
 pub(in crate::api) async fn forward(
     State(state): State<AppState>,
@@ -32,6 +32,6 @@ pub(in crate::api) async fn forward(
     let (found, request) = body.decode(read).await?;
     let (run, seq_id) = submit::ids(found, request.as_ref().err())?;
     let run = submit::find_run(&state, &tenant, &run, seq_id).await?;
-    let (kind, new) = prepare(&state, &tenant, &run, request, &body).await?;
-    submit::submit(&state, &tenant, &run, seq_id, kind, new).await
+    let submission = prepare(&state, &tenant, &run, seq_id, request, &body).await?;
+    submit::submit(&state, &tenant, submission).await
 }

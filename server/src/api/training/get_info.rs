@@ -1,4 +1,4 @@
-//! `POST get_info`.
+//! Handler of `POST get_info`.
 
 use axum::extract::State;
 use trainyard_protocol::RunId;
@@ -10,10 +10,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// What a run trains, and where its tokenizer is.
+/// Returns what a run trains, and the name of its tokenizer.
 #[utoipa::path(
     post, path = "/api/v1/get_info", tag = "training", request_body = GetInfoRequest,
-    responses((status = 200, description = "done", body = GetInfoResponse), Refusals),
+    responses((status = 200, description = "success", body = GetInfoResponse), Refusals),
 )]
 pub(in crate::api) async fn get_info(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `POST optim_step`.
+//! Handler of `POST optim_step`.
 
 use axum::extract::State;
 use trainyard_scheduler::RequestKind;
@@ -12,10 +12,10 @@ use crate::api::request::submit::submit_json;
 use crate::auth::Tenant;
 use crate::state::AppState;
 
-/// Applies and clears a run's accumulated gradient.
+/// Applies a run's accumulated gradient and clears it.
 #[utoipa::path(
     post, path = "/api/v1/optim_step", tag = "training", request_body = OptimStepRequest,
-    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted; the response names its future", body = SubmitResponse), Refusals),
 )]
 pub(in crate::api) async fn optim_step(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `POST copy_weights`.
+//! Handler of `POST copy_weights`.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
@@ -19,16 +19,17 @@ use crate::state::AppState;
 
 const ACCESS_TOKEN: HeaderName = HeaderName::from_static("x-tinker-weights-access-token");
 
-/// Copies a checkpoint that the caller may read: a new run holds one of the same kind and name, with the same files. The run
-/// can't be trained. A repetition with the same `x-idempotency-key`, or the same run, returns the same copy.
+/// Copies a checkpoint that the caller may read. A new run, which can't be trained, holds a checkpoint of the same kind
+/// and name with the same files. A call that is repeated with the same `x-idempotency-key`, or with the same run,
+/// returns the same copy.
 #[utoipa::path(
     post, path = "/api/v1/copy_weights", tag = "weights", request_body = CopyWeightsRequest,
     params(
-        ("x-idempotency-key" = Option<String>, Header, description = "names the call, so that it can be repeated", max_length = 256),
+        ("x-idempotency-key" = Option<String>, Header, description = "identifies the call, so that it can be repeated", max_length = 256),
         ("x-tinker-weights-access-token" = Option<String>, Header,
-            description = "a key of another tenant, whose checkpoint is read; it counts before `weights_access_token` of the body"),
+            description = "a key of another tenant whose checkpoint is read; it takes precedence over `weights_access_token` in the body"),
     ),
-    responses((status = 200, description = "done", body = CopyWeightsResponse), Refusals),
+    responses((status = 200, description = "success", body = CopyWeightsResponse), Refusals),
 )]
 pub(in crate::api) async fn copy_weights(
     State(state): State<AppState>,
@@ -69,9 +70,7 @@ fn destination(
             check_number("model_seq_id", model_seq_id)?;
             Ok(CopyDestination::Run { session: SessionId::new(session.clone()), model_seq_id })
         }
-        _ => Err(ApiError::invalid(
-            "session_id: copy_weights takes session_id and model_seq_id, or destination_project_id, not a mixture",
-        )),
+        _ => Err(ApiError::invalid("session_id: set either session_id and model_seq_id, or destination_project_id")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `POST external_weights_upload_finish`.
+//! Handler of `POST external_weights_upload_finish`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,15 +23,15 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// The name of the checkpoint.
+/// Name of the checkpoint.
 const NAME: &str = "upload";
 
-/// Checks an upload whose files have arrived, tensor by tensor, and makes a checkpoint of it, from which training and sampling
-/// can start. A repetition returns the same checkpoint or refusal. While the check goes on, as behind other work, the answer is
-/// 503: repeat the call.
+/// Checks an upload whose files have arrived, tensor by tensor, and creates a checkpoint from it. Training and sampling
+/// can start from the checkpoint. A repeated call returns the same checkpoint or refusal. While the check continues or
+/// waits for other work, the response is 503: repeat the call.
 #[utoipa::path(
     post, path = "/api/v1/external_weights_upload_finish", tag = "weights", request_body = UploadFinishRequest,
-    responses((status = 200, description = "done", body = UploadFinishResponse), Refusals),
+    responses((status = 200, description = "success", body = UploadFinishResponse), Refusals),
 )]
 pub(in crate::api) async fn external_weights_upload_finish(
     State(state): State<AppState>,
@@ -52,7 +52,7 @@ pub(in crate::api) async fn external_weights_upload_finish(
         }
         UploadState::Refused(error) => return Err(ApiError::invalid(error.message.clone())),
         UploadState::Checking(run) => check(&state, &tenant, &upload, run).await?,
-        UploadState::Open => return Err(ApiError::Internal(format!("the check of upload {id} did not begin"))),
+        UploadState::Open => return Err(ApiError::Internal(format!("failed to start the check of upload {id}"))),
     };
     Ok(Answer(UploadFinishResponse { tinker_path: path.to_string() }))
 }
@@ -79,7 +79,7 @@ async fn begin_check(state: &AppState, tenant: &TenantId, upload: &Upload) -> Re
     Ok(begun?)
 }
 
-/// Outcome of the requests of a check.
+/// Outcome of the requests that check an upload.
 enum Checked {
     Done,
     Pending,
@@ -89,7 +89,7 @@ enum Checked {
     Interrupted(String),
 }
 
-/// Makes a run load the upload and export it again, and waits for both.
+/// Lets a run load the upload and export it again, and waits for both.
 async fn check(state: &AppState, tenant: &TenantId, upload: &Upload, run: &RunId) -> Result<TinkerPath, ApiError> {
     let session = SessionId::new(run.as_str().split(':').next().unwrap_or_default());
     let checked = match submit(state, tenant, upload, run, &session).await {
@@ -103,7 +103,7 @@ async fn check(state: &AppState, tenant: &TenantId, upload: &Upload, run: &RunId
     let path = TinkerPath { run: run.clone(), kind: CheckpointKind::External, name: NAME.parse()? };
     let (end, reason) = match checked {
         Checked::Pending => {
-            return Err(ApiError::Unavailable(format!("the check of upload {id} is not done")));
+            return Err(ApiError::Unavailable(format!("the check of upload {id} is not finished; repeat the call")));
         }
         Checked::Done => (UploadEnd::Checkpoint(path), FinishReason::Success),
         Checked::Refused(error) => (UploadEnd::Refused(error), FinishReason::Errored),
@@ -120,12 +120,12 @@ async fn check(state: &AppState, tenant: &TenantId, upload: &Upload, run: &RunId
         UploadState::Refused(error) => Err(ApiError::invalid(error.message)),
         UploadState::Open | UploadState::Checking(_) => {
             tracing::warn!(upload = %id, %run, "check of an upload interrupted");
-            Err(ApiError::Unavailable(format!("the check of upload {id} was interrupted")))
+            Err(ApiError::Unavailable(format!("the check of upload {id} was interrupted; repeat the call")))
         }
     }
 }
 
-/// Submits the load and the export; a repetition finds them.
+/// Submits the load and the export; a repeated call finds them.
 async fn submit(
     state: &AppState,
     tenant: &TenantId,
@@ -196,10 +196,10 @@ async fn wait(state: &AppState, tenant: &TenantId, requests: &[RequestId; 2]) ->
     Ok(Checked::Done)
 }
 
-/// Ends the session of a check; that it could not be ended costs its run's memory until its heartbeat is missed.
+/// Ends the session of a check. If that fails, its run keeps its memory until a heartbeat is missed.
 async fn end_session(state: &AppState, tenant: &TenantId, session: &SessionId, reason: FinishReason) {
     if let Err(error) = state.scheduler.finish_session(tenant, session, reason, None).await {
-        tracing::warn!(%session, %error, "the session of an upload's check could not be ended");
+        tracing::warn!(%session, %error, "failed to end the session of an upload's check");
     }
 }
 
@@ -243,8 +243,12 @@ mod tests {
 
     /// Uploads in the audit log: what became of them, and who did it.
     async fn logged(server: &Server) -> Vec<(String, String)> {
-        let all = (Timestamp(0), Timestamp(i64::MAX));
-        let log = server.state.scheduler.audit_log(&TenantId::new("local"), None, all).await.unwrap();
+        let log = server
+            .state
+            .scheduler
+            .audit_log(&TenantId::new("local"), None, Timestamp(0), Timestamp(i64::MAX))
+            .await
+            .unwrap();
         let uploads = log.into_iter().filter(|entry| entry.event == "checkpoint_upload");
         uploads.map(|entry| (entry.subject, entry.actor)).collect()
     }
@@ -260,7 +264,7 @@ mod tests {
     async fn a_run_loads_and_exports_what_arrived() {
         let server = Server::start().await;
         let started = uploaded(&server).await;
-        assert!(finish(&server, &started).await.refused(503).contains("is not done"));
+        assert!(finish(&server, &started).await.refused(503).contains("is not finished"));
         let load = server.next_work().await;
         let (dir, files) = import_of(&load);
         let read = |name: &String| std::fs::read_to_string(server.dir.path().join(&dir).join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! `POST external_weights_upload_start`.
+//! Handler of `POST external_weights_upload_start`.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -15,12 +15,12 @@ use crate::auth::Tenant;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
 
-/// The files of an adapter.
+/// Names of an adapter's files.
 pub(super) const CONFIG_FILE: &str = "adapter_config.json";
 pub(super) const TENSORS_FILE: &str = "adapter_model.safetensors";
 
-/// Starts the upload of an adapter in PEFT's format: both files are sent to the URLs of the answer, and
-/// `external_weights_upload_finish` makes a checkpoint of them.
+/// Starts the upload of an adapter in PEFT's format. The client sends both files to the URLs of the response, and
+/// `external_weights_upload_finish` creates a checkpoint from them.
 #[utoipa::path(
     post, path = "/api/v1/external_weights_upload_start", tag = "weights", request_body = UploadStartRequest,
     responses((status = 200, description = "started", body = UploadStartResponse), Refusals),

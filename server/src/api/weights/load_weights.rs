@@ -1,9 +1,9 @@
-//! `POST load_weights`.
+//! Handler of `POST load_weights`.
 
 use axum::extract::State;
 use bytes::Bytes;
 use trainyard_protocol::{ModelHead, OpError, RunId, RunSpec, SessionId, TenantId, TinkerPath};
-use trainyard_scheduler::{NewRun, RequestKind, Run};
+use trainyard_scheduler::{NewRun, RequestKind, Run, RunSubmission};
 use trainyard_wire::futures::SubmitResponse;
 use trainyard_wire::json;
 use trainyard_wire::payload::Payload;
@@ -13,7 +13,7 @@ use crate::api::request::base_name::other_name;
 use crate::api::request::body::RawBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::Reply;
-use crate::api::request::submit::{self, NewRequest, future_of};
+use crate::api::request::submit::{self, future_of};
 use crate::api::request::weights_access::reader;
 use crate::api::training::create_model::check_number;
 use crate::auth::Tenant;
@@ -21,11 +21,11 @@ use crate::error::ApiError;
 use crate::exports::ensure_readable;
 use crate::state::AppState;
 
-/// Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
-/// existing run (`model_id`, `seq_id`).
+/// Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads a checkpoint into an existing run
+/// (`model_id`, `seq_id`).
 #[utoipa::path(
     post, path = "/api/v1/load_weights", tag = "weights", request_body = LoadWeightsRequest,
-    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted; the response names its future", body = SubmitResponse), Refusals),
 )]
 pub(in crate::api) async fn load_weights(
     State(state): State<AppState>,
@@ -103,11 +103,11 @@ async fn existing(
         Ok(request) => build(state, tenant, &run, &request).await?,
         Err(error) => Err(error),
     };
-    let new = NewRequest::new(built, body)?;
-    submit::submit(state, tenant, &run, seq_id, RequestKind::LoadWeights, new).await
+    let submission = RunSubmission::new(run.id, seq_id, RequestKind::LoadWeights);
+    submit::submit(state, tenant, submit::encoded(submission, built, body)?).await
 }
 
-/// The payload, or what is wrong with the request; the outer error is the service's.
+/// Returns the payload, or the user's error; the outer error is the service's.
 async fn build(
     state: &AppState,
     tenant: &TenantId,
@@ -122,7 +122,7 @@ async fn build(
         Ok((spec, reader)) => {
             let wanted = request.base_model.as_ref().unwrap_or(&run.spec.base_model);
             if *wanted != run.spec.base_model {
-                return Ok(Err(OpError::user(format!("base_model: {wanted:?} is not that of {}", run.id))));
+                return Ok(Err(OpError::user(format!("base_model: {wanted:?} is not the base model of {}", run.id))));
             }
             let checkpoint_base = other_name(state, "path", wanted, &spec.base_model).await?;
             Ok(checkpoint_base.and_then(|checkpoint_base| request.payload(&spec, reader, checkpoint_base)))
@@ -135,7 +135,7 @@ async fn build(
     }
 }
 
-/// What a checkpoint trains, and in whose name it is read, where that is not the caller's.
+/// Returns what a checkpoint trains, and the tenant in whose name it is read, if that is not the caller.
 async fn source(
     state: &AppState,
     tenant: &TenantId,

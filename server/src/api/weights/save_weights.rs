@@ -1,4 +1,4 @@
-//! `POST save_weights`.
+//! Handler of `POST save_weights`.
 
 use axum::extract::State;
 use trainyard_scheduler::{RequestKind, Run};
@@ -15,7 +15,7 @@ use crate::state::AppState;
 /// Saves weights and optimizer state under a name.
 #[utoipa::path(
     post, path = "/api/v1/save_weights", tag = "weights", request_body = SaveWeightsRequest,
-    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted; the response names its future", body = SubmitResponse), Refusals),
 )]
 pub(in crate::api) async fn save_weights(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `POST save_weights_external`.
+//! Handler of `POST save_weights_external`.
 
 use axum::extract::State;
 use trainyard_scheduler::{RequestKind, Run};
@@ -15,7 +15,7 @@ use crate::state::AppState;
 /// Exports a run's weights for download.
 #[utoipa::path(
     post, path = "/api/v1/save_weights_external", tag = "weights", request_body = SaveWeightsExternalRequest,
-    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted; the response names its future", body = SubmitResponse), Refusals),
 )]
 pub(in crate::api) async fn save_weights_external(
     State(state): State<AppState>,

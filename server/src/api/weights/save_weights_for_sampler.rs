@@ -1,4 +1,4 @@
-//! `POST save_weights_for_sampler`.
+//! Handler of `POST save_weights_for_sampler`.
 
 use axum::extract::State;
 use trainyard_scheduler::{RequestKind, Run};
@@ -15,7 +15,7 @@ use crate::state::AppState;
 /// Freezes a run's weights for sampling: under a name, or in memory as a new sampling session.
 #[utoipa::path(
     post, path = "/api/v1/save_weights_for_sampler", tag = "weights", request_body = SaveWeightsForSamplerRequest,
-    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted; the response names its future", body = SubmitResponse), Refusals),
 )]
 pub(in crate::api) async fn save_weights_for_sampler(
     State(state): State<AppState>,

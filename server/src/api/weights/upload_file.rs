@@ -1,4 +1,6 @@
-//! `PUT uploads/{upload_id}/{file}`.
+//! Handler of `PUT uploads/{upload_id}/{file}`.
+
+use std::path::PathBuf;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::State;
@@ -8,6 +10,7 @@ use bytes::Bytes;
 use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 use trainyard_protocol::{TenantId, UploadId};
+use trainyard_storage::Storage;
 use trainyard_wire::uploads::UploadedFileResponse;
 
 use super::external_weights_upload_start::CONFIG_FILE;
@@ -18,20 +21,20 @@ use crate::api::request::refusals::{Binary, Refusals};
 use crate::api::request::respond::Answer;
 use crate::bodies::BodyPieces;
 use crate::bodies::Paced;
+use crate::budgets::{UPLOADED_CONFIG_BYTES, UPLOADED_TENSOR_BYTES};
 use crate::error::ApiError;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
+use crate::upload_digests::content;
 
-/// Most bytes of an adapter's configuration, and of its tensors.
-const MOST: (u64, u64) = (1 << 20, 64 << 30);
-
-/// Sends a file of an upload, or a part of one. The URL is its own authorisation.
+/// Uploads a file of an adapter, or a part of one. The URL contains its authorisation.
 ///
-/// Without `Content-Range` the body is the whole file and replaces what arrived before. With `Content-Range: bytes
-/// <first>-<last>/<total>` it is a part: the first byte may lie at or before the end of what arrived, and bytes that are there
-/// already are skipped. What arrived stays when the connection breaks: `Content-Range: bytes */<total>` with an empty body asks
-/// how much that is. 200 says that the file is complete, 308 that more is missing, with what arrived in the header `Range`.
-/// `Content-Digest` (of the body) and `Repr-Digest` (of the whole file) are checked where they hold `sha-256`.
+/// Without `Content-Range`, the body is the whole file and replaces what arrived before. With `Content-Range: bytes
+/// <first>-<last>/<total>`, it is a part. Its first byte may lie at or before the end of what arrived; bytes that are
+/// already there are skipped. What arrived is kept if the connection breaks. `Content-Range: bytes */<total>` with an
+/// empty body asks how much that is. Status 200 means that the file is complete, 308 that more is missing; the header
+/// `Range` contains what arrived. `Content-Digest` (of the body) and `Repr-Digest` (of the whole file) are checked if
+/// they contain `sha-256`.
 #[utoipa::path(
     put, path = "/api/v1/uploads/{upload_id}/{file}", tag = "weights", security(()),
     params(("upload_id" = String, Path), ("file" = String, Path), Signature),
@@ -59,18 +62,36 @@ pub(in crate::api) async fn upload_file(
         return Err(EXPIRED);
     }
     if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        return Err(ApiError::UnsupportedMediaType("Content-Encoding: files are sent as they are".to_owned()));
+        return Err(ApiError::UnsupportedMediaType("Content-Encoding: expected an unencoded file".to_owned()));
     }
     let target = Target { state, tenant, upload: UploadId::new(upload), file };
     // What arrived is stored even when the connection breaks, which drops this call.
     let put = tokio::spawn(async move { target.put(&headers, body).await });
-    put.await.map_err(|error| ApiError::Internal(format!("storing an upload: {error}")))?
+    put.await.map_err(|error| ApiError::Internal(format!("failed to store an upload: {error}")))?
 }
 
-/// Most bytes of a refused body that are read.
+/// Waits for work that occupies a thread.
+async fn on_its_own_thread<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, ApiError> {
+    let runtime = tokio::runtime::Handle::current();
+    let done = tokio::task::spawn_blocking(move || runtime.block_on(work)).await;
+    done.map_err(|error| ApiError::Internal(format!("hashing an upload: {error}")))
+}
+
+async fn hash_pieces(storage: Storage, dir: PathBuf, pieces: Vec<String>) -> Result<[u8; 32], ApiError> {
+    let mut hash = Sha256::new();
+    for piece in pieces {
+        let (_, mut bytes) = storage.read(&dir, &piece).await?;
+        while let Some(bytes) = bytes.try_next().await? {
+            hash.update(&bytes);
+        }
+    }
+    Ok(hash.finalize().into())
+}
+
+/// Maximum number of bytes of a refused body that are read.
 const MOST_DRAINED: usize = 16 << 20;
 
-/// What a request writes.
+/// Part of the file that a request writes.
 struct Plan {
     part: Part,
     /// Offset in the file at which the body begins.
@@ -83,7 +104,7 @@ struct Plan {
     whole_digest: Option<[u8; 32]>,
 }
 
-/// The file that a request writes.
+/// File that a request writes.
 struct Target {
     state: AppState,
     tenant: TenantId,
@@ -105,11 +126,11 @@ impl Target {
         if let Part::Range { end: expected, .. } = plan.part
             && end != expected
         {
-            return Err(ApiError::invalid(format!("Content-Range: the body ended at {end}, before {expected}")));
+            return Err(ApiError::invalid(format!("Content-Range: the body ended at byte {end}, expected {expected}")));
         }
         if plan.content_digest.is_some_and(|expected| expected != digest) {
             self.begin(None, plan.received).await?;
-            return Err(ApiError::invalid("Content-Digest: the body arrived with another SHA-256; send it again"));
+            return Err(ApiError::invalid("Content-Digest: the SHA-256 of the body does not match; send it again"));
         }
         if plan.part == Part::Whole {
             self.state.scheduler.end_upload_file(&self.tenant, &self.upload, &self.file).await?;
@@ -120,7 +141,8 @@ impl Target {
         self.answer().await
     }
 
-    /// What to do with a body that may be `length` bytes long, before it is read; `None` when it only asks.
+    /// Decides what to do with a body of up to `length` bytes before it is read; `None` if the request only asks for
+    /// the state.
     async fn plan(&self, headers: &HeaderMap, length: Option<u64>) -> Result<Option<Plan>, ApiError> {
         let part = Part::of(headers)?;
         let (content_digest, whole_digest) = (sha256(headers, &CONTENT_DIGEST)?, sha256(headers, &REPR_DIGEST)?);
@@ -130,7 +152,9 @@ impl Target {
             Part::Range { start, end, total } => {
                 if let Some(length) = length.filter(|length| *length != end - start) {
                     let range = end - start;
-                    return Err(ApiError::invalid(format!("Content-Range: {range} bytes, and the body has {length}")));
+                    return Err(ApiError::invalid(format!(
+                        "Content-Range: covers {range} bytes, but the body has {length}"
+                    )));
                 }
                 (start, total)
             }
@@ -145,14 +169,14 @@ impl Target {
         let received = self.begin(total, if part == Part::Whole { 0 } else { u64::MAX }).await?;
         if start > received {
             return Err(ApiError::invalid(format!(
-                "Content-Range: expected the bytes from {received} on, not {start}"
+                "Content-Range: expected the bytes from {received} on, found {start}"
             )));
         }
         Ok(Some(Plan { part, start, received, most, content_digest, whole_digest }))
     }
 
-    /// Reads what is left of a refused body and drops it: a client that is sending when the connection closes would not see
-    /// the refusal.
+    /// Reads and discards the rest of a refused body: a client that is still sending when the connection closes would
+    /// not see the refusal.
     async fn drain(&self, body: Body) {
         let (mut paced, mut drained) = (Paced::new(body, self.state.receiving.limits()), 0);
         while let Ok(Some(frame)) = paced.next().await
@@ -162,7 +186,7 @@ impl Target {
         }
     }
 
-    /// Stores what a body has beyond what is there. Returns where it ended, and its SHA-256.
+    /// Stores the part of a body that is not there yet. Returns the offset at which it ended, and its SHA-256.
     async fn receive(&self, body: Body, plan: &Plan) -> Result<(u64, [u8; 32]), ApiError> {
         let Plan { start, received, most, .. } = *plan;
         let (mut at, mut hash) = (start, Sha256::new());
@@ -174,7 +198,7 @@ impl Target {
             if end > most {
                 return Err(match most >= self.most() {
                     true => ApiError::TooLarge { limit: usize::try_from(self.most()).unwrap_or(usize::MAX) },
-                    false => ApiError::invalid(format!("{}: more bytes than announced", self.file)),
+                    false => ApiError::invalid(format!("{}: received more bytes than announced", self.file)),
                 });
             }
             let skipped = received.saturating_sub(at).min(piece.bytes.len() as u64);
@@ -199,25 +223,25 @@ impl Target {
         Ok(self.state.scheduler.begin_upload_file(&self.tenant, &self.upload, &self.file, total, keep).await?)
     }
 
-    /// Compares the SHA-256 of a complete file; what arrived with another one is discarded.
+    /// Compares the SHA-256 of a complete file. A file with another SHA-256 is discarded.
     async fn check_whole(&self, expected: [u8; 32]) -> Result<(), ApiError> {
         let upload = self.state.scheduler.upload(&self.tenant, &self.upload).await?;
         let Some(file) = upload.files.get(&self.file).filter(|file| file.is_complete()) else { return Ok(()) };
-        let mut hash = Sha256::new();
-        for (piece, _) in &file.pieces {
-            let (_, mut bytes) = self.state.storage.read(&upload.dir, piece).await?;
-            while let Some(bytes) = bytes.try_next().await? {
-                hash.update(&bytes);
-            }
-        }
-        if <[u8; 32]>::from(hash.finalize()) == expected {
+        let pieces: Vec<String> = file.pieces.iter().map(|(piece, _)| piece.clone()).collect();
+        let name = content(&upload.dir.to_string_lossy(), pieces.iter().map(String::as_str));
+        let (storage, dir) = (self.state.storage.clone(), upload.dir.clone());
+        // Hashing gigabytes would keep a thread from serving others.
+        let hash = || async { on_its_own_thread(hash_pieces(storage, dir, pieces)).await? };
+        if self.state.upload_digests.get(name, hash).await? == expected {
             return Ok(());
         }
         self.begin(None, 0).await?;
-        Err(ApiError::invalid("Repr-Digest: the file arrived with another SHA-256 and was discarded; send it again"))
+        Err(ApiError::invalid(
+            "Repr-Digest: the SHA-256 of the file does not match; the file was discarded; send it again",
+        ))
     }
 
-    /// Says how much of the file is there.
+    /// Returns how much of the file is there.
     async fn answer(&self) -> Result<Response, ApiError> {
         let upload = self.state.scheduler.upload(&self.tenant, &self.upload).await?;
         let file = upload.files.get(&self.file);
@@ -237,7 +261,7 @@ impl Target {
     }
 
     fn most(&self) -> u64 {
-        if self.file == CONFIG_FILE { MOST.0 } else { MOST.1 }
+        if self.file == CONFIG_FILE { UPLOADED_CONFIG_BYTES } else { UPLOADED_TENSOR_BYTES }
     }
 
     fn check_size(&self, total: Option<u64>) -> Result<(), ApiError> {

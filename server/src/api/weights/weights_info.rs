@@ -1,4 +1,4 @@
-//! `POST weights_info`.
+//! Handler of `POST weights_info`.
 
 use axum::extract::State;
 use trainyard_protocol::{OpError, TinkerPath};
@@ -11,10 +11,10 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// What a checkpoint holds.
+/// Returns what a checkpoint contains.
 #[utoipa::path(
     post, path = "/api/v1/weights_info", tag = "weights", request_body = WeightsInfoRequest,
-    responses((status = 200, description = "done", body = WeightsInfoResponse), Refusals),
+    responses((status = 200, description = "success", body = WeightsInfoResponse), Refusals),
 )]
 pub(in crate::api) async fn weights_info(
     State(state): State<AppState>,

@@ -24,12 +24,12 @@ pub enum KeySource {
     Discovery,
 }
 
-/// The reason why the keys could not be fetched.
+/// Error when fetching the keys.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
     #[error("{0}: {1}")]
     Http(String, String),
-    #[error("{0}: answers {1}")]
+    #[error("{0}: the answer has the status {1}")]
     Status(String, StatusCode),
     #[error("{0}: the answer is larger than {MOST} bytes")]
     TooLarge(String),

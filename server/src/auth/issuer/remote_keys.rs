@@ -14,9 +14,9 @@ use super::fetch::{KeySource, TOTAL, client, fetch};
 use crate::error::ApiError;
 use crate::jwt::{PublicKey, PublicKeys, TokenError};
 
-/// The shortest time between fetches for an unknown key.
+/// Minimum time between fetches for an unknown key.
 const PAUSE: Duration = Duration::from_secs(5);
-/// The shortest time between fetches after one failed, while there are no keys.
+/// Minimum time between fetches after one failed, until keys are known.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Times for which keys are used.
@@ -130,7 +130,7 @@ impl RemoteKeys {
         match fetched {
             Ok((keys, unusable)) => self.replace(Known { at, keys: Arc::new(keys) }, &unusable),
             Err(error) => {
-                tracing::warn!(issuer = self.issuer, %error, "the keys of the external issuer can't be fetched");
+                tracing::warn!(issuer = self.issuer, %error, "failed to fetch the keys of the external issuer");
             }
         }
         *looked = Some(Instant::now());

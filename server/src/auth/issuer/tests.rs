@@ -11,6 +11,7 @@ fn settings() -> IssuerSettings {
         audience: "trainyard".to_owned(),
         organisation: Named::Claim("org".to_owned()),
         user_claim: "email".to_owned(),
+        accepts_unverified_emails: false,
         role_claim: Some("realm.roles".to_owned()),
         roles: BTreeMap::from([("ops".to_owned(), Role::Admin), ("dev".to_owned(), Role::Member)]),
         default_role: None,
@@ -75,9 +76,38 @@ fn claims_that_say_nothing_usable_are_refused() {
         ("org", json!(7), "\"org\" is not a string"),
         ("org", json!("a\nb"), "\"org\" is empty, longer"),
         ("email", json!(["a@b"]), "\"email\" is not a string"),
-        ("email_verified", json!(false), "\"email_verified\" is false"),
     ] {
         let error = read(&settings(), &changed(name, value)).unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn an_email_counts_once_the_issuer_has_verified_it_unless_a_setting_says_otherwise() {
+    let with = |verified: Option<Value>| {
+        let mut claims = claims();
+        let all = claims.as_object_mut().unwrap();
+        drop(all.remove("email_verified"));
+        all.extend(verified.map(|value| ("email_verified".to_owned(), value)));
+        claims
+    };
+    for verified in [json!(true), json!("true")] {
+        assert!(read(&settings(), &with(Some(verified))).is_ok());
+    }
+    let lax = IssuerSettings { accepts_unverified_emails: true, ..settings() };
+    let other = IssuerSettings { user_claim: "upn".to_owned(), ..settings() };
+    for (verified, reason) in [
+        (Some(json!(false)), "\"email_verified\" is not true"),
+        (Some(json!("false")), "\"email_verified\" is not true"),
+        (Some(json!("TRUE")), "\"email_verified\" is not true"),
+        (Some(json!(1)), "\"email_verified\" is not true"),
+        (Some(Value::Null), "\"email_verified\" is not true"),
+        (None, "lacks the claim \"email_verified\""),
+    ] {
+        let claims = with(verified);
+        let error = read(&settings(), &claims).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+        assert_eq!(read(&lax, &claims).unwrap().identity.email.as_deref(), Some("ann@acme.example"));
+        assert_eq!(read(&other, &claims).unwrap().identity.email, None, "no email is taken from it");
     }
 }

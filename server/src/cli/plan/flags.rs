@@ -7,12 +7,11 @@ use trainyard_gpu_runtime::Dtype;
 use trainyard_gpu_runtime::backend::HostKernels;
 use trainyard_gpu_runtime::backend::cpu::Peaks;
 use trainyard_gpu_runtime::config::{LoadError, ModelConfig};
-use trainyard_gpu_runtime::load::describe;
+use trainyard_gpu_runtime::load::{describe, location};
 use trainyard_gpu_runtime::plan::{Device, Host, LinkKind, Network, PlannedLayout, Workload, named_shape, shape_names};
 use trainyard_protocol::LoraSpec;
 
-use crate::config::ComputeType;
-use crate::engine::location;
+use crate::config::{ComputeType, size};
 use crate::machine;
 
 /// The processor of this machine, among the devices.
@@ -21,8 +20,8 @@ const CPU: &str = "cpu";
 /// Flags of `trainyard plan`.
 #[derive(Args, Clone, Debug)]
 pub(in crate::cli) struct PlanFlags {
-    /// Model: a Hugging Face folder, a config.json, a GGUF file, an id in the hub's cache, or llama-3.1-8b,
-    /// llama-3.1-70b or qwen3-235b-a22b.
+    /// Model: a Hugging Face folder, a config.json, a GGUF file, an id in the hub's cache, or the shape
+    /// qwen3-8b, llama-3.1-8b, llama-3.1-70b or qwen3-235b-a22b.
     #[arg(long, value_name = "CONFIG")]
     pub(super) model: String,
     /// Layout of the ranks that share the model: ranks of each axis, and zero=3 where replicas share parameters, such
@@ -62,20 +61,20 @@ pub(in crate::cli) struct PlanFlags {
     /// Train all parameters instead of an adapter.
     #[arg(long, conflicts_with_all = ["rank", "train_unembed"])]
     full: bool,
-    /// FLOP/s of GEMMs, with --device cpu; measured when absent.
+    /// FLOP/s of GEMMs, with --device cpu; measured by default.
     #[arg(long, value_name = "FLOPS")]
     flops: Option<f64>,
-    /// Bytes of memory read per second, with --device cpu; measured when absent.
+    /// Bytes of memory read per second, with --device cpu; measured by default.
     #[arg(long, value_name = "BYTES_PER_S")]
     bandwidth: Option<f64>,
-    /// Memory that the engine may use, with --device cpu; four fifths of the machine's when absent.
-    #[arg(long, value_name = "MIB")]
+    /// Memory that the engine may use, with --device cpu; four fifths of the machine's by default.
+    #[arg(long, visible_alias = "memory", value_name = "SIZE", value_parser = size::mebibytes::<u64>)]
     memory_mib: Option<u64>,
-    /// Threads that are measured, with --device cpu; one per processor when absent.
+    /// Threads that are measured, with --device cpu; one per processor by default.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Kernels, with --device cpu: amx-bf16, avx512-bf16, avx2 or portable; the best ones that the processor has when
-    /// absent.
+    /// Kernels, with --device cpu: amx-bf16, avx512-bf16, avx2 or portable; the best ones that the processor has by
+    /// default.
     #[arg(long, value_name = "CLASS")]
     kernels: Option<HostKernels>,
     /// Print a JSON document for programs.
@@ -83,7 +82,6 @@ pub(in crate::cli) struct PlanFlags {
     pub(super) json: bool,
 }
 
-/// An invalid flag.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FlagError {
     #[error("--model {0}: {1}")]
@@ -92,7 +90,7 @@ pub(super) enum FlagError {
     NoModel(String, String),
     #[error("--device {0}: unknown; devices are {1} and cpu")]
     Device(String, String),
-    #[error("{0} is for --device cpu")]
+    #[error("{0} requires --device cpu")]
     ForCpu(&'static str),
     #[error("{0} must be a positive number")]
     Positive(&'static str),
@@ -163,7 +161,7 @@ impl PlanFlags {
 
     pub(super) fn work(&self) -> Workload {
         let Self { rank, train_unembed, .. } = *self;
-        let lora = LoraSpec { rank, seed: 0, train_unembed, train_mlp: true, train_attn: true };
+        let lora = LoraSpec { rank, seed: 0, train_unembed, train_mlp: true, train_attn: true, latent_up: false };
         Workload {
             dtype: self.dtype(),
             kernels: self.kernels,

@@ -29,7 +29,7 @@ struct Printed {
 /// Plans and prints.
 ///
 /// # Errors
-/// When flags are invalid, or the ranks can't share the model; the error names the flag.
+/// Fails if flags are invalid, or the ranks can't share the model; the error names the flag.
 pub(super) fn plan(flags: &PlanFlags) -> Result<(), Box<dyn Error>> {
     let printed = planned(flags)?;
     let mut out = io::stdout().lock();
@@ -68,7 +68,7 @@ fn planned(flags: &PlanFlags) -> Result<Printed, Box<dyn Error>> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use super::*;
 
@@ -93,8 +93,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    const CPU: &str =
-        "--device cpu --flops 1e11 --bandwidth 1e10 --memory-mib 1024 --microbatch-tokens 64 --context 64";
+    const CPU: &str = "--device cpu --flops 1e11 --bandwidth 1e10 --memory 1GiB --microbatch-tokens 64 --context 64";
 
     #[test]
     fn models_are_given_by_name_folder_or_file() {
@@ -114,6 +113,22 @@ mod tests {
         assert!(exceeds.contains("does not fit: ") && exceeds.contains("GiB more than"), "{exceeds}");
         let refused = table("--model qwen3-235b-a22b --parallel tp=1,ep=8,dp=512");
         assert!(refused.contains("this version does not run this layout: "), "{refused}");
+    }
+
+    #[test]
+    fn one_rank_sends_nothing_in_no_time() {
+        let alone = table("--model qwen3-8b");
+        assert!(alone.contains("collectives 0.000") && !alone.contains("-0.0"), "{alone}");
+        let json = serde_json::to_value(run("--model qwen3-8b").unwrap()).unwrap();
+        assert_eq!(json["plan"]["training"]["interconnect"].to_string(), "0.0");
+    }
+
+    #[test]
+    fn the_help_lists_every_shape() {
+        let help = Program::command().render_long_help().to_string();
+        for name in trainyard_gpu_runtime::plan::shape_names() {
+            assert!(help.contains(name), "{name} is not in {help}");
+        }
     }
 
     #[test]
@@ -142,8 +157,8 @@ mod tests {
                 "ep=3 does not fit the model: its 3 ranks do not divide the 128 experts",
             ),
             ("--model llama-3.1-8b --link 4x", "invalid link \"4x\""),
-            ("--model llama-3.1-8b --flops 1e12", "--flops is for --device cpu"),
-            ("--model llama-3.1-8b --kernels avx2", "--kernels is for --device cpu"),
+            ("--model llama-3.1-8b --flops 1e12", "--flops requires --device cpu"),
+            ("--model llama-3.1-8b --kernels avx2", "--kernels requires --device cpu"),
             ("--model llama-3.1-8b --device cpu --flops 0", "--flops must be a positive number"),
             ("--model llama-3.1-8b --rank 0", "the rank of the adapter must be at least 1"),
             ("--model llama-3.1-8b --context 200000", "a context of 200000 tokens is beyond the model's 131072"),

@@ -43,10 +43,10 @@ pub(super) fn write(out: &mut impl Write, printed: &Printed) -> io::Result<()> {
         printed.microbatches, printed.microbatch_tokens, plan.layout.dp, printed.context
     );
     let tokens = (plan.tokens_per_step / plan.layout.dp) as f64;
-    step(out, &title, plan, (&plan.training, &plan.training_moved), tokens, plan.training_tokens_per_second)?;
+    step(out, &title, plan, &plan.training, &plan.training_moved, tokens, plan.training_tokens_per_second)?;
     let title = format!("Sampling: {} sequences of {} tokens on each replica", printed.sequences, printed.context);
-    let decoding = (&plan.decoding, &plan.decoding_moved[..]);
-    step(out, &title, plan, decoding, printed.sequences as f64, plan.sampled_tokens_per_second)?;
+    let sequences = printed.sequences as f64;
+    step(out, &title, plan, &plan.decoding, &plan.decoding_moved, sequences, plan.sampled_tokens_per_second)?;
     writeln!(
         out,
         "\nAn estimate: {:.0} % of the device's peak in GEMMs, {:.0} % of its memory bandwidth, {:.0} % of links; nothing hides \
@@ -78,7 +78,8 @@ fn step(
     out: &mut impl Write,
     title: &str,
     plan: &Plan,
-    (time, moved): (&StepTime, &[Moved]),
+    time: &StepTime,
+    moved: &[Moved],
     tokens: f64,
     tokens_per_second: f64,
 ) -> io::Result<()> {

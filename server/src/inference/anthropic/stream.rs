@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 
 use serde_json::{Value, json};
+use trainyard_chat::anthropic::reply::empty;
+use trainyard_chat::anthropic::{call_id, stop_reason};
+use trainyard_chat::output::Part;
+use trainyard_chat::sequence::{End, Piece};
 
 use super::super::completion::Completion;
 use super::super::error_form;
-use super::super::output::Part;
-use super::super::sequence::{End, Piece};
 use super::super::sse::{EventSource, named};
-use super::reply::empty;
-use super::{call_id, message_id, stop_reason, usage};
+use super::{message_id, usage};
 use crate::error::ApiError;
 
 /// The kinds of blocks that arrive in pieces.

@@ -3,16 +3,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use trainyard_chat::openai::chat_reply::tool_call;
+use trainyard_chat::openai::finish_reason;
+use trainyard_chat::openai::logprobs::of_chat;
+use trainyard_chat::output::Part;
+use trainyard_chat::sequence::Piece;
+use trainyard_chat::texts::ModelText;
 use trainyard_wire::openai::{ChatChunk, ChatChunkChoice, ChatDelta, ChatLogprobs, TokenLogprob, Usage};
 
-use super::super::completion::{Completion, Update};
-use super::super::output::Part;
-use super::super::sequence::Piece;
+use super::super::completion::Completion;
 use super::super::sse::{self, EventSource};
-use super::super::texts::ModelText;
-use super::chat_reply::tool_call;
-use super::logprobs::of_chat;
-use super::{DONE, Head, PING, failure, finish_reason, usage};
+use super::{DONE, Head, PING, failure, usage};
 use crate::error::ApiError;
 
 /// Completions of a conversation as chunks.
@@ -69,7 +70,7 @@ impl ChatStream {
         self.send(vec![ChatChunkChoice { index, delta, logprobs, finish_reason }], None);
     }
 
-    fn update(&mut self, (index, piece): Update) {
+    fn update(&mut self, index: usize, piece: Piece) {
         match piece {
             Piece::Part(Part::Text(text)) => {
                 self.send_choice(index, ChatDelta { content: Some(text), ..ChatDelta::default() }, None);
@@ -79,7 +80,7 @@ impl ChatStream {
             }
             Piece::Part(Part::ToolCall(call)) => {
                 let Some(reply) = self.replies.get_mut(index) else { return };
-                let call = tool_call(&self.head.id, (index, reply.calls), call, Some(reply.calls));
+                let call = tool_call(&self.head.id, index, reply.calls, call, Some(reply.calls));
                 reply.calls += 1;
                 self.send_choice(index, ChatDelta { tool_calls: Some(vec![call]), ..ChatDelta::default() }, None);
             }
@@ -106,7 +107,7 @@ impl EventSource for ChatStream {
                 return Ok(None);
             }
             match self.completion.next().await? {
-                Some(updates) => updates.into_iter().for_each(|update| self.update(update)),
+                Some(updates) => updates.into_iter().for_each(|(index, piece)| self.update(index, piece)),
                 None => {
                     self.done = true;
                     if self.include_usage {

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures::future::select_all;
+use trainyard_chat::openai::completion_choice::{Shown, delta};
+use trainyard_chat::sequence::Piece;
+use trainyard_chat::texts::ModelText;
 use trainyard_wire::openai::{CompletionChoice, CompletionResponse, Usage};
 
 use super::super::completion::{Completion, Update};
 use super::super::sse::{self, EventSource};
-use super::super::texts::ModelText;
-use super::completion_choice::{Shown, delta};
 use super::{DONE, Head, PING, failure, usage};
 use crate::error::ApiError;
 
@@ -47,10 +48,10 @@ impl CompletionStream {
         self.ready.extend(sse::data(&chunk));
     }
 
-    fn update(&mut self, prompt: usize, update: Update) {
-        let first = prompt * self.shown.n;
-        let Some(offset) = self.offsets.get_mut(first + update.0) else { return };
-        let choice = delta(first, update, &self.text, self.shown, offset);
+    fn update(&mut self, prompt: usize, at: usize, piece: Piece) {
+        let index = prompt * self.shown.n + at;
+        let Some(offset) = self.offsets.get_mut(index) else { return };
+        let choice = delta(index, piece, &self.text, self.shown, offset);
         if !choice.text.is_empty() || choice.logprobs.is_some() || choice.finish_reason.is_some() {
             self.send(vec![choice], None);
         }
@@ -81,7 +82,9 @@ impl EventSource for CompletionStream {
                 return Ok(None);
             }
             match self.more().await? {
-                Some((prompt, Some(updates))) => updates.into_iter().for_each(|update| self.update(prompt, update)),
+                Some((prompt, Some(updates))) => {
+                    updates.into_iter().for_each(|(at, piece)| self.update(prompt, at, piece));
+                }
                 Some((prompt, None)) => {
                     if let Some(open) = self.open.get_mut(prompt) {
                         *open = false;

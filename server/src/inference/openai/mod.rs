@@ -1,13 +1,9 @@
 //! Requests and answers of the OpenAI API.
 
 mod chat;
-mod chat_reply;
 mod chat_stream;
-mod completion_choice;
 mod completion_stream;
 mod completions;
-mod controls;
-mod logprobs;
 mod models;
 
 pub(crate) use self::chat::chat;
@@ -52,13 +48,4 @@ fn usage<'a>(completions: impl Iterator<Item = &'a Completion>) -> Usage {
 fn failure(error: &ApiError) -> String {
     let body = super::error_form::openai(error.status(), &error.shown());
     super::sse::data(&body).unwrap_or_else(|_| DONE.to_owned())
-}
-
-/// The reason for which a completion ended.
-fn finish_reason(end: &super::sequence::End) -> &'static str {
-    match end {
-        end if end.too_long => "length",
-        end if end.calls_tools => "tool_calls",
-        _ => "stop",
-    }
 }

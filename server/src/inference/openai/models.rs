@@ -1,4 +1,4 @@
-//! `GET models`.
+//! Lists models for `GET models`.
 
 use trainyard_protocol::{BaseModel, CheckpointKind, TenantId};
 use trainyard_scheduler::{AccessScope, Checkpoint, Page};
@@ -8,12 +8,12 @@ use super::super::model_name::{Target, resolve};
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Checkpoints that are looked at together.
+/// Number of checkpoints that are read at once.
 const PAGE: u32 = 1_000;
-/// Checkpoints that are looked at.
+/// Maximum number of checkpoints that are read.
 const MAX_CHECKPOINTS: u64 = 10_000;
 
-/// The base models, then the tenant's sampler checkpoints.
+/// Lists the base models, then the tenant's sampler checkpoints.
 pub(crate) async fn models(state: &AppState, tenant: &TenantId) -> Result<ModelsResponse, ApiError> {
     let base = state.models.list();
     let mut data: Vec<ModelEntry> = base.iter().map(of_base).collect();
@@ -36,10 +36,11 @@ pub(crate) async fn models(state: &AppState, tenant: &TenantId) -> Result<Models
     Ok(ModelsResponse { object: "list".to_owned(), data })
 }
 
-/// What a name means, under that name.
+/// Returns the model with this name.
 ///
 /// # Errors
-/// When it means nothing to the tenant.
+///
+/// Fails if the tenant does not have the model.
 pub(crate) async fn model(state: &AppState, tenant: &TenantId, name: &str) -> Result<ModelEntry, ApiError> {
     let Target { base, source, .. } = resolve(state, tenant, name).await?;
     let entry = match source.checkpoint {

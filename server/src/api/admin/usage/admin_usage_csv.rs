@@ -1,4 +1,4 @@
-//! `GET admin/usage.csv`.
+//! Handler of `GET admin/usage.csv`.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -18,14 +18,15 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
 
-/// Requests that are read at once.
+/// Number of requests to read at once.
 const PAGE: u32 = 2_000;
 const HEADER: &str = "request_id,ended_at,kind,base_model,session_id,project_id,user,trained,prefill,cached,sampled\n";
 
-/// What each request of an organisation used that ended in a period, as CSV. For admins.
+/// Exports as CSV what each request of an organisation used; for admins. The file contains the requests that ended in
+/// the period.
 #[utoipa::path(
     get, path = "/api/v1/admin/usage.csv", tag = "administration", params(UsageQuery),
-    responses((status = 200, description = "done", body = String, content_type = "text/csv"), Refusals),
+    responses((status = 200, description = "success", body = String, content_type = "text/csv"), Refusals),
 )]
 pub(in crate::api) async fn admin_usage_csv(
     State(state): State<AppState>,
@@ -51,7 +52,7 @@ pub(in crate::api) async fn admin_usage_csv(
     Ok(response)
 }
 
-/// What is left to export.
+/// An export, of which some rows are left.
 struct Export {
     state: AppState,
     organisation: TenantId,
@@ -60,9 +61,13 @@ struct Export {
 }
 
 impl Export {
-    /// The next lines, and what comes behind them.
+    /// Returns the next lines and the rest of the export.
     async fn page(self) -> Result<(String, Option<Self>), ApiError> {
-        let found = self.state.scheduler.request_usage(&self.organisation, self.period, &self.after, PAGE).await?;
+        let found = self
+            .state
+            .scheduler
+            .request_usage(&self.organisation, self.period.0, self.period.1, &self.after, PAGE)
+            .await?;
         let mut text = if self.after.is_empty() { HEADER.to_owned() } else { String::new() };
         found.iter().for_each(|usage| text.push_str(&line(usage)));
         let rest = match found.last() {
@@ -93,8 +98,8 @@ fn line(usage: &RequestUsage) -> String {
     line
 }
 
-/// A field as RFC 4180 has it. Spreadsheets compute what begins like a formula, and projects are named by users: such a text
-/// begins with an apostrophe, which spreadsheets do not show.
+/// Formats a field as in RFC 4180. Spreadsheets evaluate texts that begin like a formula, and users choose the names of
+/// projects: such a text is prefixed with an apostrophe, which spreadsheets do not show.
 fn field(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         return field(&format!("'{text}"));

@@ -1,4 +1,4 @@
-//! `GET billing/usage/checkpoints/current`.
+//! Handler of `GET billing/usage/checkpoints/current`.
 
 use axum::extract::State;
 use trainyard_wire::usage::{StorageInUse, StorageQuery, StorageResponse};
@@ -11,10 +11,10 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
 
-/// The checkpoints that an organisation has now, by project and user. For admins.
+/// Returns the checkpoints that an organisation stores now, by project and user; for admins.
 #[utoipa::path(
     get, path = "/api/v1/billing/usage/checkpoints/current", tag = "administration", params(StorageQuery),
-    responses((status = 200, description = "done", body = StorageResponse), Refusals),
+    responses((status = 200, description = "success", body = StorageResponse), Refusals),
 )]
 pub(in crate::api) async fn billing_storage(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `GET billing/usage/events`.
+//! Handler of `GET billing/usage/events`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +18,11 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
 
-/// What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour, checkpoints that were
-/// saved, and storage. For admins. There are no prices.
+/// Returns what an organisation used, by hour, session and kind; for admins. Tokens count in the hour in which their
+/// request ended. Saved checkpoints and storage count too. The service knows no prices.
 #[utoipa::path(
     get, path = "/api/v1/billing/usage/events", tag = "administration", params(UsageQuery),
-    responses((status = 200, description = "done", body = UsageResponse), Refusals),
+    responses((status = 200, description = "success", body = UsageResponse), Refusals),
 )]
 pub(in crate::api) async fn billing_usage(
     State(state): State<AppState>,
@@ -30,14 +30,14 @@ pub(in crate::api) async fn billing_usage(
     ApiQuery(query): ApiQuery<UsageQuery>,
 ) -> Reply<UsageResponse> {
     let now = state.clock.now();
-    let period = period::read(&query, now)?;
+    let (from, to) = period::read(&query, now)?;
     let organisation = organisation(&caller, query.organisation)?;
     let mut data = Vec::new();
-    for hour in state.scheduler.hourly_usage(&organisation, period).await? {
+    for hour in state.scheduler.hourly_usage(&organisation, from, to).await? {
         data.extend(of_requests(&hour));
     }
-    let stored = state.scheduler.stored_checkpoints(&organisation, period).await?;
-    for ((hour, of), found) in storage::by_hour(stored, period, now) {
+    let stored = state.scheduler.stored_checkpoints(&organisation, from, to).await?;
+    for ((hour, of), found) in storage::by_hour(stored, from, to, now) {
         if found.saved > 0 {
             data.push(event(hour, &of, UsageInfo::Checkpoint { count: found.saved }));
         }

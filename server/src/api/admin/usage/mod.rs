@@ -1,4 +1,4 @@
-//! What an organisation used: as the SDK reads it, and as CSV.
+//! Usage of an organisation: in the form that the SDK reads, and as CSV.
 
 mod period;
 mod storage;
@@ -7,5 +7,5 @@ pub(in crate::api) mod admin_usage_csv;
 pub(in crate::api) mod billing_storage;
 pub(in crate::api) mod billing_usage;
 
-/// Bytes of a gigabyte.
+/// Number of bytes in a gigabyte.
 const GIGABYTE: f64 = 1e9;

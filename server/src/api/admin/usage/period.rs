@@ -1,29 +1,29 @@
-//! The period that a call is about.
+//! Parses the period that a call asks for.
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use trainyard_scheduler::Timestamp;
 use trainyard_wire::usage::UsageQuery;
 
+use crate::budgets::USAGE_DAYS;
 use crate::error::ApiError;
 
-/// An hour in ms.
+/// Length of an hour, in milliseconds.
 pub(super) const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
-const MOST_DAYS: i64 = 14;
 
-/// Reads the period of a query: whole hours, not in the future, at most 14 days.
+/// Parses the period of a query: whole hours, not in the future, at most 14 days.
 pub(super) fn read(query: &UsageQuery, now: Timestamp) -> Result<(Timestamp, Timestamp), ApiError> {
     let from = hour("starting_on", &query.starting_on)?;
     let to = hour("ending_before", &query.ending_before)?;
     if from > now {
-        return Err(ApiError::invalid("starting_on: lies in the future"));
+        return Err(ApiError::invalid("starting_on: must not be in the future"));
     }
     if to <= from {
         return Err(ApiError::invalid("ending_before: must be later than starting_on"));
     }
-    if to.as_millis().saturating_sub(from.as_millis()) > MOST_DAYS * DAY {
-        return Err(ApiError::invalid(format!("ending_before: more than {MOST_DAYS} days after starting_on")));
+    if to.as_millis().saturating_sub(from.as_millis()) > USAGE_DAYS * DAY {
+        return Err(ApiError::invalid(format!("ending_before: must be at most {USAGE_DAYS} days after starting_on")));
     }
     Ok((from, to))
 }

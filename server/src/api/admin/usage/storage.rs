@@ -7,20 +7,21 @@ use trainyard_scheduler::{Attribution, StoredCheckpoint, Timestamp};
 use super::GIGABYTE;
 use super::period::HOUR;
 
-/// Use of storage by checkpoints in an hour.
+/// Storage that checkpoints used within an hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct HourOfStorage {
-    /// Stored, in gigabyte hours.
+    /// Storage in use, in gigabytes times hours.
     pub(super) gigabyte_hours: f64,
     /// Number of checkpoints saved in the hour.
     pub(super) saved: u64,
 }
 
-/// Storage by the start of the hour and attribution, for whole hours from `from` to `to`. Checkpoints that still exist
-/// count until `now`.
+/// Returns storage by the start of the hour and attribution, for whole hours from `from` to `to`. Checkpoints that
+/// still exist count until `now`.
 pub(super) fn by_hour(
     stored: Vec<StoredCheckpoint>,
-    (from, to): (Timestamp, Timestamp),
+    from: Timestamp,
+    to: Timestamp,
     now: Timestamp,
 ) -> BTreeMap<(i64, Attribution), HourOfStorage> {
     let mut hours: BTreeMap<(i64, Attribution), HourOfStorage> = BTreeMap::new();
@@ -51,7 +52,7 @@ mod tests {
     }
 
     fn hours(stored: Vec<StoredCheckpoint>, now: i64) -> Vec<(i64, f64, u64)> {
-        let found = by_hour(stored, (Timestamp(HOUR), Timestamp(4 * HOUR)), Timestamp(now));
+        let found = by_hour(stored, Timestamp(HOUR), Timestamp(4 * HOUR), Timestamp(now));
         found.into_iter().map(|((hour, _), of)| (hour / HOUR, of.gigabyte_hours, of.saved)).collect()
     }
 

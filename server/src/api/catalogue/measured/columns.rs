@@ -1,4 +1,4 @@
-//! A run's metrics as a parquet file: a row per request, a column per metric.
+//! Columns of a run's metrics in a Parquet file: a row per request, a column per metric.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use trainyard_scheduler::RunMetrics;
 
 use crate::parquet::{Column, ColumnKind, Values};
 
-/// Columns before the metrics.
+/// Columns that precede the metrics.
 const FIXED: [(&str, ColumnKind); 4] = [
     ("step", ColumnKind::Integer),
     ("seq_id", ColumnKind::Integer),
@@ -14,14 +14,14 @@ const FIXED: [(&str, ColumnKind); 4] = [
     ("time", ColumnKind::TimeMs),
 ];
 
-/// The file's columns. Names of metrics are those of the wire.
+/// Returns the columns of the file. Metrics have the same names as in results.
 pub(super) fn columns(names: &BTreeSet<String>) -> Vec<Column> {
     let fixed = FIXED.iter().map(|(name, kind)| Column { name: (*name).to_owned(), kind: *kind });
     let metrics = names.iter().map(|name| Column { name: name.clone(), kind: ColumnKind::OptionalDouble });
     fixed.chain(metrics).collect()
 }
 
-/// The rows in these columns.
+/// Returns the values of the rows, column by column.
 pub(super) fn values<'a>(rows: &'a [RunMetrics], names: &BTreeSet<String>) -> Vec<Values<'a>> {
     let mut values = vec![
         Values::Integers(rows.iter().map(|row| row.step).collect()),

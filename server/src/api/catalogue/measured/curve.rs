@@ -1,12 +1,12 @@
-//! Thinning out the points of a curve so that its extremes stay.
+//! Thins out the points of a curve so that its extremes stay.
 
 use trainyard_scheduler::MetricPoint;
 
-/// Points of each stretch at most: its smallest and its largest value and the first that is not finite.
+/// Maximum number of points per interval: the smallest and the largest value, and the first that is not finite.
 const PER_STRETCH: usize = 3;
 
-/// Thins out a curve to at most `most` points (but at least four), in their order. If there are more, equally wide
-/// stretches of `position` keep their smallest and largest value and their first gap; the last point stays.
+/// Thins out a curve to at most `most` points, but at least four, and keeps their order. Of more points, intervals of
+/// equal width in `position` keep their smallest and largest value and their first gap. The last point always stays.
 pub(super) fn thin_out(
     points: Vec<MetricPoint>,
     most: usize,
@@ -39,7 +39,7 @@ pub(super) fn thin_out(
     kept
 }
 
-/// Keeps of a stretch what thinning out leaves.
+/// Keeps the points of an interval that thinning out does not remove.
 fn keep(stretch: &[MetricPoint], kept: &mut Vec<MetricPoint>) {
     let finite = || stretch.iter().enumerate().filter_map(|(at, point)| Some((at, point.2?)));
     let smallest = finite().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);

@@ -1,4 +1,4 @@
-//! `GET training_runs/{run_id}/metrics/export`.
+//! Handler of `GET training_runs/{run_id}/metrics/export`.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,8 @@ use crate::state::AppState;
 const JSON_LINES: &str = "application/x-ndjson";
 const PARQUET: &str = "application/vnd.apache.parquet";
 
-/// A run's metrics as a file, a row for each request: JSON Lines, or Parquet with a column for each metric.
+/// Downloads a run's metrics as a file with a row for each request. The format is JSON Lines, or Parquet with a column
+/// for each metric.
 #[utoipa::path(
     get, path = "/api/v1/training_runs/{run_id}/metrics/export", tag = "catalogue",
     params(("run_id" = String, Path), MetricsFilter, ExportQuery),
@@ -46,7 +47,7 @@ pub(in crate::api) async fn metrics_export(
         None | Some("jsonl") => (json_lines(&state, &tenant, &run, selection).await?, JSON_LINES, "jsonl"),
         Some("parquet") => (parquet(&state, &tenant, &run, selection).await?, PARQUET, "parquet"),
         Some(format) => {
-            return Err(ApiError::invalid(format!("format: {format:?} is neither \"jsonl\" nor \"parquet\"")));
+            return Err(ApiError::invalid(format!("format: expected \"jsonl\" or \"parquet\", found {format:?}")));
         }
     };
     let mut response = Response::new(body);
@@ -60,7 +61,7 @@ pub(in crate::api) async fn metrics_export(
     Ok(response)
 }
 
-/// The metrics of a run that remain to be sent.
+/// Metrics of a run that remain to be sent.
 struct Rows {
     reader: MetricsReader,
     selection: Selection,
@@ -72,7 +73,7 @@ impl Rows {
         Ok(Self { reader, selection })
     }
 
-    /// The next rows that are asked for; `None` after the last.
+    /// Returns the next selected rows; `None` after the last.
     async fn next(&mut self) -> Result<Option<Vec<RunMetrics>>, ApiError> {
         let page = self.reader.page().await?;
         if page.is_empty() {
@@ -82,7 +83,7 @@ impl Rows {
     }
 }
 
-/// A body of parts, the last of which may be an error that breaks it off.
+/// Returns a body made of parts. If the last part is an error, it aborts the body.
 fn streamed<S, F>(start: S, next: impl Fn(S) -> F + Send + 'static) -> Body
 where
     S: Send + 'static,
@@ -110,12 +111,12 @@ async fn json_lines(state: &AppState, tenant: &TenantId, run: &RunId, selection:
     }))
 }
 
-/// A parquet file that is being written.
+/// A Parquet file that is being written.
 struct ParquetExport {
     rows: Rows,
     names: BTreeSet<String>,
     writer: ParquetWriter,
-    /// Rows that the first look found: what comes later may have other metrics.
+    /// Number of rows left of those that the first pass found. Later rows may have other metrics.
     left: usize,
 }
 
@@ -136,7 +137,7 @@ async fn parquet(state: &AppState, tenant: &TenantId, run: &RunId, selection: Se
         page.truncate(export.left);
         export.left -= page.len();
         let part = export.writer.row_group(&columns::values(&page, &export.names));
-        let part = part.map_err(|error| ApiError::Internal(format!("a parquet file: {error}")))?;
+        let part = part.map_err(|error| ApiError::Internal(format!("failed to write a Parquet file: {error}")))?;
         Ok(Some((part.into(), Some(export))))
     }))
 }

@@ -1,4 +1,4 @@
-//! What a run's training requests measured: as curves, and as files.
+//! Metrics of a run's training requests, as curves and as files.
 
 mod columns;
 mod curve;
@@ -12,7 +12,7 @@ use trainyard_scheduler::RunMetrics;
 use trainyard_wire::run_metrics::MetricsLine;
 use trainyard_wire::timestamp::rfc3339;
 
-/// A row as the wire writes it.
+/// Converts a row to the form of the API.
 pub(crate) fn line(row: RunMetrics) -> MetricsLine {
     MetricsLine {
         step: row.step,

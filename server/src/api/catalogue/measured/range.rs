@@ -1,4 +1,4 @@
-//! Which of a run's metrics a query asks for.
+//! Parses the selection of metrics in a query.
 
 use std::collections::BTreeSet;
 
@@ -14,15 +14,16 @@ use crate::error::ApiError;
 pub(super) struct Selection {
     pub(super) range: MetricsRange,
     pub(super) kind: Option<RequestKind>,
-    /// Names of the metrics; all when `None`.
+    /// Names of the metrics; `None` selects all.
     pub(super) names: Option<BTreeSet<String>>,
 }
 
 impl Selection {
-    /// Reads a filter.
+    /// Parses a filter.
     ///
     /// # Errors
-    /// Names the field that is wrong.
+    ///
+    /// [`ApiError::Invalid`] with the name of the field at fault.
     pub(super) fn read(filter: &MetricsFilter) -> Result<Self, ApiError> {
         let all = MetricsRange::ALL;
         let steps = (
@@ -45,7 +46,8 @@ impl Selection {
             Some("forward_backward") => Some(RequestKind::ForwardBackward),
             Some("optim_step") => Some(RequestKind::OptimStep),
             Some(kind) => {
-                let text = format!("kind: {kind:?} is none of \"forward\", \"forward_backward\" and \"optim_step\"");
+                let text =
+                    format!("kind: expected \"forward\", \"forward_backward\" or \"optim_step\", found {kind:?}");
                 return Err(ApiError::invalid(text));
             }
         };
@@ -53,12 +55,12 @@ impl Selection {
         Ok(Self { range: MetricsRange { steps, times }, kind, names })
     }
 
-    /// Whether a metric is asked for.
+    /// Returns whether a metric is selected.
     pub(super) fn has(&self, name: &str) -> bool {
         self.names.as_ref().is_none_or(|names| names.contains(name))
     }
 
-    /// The selected metrics of a row; `None` when there are none.
+    /// Returns the selected metrics of a row; `None` if it has none.
     pub(super) fn of(&self, mut row: RunMetrics) -> Option<RunMetrics> {
         if self.kind.is_some_and(|kind| kind != row.kind) {
             return None;

@@ -1,4 +1,4 @@
-//! `GET training_runs/{run_id}/metrics`.
+//! Handler of `GET training_runs/{run_id}/metrics`.
 
 use axum::extract::State;
 use trainyard_protocol::RunId;
@@ -16,14 +16,14 @@ use crate::state::AppState;
 
 const POINTS: u32 = 1_000;
 
-/// The metrics that a run's forward passes, backward passes and optimizer steps returned, as curves over steps and time.
+/// Returns the metrics of a run's forward passes, backward passes and optimizer steps as curves over steps and time.
 ///
-/// A curve with more values than `points` is thinned out on the server: of each of equally wide stretches the smallest and
-/// the largest value are returned, so that no spike is lost.
+/// A curve with more values than `points` is thinned out: it is divided into intervals of equal width, and the smallest
+/// and the largest value of each are returned. Spikes are therefore never lost.
 #[utoipa::path(
     get, path = "/api/v1/training_runs/{run_id}/metrics", tag = "catalogue",
     params(("run_id" = String, Path), MetricsFilter, CurveQuery),
-    responses((status = 200, description = "done", body = MetricsResponse), Refusals),
+    responses((status = 200, description = "success", body = MetricsResponse), Refusals),
 )]
 pub(in crate::api) async fn run_metrics(
     State(state): State<AppState>,
@@ -41,7 +41,7 @@ pub(in crate::api) async fn run_metrics(
     let position = match curve.by.as_deref() {
         None | Some("step") => |point: &MetricPoint| point.0,
         Some("time") => |point: &MetricPoint| point.1,
-        Some(by) => return Err(ApiError::invalid(format!("by: {by:?} is neither \"step\" nor \"time\""))),
+        Some(by) => return Err(ApiError::invalid(format!("by: expected \"step\" or \"time\", found {by:?}"))),
     };
     let Selection { range, kind, names } = selection;
     let found = state.scheduler.run_curves(&tenant, &run, &range, kind, names.as_ref()).await?;

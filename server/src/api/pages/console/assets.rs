@@ -1,4 +1,4 @@
-//! The page, and the files that it loads.
+//! The console's page and the files that it loads.
 
 use std::sync::LazyLock;
 
@@ -14,6 +14,7 @@ use crate::state::AppState;
 
 const HTML: &str = "text/html; charset=utf-8";
 const INDEX: &str = include_str!("../../../../console/index.html");
+const MISSING: &str = include_str!("../../../../console/missing.html");
 /// The attribute that contains the page's session.
 const SESSION: &str = "<meta name=\"session\" content=\"";
 
@@ -38,22 +39,34 @@ static FILES: LazyLock<[File; 3]> = LazyLock::new(|| {
     ]
 });
 
-/// The page before and behind its session. It names files with their versions, so that a browser can cache them.
+/// The page before and after its session. It names files with their versions, so that browsers can cache them.
 static PAGE: LazyLock<(String, String)> = LazyLock::new(|| {
-    let mut html = INDEX.to_owned();
-    for File { name, version, .. } in FILES.iter() {
-        html = html.replace(&format!("\"console/{name}\""), &format!("\"console/{name}?v={version}\""));
-    }
+    let html = with_versions(INDEX);
     let (before, behind) = html.split_once(SESSION).unwrap_or((&html, ""));
     (format!("{before}{SESSION}"), behind.to_owned())
 });
 
-/// The page loads and calls only this server, runs only its own script file, and can't be embedded in frames.
+/// Page of an address that does not exist, before and after the reason.
+static MISSING_PAGE: LazyLock<(String, String)> = LazyLock::new(|| {
+    let html = with_versions(MISSING);
+    let (before, behind) = html.split_once("REASON").unwrap_or((&html, ""));
+    (before.to_owned(), behind.to_owned())
+});
+
+/// Names the files with their versions.
+fn with_versions(html: &str) -> String {
+    FILES.iter().fold(html.to_owned(), |html, File { name, version, .. }| {
+        html.replace(&format!("console/{name}\""), &format!("console/{name}?v={version}\""))
+    })
+}
+
+/// Policy that lets the page load from and call only this server, run only its own script, and not be embedded in
+/// frames.
 const POLICY: [(HeaderName, HeaderValue); 4] = [
     (
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
              base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
         ),
     ),
@@ -62,12 +75,12 @@ const POLICY: [(HeaderName, HeaderValue); 4] = [
     (header::VARY, HeaderValue::from_static("accept")),
 ];
 
-/// The page with the session of its browser, so that the page need not ask for it. Without one, the page asks for a
-/// key.
+/// Returns the page with the session of its browser, so that the page need not ask for it. Without a session, the page
+/// asks for a key.
 pub(in crate::api) async fn page(state: &AppState, headers: &HeaderMap) -> Response {
     let (before, behind) = &*PAGE;
     let (session, cookie) = match login::current(state, headers).await {
-        Ok((session, cookie)) => (in_attribute(&session.to_string()), cookie),
+        Ok((session, cookie)) => (escaped(&session.to_string()), cookie),
         Err(_) => (String::new(), None),
     };
     let own = [
@@ -81,16 +94,26 @@ pub(in crate::api) async fn page(state: &AppState, headers: &HeaderMap) -> Respo
     response
 }
 
-fn in_attribute(text: &str) -> String {
+/// Returns the page of an address that does not exist.
+pub(in crate::api) fn missing_page(status: StatusCode, reason: &str) -> Response {
+    let (before, behind) = &*MISSING_PAGE;
+    let own = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(HTML)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (status, own, POLICY, format!("{before}{}{behind}", escaped(reason))).into_response()
+}
+
+fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The page has one address.
+/// Redirects to the page's one address.
 pub(super) async fn to_page() -> Redirect {
     Redirect::permanent("/")
 }
 
-/// A file that the page loads. A request with the file's version may be cached without limit.
+/// Serves a file that the page loads. Browsers may cache a file without limit if the request names its version.
 pub(super) async fn asset(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
@@ -162,7 +185,7 @@ mod tests {
         // Where none may begin, it has none.
         let foreign = get(&server, "/", &[BROWSER, ("host", "evil.example")]).await;
         assert!(text(&foreign).contains(&format!("{SESSION}\">")) && !foreign.headers.contains_key(header::SET_COOKIE));
-        let keys = Keys::new(vec![(Keys::digest("tml-acme-0123456789"), TenantId::new("acme"))]);
+        let keys = Keys::new(vec![(Keys::digest("tml-acme-0123456789-0123456789"), TenantId::new("acme"))]);
         let keyed = Server::with(Limits::default(), keys).await;
         let stranger = get(&keyed, "/", &[BROWSER, ("host", "localhost:8000")]).await;
         assert!(
@@ -172,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_a_session_holds_stays_text() {
-        assert_eq!(in_attribute(r#"{"name":"<b>&\"'"}"#), r"{&quot;name&quot;:&quot;&lt;b&gt;&amp;\&quot;'&quot;}");
+        assert_eq!(escaped(r#"{"name":"<b>&\"'"}"#), r"{&quot;name&quot;:&quot;&lt;b&gt;&amp;\&quot;'&quot;}");
     }
 
     #[tokio::test]
@@ -194,11 +217,11 @@ mod tests {
             );
         }
         let files = FILES.iter().map(|file| (file.name, std::str::from_utf8(&file.bytes).unwrap()));
-        for (name, text) in files.chain([("index.html", INDEX)]) {
+        for (name, text) in files.chain([("index.html", INDEX), ("missing.html", MISSING)]) {
             for forbidden in ["innerHTML", "eval(", "@import", "style=\"", " onclick="] {
                 assert!(!text.contains(forbidden), "{name}: {forbidden}");
             }
-            let outside = text.replace("http://www.w3.org/", "");
+            let outside = text.replace("http://www.w3.org/", "").replace("tinker://", "");
             assert!(!outside.contains("://"), "{name} names another host");
         }
         get(&server, "/console/..%2findex.html", &[]).await.refused(404);

@@ -1,5 +1,5 @@
-//! The pages' modules as one script: each module has a function of its own for its names, and a browser fetches them
-//! all with one request.
+//! Joins the page's modules into one script: each module becomes a function with its own names, and a browser fetches
+//! them all with one request.
 
 use std::sync::LazyLock;
 
@@ -9,15 +9,19 @@ macro_rules! modules {
     };
 }
 
-/// Each module imports only from those before it. The last one is not wrapped in a function, because it may wait.
+/// Modules in the order in which they import each other. The last one is not wrapped in a function, because it may
+/// wait.
 pub(super) static MODULES: &[(&str, &str)] = &modules![
     "dom",
     "api",
+    "axis",
     "chart",
     "token",
     "limits",
     "overview",
+    "welcome",
     "runs",
+    "checkpoints",
     "run",
     "samples",
     "playground",
@@ -25,7 +29,7 @@ pub(super) static MODULES: &[(&str, &str)] = &modules![
     "app",
 ];
 
-/// All modules as one script.
+/// All modules, joined into one script.
 pub(super) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     let mut script = String::new();
     for (at, (name, source)) in MODULES.iter().enumerate() {
@@ -41,7 +45,7 @@ pub(super) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     script
 });
 
-/// A module's lines, which take the imported names from the functions before it.
+/// Returns a module's lines, with imports replaced by names from the functions before it.
 fn body(source: &str) -> String {
     let mut body = String::new();
     for line in source.lines() {

@@ -1,4 +1,4 @@
-//! `GET /console/data/events`: the content of a page, as it changes, in server-sent events.
+//! `GET /console/data/events`: the content of a page as server-sent events, one for each change.
 
 use std::time::Duration;
 
@@ -21,14 +21,14 @@ use crate::state::AppState;
 
 /// Longest duration of a stream. Afterwards the browser opens another, and its session is checked again.
 const LONGEST: Duration = Duration::from_secs(300);
-/// How often content without notifications is read while a page shows it.
+/// Interval at which content without notifications is read while a page shows it.
 const PERIOD: Duration = Duration::from_secs(2);
 /// Pause between two events, so that metrics of a run that trains fast are sent together.
 const PAUSE: Duration = Duration::from_millis(400);
-/// Most rows of one event.
+/// Maximum number of rows in one event.
 const ROWS: usize = 2_000;
 
-/// One of the four things to follow.
+/// Query parameters: one of the four topics to follow.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EventsQuery {
@@ -81,9 +81,9 @@ struct Events {
     caller: Principal,
     topic: Topic,
     end: Instant,
-    /// When to look again.
+    /// Time at which to look again.
     due: Instant,
-    /// The last content that was sent.
+    /// Content that was sent last.
     last: Option<String>,
 }
 
@@ -99,7 +99,7 @@ struct FollowedRun {
     watch: MetricsWatch,
     reader: MetricsReader,
     requests_due: Instant,
-    /// The newest requests, as they were last sent.
+    /// Newest requests, in the form in which they were last sent.
     requests: String,
 }
 
@@ -128,7 +128,7 @@ impl EventSource for Events {
 }
 
 impl Events {
-    /// Waits for a change.
+    /// Waits for a change and returns the event.
     async fn changed(&mut self) -> Result<String, ApiError> {
         loop {
             sleep_until(self.due).await;
@@ -144,7 +144,7 @@ impl Events {
             self.due = Instant::now() + if is_notified { PAUSE } else { PERIOD };
             if event.is_some() && (is_run || event != self.last) {
                 self.last.clone_from(&event);
-                return event.ok_or_else(|| ApiError::Internal("an event is gone".to_owned()));
+                return event.ok_or_else(|| ApiError::Internal("an event was lost".to_owned()));
             }
         }
     }
@@ -157,7 +157,7 @@ struct Rows<'a> {
 }
 
 impl FollowedSamples {
-    /// The current samples: at once the first time, then after each change.
+    /// Returns the current samples: at once the first time, then after each change.
     async fn next(&mut self, state: &AppState, caller: &Principal) -> Result<String, ApiError> {
         if self.looked {
             self.watch.changed().await;
@@ -170,7 +170,7 @@ impl FollowedSamples {
 }
 
 impl FollowedRun {
-    /// New metrics, or the newest requests if they changed; `None` when it is time to read again.
+    /// Returns new metrics, or the newest requests if they changed; `None` when it is time to read again.
     async fn next(&mut self, state: &AppState, caller: &Principal) -> Result<Option<String>, ApiError> {
         let requests = match Instant::now() >= self.requests_due {
             true => Some(named("requests", &requests::look(state, &caller.tenant, &self.run).await?)?),

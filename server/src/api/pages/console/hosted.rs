@@ -1,7 +1,7 @@
-//! The paths of the hosted service's console, to which `get_console_url()` of the SDK leads: the same path on this server
-//! shows the same thing.
+//! Paths that lead to pages: those of the hosted service's console, to which `get_console_url()` of the SDK leads and
+//! which show the same objects here, and short ones to share.
 
-use axum::extract::{Path, Query};
+use axum::extract::{Path, Query, RawQuery};
 use axum::response::Redirect;
 use serde::Deserialize;
 
@@ -10,9 +10,36 @@ pub(super) async fn sessions() -> Redirect {
     Redirect::temporary("/#/runs")
 }
 
-/// `GET /sessions/{session_id}`: its runs.
+/// `GET /sessions/{session_id}`: the runs of the session.
 pub(super) async fn session(Path(session): Path<String>) -> Redirect {
     Redirect::temporary(&format!("/#/runs?q={}", encoded(&session)))
+}
+
+/// `GET /runs`: the list of runs, with the filter and the order of the query.
+pub(super) async fn runs(RawQuery(query): RawQuery) -> Redirect {
+    Redirect::temporary(&format!("/#/runs{}", with(query)))
+}
+
+/// `GET /runs/{run_id}`: the page of the run, beside the runs of the query.
+pub(super) async fn run(Path(run): Path<String>, RawQuery(query): RawQuery) -> Redirect {
+    Redirect::temporary(&format!("/#/run/{}{}", encoded(&run), with(query)))
+}
+
+/// `GET /runs/{run_id}/samples`: the samples of the run.
+pub(super) async fn samples(Path(run): Path<String>) -> Redirect {
+    Redirect::temporary(&format!("/#/samples/{}", encoded(&run)))
+}
+
+/// Appends a query as it is, but for bytes that a header can't have.
+fn with(query: Option<String>) -> String {
+    let Some(query) = query.filter(|query| !query.is_empty()) else { return String::new() };
+    query.bytes().fold("?".to_owned(), |mut text, byte| {
+        match byte.is_ascii_graphic() {
+            true => text.push(char::from(byte)),
+            false => text.push_str(&format!("%{byte:02X}")),
+        }
+        text
+    })
 }
 
 /// `GET /training_runs/{run_id}`: the page of the run.
@@ -25,7 +52,7 @@ pub(super) async fn checkpoint(Path((run, _)): Path<(String, String)>) -> Redire
     Redirect::temporary(&format!("/#/run/{}", encoded(&run)))
 }
 
-/// Query of `GET /playground`.
+/// Query parameters of `GET /playground`.
 #[derive(Deserialize)]
 pub(super) struct PlaygroundQuery {
     #[serde(default)]
@@ -42,7 +69,7 @@ pub(super) async fn keys() -> Redirect {
     Redirect::temporary("/#/admin")
 }
 
-/// Percent-encodes a text, so that it is one part of an address whatever it contains.
+/// Percent-encodes a text, so that it is one segment of a path whatever it contains.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -64,7 +91,7 @@ mod tests {
     use crate::api::tests::testing::*;
 
     #[tokio::test]
-    async fn addresses_of_the_hosted_console_lead_to_pages_of_this_one() {
+    async fn addresses_lead_to_pages() {
         let server = Server::start().await;
         for (path, page) in [
             ("/sessions", "/#/runs"),
@@ -77,10 +104,16 @@ mod tests {
             ),
             ("/keys?new_key=true", "/#/admin"),
             ("/keys/7", "/#/admin"),
+            ("/runs", "/#/runs"),
+            ("/runs?q=project%3Da&sort=steps", "/#/runs?q=project%3Da&sort=steps"),
+            ("/runs/a:train:0", "/#/run/a:train:0"),
+            ("/runs/a%3Atrain%3A0?with=b%3Atrain%3A0,c:train:1", "/#/run/a:train:0?with=b%3Atrain%3A0,c:train:1"),
+            ("/runs/a:train:0/samples", "/#/samples/a:train:0"),
             ("/sessions/a%22%3E%0D%0Ab", "/#/runs?q=a%22%3E%0D%0Ab"),
         ] {
             let got = server.send(Request::get(path).body(Body::empty()).unwrap()).await;
             assert_eq!((got.status.as_u16(), got.headers["location"].to_str().unwrap()), (307, page), "{path}");
         }
+        assert_eq!(super::with(Some("q=é\r\nb".to_owned())), "?q=%C3%A9%0D%0Ab");
     }
 }

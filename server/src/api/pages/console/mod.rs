@@ -1,7 +1,7 @@
-//! The console: pages for browsers, which call the API with the session that a login begins.
+//! The console: pages for browsers, which call the API with the session that a login starts.
 //!
-//! The pages' files are in `server/console`; the binary contains them, and sends their modules as one script. What the pages need and no client
-//! of the API does is under `/console/data`.
+//! The folder `server/console` contains the page's files. They are part of the binary, which sends their modules as one
+//! script. Data that only the pages need is under `/console/data`.
 
 mod assets;
 mod bundle;
@@ -17,10 +17,10 @@ mod samples;
 use axum::Router;
 use axum::routing::{get, post};
 
-pub(in crate::api) use self::assets::page;
+pub(in crate::api) use self::assets::{missing_page, page};
 use crate::state::AppState;
 
-/// Routes that need no session.
+/// Returns the routes that need no session.
 pub(crate) fn open() -> Router<AppState> {
     Router::new()
         .route("/console", get(assets::to_page))
@@ -31,6 +31,9 @@ pub(crate) fn open() -> Router<AppState> {
         .route("/console/logout", post(login::logout))
         .route("/sessions", get(hosted::sessions))
         .route("/sessions/{session_id}", get(hosted::session))
+        .route("/runs", get(hosted::runs))
+        .route("/runs/{run_id}", get(hosted::run))
+        .route("/runs/{run_id}/samples", get(hosted::samples))
         .route("/training_runs/{run_id}", get(hosted::training_run))
         .route("/checkpoints/{run_id}/{checkpoint_id}", get(hosted::checkpoint))
         .route("/playground", get(hosted::playground))
@@ -38,7 +41,7 @@ pub(crate) fn open() -> Router<AppState> {
         .route("/keys/{key_id}", get(hosted::keys))
 }
 
-/// Routes that need a session or a key.
+/// Returns the routes that need a session or a key.
 pub(crate) fn keyed() -> Router<AppState> {
     Router::new()
         .route("/console/data/overview", get(overview::overview))

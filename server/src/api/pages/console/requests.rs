@@ -35,7 +35,7 @@ struct RequestLine {
     reason: Option<String>,
 }
 
-/// The newest requests of one of the caller's runs.
+/// Returns the newest requests of one of the caller's runs.
 pub(super) async fn requests(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
@@ -44,7 +44,7 @@ pub(super) async fn requests(
     Ok(Answer(look(&state, &tenant, &RunId::new(run_id)).await?))
 }
 
-/// The newest requests of a run.
+/// Returns the newest requests of a run.
 pub(super) async fn look(state: &AppState, tenant: &TenantId, run: &RunId) -> Result<Requests, ApiError> {
     let found = state.scheduler.newest_requests(tenant, run, NEWEST).await?;
     let waiting = found.iter().rev().find(|request| request.state == RequestState::Queued);

@@ -9,7 +9,7 @@ use trainyard_scheduler::ListedRun;
 use trainyard_wire::catalogue::NumericsChange;
 use trainyard_wire::timestamp::rfc3339;
 
-use super::runs::state_of;
+use super::runs::{name_of, state_of};
 use crate::api::request::extract::ApiPath;
 use crate::api::request::listing::numerics_change;
 use crate::api::request::respond::{Answer, Reply};
@@ -20,12 +20,14 @@ use crate::state::AppState;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Configuration {
     run_id: String,
+    /// Metadata `name` of the run.
+    name: Option<String>,
     session_id: String,
     state: &'static str,
     /// Whether its weights are lost.
     corrupted: bool,
     base_model: String,
-    /// Absent where all parameters are trained.
+    /// The adapter; absent if all parameters are trained.
     lora: Option<Adapter>,
     optimizer: &'static str,
     project: Option<String>,
@@ -45,7 +47,7 @@ struct Adapter {
     adapts: Vec<&'static str>,
 }
 
-/// The configuration of one of the caller's runs.
+/// Returns the configuration of one of the caller's runs.
 pub(super) async fn run(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
@@ -66,6 +68,7 @@ pub(super) async fn run(
         },
         project,
         tags,
+        name: name_of(&run.user_metadata),
         user_metadata: run.user_metadata,
         created: rfc3339(run.created_at.as_millis()),
         last_request: rfc3339(run.last_request_at.as_millis()),
@@ -97,7 +100,7 @@ mod tests {
         let session = server.post("create_session", body).await.text("session_id");
         let lora = json!({"rank": 8, "seed": 7, "train_unembed": false, "train_mlp": true, "train_attn": true});
         let body = json!({
-            "session_id": session, "model_seq_id": 0, "base_model": MODEL, "user_metadata": {"who": "me"},
+            "session_id": session, "model_seq_id": 0, "base_model": MODEL, "user_metadata": {"who": "me", "name": "baseline"},
             "lora_config": lora, "optimizer_config": {"type": "adamw"}, "type": "create_model",
         });
         let run = server.post("create_model", body).await.text("model_id");
@@ -107,7 +110,11 @@ mod tests {
         assert_eq!((&found["state"], &found["session_id"]), (&json!("creating"), &json!(session)));
         assert_eq!(found["lora"], json!({"rank": 8, "seed": "7", "adapts": ["attention", "MLP"]}));
         assert_eq!((&found["project"], &found["tags"]), (&json!("p"), &json!(["first"])));
-        assert_eq!((&found["optimizer"], &found["user_metadata"]), (&json!("AdamW"), &json!({"who": "me"})));
+        assert_eq!(
+            (&found["optimizer"], &found["user_metadata"]),
+            (&json!("AdamW"), &json!({"who": "me", "name": "baseline"}))
+        );
+        assert_eq!(found["name"], "baseline");
         get("none:train:0").await.refused(404);
     }
 }

@@ -17,19 +17,20 @@ use crate::state::AppState;
 
 /// Number of newest runs that a filter examines.
 const LOOKED_AT: u32 = 5_000;
-/// Most runs in one answer.
+/// Maximum number of runs in one response.
 const PAGE: usize = 200;
 
 /// Filter and order of the runs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RunsQuery {
-    /// Words that a run's id, model, project, tags or metadata must contain, each of them; `project=…`, `tag=…` and
-    /// `key=…` name one of these.
+    /// Words that a run's id, model, project, tags or metadata must all contain; `project=…`, `tag=…` and `key=…`
+    /// select one of these.
     q: String,
-    /// `active`, `ended`, `creating`, `failed`; all when empty.
+    /// `active`, `ended`, `creating` or `failed`; empty for all.
     state: String,
-    /// `created`, the newest first; `last_request`, the latest first; `steps`, the most first; `loss`, the least first.
+    /// `created` or `last_request` for the newest first, `steps` for the most first, `loss_per_token` and `loss` for the
+    /// smallest first.
     sort: String,
     limit: Option<usize>,
     offset: usize,
@@ -48,6 +49,8 @@ pub(super) struct Runs {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct RunLine {
     run_id: String,
+    /// Metadata `name` of the run.
+    name: Option<String>,
     base_model: String,
     lora_rank: Option<u32>,
     state: &'static str,
@@ -57,7 +60,9 @@ struct RunLine {
     created: String,
     last_request: String,
     steps: u64,
+    /// `loss:sum` of the newest backward pass, and the same per weighted token.
     loss: Option<f64>,
+    loss_per_token: Option<f64>,
 }
 
 /// Lists the caller's runs.
@@ -76,17 +81,19 @@ enum Order {
     LastRequest,
     Steps,
     Loss,
+    LossPerToken,
 }
 
-/// The page for a query.
+/// Returns the page for a query.
 pub(super) async fn look(state: &AppState, tenant: &TenantId, query: &RunsQuery) -> Result<Runs, ApiError> {
     let order = match query.sort.as_str() {
         "" | "created" => Order::Created,
         "last_request" => Order::LastRequest,
         "steps" => Order::Steps,
         "loss" => Order::Loss,
+        "loss_per_token" => Order::LossPerToken,
         sort => {
-            let text = format!("sort: expected created, last_request, steps or loss, found {sort:?}");
+            let text = format!("sort: expected created, last_request, steps, loss or loss_per_token, found {sort:?}");
             return Err(ApiError::invalid(text));
         }
     };
@@ -112,10 +119,13 @@ pub(super) async fn look(state: &AppState, tenant: &TenantId, query: &RunsQuery)
     match order {
         Order::Created => {}
         Order::LastRequest => found.sort_by_key(|listed| Reverse(listed.run.last_request_at)),
-        Order::Steps | Order::Loss => {
+        Order::Steps | Order::Loss | Order::LossPerToken => {
             let mut runs: Vec<_> = progress_of(state, tenant, &found).await?.into_iter().zip(found).collect();
             match order {
-                Order::Loss => runs.sort_by(|(a, _), (b, _)| loss_of(a).total_cmp(&loss_of(b))),
+                Order::Loss => runs.sort_by(|(a, _), (b, _)| or_last(a.loss).total_cmp(&or_last(b.loss))),
+                Order::LossPerToken => {
+                    runs.sort_by(|(a, _), (b, _)| or_last(a.loss_per_token).total_cmp(&or_last(b.loss_per_token)));
+                }
                 _ => runs.sort_by_key(|(progress, _)| Reverse(progress.steps)),
             }
             found = runs.into_iter().map(|(_, listed)| listed).collect();
@@ -126,7 +136,7 @@ pub(super) async fn look(state: &AppState, tenant: &TenantId, query: &RunsQuery)
     Ok(Runs { runs: lines(state, tenant, page).await?, total, truncated })
 }
 
-/// The page of all runs, the newest first, like [`look`]; runs on other pages are only counted.
+/// Returns a page of all runs, newest first, like [`look`]; runs on other pages are only counted.
 async fn newest(state: &AppState, tenant: &TenantId, limit: usize, offset: usize) -> Result<Runs, ApiError> {
     let total = state.scheduler.count_newest_runs(tenant, LOOKED_AT).await?;
     let left = total.saturating_sub(offset as u64).min(limit as u64);
@@ -143,9 +153,9 @@ async fn progress_of(state: &AppState, tenant: &TenantId, runs: &[ListedRun]) ->
     Ok(state.scheduler.progress_of_runs(tenant, &ids).await?)
 }
 
-/// Runs without a loss come last.
-fn loss_of(progress: &RunProgress) -> f64 {
-    progress.loss.unwrap_or(f64::INFINITY)
+/// Returns the number to sort by; runs without a loss come last.
+fn or_last(loss: Option<f64>) -> f64 {
+    loss.unwrap_or(f64::INFINITY)
 }
 
 async fn lines(state: &AppState, tenant: &TenantId, page: Vec<ListedRun>) -> Result<Vec<RunLine>, ApiError> {
@@ -153,7 +163,7 @@ async fn lines(state: &AppState, tenant: &TenantId, page: Vec<ListedRun>) -> Res
     Ok(page.into_iter().zip(progress).map(|(listed, progress)| line(listed, &progress)).collect())
 }
 
-/// A run's state, as far as it matters to a reader.
+/// Returns a run's state, as far as it matters to a reader.
 pub(super) fn state_of(listed: &ListedRun) -> &'static str {
     match listed.run.state {
         trainyard_scheduler::RunState::Creating => "creating",
@@ -161,6 +171,11 @@ pub(super) fn state_of(listed: &ListedRun) -> &'static str {
         trainyard_scheduler::RunState::Ready if listed.active => "active",
         trainyard_scheduler::RunState::Ready => "ended",
     }
+}
+
+/// Returns the name that a run's metadata gives it.
+pub(super) fn name_of(user_metadata: &BTreeMap<String, String>) -> Option<String> {
+    user_metadata.get("name").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 fn contains(listed: &ListedRun, word: &str) -> bool {
@@ -183,11 +198,13 @@ fn line(listed: ListedRun, progress: &RunProgress) -> RunLine {
         state,
         project,
         tags,
+        name: name_of(&run.user_metadata),
         user_metadata: run.user_metadata,
         created: rfc3339(run.created_at.as_millis()),
         last_request: rfc3339(run.last_request_at.as_millis()),
         steps: progress.steps,
         loss: progress.loss,
+        loss_per_token: progress.loss_per_token,
     }
 }
 
@@ -199,7 +216,7 @@ mod tests {
     use axum::body::Body;
     use axum::http::Method;
     use serde_json::{Value, json};
-    use trainyard_scheduler::{Encoding, Measured, Outcome};
+    use trainyard_scheduler::{Encoding, LOSS_PER_TOKEN, Measured, Outcome};
 
     use crate::api::tests::testing::*;
 
@@ -216,21 +233,23 @@ mod tests {
         let body = json!({"tags": [tag], "user_metadata": {}, "sdk_version": "0.38.0", "type": "create_session"});
         let session = server.post("create_session", body).await.text("session_id");
         let body = json!({
-            "session_id": session, "model_seq_id": 0, "base_model": MODEL, "user_metadata": {"sweep": tag},
+            "session_id": session, "model_seq_id": 0, "base_model": MODEL,
+            "user_metadata": {"sweep": tag, "name": format!("{tag} run ")},
             "lora_config": {"rank": 8}, "optimizer_config": {"type": "adamw"}, "type": "create_model",
         });
         let run = server.post("create_model", body).await.text("model_id");
         let work = server.next_work().await;
         server.succeed(&work, &json!({"model_id": run}), vec![]);
         for step in 0..steps {
-            for (call, body, name, value) in [
-                ("forward_backward", backward(&run, 2 * step + 1), "loss:sum", loss),
-                ("optim_step", adam(&run, 2 * step + 2, 1e-4), "norm", 1.0),
+            // The run with the larger sum has the smaller loss per token.
+            let losses = BTreeMap::from([("loss:sum".to_owned(), loss), (LOSS_PER_TOKEN.to_owned(), 1.0 / loss)]);
+            for (call, body, metrics) in [
+                ("forward_backward", backward(&run, 2 * step + 1), losses),
+                ("optim_step", adam(&run, 2 * step + 2, 1e-4), BTreeMap::from([("norm".to_owned(), 1.0)])),
             ] {
                 let id = server.post(call, body).await.text("request_id");
                 let work = server.next_work().await;
-                let metrics = Some(BTreeMap::from([(name.to_owned(), value)]));
-                let measured = Measured { metrics, ..Measured::default() };
+                let measured = Measured { metrics: Some(metrics), ..Measured::default() };
                 let outcome = || Outcome::Succeeded { encoding: Encoding::Json, payload: "{}".into() };
                 server.state.scheduler.complete_encoded_by(work.request, measured, Box::new(outcome));
                 server.poll(&id).await;
@@ -254,7 +273,11 @@ mod tests {
             (vec![&*c, &*b, &*a], &json!(3), &json!(false))
         );
         assert_eq!(newest["runs"][1]["steps"], 2);
-        assert_eq!(newest["runs"][1]["loss"], 1.5);
+        assert_eq!(
+            (&newest["runs"][1]["loss"], &newest["runs"][1]["loss_per_token"]),
+            (&json!(1.5), &json!(1.0 / 1.5))
+        );
+        assert_eq!(newest["runs"][1]["name"], "second run");
         assert_eq!(newest["runs"][2], find(&server, "q=first").await["runs"][0]);
         assert_eq!((&newest["runs"][0]["steps"], &newest["runs"][0]["loss"]), (&json!(0), &Value::Null));
         // Pages of the plain list, and of a filtered one.
@@ -266,6 +289,8 @@ mod tests {
         for (query, expected) in [
             ("sort=steps", vec![&*b, &*a, &*c]),
             ("sort=loss", vec![&*b, &*a, &*c]),
+            ("sort=loss_per_token", vec![&*a, &*b, &*c]),
+            ("q=name%3Dthird", vec![&*c]),
             ("sort=loss&offset=1&limit=1", vec![&*a]),
             ("sort=last_request", vec![&*c, &*b, &*a]),
             ("q=tag%3Dsecond", vec![&*b]),

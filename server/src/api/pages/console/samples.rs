@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::{Value, json};
 use trainyard_protocol::{RunId, TenantId};
@@ -15,9 +17,9 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::inference::{ModelText, pieces};
 use crate::state::AppState;
-use crate::stored_samples::{StoredSample, StoredSequence};
+use crate::stored_samples::{StoredImage, StoredSample, StoredSequence};
 
-/// Most samples in one answer.
+/// Maximum number of samples in one response.
 const NEWEST: u32 = 20;
 /// The value that stands for the logarithm of zero in JSON.
 const LEAST: f64 = -9_999.0;
@@ -33,7 +35,7 @@ pub(super) struct Samples {
     bytes: u64,
     /// Whether the storage quota has no room for more.
     quota_is_full: bool,
-    /// Metadata key with which a run requests this, and the largest value.
+    /// Metadata key with which a run requests stored samples, and its maximum value.
     key: &'static str,
     most: u32,
 }
@@ -43,28 +45,40 @@ struct SampleLine {
     request_id: String,
     sampling_session_id: String,
     time: String,
-    /// Number of tokens in the whole prompt, of which the last ones follow.
+    /// Number of tokens in the whole prompt, the last of which follow.
     prompt_tokens: u32,
     prompt: Vec<u32>,
-    /// Text of these tokens, if the model has a tokenizer here.
+    /// Text of these tokens, if the model has a tokenizer on this server.
     prompt_text: Option<String>,
-    /// Number of sampled completions, of which the first ones follow.
+    /// Images among these tokens.
+    images: Vec<ImageLine>,
+    /// Number of sampled completions, the first of which follow.
     sampled: u32,
     sequences: Vec<SequenceLine>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
+struct ImageLine {
+    /// Number of tokens that stand for the image.
+    tokens: u32,
+    width: u32,
+    height: u32,
+    /// Data URI of the file; `None` if it is too large to be stored.
+    url: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct SequenceLine {
     stop_reason: &'static str,
-    /// Number of tokens in the whole completion, of which the first ones follow.
+    /// Number of tokens in the whole completion, the first of which follow.
     sampled: u32,
     tokens: Vec<u32>,
     logprobs: Vec<f64>,
-    /// Text of each token, if the model has a tokenizer here.
+    /// Text of each token, if the model has a tokenizer on this server.
     texts: Option<Vec<String>>,
 }
 
-/// The newest stored samples of one of the caller's runs.
+/// Returns the newest stored samples of one of the caller's runs.
 pub(super) async fn samples(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
@@ -83,7 +97,7 @@ pub(super) async fn delete(
     Ok(Answer(json!({"deleted": deleted})))
 }
 
-/// The newest stored samples.
+/// Returns the newest stored samples of a run.
 pub(super) async fn look(state: &AppState, tenant: &TenantId, run: &RunId) -> Result<Samples, ApiError> {
     let found = state.scheduler.run_samples(tenant, run, NEWEST).await?;
     let text = match found.samples.is_empty() {
@@ -116,12 +130,33 @@ fn line(found: RunSample, text: Option<&Arc<ModelText>>) -> Result<SampleLine, A
         sampling_session_id: found.sampling_session.to_string(),
         time: rfc3339(found.at.as_millis()),
         prompt_tokens: stored.prompt_tokens,
-        prompt_text: text.map(|text| pieces(text, &stored.prompt).concat()),
+        prompt_text: text.map(|text| prompt_text(text, &stored)),
+        images: stored.images.into_iter().map(image_line).collect(),
         prompt: stored.prompt,
         sampled: stored.sequences,
         sequences: stored.stored.into_iter().map(|sequence| sequence_line(sequence, text)).collect(),
         request_id: request,
     })
+}
+
+/// The text of a prompt, in which `[image]` stands for the tokens of each image.
+fn prompt_text(text: &Arc<ModelText>, stored: &StoredSample) -> String {
+    let mut shown = String::new();
+    let mut rest = 0;
+    for image in &stored.images {
+        let start = (image.start as usize).clamp(rest, stored.prompt.len());
+        shown.push_str(&pieces(text, &stored.prompt[rest..start]).concat());
+        shown.push_str("[image]");
+        rest = start.saturating_add(image.tokens as usize).min(stored.prompt.len());
+    }
+    shown.push_str(&pieces(text, &stored.prompt[rest..]).concat());
+    shown
+}
+
+fn image_line(stored: StoredImage) -> ImageLine {
+    let StoredImage { tokens, width, height, media_type, data, .. } = stored;
+    let url = (!data.is_empty()).then(|| format!("data:{media_type};base64,{}", STANDARD.encode(&data)));
+    ImageLine { tokens, width, height, url }
 }
 
 fn sequence_line(stored: StoredSequence, text: Option<&Arc<ModelText>>) -> SequenceLine {

@@ -1,0 +1,14 @@
+//! A GPU in a build without the feature `cuda`.
+
+use trainyard_gpu_runtime::Dtype;
+
+use super::Check;
+use crate::features::{self, NotInBuild};
+
+pub(super) fn nccl() -> Result<Check, NotInBuild> {
+    Err(features::CUDA)
+}
+
+pub(super) fn examine(_: u16, _: Dtype) -> Result<Vec<Check>, NotInBuild> {
+    Err(features::CUDA)
+}

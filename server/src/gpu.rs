@@ -1,0 +1,47 @@
+//! Engines on GPUs, in builds with the feature `cuda`.
+
+use std::time::Duration;
+
+use trainyard_gpu_runtime::backend::Dtype;
+pub(crate) use trainyard_gpu_runtime::backend::cuda::{Cuda as Gpu, CudaError as GpuError};
+use trainyard_gpu_runtime::config::{LoadError, ModelSource};
+use trainyard_gpu_runtime::{CudaEngine, EngineOptions, FolderCopies, FollowError, ParallelEngine, ProcessRank};
+
+use crate::linked::{Linked, one, several};
+
+type Models = Vec<(String, ModelSource)>;
+
+/// Opens a GPU by its number; also returns its name. A limit is the time that a rank waits for others.
+pub(crate) fn open(number: u16, dtype: Dtype, rank_limit: Option<Duration>) -> Result<(Gpu, String), GpuError> {
+    let gpu = Gpu::open(i32::from(number), dtype)?;
+    let name = gpu.gpu().name().unwrap_or_default();
+    Ok((rank_limit.into_iter().fold(gpu, Gpu::with_rank_limit), name))
+}
+
+/// The number of a GPU and the size of its memory.
+pub(crate) fn memory(gpu: &Gpu) -> (u16, Result<usize, GpuError>) {
+    (u16::try_from(gpu.gpu().ordinal()).unwrap_or_default(), gpu.gpu().memory())
+}
+
+pub(crate) fn engine(gpu: Gpu, models: Models, options: EngineOptions) -> Result<Linked, LoadError> {
+    CudaEngine::on_gpu(gpu, models, options).map(one)
+}
+
+pub(crate) fn ranks(gpus: Vec<Gpu>, models: Vec<Models>, options: &EngineOptions) -> Result<Linked, LoadError> {
+    ParallelEngine::on_gpus(gpus, models, options).map(several)
+}
+
+pub(crate) fn lead(rank: ProcessRank, gpu: Gpu, models: Models, options: &EngineOptions) -> Result<Linked, LoadError> {
+    rank.lead_on_gpu(gpu, models, options).map(several)
+}
+
+pub(crate) fn follow(
+    rank: ProcessRank,
+    gpu: Gpu,
+    models: Models,
+    options: &EngineOptions,
+    copies: &dyn FolderCopies,
+    ready: impl FnOnce(),
+) -> Result<(), FollowError> {
+    rank.follow_on_gpu(gpu, models, options, copies, ready)
+}

@@ -5,6 +5,7 @@
 //! client from the document that [`python_document`] returns. [`listing`] lists the public items of the Rust client.
 
 pub mod document;
+mod error;
 pub mod listing;
 pub mod operations;
 pub mod types;
@@ -13,27 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// Reason why nothing could be generated.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file can't be read or written.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// Cause reported by the operating system.
-        source: std::io::Error,
-    },
-    /// The description is not JSON.
-    #[error("openapi/openapi.json: {0}")]
-    Json(#[from] serde_json::Error),
-    /// The description contains something that the generator does not support.
-    #[error("{0}")]
-    Unsupported(String),
-    /// Rust code can't be parsed.
-    #[error("{0}")]
-    Syntax(#[from] syn::Error),
-}
+pub use error::{Error, read};
 
 /// A file's path relative to the repository, and its text.
 pub type File = (PathBuf, String);
@@ -73,13 +54,4 @@ pub const LISTING: &str = "client-sdk/rust/public-api.txt";
 
 fn description(root: &Path) -> Result<Value, Error> {
     Ok(serde_json::from_str(&read(&root.join(DOCUMENT))?)?)
-}
-
-/// Reads a text file.
-///
-/// # Errors
-///
-/// The error contains the file's path.
-pub fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|source| Error::File { path: path.into(), source })
 }

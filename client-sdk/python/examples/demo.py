@@ -1,8 +1,9 @@
 """Both examples, then a checkpoint that is saved, loaded into a new run and compared, in a few minutes.
 
-    TINKER_BASE_URL=http://127.0.0.1:8000 TINKER_API_KEY=tml-local HF_ENDPOINT=$TINKER_BASE_URL/hf python demo.py
+    TINKER_BASE_URL=http://127.0.0.1:8000 TINKER_API_KEY=tml-local HF_ENDPOINT=$TINKER_BASE_URL/hf python demo.py [PART …]
 
-Ends with 0 only if the loss fell, the reward rose and the reload agreed to the last bit.
+Parts are supervised, reinforcement and reload, which begins with supervised; without any, all of them run. Ends with 0 only
+if the loss fell, the reward rose and the reload agreed to the last bit.
 """
 
 import sys
@@ -45,37 +46,60 @@ def show(name: str, ok: bool, seconds: float, lines: list[str]) -> None:
         print(f"      {line}")
 
 
-def main() -> int:
-    seconds: dict[str, float] = {}
-    model = base_model()
-    with tinker.ServiceClient() as service:
-        run, taught = timed(seconds, "supervised", lambda: supervised.train(service, model))
-        learned = timed(seconds, "reinforcement", lambda: reinforcement.train(service, model))
-        loaded = timed(seconds, "reload", lambda: reload(service, run, taught["test"]))
-
-    fell = taught["loss after"] < taught["loss before"]
-    rose = learned["reward after"] > learned["reward before"]
+def show_supervised(taught: dict, seconds: float) -> bool:
     right = lambda answers: sum(map(str.__eq__, answers, taught["expected"]))  # noqa: E731
     before, after = taught["answers before"], taught["answers after"]
-    show("supervised: Pig Latin, on words that were held out", fell, seconds["supervised"], [
+    fell = taught["loss after"] < taught["loss before"]
+    show("supervised: Pig Latin, on words that were held out", fell, seconds, [
         f"loss per token   {taught['loss before']:.3f} -> {taught['loss after']:.3f}",
         f"exactly right    {right(before)} -> {right(after)} of {len(before)}",
         *(f"{w:<10} before: {one_line(b, 36):<38} after: {a}" for w, b, a in list(zip(taught["words"], before, after))[:5]),
     ])  # fmt: skip
-    show("reinforcement: sentences of short words", rose, seconds["reinforcement"], [
+    return fell
+
+
+def show_reinforcement(learned: dict, seconds: float) -> bool:
+    rose = learned["reward after"] > learned["reward before"]
+    show("reinforcement: sentences of short words", rose, seconds, [
         f"mean reward      {learned['reward before']:.2f} -> {learned['reward after']:.2f}",
         "by step          " + " ".join(f"{r:.2f}" for r in learned["rewards"]),
         f"first: {one_line(learned['sample before'])}",
         f"last:  {one_line(learned['sample after'])}",
     ])  # fmt: skip
-    show("reload: a checkpoint in a new run", loaded["equal"], seconds["reload"], [
+    return rose
+
+
+def show_reload(loaded: dict, seconds: float) -> bool:
+    show("reload: a checkpoint in a new run", loaded["equal"], seconds, [
         f"{loaded['tokens']} log-probabilities {'equal to the last bit' if loaded['equal'] else 'DIFFER'}",
         loaded["path"],
     ])  # fmt: skip
-    passed = fell and rose and loaded["equal"]
+    return loaded["equal"]
+
+
+PARTS = {"supervised": show_supervised, "reinforcement": show_reinforcement, "reload": show_reload}
+
+
+def main(chosen: list[str]) -> int:
+    if unknown := set(chosen) - set(PARTS):
+        print(f"unknown part {sorted(unknown)[0]!r}: expected {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    chosen = chosen or list(PARTS)
+    seconds: dict[str, float] = {}
+    reports: dict[str, dict] = {}
+    model = base_model()
+    with tinker.ServiceClient() as service:
+        if {"supervised", "reload"} & set(chosen):
+            run, taught = timed(seconds, "supervised", lambda: supervised.train(service, model))
+            reports["supervised"] = taught
+        if "reinforcement" in chosen:
+            reports["reinforcement"] = timed(seconds, "reinforcement", lambda: reinforcement.train(service, model))
+        if "reload" in chosen:
+            reports["reload"] = timed(seconds, "reload", lambda: reload(service, run, taught["test"]))
+    passed = all([PARTS[name](report, seconds[name]) for name, report in reports.items()])
     print(f"\n{'Passed' if passed else 'FAILED'} in {sum(seconds.values()):.0f} s with {model}.")
     return 0 if passed else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -37,8 +37,8 @@ def listing() -> str:
     lines: list[str] = []
     for file in sorted(SOURCES.rglob("*.py")):
         module = ".".join(file.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
-        # Recipes are programs, used by their commands.
-        if any(part.startswith("_") or part == "recipes" for part in module.split(".")):
+        # Recipes and the demonstration are programs, used by their commands.
+        if any(part.startswith("_") or part in ("recipes", "demo") for part in module.split(".")):
             continue
         for node in ast.parse(file.read_text()).body:
             lines += public(node, module)

@@ -6,6 +6,7 @@ use prost::Message;
 
 use crate::data::{Datum, Loss, Tensor, TensorData};
 use crate::error::Error;
+use crate::image::{Piece, pieces};
 use crate::output::{Candidates, SampleOutput, SampledSequence, StopReason, TrainingOutput};
 use crate::proto;
 
@@ -31,10 +32,24 @@ pub(crate) fn training_request(
 }
 
 fn datum(datum: &Datum) -> proto::Datum {
-    let tokens = datum.tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
-    let chunk = proto::Chunk { encoded_text: Some(proto::EncodedTextChunk { tokens }) };
+    let model_input = pieces(&datum.tokens, &datum.images).into_iter().map(chunk).collect();
     let inputs = datum.loss_fn_inputs.iter().map(|(name, values)| (name.clone(), tensor(values)));
-    proto::Datum { model_input: vec![chunk], loss_fn_inputs: inputs.collect() }
+    proto::Datum { model_input, loss_fn_inputs: inputs.collect() }
+}
+
+fn chunk(piece: Piece<'_>) -> proto::Chunk {
+    let content = match piece {
+        Piece::Tokens(tokens) => {
+            let tokens = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+            proto::ChunkContent::EncodedText(proto::EncodedTextChunk { tokens })
+        }
+        Piece::Image(image) => proto::ChunkContent::Image(proto::ImageChunk {
+            data: image.data.clone(),
+            format: image.format.to_owned(),
+            expected_tokens: image.expected_tokens,
+        }),
+    };
+    proto::Chunk { content: Some(content) }
 }
 
 fn tensor(tensor: &Tensor) -> proto::Tensor {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::image::{Image, PlacedImages};
 use crate::proto::Setting;
 
 /// Elements of a tensor, row by row.
@@ -67,18 +68,27 @@ pub struct Datum {
     pub tokens: Vec<i32>,
     /// Inputs of the loss by name, such as `target_tokens` and `weights`.
     pub loss_fn_inputs: BTreeMap<String, Tensor>,
+    pub(crate) images: PlacedImages,
 }
 
 impl Datum {
     /// Makes an example without inputs of the loss.
     pub fn new(tokens: impl Into<Vec<i32>>) -> Self {
-        Self { tokens: tokens.into(), loss_fn_inputs: BTreeMap::new() }
+        Self { tokens: tokens.into(), ..Self::default() }
     }
 
     /// Adds an input of the loss.
     #[must_use]
     pub fn input(mut self, name: impl Into<String>, values: impl Into<Tensor>) -> Self {
         self.loss_fn_inputs.insert(name.into(), values.into());
+        self
+    }
+
+    /// Places an image before the token of this index. Inputs of the loss then have as many rows more as the image takes
+    /// positions.
+    #[must_use]
+    pub fn image(mut self, before: usize, image: Image) -> Self {
+        self.images.entry(before).or_default().push(image);
         self
     }
 

@@ -38,6 +38,7 @@ mod future;
 #[rustfmt::skip]
 #[allow(clippy::all, clippy::unwrap_used, reason = "generated")]
 mod generated;
+mod image;
 mod order;
 mod output;
 mod proto;
@@ -55,6 +56,7 @@ pub use error::{ApiError, Category, Error, RequestFailed};
 pub use events::EventStream;
 pub use future::Submitted;
 pub use generated::{administration, catalogue, sessions, types, weights};
+pub use image::Image;
 pub use output::{Candidates, OptimOutput, SampleOutput, SampledSequence, StopReason, TrainingOutput};
 pub use retry::RetryPolicy;
 pub use run::{SaveOptions, TrainingRun};

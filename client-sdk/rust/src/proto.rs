@@ -51,8 +51,26 @@ pub(crate) struct Datum {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Chunk {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) encoded_text: Option<EncodedTextChunk>,
+    #[prost(oneof = "ChunkContent", tags = "1, 2")]
+    pub(crate) content: Option<ChunkContent>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub(crate) enum ChunkContent {
+    #[prost(message, tag = "1")]
+    EncodedText(EncodedTextChunk),
+    #[prost(message, tag = "2")]
+    Image(ImageChunk),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct ImageChunk {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) data: Vec<u8>,
+    #[prost(string, tag = "2")]
+    pub(crate) format: String,
+    #[prost(int32, optional, tag = "3")]
+    pub(crate) expected_tokens: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::codec;
 use crate::error::Error;
 use crate::future::{Submitted, protobuf};
 use crate::generated::types::{InputChunk, ModelInput, SampleRequest, SamplingParams};
+use crate::image::{Image, Piece, PlacedImages, pieces};
 use crate::output::SampleOutput;
 use crate::resample::{Resample, SamplingSession};
 use crate::session::Session;
@@ -26,6 +30,7 @@ pub struct SampleOptions {
     prompt_logprobs: bool,
     topk_prompt_logprobs: u32,
     topk_sample_logprobs: u32,
+    images: PlacedImages,
 }
 
 impl Default for SampleOptions {
@@ -36,6 +41,7 @@ impl Default for SampleOptions {
             prompt_logprobs: false,
             topk_prompt_logprobs: 0,
             topk_sample_logprobs: 0,
+            images: PlacedImages::new(),
         }
     }
 }
@@ -104,6 +110,13 @@ impl SampleOptions {
         self
     }
 
+    /// Places an image before the prompt's token of this index.
+    #[must_use]
+    pub fn image(mut self, before: usize, image: Image) -> Self {
+        self.images.entry(before).or_default().push(image);
+        self
+    }
+
     /// Returns the `k` most likely candidates for each sampled token.
     #[must_use]
     pub fn topk_sample_logprobs(mut self, k: u32) -> Self {
@@ -128,8 +141,8 @@ impl Sampler {
     ///
     /// The server refuses the request or does not answer.
     pub async fn sample(&self, prompt: &[i32], options: &SampleOptions) -> Result<Submitted<SampleOutput>, Error> {
-        let chunk = InputChunk::new().type_("encoded_text").tokens(prompt.iter().map(|id| i64::from(*id)).collect());
-        let mut body = SampleRequest::new(ModelInput::new(vec![chunk]), &*self.inner.id, 0)
+        let chunks = pieces(prompt, &options.images).into_iter().map(chunk).collect();
+        let mut body = SampleRequest::new(ModelInput::new(chunks), &*self.inner.id, 0)
             .sampling_params(options.params.clone())
             .num_samples(options.num_samples)
             .prompt_logprobs(options.prompt_logprobs);
@@ -139,5 +152,20 @@ impl Sampler {
         let request_id = resample.submit().await?;
         let read = |answer: &_| protobuf(answer, codec::sample_output);
         Ok(Submitted::new(self.inner.api.clone(), request_id, read).resampling(resample))
+    }
+}
+
+fn chunk(piece: Piece<'_>) -> InputChunk {
+    match piece {
+        Piece::Tokens(tokens) => {
+            InputChunk::new().type_("encoded_text").tokens(tokens.iter().map(|id| i64::from(*id)).collect())
+        }
+        Piece::Image(image) => {
+            let chunk = InputChunk::new().type_("image").data(STANDARD.encode(&image.data)).format(image.format);
+            match image.expected_tokens {
+                Some(tokens) => chunk.expected_tokens(tokens.into()),
+                None => chunk,
+            }
+        }
     }
 }

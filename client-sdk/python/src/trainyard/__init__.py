@@ -23,6 +23,7 @@ from .errors import (
 from .futures import AsyncFuture, Future
 from .generated.models import AdamParamsBody as AdamParams
 from .generated.models import LoraConfig, SamplingParams
+from .images import Image
 from .retry import RetryPolicy
 from .sampling import AsyncSampler, Sampler
 from .training import AsyncTrainingRun, TrainingRun
@@ -39,6 +40,7 @@ __all__ = [
     "Datum",
     "Future",
     "GoneError",
+    "Image",
     "InvalidRequestError",
     "LoraConfig",
     "NotFoundError",

@@ -5,6 +5,7 @@ The synchronous and the asynchronous client differ only in how they send these.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ from .generated.models import (
     SaveWeightsRequest,
 )
 from .generated.types import UNSET
+from .images import Image, Part, chunks
 
 T = TypeVar("T")
 
@@ -227,7 +229,7 @@ def sampling_session(session_id: str, number: int, base_model: str | None, path:
 def sample(
     sampler_id: str,
     seq_id: int,
-    prompt: Sequence[int],
+    prompt: Sequence[Part],
     num_samples: int,
     params: SamplingParams,
     prompt_logprobs: bool,
@@ -235,11 +237,10 @@ def sample(
     topk_sample_logprobs: int,
 ) -> Call[str]:
     """Completions of a prompt."""
-    chunk = InputChunk(tokens=[int(token) for token in prompt], type_="encoded_text")
     body = SampleRequest(
         sampling_session_id=sampler_id,
         seq_id=seq_id,
-        prompt=ModelInput(chunks=[chunk]),
+        prompt=ModelInput(chunks=[_chunk(chunk) for chunk in chunks(prompt)]),
         num_samples=num_samples,
         sampling_params=params,
         prompt_logprobs=prompt_logprobs,
@@ -247,6 +248,17 @@ def sample(
         topk_sample_logprobs=topk_sample_logprobs,
     )
     return _post("asample", body, _text("request_id"))
+
+
+def _chunk(chunk: list[int] | Image) -> InputChunk:
+    if not isinstance(chunk, Image):
+        return InputChunk(tokens=chunk, type_="encoded_text")
+    return InputChunk(
+        data=base64.b64encode(chunk.data).decode(),
+        format_=chunk.format,
+        expected_tokens=UNSET if chunk.expected_tokens is None else chunk.expected_tokens,
+        type_="image",
+    )
 
 
 # Futures

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from . import _wire as wire
 from .data import Candidates, Datum, Dtype, SampledSequence, SampleOutput, Tensor, TrainingOutput, floats, integers
 from .errors import ProtocolError
+from .images import Image, chunks
 
 _FLOAT32, _INT64, _INT32 = 1, 2, 3
 _NO_CANDIDATE = (0, -99_999.0)
@@ -35,14 +36,21 @@ def training_request(
 
 
 def _datum(datum: Datum) -> bytes:
-    tokens = Tensor(datum.tokens, "int64")
-    chunk = wire.bytes_field(1, wire.bytes_field(1, _int32(tokens)))
-    parts = [wire.bytes_field(1, chunk)]
+    parts = [wire.bytes_field(1, _chunk(chunk)) for chunk in chunks(datum.tokens)]
     for name, values in datum.loss_fn_inputs.items():
         parts.append(
             wire.bytes_field(2, wire.text_field(1, name) + wire.bytes_field(2, _tensor(Tensor.of(name, values))))
         )
     return b"".join(parts)
+
+
+def _chunk(chunk: list[int] | Image) -> bytes:
+    if not isinstance(chunk, Image):
+        return wire.bytes_field(1, wire.bytes_field(1, _int32(Tensor(chunk, "int64"))))
+    image = wire.bytes_field(1, chunk.data) + wire.text_field(2, chunk.format)
+    if chunk.expected_tokens is not None:
+        image += wire.number_field(3, chunk.expected_tokens)
+    return wire.bytes_field(2, image)
 
 
 def _int32(tokens: Tensor) -> bytes:

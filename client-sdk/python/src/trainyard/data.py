@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .images import Image, Part, positions
+
 Dtype = Literal["float32", "int64"]
 
 
@@ -37,17 +39,25 @@ class Tensor:
 class Datum:
     """An example: its input tokens and the inputs of the loss by name, such as `target_tokens` and `weights`.
 
+    Among the tokens may be images. The inputs of the loss then have as many rows more as the images take positions.
     Plain numbers are sent as `int64` under a name that ends in `tokens`, else as `float32`; a `Tensor` as it is.
     """
 
-    tokens: Sequence[int]
+    tokens: Sequence[Part]
     loss_fn_inputs: Mapping[str, Tensor | Sequence[float]] = field(default_factory=dict)
 
     @classmethod
-    def next_token(cls, tokens: Sequence[int]) -> Datum:
-        """A sequence of which each token is predicted from those before it, all with a weight of 1."""
-        targets = list(tokens[1:])
-        return cls(tokens[: len(targets)], {"target_tokens": targets, "weights": [1.0] * len(targets)})
+    def next_token(cls, tokens: Sequence[Part]) -> Datum:
+        """A sequence of which each token is predicted from those before it, all with a weight of 1.
+
+        Images need their `expected_tokens`, and nothing is predicted at their positions. The last part is a token.
+        """
+        if tokens and isinstance(tokens[-1], Image):
+            raise ValueError("tokens: the last part is an image, which can't be predicted")
+        following = positions(tokens)[1:]
+        weights = [0.0 if target is None else 1.0 for target in following]
+        targets = [target or 0 for target in following]
+        return cls(tokens[:-1], {"target_tokens": targets, "weights": weights})
 
 
 @dataclass(frozen=True)

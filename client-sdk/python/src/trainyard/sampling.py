@@ -10,6 +10,7 @@ from . import _calls as calls
 from .data import SampleOutput
 from .futures import AsyncFuture, Future
 from .generated.models import SamplingParams
+from .images import Part
 
 if TYPE_CHECKING:
     from ._session import AsyncSession, Session
@@ -25,7 +26,7 @@ class Sampler:
 
     def sample(
         self,
-        prompt: Sequence[int],
+        prompt: Sequence[Part],
         params: SamplingParams | None = None,
         *,
         num_samples: int = 1,
@@ -33,7 +34,7 @@ class Sampler:
         topk_prompt_logprobs: int = 0,
         topk_sample_logprobs: int = 0,
     ) -> Future[SampleOutput]:
-        """Completes a prompt `num_samples` times, with a log-probability for each sampled token.
+        """Completes a prompt of tokens and images `num_samples` times, with a log-probability for each sampled token.
 
         `prompt_logprobs` asks for those of the prompt; the other two ask for the most likely candidates.
         """
@@ -64,7 +65,7 @@ class AsyncSampler:
 
     async def sample(
         self,
-        prompt: Sequence[int],
+        prompt: Sequence[Part],
         params: SamplingParams | None = None,
         *,
         num_samples: int = 1,
@@ -72,7 +73,7 @@ class AsyncSampler:
         topk_prompt_logprobs: int = 0,
         topk_sample_logprobs: int = 0,
     ) -> AsyncFuture[SampleOutput]:
-        """Completes a prompt `num_samples` times, with a log-probability for each sampled token.
+        """Completes a prompt of tokens and images `num_samples` times, with a log-probability for each sampled token.
 
         `prompt_logprobs` asks for those of the prompt; the other two ask for the most likely candidates.
         """

@@ -5,11 +5,29 @@ use prost::Message;
 
 use super::{sample_output, training_output, training_request};
 use crate::data::{Datum, Loss, Tensor};
+use crate::image::Image;
 use crate::output::StopReason;
 use crate::proto::{self, ArrayRecord, BatchedTensor, ForwardBackwardOutput, SampleResponse};
 
 fn bytes_of(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn tokens(bytes: &[u8]) -> proto::Chunk {
+    let text = proto::EncodedTextChunk { tokens: bytes.to_vec() };
+    proto::Chunk { content: Some(proto::ChunkContent::EncodedText(text)) }
+}
+
+#[test]
+fn images_are_chunks_between_tokens() {
+    let image = Image::new(*b"\xff\xd8\xff1").unwrap().expecting(4);
+    let data = [Datum::new([1, 2]).image(1, image)];
+    let request = training_request("run", 1, &data, &Loss::cross_entropy(), false).unwrap();
+    let read = proto::ForwardBackwardRequest::decode(&*request.encode_to_vec()).unwrap();
+    let sent =
+        proto::ImageChunk { data: b"\xff\xd8\xff1".to_vec(), format: "jpeg".to_owned(), expected_tokens: Some(4) };
+    let image = proto::Chunk { content: Some(proto::ChunkContent::Image(sent)) };
+    assert_eq!(read.data[0].model_input, [tokens(&[1, 0, 0, 0]), image, tokens(&[2, 0, 0, 0])]);
 }
 
 #[test]
@@ -22,7 +40,7 @@ fn a_request_has_tokens_inputs_and_settings() {
     assert_eq!(read, request);
     assert_eq!((read.seq_id, read.forward_only, read.loss_fn.as_str()), (3, true, "ppo"));
     let [first, second] = &read.data[..] else { unreachable!() };
-    assert_eq!(first.model_input[0].encoded_text.as_ref().unwrap().tokens, [1, 0, 0, 0, 2, 0, 0, 0]);
+    assert_eq!(first.model_input, [tokens(&[1, 0, 0, 0, 2, 0, 0, 0])]);
     assert_eq!(first.loss_fn_inputs["weights"].dense.as_ref().unwrap(), &bytes_of(&[1.0, 1.0]));
     assert_eq!(second.loss_fn_inputs["target_tokens"].shape, [2, 2]);
     assert_eq!(read.loss_fn_config_v2["clip"].value, Some(proto::Setting::Number(0.5)));

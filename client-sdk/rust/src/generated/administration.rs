@@ -7,7 +7,7 @@ use crate::error::Error;
 #[allow(unused_imports, reason = "not every group has bodies")]
 use super::types;
 impl Api {
-    /// The API keys of an organisation, those that are not accepted any more included.
+    /// Lists the API keys of an organisation, including expired and revoked ones.
     ///
     /// `GET /api/v1/admin/keys`
     ///
@@ -22,7 +22,7 @@ impl Api {
             .query(query)?;
         self.send_for_json(request).await
     }
-    /// Creates an API key. The answer alone has it: what is stored is its SHA-256.
+    /// Creates an API key. The key is returned only once; the server stores only its SHA-256.
     ///
     /// `POST /api/v1/admin/keys`
     ///
@@ -61,7 +61,7 @@ impl Api {
             .query(query)?;
         self.send_for_nothing(request).await
     }
-    /// The organisations that the caller manages.
+    /// Lists the organisations that the caller manages.
     ///
     /// `GET /api/v1/admin/organisations`
     ///
@@ -95,7 +95,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Changes what people call an organisation, or disables or enables it. What is absent stays. While it is disabled, its keys and tokens get 401, on every server within a second; its sessions expire, which cancels what waits and all samples, and its objects stay. Admins of operators alone disable and enable, and not the organisation that they call from.
+    /// Changes an organisation's display name, or disables or enables it. Absent fields keep their values. Every server answers the keys and tokens of a disabled organisation with 401 within a second. Its sessions expire, which cancels waiting requests and all samples; its objects stay. Only admins of operators can disable and enable organisations, but not their own.
     ///
     /// `PUT /api/v1/admin/organisations/{organisation}`
     ///
@@ -114,7 +114,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// The weight and the quotas of an organisation, and where each is set.
+    /// Returns the weight and the quotas of an organisation, and where each one is set.
     ///
     /// `GET /api/v1/admin/organisations/{organisation}/limits`
     ///
@@ -131,7 +131,7 @@ impl Api {
         );
         self.send_for_json(request).await
     }
-    /// Sets and unsets the weight and the quotas of an organisation; for admins of operators. What is absent stays, and `null` unsets. Every server enforces them within a second; what was accepted or started before is not taken back. A limit that the configuration file sets can't be changed.
+    /// Sets and unsets the weight and the quotas of an organisation; for admins of operators. Absent fields keep their values, and `null` unsets a limit. Every server enforces the new limits within a second; requests that were accepted or started earlier are not affected. A limit that the configuration file sets can't be changed.
     ///
     /// `PUT /api/v1/admin/organisations/{organisation}/limits`
     ///
@@ -157,7 +157,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// The projects of an organisation.
+    /// Lists the projects of an organisation.
     ///
     /// `GET /api/v1/admin/projects`
     ///
@@ -175,7 +175,7 @@ impl Api {
             .query(query)?;
         self.send_for_json(request).await
     }
-    /// Creates a project.
+    /// Creates a project in an organisation.
     ///
     /// `POST /api/v1/admin/projects`
     ///
@@ -195,7 +195,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Deletes a project. Sessions keep its id.
+    /// Deletes a project. Its sessions keep the project's id.
     ///
     /// `DELETE /api/v1/admin/projects/{project_id}`
     ///
@@ -214,7 +214,7 @@ impl Api {
             .query(query)?;
         self.send_for_nothing(request).await
     }
-    /// Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for admins of operators, when one may have become known. Every server refuses the tokens that were made before within a second, and clients that exchange keys for tokens make new ones by themselves.
+    /// Withdraws all keys that sign the service's tokens and creates another one, which signs at once; for admins of operators. Use this if a signing key may have become known. Every server refuses the earlier tokens within a second. Clients that exchange API keys for tokens obtain new ones by themselves.
     ///
     /// `POST /api/v1/admin/signing_keys/rotate`
     ///
@@ -230,7 +230,7 @@ impl Api {
         );
         self.send_for_json(request).await
     }
-    /// What each request of an organisation used that ended in a period, as CSV. For admins.
+    /// Exports as CSV what each request of an organisation used; for admins. The file contains the requests that ended in the period.
     ///
     /// `GET /api/v1/admin/usage.csv`
     ///
@@ -248,7 +248,7 @@ impl Api {
             .query(query)?;
         self.send_for_text(request).await
     }
-    /// The users of an organisation.
+    /// Lists the users of an organisation.
     ///
     /// `GET /api/v1/admin/users`
     ///
@@ -266,7 +266,7 @@ impl Api {
             .query(query)?;
         self.send_for_json(request).await
     }
-    /// Creates a user.
+    /// Creates a user in an organisation.
     ///
     /// `POST /api/v1/admin/users`
     ///
@@ -286,7 +286,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Gives a user another role, or refuses the user's keys or accepts them again.
+    /// Changes a user's role, or disables or enables the user. The keys of a disabled user are refused.
     ///
     /// `PUT /api/v1/admin/users/{email}`
     ///
@@ -307,7 +307,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// What was done to an organisation and its objects on one day: administrative acts, publications, downloads and deletions. For admins.
+    /// Returns what was done to an organisation and its objects on one day; for admins. The audit log contains administrative actions, publications, downloads and deletions.
     ///
     /// `GET /api/v1/audit`
     ///
@@ -322,7 +322,7 @@ impl Api {
             .query(query)?;
         self.send_for_json(request).await
     }
-    /// The checkpoints that an organisation has now, by project and user. For admins.
+    /// Returns the checkpoints that an organisation stores now, by project and user; for admins.
     ///
     /// `GET /api/v1/billing/usage/checkpoints/current`
     ///
@@ -340,7 +340,7 @@ impl Api {
             .query(query)?;
         self.send_for_json(request).await
     }
-    /// What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour, checkpoints that were saved, and storage. For admins. There are no prices.
+    /// Returns what an organisation used, by hour, session and kind; for admins. Tokens count in the hour in which their request ended. Saved checkpoints and storage count too. The service knows no prices.
     ///
     /// `GET /api/v1/billing/usage/events`
     ///
@@ -362,108 +362,108 @@ impl Api {
 /// What `admin_keys` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AdminKeysQuery {
-    /// Its name.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `admin_create_key` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AdminCreateKeyQuery {
-    /// Its name.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `admin_revoke_key` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AdminRevokeKeyQuery {
-    /// Its name.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `admin_projects` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AdminProjectsQuery {
-    /// Its name.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `admin_create_project` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AdminCreateProjectQuery {
-    /// Its name.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `admin_delete_project` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AdminDeleteProjectQuery {
-    /// Its name.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `admin_usage_csv` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AdminUsageCsvQuery {
-    /// RFC 3339, at the start of an hour.
+    /// Start of the period, in RFC 3339: the start of an hour.
     pub starting_on: String,
-    /// RFC 3339, at the start of an hour, at most 14 days later.
+    /// End of the period, in RFC 3339: the start of an hour, at most 14 days after `starting_on`.
     pub ending_before: String,
-    /// The organisation; the caller's own when absent.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `admin_users` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AdminUsersQuery {
-    /// Its name.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `admin_create_user` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AdminCreateUserQuery {
-    /// Its name.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `admin_change_user` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AdminChangeUserQuery {
-    /// Its name.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `audit` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct AuditQuery {
-    /// `all` (when absent), `checkpoints`, `projects`, `teams` or `organizations`.
+    /// Events to return: `all` (the default), `checkpoints`, `projects`, `teams` or `organizations`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_type: Option<String>,
-    /// `YYYY-MM-DD`, from midnight to midnight UTC; today when absent.
+    /// Day in UTC, as `YYYY-MM-DD`; today by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day: Option<String>,
-    /// The organisation; the caller's own when absent.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `billing_storage` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct BillingStorageQuery {
-    /// Of one project alone.
+    /// Returns only checkpoints of this project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
-    /// The organisation; the caller's own when absent.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }
 /// What `billing_usage` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct BillingUsageQuery {
-    /// RFC 3339, at the start of an hour.
+    /// Start of the period, in RFC 3339: the start of an hour.
     pub starting_on: String,
-    /// RFC 3339, at the start of an hour, at most 14 days later.
+    /// End of the period, in RFC 3339: the start of an hour, at most 14 days after `starting_on`.
     pub ending_before: String,
-    /// The organisation; the caller's own when absent.
+    /// Name of the organisation; the caller's own by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
 }

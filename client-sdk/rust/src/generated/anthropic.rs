@@ -7,9 +7,9 @@ use crate::error::Error;
 #[allow(unused_imports, reason = "not every group has bodies")]
 use super::types;
 impl Api {
-    /// Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a stream of server-sent events from `message_start` to `message_stop`.
+    /// Answers a conversation, rendered with the model's own chat template. With `stream`, the response is a stream of server-sent events from `message_start` to `message_stop`.
     ///
-    /// The same under `/v1/messages`.
+    /// Also served at `/v1/messages`.
     ///
     /// `POST /anthropic/api/v1/messages`
     ///
@@ -29,7 +29,7 @@ impl Api {
     }
     /// Counts the tokens of a conversation, rendered with the model's own chat template. Nothing is sampled.
     ///
-    /// The same under `/v1/messages/count_tokens`.
+    /// Also served at `/v1/messages/count_tokens`.
     ///
     /// `POST /anthropic/api/v1/messages/count_tokens`
     ///

@@ -7,7 +7,7 @@ use crate::error::Error;
 #[allow(unused_imports, reason = "not every group has bodies")]
 use super::types;
 impl Api {
-    /// The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other tenants' public ones. With `project_id`, those of sessions in this project of the caller's alone, whatever the scope.
+    /// Lists the caller's checkpoints of all runs, newest first. With `access_scope=accessible`, the list includes public ones of other tenants. With `project_id`, it contains only checkpoints of sessions in this project of the caller's, whatever the scope.
     ///
     /// `GET /api/v1/checkpoints`
     ///
@@ -22,7 +22,7 @@ impl Api {
             .query(query)?;
         self.send_for_json(request).await
     }
-    /// Searches the checkpoints that the caller may list, newest first: its own, or with another `owner` also public ones.
+    /// Searches the checkpoints that the caller may list, newest first. These are the caller's own; with another `owner`, also public ones.
     ///
     /// `POST /api/v1/checkpoints/search`
     ///
@@ -40,7 +40,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// A file of an exported checkpoint. The URL is its own authorisation.
+    /// Downloads a file of a checkpoint's weights. The URL contains its authorisation.
     ///
     /// `GET /api/v1/downloads/{run_id}/{kind}/{name}/{file}`
     ///
@@ -70,7 +70,7 @@ impl Api {
             .query(query)?;
         self.send_for_bytes(request).await
     }
-    /// The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs that have a public checkpoint.
+    /// Lists the caller's training runs, newest first. With `access_scope=accessible`, the list includes runs of other tenants that have a public checkpoint.
     ///
     /// `GET /api/v1/training_runs`
     ///
@@ -85,7 +85,7 @@ impl Api {
             .query(query)?;
         self.send_for_json(request).await
     }
-    /// A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint.
+    /// Returns a training run. With `access_scope=accessible`, it may belong to another tenant if it has a public checkpoint.
     ///
     /// `GET /api/v1/training_runs/{run_id}`
     ///
@@ -104,7 +104,7 @@ impl Api {
             .query(query)?;
         self.send_for_json(request).await
     }
-    /// A run's checkpoints, newest first; of another tenant's run, those that are public.
+    /// Lists a run's checkpoints, newest first. For a run of another tenant, the list contains only public ones.
     ///
     /// `GET /api/v1/training_runs/{run_id}/checkpoints`
     ///
@@ -148,7 +148,7 @@ impl Api {
         );
         self.send_for_nothing(request).await
     }
-    /// Self-authorising URLs of an exported checkpoint's files.
+    /// Returns URLs of the files of a checkpoint's weights. The URLs contain their authorisation.
     ///
     /// `GET /api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/external_weights_urls`
     ///
@@ -176,7 +176,7 @@ impl Api {
         );
         self.send_for_json(request).await
     }
-    /// Lets every tenant read a checkpoint. Repetitions are accepted.
+    /// Publishes a checkpoint: every tenant can then read it. The call can be repeated.
     ///
     /// `POST /api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish`
     ///
@@ -204,7 +204,7 @@ impl Api {
         );
         self.send_for_nothing(request).await
     }
-    /// Makes a checkpoint private. Repetitions are accepted.
+    /// Makes a checkpoint private. The call can be repeated.
     ///
     /// `DELETE /api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish`
     ///
@@ -232,7 +232,7 @@ impl Api {
         );
         self.send_for_nothing(request).await
     }
-    /// Lets a checkpoint expire so many seconds from now; null removes the expiry.
+    /// Sets the number of seconds after which a checkpoint is deleted. Null removes the expiry.
     ///
     /// `PUT /api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/ttl`
     ///
@@ -262,9 +262,9 @@ impl Api {
             .json(body)?;
         self.send_for_nothing(request).await
     }
-    /// The metrics that a run's forward passes, backward passes and optimizer steps returned, as curves over steps and time.
+    /// Returns the metrics of a run's forward passes, backward passes and optimizer steps as curves over steps and time.
     ///
-    /// A curve with more values than `points` is thinned out on the server: of each of equally wide stretches the smallest and the largest value are returned, so that no spike is lost.
+    /// A curve with more values than `points` is thinned out: it is divided into intervals of equal width, and the smallest and the largest value of each are returned. Spikes are therefore never lost.
     ///
     /// `GET /api/v1/training_runs/{run_id}/metrics`
     ///
@@ -283,7 +283,7 @@ impl Api {
             .query(query)?;
         self.send_for_json(request).await
     }
-    /// A run's metrics as a file, a row for each request: JSON Lines, or Parquet with a column for each metric.
+    /// Downloads a run's metrics as a file with a row for each request. The format is JSON Lines, or Parquet with a column for each metric.
     ///
     /// `GET /api/v1/training_runs/{run_id}/metrics/export`
     ///
@@ -306,102 +306,102 @@ impl Api {
 /// What `checkpoints` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct CheckpointsQuery {
-    /// Most items to return.
+    /// Maximum number of items to return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Items to skip.
+    /// Number of items to skip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// `owned`, or `accessible` with what other tenants have made public.
+    /// `owned` (the default), or `accessible` to include what other tenants have made public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_scope: Option<String>,
-    /// Only those of sessions in this project of the caller's.
+    /// Returns only items of sessions in this project of the caller's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
 }
 /// What `download` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct DownloadQuery {
-    /// For whom it was signed.
+    /// Tenant that the URL was signed for.
     pub tenant: String,
-    /// When it ends, in seconds since the epoch.
+    /// Time at which the URL expires, in seconds since 1970.
     pub expires: i64,
-    /// HMAC-SHA256 of all the rest.
+    /// HMAC-SHA256 of the other parameters and the path.
     pub signature: String,
 }
 /// What `training_runs` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct TrainingRunsQuery {
-    /// Most items to return.
+    /// Maximum number of items to return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Items to skip.
+    /// Number of items to skip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// `owned`, or `accessible` with what other tenants have made public.
+    /// `owned` (the default), or `accessible` to include what other tenants have made public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_scope: Option<String>,
-    /// Only those of sessions in this project of the caller's.
+    /// Returns only items of sessions in this project of the caller's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
 }
 /// What `training_run` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct TrainingRunQuery {
-    /// `owned`, or `accessible` with what other tenants have made public.
+    /// `owned` (the default), or `accessible` to include what other tenants have made public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_scope: Option<String>,
 }
 /// What `run_metrics` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct RunMetricsQuery {
-    /// Names, separated by commas; all when absent.
+    /// Names of metrics, separated by commas; all by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<String>,
-    /// Of requests of one kind: `forward`, `forward_backward` or `optim_step`.
+    /// Kind of the requests: `forward`, `forward_backward` or `optim_step`; all by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// First step.
+    /// First step to include.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_step: Option<u64>,
-    /// Last step.
+    /// Last step to include.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_step: Option<u64>,
-    /// Of requests that ended at this time or later, RFC 3339.
+    /// Earliest time at which the requests ended, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_time: Option<String>,
-    /// Of requests that ended at this time or earlier, RFC 3339.
+    /// Latest time at which the requests ended, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_time: Option<String>,
-    /// Most points of each series. Of more, the smallest and the largest value of each stretch are returned.
+    /// Maximum number of points per series. Longer series are divided into intervals, of which the smallest and the largest value are returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<u32>,
-    /// What the stretches divide evenly: `step` or `time`.
+    /// Axis that the intervals divide evenly: `step` (the default) or `time`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 /// What `metrics_export` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct MetricsExportQuery {
-    /// Names, separated by commas; all when absent.
+    /// Names of metrics, separated by commas; all by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<String>,
-    /// Of requests of one kind: `forward`, `forward_backward` or `optim_step`.
+    /// Kind of the requests: `forward`, `forward_backward` or `optim_step`; all by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// First step.
+    /// First step to include.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_step: Option<u64>,
-    /// Last step.
+    /// Last step to include.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_step: Option<u64>,
-    /// Of requests that ended at this time or later, RFC 3339.
+    /// Earliest time at which the requests ended, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_time: Option<String>,
-    /// Of requests that ended at this time or earlier, RFC 3339.
+    /// Latest time at which the requests ended, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_time: Option<String>,
-    /// `jsonl` or `parquet`.
+    /// File format: `jsonl` (the default) or `parquet`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }

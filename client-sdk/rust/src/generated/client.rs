@@ -7,9 +7,9 @@ use crate::error::Error;
 #[allow(unused_imports, reason = "not every group has bodies")]
 use super::types;
 impl Api {
-    /// The public keys of the tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs no key.
+    /// Returns the public keys that verify tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs no key.
     ///
-    /// None before the first token. A new key is published five minutes before it signs, and a former one until the last token that it signed has expired.
+    /// The set is empty before the first token. A new key is published five minutes before it signs. A former key stays until the last token that it signed has expired.
     ///
     /// `GET /.well-known/jwks.json`
     ///
@@ -20,7 +20,7 @@ impl Api {
         let request = Request::new(reqwest::Method::GET, &[".well-known", "jwks.json"]);
         self.send_for_json(request).await
     }
-    /// The API key of the call: its names, and whose it is.
+    /// Describes the API key of the call and its owner.
     ///
     /// `GET /api/v1/auth/apikey/me`
     ///
@@ -48,9 +48,9 @@ impl Api {
         );
         self.send_for_nothing(request).await
     }
-    /// A token for the caller's API key, which allows the same for a short while.
+    /// Exchanges the caller's API key for a token with the same permissions and a short lifetime.
     ///
-    /// It is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`, `sub` (user or key), `tenant` (the organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and `jti`. It ends with its API key. A caller that has a token of this server already gets the same one.
+    /// The token is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`, `sub` (user or key), `tenant` (the organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and `jti`. It does not outlive its API key. A caller that already sends a token of this server gets the same token.
     ///
     /// `POST /api/v1/auth/token`
     ///
@@ -68,7 +68,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Who the caller is, and what it may do.
+    /// Returns who the caller is and what it may do.
     ///
     /// `GET /api/v1/auth/whoami`
     ///
@@ -82,7 +82,7 @@ impl Api {
         );
         self.send_for_json(request).await
     }
-    /// Settings that the server chooses for a client.
+    /// Returns settings that the server chooses for a client.
     ///
     /// `POST /api/v1/client/config`
     ///
@@ -100,7 +100,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Settings that a client polls from time to time.
+    /// Returns settings that a client polls periodically.
     ///
     /// `POST /api/v1/client/dynamic_config`
     ///
@@ -118,7 +118,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// The base models that are served.
+    /// Lists the base models that the server serves.
     ///
     /// `GET /api/v1/get_server_capabilities`
     ///
@@ -134,7 +134,7 @@ impl Api {
         );
         self.send_for_json(request).await
     }
-    /// Whether the models are loaded. Needs no key.
+    /// Returns whether the models are loaded. Needs no key.
     ///
     /// `GET /api/v1/healthz`
     ///
@@ -145,7 +145,7 @@ impl Api {
         let request = Request::new(reqwest::Method::GET, &["api", "v1", "healthz"]);
         self.send_for_json(request).await
     }
-    /// Takes a client's events and keeps none of them.
+    /// Accepts a client's events and discards them.
     ///
     /// `POST /api/v1/telemetry`
     ///

@@ -7,7 +7,7 @@ use crate::error::Error;
 #[allow(unused_imports, reason = "not every group has bodies")]
 use super::types;
 impl Api {
-    /// Cancels a sample. Repetitions are accepted, and a finished sample keeps its result.
+    /// Cancels a sample. The call can be repeated. A sample that has finished keeps its result.
     ///
     /// `POST /api/v1/cancel_future`
     ///
@@ -25,9 +25,9 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Waits for a request to finish, for half a minute at most, and says what came of it. A result can be read repeatedly. Failures are answers with status 200 and a key `error`; a pending request says `try_again`.
+    /// Waits up to half a minute for a request to finish, and returns its result. A result can be read repeatedly. Failed requests are answered with status 200 and a key `error`, pending ones with `try_again`.
     ///
-    /// All answers are JSON, except the results of samples and training passes for a client that sends `Accept: application/x-protobuf`. Both forms hold the same numbers.
+    /// All responses are JSON, except for clients that send `Accept: application/x-protobuf`: these receive results of samples and training passes as protobuf. Both forms contain the same numbers.
     ///
     /// `POST /api/v1/retrieve_future`
     ///
@@ -45,9 +45,9 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
+    /// Waits for samples of a sampling session to finish. The cursor covers exactly the samples that are returned.
     ///
-    /// Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only read.
+    /// The results named in `retrieved_request_ids` are dropped some minutes later, unless the key has only read access.
     ///
     /// `POST /api/v1/retrieve_futures`
     ///

@@ -7,9 +7,9 @@ use crate::error::Error;
 #[allow(unused_imports, reason = "not every group has bodies")]
 use super::types;
 impl Api {
-    /// Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a stream of server-sent events, `chat.completion.chunk` each, that ends with `[DONE]`.
+    /// Answers a conversation, rendered with the model's own chat template. With `stream`, the response is a stream of server-sent events: a `chat.completion.chunk` each, and `[DONE]` at the end.
     ///
-    /// The same under `/v1/chat/completions`.
+    /// Also served at `/v1/chat/completions`.
     ///
     /// `POST /oai/api/v1/chat/completions`
     ///
@@ -27,9 +27,9 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Completes texts or tokens. With `stream`, the answer is a stream of server-sent events that ends with `[DONE]`.
+    /// Completes texts or tokens. With `stream`, the response is a stream of server-sent events that ends with `[DONE]`.
     ///
-    /// The same under `/v1/completions`.
+    /// Also served at `/v1/completions`.
     ///
     /// `POST /oai/api/v1/completions`
     ///
@@ -47,9 +47,9 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the caller's sampler checkpoints.
+    /// Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the base models and the caller's sampler checkpoints.
     ///
-    /// The same under `/v1/models`.
+    /// Also served at `/v1/models`.
     ///
     /// `GET /oai/api/v1/models`
     ///

@@ -7,7 +7,7 @@ use crate::error::Error;
 #[allow(unused_imports, reason = "not every group has bodies")]
 use super::types;
 impl Api {
-    /// Whether the models are loaded. The same operation as that under `/api/v1/healthz`.
+    /// Returns whether the models are loaded. The same operation as `/api/v1/healthz`.
     ///
     /// `GET /healthz`
     ///
@@ -18,7 +18,7 @@ impl Api {
         let request = Request::new(reqwest::Method::GET, &["healthz"]);
         self.send_for_json(request).await
     }
-    /// Whether requests should be sent here, by check: store, schema, workers, storage, models, shutdown and disk. Needs no key.
+    /// Returns whether requests should be sent to this server. The checks are store, schema, workers, storage, models, shutdown and disk. Needs no key.
     ///
     /// `GET /readyz`
     ///

@@ -7,7 +7,7 @@ use crate::error::Error;
 #[allow(unused_imports, reason = "not every group has bodies")]
 use super::types;
 impl Api {
-    /// Samples completions of a prompt. Identified by sampling session and `seq_id`, which orders nothing.
+    /// Samples completions of a prompt. The sampling session and `seq_id` identify the request; `seq_id` does not order it.
     ///
     /// `POST /api/v1/asample`
     ///
@@ -22,7 +22,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Opens a sampling session on a base model or a sampler checkpoint. Identified by session and `sampling_session_seq_id`; weights load when they are first needed.
+    /// Opens a sampling session on a base model or a sampler checkpoint. The session and `sampling_session_seq_id` identify it. Weights are loaded when they are first needed.
     ///
     /// `POST /api/v1/create_sampling_session`
     ///
@@ -40,7 +40,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Numbers a clone of a sampling session's client. The clone counts its samples from `client_counter` times 10^9, so that no two clients use the same `seq_id`.
+    /// Returns a number for a clone of a sampling session's client. The clone counts its samples from `client_counter` times 10^9, so that no two clients use the same `seq_id`.
     ///
     /// `POST /api/v1/join_sampling_session`
     ///
@@ -58,7 +58,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// What a sampling session samples from.
+    /// Returns the model that a sampling session samples from.
     ///
     /// `GET /api/v1/samplers/{sampler_id}`
     ///

@@ -7,7 +7,7 @@ use crate::error::Error;
 #[allow(unused_imports, reason = "not every group has bodies")]
 use super::types;
 impl Api {
-    /// Opens a session. A repetition with the same `x-idempotency-key` returns the same one.
+    /// Opens a session. A call that is repeated with the same `x-idempotency-key` returns the same session.
     ///
     /// `POST /api/v1/create_session`
     ///
@@ -25,7 +25,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Keeps a session alive; 410 once it is over, so that the client stops.
+    /// Keeps a session alive. After the end of the session, the response is 410, so that the client stops.
     ///
     /// `POST /api/v1/session_heartbeat`
     ///
@@ -43,7 +43,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// The caller's sessions, newest first.
+    /// Lists the caller's sessions, newest first.
     ///
     /// `GET /api/v1/sessions`
     ///
@@ -76,7 +76,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// A session with its runs and samplers.
+    /// Returns a session with its runs and samplers.
     ///
     /// `GET /api/v1/sessions/{session_id}`
     ///
@@ -95,7 +95,7 @@ impl Api {
             .query(query)?;
         self.send_for_json(request).await
     }
-    /// Ends a session. The first reason stands; repetitions are accepted.
+    /// Ends a session. The call can be repeated; the first reason is kept.
     ///
     /// `POST /api/v1/sessions/{session_id}/finish`
     ///
@@ -114,7 +114,7 @@ impl Api {
             .json(body)?;
         self.send_for_nothing(request).await
     }
-    /// Moves a session, with its runs and sampling sessions, into a project. A project is a name that sessions share.
+    /// Moves a session, with its runs and sampling sessions, to a project. A project is a name that sessions share.
     ///
     /// `PUT /api/v1/sessions/{session_id}/project`
     ///
@@ -133,7 +133,7 @@ impl Api {
             .json(body)?;
         self.send_for_nothing(request).await
     }
-    /// The URL of a session's timeline as a Perfetto trace. The URL is its own authorisation.
+    /// Returns the URL of a session's timeline as a Perfetto trace. The URL contains its authorisation.
     ///
     /// `GET /api/v1/sessions/{session_id}/trace_export`
     ///
@@ -150,7 +150,7 @@ impl Api {
         );
         self.send_for_json(request).await
     }
-    /// A session's timeline as a Perfetto trace, as of now. The URL is its own authorisation.
+    /// Downloads the current timeline of a session as a Perfetto trace. The URL contains its authorisation.
     ///
     /// `GET /api/v1/traces/{session_id}`
     ///
@@ -173,33 +173,33 @@ impl Api {
 /// What `sessions` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct SessionsQuery {
-    /// Most items to return.
+    /// Maximum number of items to return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Items to skip.
+    /// Number of items to skip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// `owned`, or `accessible` with what other tenants have made public.
+    /// `owned` (the default), or `accessible` to include what other tenants have made public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_scope: Option<String>,
-    /// Only those of sessions in this project of the caller's.
+    /// Returns only items of sessions in this project of the caller's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
 }
 /// What `session` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct SessionQuery {
-    /// `owned`, or `accessible` with what other tenants have made public.
+    /// `owned` (the default), or `accessible` to include what other tenants have made public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_scope: Option<String>,
 }
 /// What `trace_download` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct TraceDownloadQuery {
-    /// For whom it was signed.
+    /// Tenant that the URL was signed for.
     pub tenant: String,
-    /// When it ends, in seconds since the epoch.
+    /// Time at which the URL expires, in seconds since 1970.
     pub expires: i64,
-    /// HMAC-SHA256 of all the rest.
+    /// HMAC-SHA256 of the other parameters and the path.
     pub signature: String,
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 #[allow(unused_imports, reason = "not every group has bodies")]
 use super::types;
 impl Api {
-    /// Stores a loss function as a graph of allowed operations. Identified by session and `custom_loss_seq_id`; its future is done at once. The requests of the session's runs use it as loss function `custom` with the setting `loss_id`.
+    /// Stores a loss function as a graph of allowed operations. The session and `custom_loss_seq_id` identify it; its future is done at once. Requests of the session's runs use it as the loss function `custom` with the setting `loss_id`.
     ///
     /// `POST /api/v1/create_custom_loss`
     ///
@@ -25,7 +25,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Creates a run: LoRA with a positive rank, all parameters otherwise. Identified by session and `model_seq_id`.
+    /// Creates a run: a LoRA adapter if the rank is positive, all parameters otherwise. The session and `model_seq_id` identify it.
     ///
     /// `POST /api/v1/create_model`
     ///
@@ -40,7 +40,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Computes a loss without its gradient; JSON, as older clients send it.
+    /// Computes a loss without its gradient. The body is JSON, as older clients send it.
     ///
     /// `POST /api/v1/forward`
     ///
@@ -55,7 +55,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Computes a loss and adds its gradient to the run's, unless `forward_only`. The body is the protobuf message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with zstd, or JSON.
+    /// Computes a loss and adds its gradient to the run's, unless `forward_only` is set. The body is the protobuf message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with zstd, or JSON.
     ///
     /// `POST /api/v1/forward_backward`
     ///
@@ -73,7 +73,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// What a run trains, and where its tokenizer is.
+    /// Returns what a run trains, and the name of its tokenizer.
     ///
     /// `POST /api/v1/get_info`
     ///
@@ -88,7 +88,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Applies and clears a run's accumulated gradient.
+    /// Applies a run's accumulated gradient and clears it.
     ///
     /// `POST /api/v1/optim_step`
     ///

@@ -8,22 +8,22 @@
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct AdamParamsBody {
-    /// Decay of the first moment.
+    /// Decay rate of the first moment.
     #[serde(default = "defaults::adam_params_body_beta1")]
     pub beta1: f64,
-    /// Decay of the second moment.
+    /// Decay rate of the second moment.
     #[serde(default = "defaults::adam_params_body_beta2")]
     pub beta2: f64,
-    /// Added to the denominator.
+    /// Constant that is added to the denominator.
     #[serde(default = "defaults::adam_params_body_eps")]
     pub eps: f64,
-    /// Largest global gradient norm; none when it is not positive.
+    /// Maximum global norm of the gradient; 0 and negative values turn clipping off.
     #[serde(default = "defaults::adam_params_body_grad_clip_norm")]
     pub grad_clip_norm: f64,
-    /// Step size.
+    /// Learning rate of the step.
     #[serde(default = "defaults::adam_params_body_learning_rate")]
     pub learning_rate: f64,
-    /// Decoupled weight decay.
+    /// Decoupled weight decay, as in AdamW.
     #[serde(default = "defaults::adam_params_body_weight_decay")]
     pub weight_decay: f64,
 }
@@ -39,7 +39,7 @@ impl ::std::default::Default for AdamParamsBody {
         }
     }
 }
-/// A text, or blocks.
+/// Content of a message: a text, or a list of blocks.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
 pub enum AnthropicContent {
@@ -53,24 +53,24 @@ impl ::std::convert::From<::std::vec::Vec<Block>> for AnthropicContent {
         Self::Array(value)
     }
 }
-/// What is wrong with a request.
+/// Description of an error.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct AnthropicError {
-    /// For people.
+    /// Description of the error, for display.
     pub message: ::std::string::String,
-    /// `invalid_request_error`, `rate_limit_error`, `api_error` …
+    /// Type of the error: `invalid_request_error`, `rate_limit_error`, `api_error` …
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
-/// A refused or failed request.
+/// Response to a request that was refused or failed.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct AnthropicErrorResponse {
-    /// What is wrong.
+    /// Description of the error.
     pub error: AnthropicError,
-    /// For the server's log.
+    /// Id of the request in the server's log.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub request_id: ::std::option::Option<::std::string::String>,
-    /// `error`.
+    /// Always the text `error`.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
@@ -78,89 +78,90 @@ pub struct AnthropicErrorResponse {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct AnthropicMessage {
-    /// What it says.
+    /// The text or blocks of the message.
     pub content: AnthropicContent,
-    /// `user` or `assistant`.
+    /// Author of the message: `user` or `assistant`.
     pub role: ::std::string::String,
 }
 /// A tool that the model may call.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct AnthropicTool {
-    /// What it does.
+    /// What the tool does.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub description: ::std::option::Option<::std::string::String>,
-    /// JSON schema of its arguments.
+    /// JSON schema of the tool's arguments.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub input_schema: ::std::option::Option<::serde_json::Value>,
-    /// Its name.
+    /// Name of the tool.
     pub name: ::std::string::String,
-    /// `custom`; other types are refused.
+    /// `custom` (the default); other types are refused.
     #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
     pub type_: ::std::option::Option<::std::string::String>,
 }
-/// Tokens of a request.
+/// Numbers of tokens in a request and its reply.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct AnthropicUsage {
-    /// Always 0.
+    /// Always 0 on this server.
     pub cache_creation_input_tokens: u64,
-    /// Of the prompt, served from the prefix cache.
+    /// Prompt tokens that the prefix cache served.
     pub cache_read_input_tokens: u64,
-    /// Of the prompt, apart from those of the prefix cache.
+    /// Prompt tokens that were computed, without those that the prefix cache served.
     pub input_tokens: u64,
-    /// Sampled.
+    /// Tokens that were sampled.
     pub output_tokens: u64,
 }
-/// An API key, without the key.
+/// An API key, without its secret.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ApiKey {
-    /// When it was created.
+    /// Time of creation, in RFC 3339.
     pub created_at: ::std::string::String,
-    /// When it expires, if it does.
+    /// Time at which the key expires, in RFC 3339; absent if it never does.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub expires_at: ::std::option::Option<::std::string::String>,
-    /// The first characters of the key.
+    /// First characters of the key, to recognise it by.
     pub hint: ::std::string::String,
-    /// Names it.
+    /// Number that identifies the key.
     pub id: i64,
-    /// For people.
+    /// Name for display; any text.
     pub name: ::std::string::String,
-    /// For people.
+    /// Note for display; any text.
     pub note: ::std::string::String,
-    /// When it was revoked.
+    /// Time at which the key was revoked, in RFC 3339; absent unless it was.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub revoked_at: ::std::option::Option<::std::string::String>,
-    /// `admin`, `member` or `read-only`: the most that it allows.
+    /// `admin`, `member` or `read-only`: the highest role that the key grants.
     pub role: ::std::string::String,
-    /// What it is cut to, of `train`, `sample`, `checkpoints` and `admin`; absent for all of its role.
+    /// Scopes that the key is limited to: `train`, `sample`, `checkpoints` and `admin`; absent if it grants all scopes
+    /// of its role.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub scopes: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
-    /// The email of the user whose it is; absent for one of the organisation's programs.
+    /// Email address of the user who owns the key; absent if the key belongs to a program of the organisation.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub user: ::std::option::Option<::std::string::String>,
 }
-/// Something that was done.
+/// An action that was recorded.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct AuditEntry {
-    /// Object and act, such as `checkpoint_delete`.
+    /// Object and action, such as `checkpoint_delete`.
     pub event: ::std::string::String,
-    /// `actor`, `subject`, `key_id`, `request_id`, `address` and what else there is to say.
+    /// Details: `actor`, `subject`, `key_id`, `request_id`, `address`, and others that depend on the event.
     pub event_details: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-    /// The run of a checkpoint.
+    /// Run of the checkpoint that was acted on.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub model_id: ::std::option::Option<::std::string::String>,
-    /// When.
+    /// Time of the action, in RFC 3339.
     pub timestamp: ::std::string::String,
-    /// The checkpoint.
+    /// Path of the checkpoint that was acted on.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tinker_path: ::std::option::Option<::std::string::String>,
 }
-/// Answer of `audit`.
+/// Response body of `audit`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct AuditResponse {
-    /// Oldest first; of more than 10,000 the newest.
+    /// The newest 10,000 entries of the day, oldest first.
     pub entries: ::std::vec::Vec<AuditEntry>,
 }
-/// Body of `auth/token`.
+/// Request body of `auth/token`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(transparent)]
 pub struct AuthTokenRequest(
@@ -187,50 +188,54 @@ for AuthTokenRequest {
         Self(value)
     }
 }
-/// Answer of `auth/token`.
+/// Response body of `auth/token`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct AuthTokenResponse {
-    /// A JSON Web Token, which is sent as the key was: in `X-API-Key`, or as a bearer token.
+    /// A JSON Web Token. Clients send it in place of the API key, in `X-API-Key` or as a bearer token.
     pub jwt: ::std::string::String,
 }
-/// A part of a message: `text`, `thinking`, `redacted_thinking`, `tool_use` or `tool_result`. Other types are refused.
+/// A part of a message: `text`, `image`, `thinking`, `redacted_thinking`, `tool_use` or `tool_result`. Other types are
+/// refused.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct Block {
-    /// Of a `tool_result`: what the tool returned.
+    /// `tool_result` blocks: what the tool returned.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub content: ::std::option::Option<AnthropicContent>,
-    /// Of a `tool_use`: names the call.
+    /// `tool_use` blocks: id of the call.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub id: ::std::option::Option<::std::string::String>,
-    /// Of a `tool_use`: the arguments.
+    /// `tool_use` blocks: arguments of the call, an object.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub input: ::std::option::Option<::serde_json::Value>,
-    /// Of a `tool_result`: accepted; the content says what went wrong.
+    /// `tool_result` blocks: accepted, but ignored; the content describes the error.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub is_error: ::std::option::Option<bool>,
-    /// Of a `tool_use`: the tool.
+    /// `tool_use` blocks: name of the tool.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
-    /// Of a `text`.
+    /// `image` blocks, in messages of users and results of tools: the file.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub source: ::std::option::Option<ImageSource>,
+    /// `text` blocks: the text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub text: ::std::option::Option<::std::string::String>,
-    /// Of `thinking`.
+    /// `thinking` blocks: the thoughts.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub thinking: ::std::option::Option<::std::string::String>,
-    /// Of a `tool_result`: the call that it answers.
+    /// `tool_result` blocks: id of the call that the result belongs to.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_use_id: ::std::option::Option<::std::string::String>,
-    /// The type.
+    /// Type of the block, which determines its other fields.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
-/// Body of `cancel_future`.
+/// Request body of `cancel_future`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CancelFutureRequest {
-    /// The future.
+    /// Id of the future.
     pub request_id: ::std::string::String,
 }
-/// Answer of `cancel_future`: an empty object.
+/// Response body of `cancel_future`: an empty object.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(transparent)]
 pub struct CancelFutureResponse(
@@ -257,67 +262,72 @@ for CancelFutureResponse {
         Self(value)
     }
 }
-/// Body of `PUT admin/organisations/{organisation}/limits`: what is absent stays, and `null` unsets.
+/// Request body of `PUT admin/organisations/{organisation}/limits`. Absent fields keep their values; `null` unsets a
+/// limit.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeLimitsRequest {
-    /// Bytes of their payloads.
+    /// Maximum size of the payloads of these training requests, in bytes.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_queued_bytes: ::std::option::Option<u64>,
-    /// Training requests that have not finished.
+    /// Maximum number of training requests that have not finished.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_queued_requests: ::std::option::Option<u64>,
-    /// Tokens of accepted requests that have not finished, beyond which samples get 429.
+    /// Maximum number of samples that have not finished.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_queued_samples: ::std::option::Option<u64>,
+    /// Maximum number of tokens in accepted requests that have not finished; samples beyond it are answered with status
+    /// 429.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_queued_tokens: ::std::option::Option<u64>,
-    /// Training runs that may live at once.
+    /// Maximum number of training runs at the same time.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_runs: ::std::option::Option<u64>,
-    /// Bytes of its checkpoints.
+    /// Maximum size of all checkpoints, in bytes.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_storage_bytes: ::std::option::Option<u64>,
-    /// Rate limit: tokens of the requests that start.
+    /// Rate limit: maximum number of tokens in the requests that start within a minute.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tokens_per_minute: ::std::option::Option<u64>,
-    /// Its share of a busy service, relative to the other organisations that have work.
+    /// Share of a busy service, relative to the other organisations that have work.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub weight: ::std::option::Option<u64>,
 }
-/// Body of `PUT admin/organisations/{organisation}`; what is absent stays.
+/// Request body of `PUT admin/organisations/{organisation}`. Absent fields keep their values.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeOrganisationRequest {
-    /// Whether its keys and tokens are refused; for admins of operators.
+    /// Whether to refuse the organisation's keys and tokens. Only admins of operators may change this.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub disabled: ::std::option::Option<bool>,
-    /// For people.
+    /// Name for display, of at most 200 characters.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub display_name: ::std::option::Option<::std::string::String>,
 }
-/// Body of `PUT admin/users/{email}`; what is absent stays.
+/// Request body of `PUT admin/users/{email}`. Absent fields keep their values.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 pub struct ChangeUserRequest {
-    /// Whether the user's keys are refused.
+    /// Whether to refuse the user's keys.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub disabled: ::std::option::Option<bool>,
-    /// `admin`, `member` or `read-only`.
+    /// Highest role of the user's keys: `admin`, `member` or `read-only`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub role: ::std::option::Option<::std::string::String>,
 }
-/// One reply.
+/// A reply of the model.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ChatChoice {
-    /// `stop`, `length` or `tool_calls`.
+    /// Why the reply ended: `stop`, `length` or `tool_calls`.
     pub finish_reason: ::std::string::String,
-    /// Its position.
+    /// Position of the reply among the choices.
     pub index: i64,
-    /// Of its tokens, if they were asked for.
+    /// Log-probabilities of the tokens, if `logprobs` was set.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logprobs: ::std::option::Option<ChatLogprobs>,
-    /// What the model says.
+    /// The message that the assistant replied with.
     pub message: ChatReply,
 }
-/// A text, or parts that are texts.
+/// Content of a message: a text, or a list of texts and images.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
 pub enum ChatContent {
@@ -331,12 +341,12 @@ impl ::std::convert::From<::std::vec::Vec<ContentPart>> for ChatContent {
         Self::Array(value)
     }
 }
-/// Log-probabilities of a reply, or of what a chunk adds to it.
+/// Log-probabilities of a reply, or of the part that a chunk adds.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ChatLogprobs {
-    /// Token by token.
+    /// Log-probabilities, token by token.
     pub content: ::std::vec::Vec<TokenLogprob>,
-    /// Always null.
+    /// Always null: refusals are part of the content.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub refusal: ::std::option::Option<::std::vec::Vec<TokenLogprob>>,
 }
@@ -344,96 +354,96 @@ pub struct ChatLogprobs {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ChatMessage {
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub annotations: ::std::option::Option<::std::vec::Vec<::serde_json::Value>>,
     /// Refused unless it is null.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub audio: ::std::option::Option<::serde_json::Value>,
-    /// What it says.
+    /// The text or parts of the message.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub content: ::std::option::Option<ChatContent>,
     /// Refused unless it is null.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub function_call: ::std::option::Option<::serde_json::Value>,
-    /// Of the speaker.
+    /// Name of the author.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
-    /// What the assistant thought.
+    /// Thoughts of the assistant.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub reasoning_content: ::std::option::Option<::std::string::String>,
-    /// Taken as the content when there is none.
+    /// Used as the content if `content` is absent.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub refusal: ::std::option::Option<::std::string::String>,
-    /// `system`, `developer`, `user`, `assistant` or `tool`.
+    /// Author of the message: `system`, `developer`, `user`, `assistant` or `tool`.
     pub role: ::std::string::String,
-    /// The call that a message of a tool answers.
+    /// Id of the call that a message with the role `tool` answers.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_call_id: ::std::option::Option<::std::string::String>,
-    /// Tools that the assistant called.
+    /// Calls that the assistant made.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_calls: ::std::option::Option<::std::vec::Vec<ToolCall>>,
 }
-/// The assistant's message.
+/// The assistant's message in a reply.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ChatReply {
-    /// Its text; null when it only calls tools.
+    /// Text of the reply; null if it only calls tools.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub content: ::std::option::Option<::std::string::String>,
-    /// What it thought.
+    /// Thoughts that precede the answer.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub reasoning_content: ::std::option::Option<::std::string::String>,
-    /// Always null.
+    /// Always null: refusals are part of the content.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub refusal: ::std::option::Option<::std::string::String>,
-    /// `assistant`.
+    /// Always the text `assistant`.
     pub role: ::std::string::String,
-    /// Tools that it calls.
+    /// Tools that the reply calls.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_calls: ::std::option::Option<::std::vec::Vec<ToolCall>>,
 }
-/// Body of `chat/completions`. Unknown fields are refused; what is known and not supported is refused unless it has no
-/// effect.
+/// Request body of `chat/completions`. Unknown fields are refused. A known field that is not supported is refused
+/// unless it has no effect.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ChatRequest {
-    /// Refused: there is no audio.
+    /// Refused: audio is not supported.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub audio: ::std::option::Option<::serde_json::Value>,
-    /// Further variables of the model's chat template.
+    /// Further variables for the model's chat template.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub chat_template_kwargs: ::std::option::Option<
         ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
-    /// Subtracted from the logits of tokens each time that the text holds them.
+    /// Subtracted from a token's logit for each time that the token occurs in the completion.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub frequency_penalty: ::std::option::Option<f64>,
-    /// Refused: use `tool_choice`.
+    /// Refused: use `tool_choice` instead.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub function_call: ::std::option::Option<::serde_json::Value>,
-    /// Refused: use `tools`.
+    /// Refused: use `tools` instead.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub functions: ::std::option::Option<::serde_json::Value>,
-    /// Added to the logits of tokens, by token id, each between -100 and 100.
+    /// Values between -100 and 100 that are added to the logits of tokens, by token id.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logit_bias: ::std::option::Option<
         ::std::collections::HashMap<::std::string::String, f64>,
     >,
-    /// Return the log-probabilities of the tokens.
+    /// Whether to return the log-probabilities of the tokens.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logprobs: ::std::option::Option<bool>,
-    /// The newer name of `max_tokens`.
+    /// Newer name of `max_tokens`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_completion_tokens: ::std::option::Option<u32>,
-    /// Most tokens to sample; up to the context limit when null.
+    /// Maximum number of tokens to sample; by default, up to the context limit.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_tokens: ::std::option::Option<u32>,
     /// The conversation so far.
     pub messages: ::std::vec::Vec<ChatMessage>,
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub metadata: ::std::option::Option<::serde_json::Value>,
-    /// Tokens less likely than this fraction of the most likely one are not sampled; 0 is off.
+    /// Excludes tokens that are less likely than this fraction of the most likely one; 0 turns this off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub min_p: ::std::option::Option<f64>,
     /// Refused unless it is `["text"]`.
@@ -441,55 +451,56 @@ pub struct ChatRequest {
     pub modalities: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
     /// A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
     pub model: ::std::string::String,
-    /// How many replies.
+    /// Number of replies, 1 by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub n: ::std::option::Option<u32>,
-    /// Refused when it is false and there are tools.
+    /// Refused if false and `tools` is not empty.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub parallel_tool_calls: ::std::option::Option<bool>,
-    /// Refused: nothing is predicted.
+    /// Refused: predicted outputs are not supported.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub prediction: ::std::option::Option<::serde_json::Value>,
-    /// Subtracted from the logits of tokens that the text holds.
+    /// Subtracted from a token's logit if the token occurs in the completion.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub presence_penalty: ::std::option::Option<f64>,
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub prompt_cache_key: ::std::option::Option<::std::string::String>,
-    /// A preset such as `low`, or a number, for models whose template has it.
+    /// A preset such as `low`, or a number, if the model's chat template supports it.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub reasoning_effort: ::std::option::Option<::serde_json::Value>,
-    /// Divides positive logits of tokens that prompt or text hold, and multiplies negative ones; 1 is off.
+    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the completion; 1 turns this
+    /// off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub repetition_penalty: ::std::option::Option<f64>,
-    /// `text`, `json_object` or `json_schema`; the latter two not with tools.
+    /// Format of a reply: `text`, `json_object` or `json_schema`. The latter two can't be combined with tools.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub response_format: ::std::option::Option<ResponseFormat>,
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub safety_identifier: ::std::option::Option<::std::string::String>,
-    /// Makes sampling repeatable.
+    /// Seed that makes sampling repeatable.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub seed: ::std::option::Option<i64>,
     /// Refused unless it is `auto` or `default`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub service_tier: ::std::option::Option<::std::string::String>,
-    /// Ends a reply; not part of its text.
+    /// Texts that end a reply. The one that is found is not part of the reply.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stop: ::std::option::Option<StopStrings>,
-    /// Refused when true: replies are not stored.
+    /// Refused if true: replies are not stored.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub store: ::std::option::Option<bool>,
-    /// Answer in server-sent events.
+    /// Whether to respond with server-sent events.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stream: ::std::option::Option<bool>,
-    /// Of a stream.
+    /// Options that apply only to streams.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stream_options: ::std::option::Option<StreamOptions>,
-    /// Divides the logits; 0 is greedy, 1 when null.
+    /// Divisor of the logits, 1 by default; 0 decodes greedily.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub temperature: ::std::option::Option<f64>,
-    /// `auto` or `none`.
+    /// Whether the model may call tools: `auto` (the default) or `none`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_choice: ::std::option::Option<::serde_json::Value>,
     /// Functions that the model may call: `{"type": "function", "function": {"name": …, "parameters": …}}`.
@@ -497,192 +508,193 @@ pub struct ChatRequest {
     pub tools: ::std::option::Option<
         ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
     >,
-    /// Keep the `k` most likely; -1 and 0 are off.
+    /// Samples only from this many most likely tokens; -1 and 0 turn this off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub top_k: ::std::option::Option<i64>,
-    /// Candidates per token.
+    /// Number of candidates to return per token.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub top_logprobs: ::std::option::Option<u32>,
-    /// Keep the smallest set whose probability reaches `p`.
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 (the default) turns
+    /// this off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub top_p: ::std::option::Option<f64>,
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub user: ::std::option::Option<::std::string::String>,
     /// Refused unless it is `medium`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub verbosity: ::std::option::Option<::std::string::String>,
-    /// Refused: there is no search.
+    /// Refused: web search is not supported.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub web_search_options: ::std::option::Option<::serde_json::Value>,
 }
-/// Answer of `chat/completions`.
+/// Response body of `chat/completions`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ChatResponse {
-    /// The replies.
+    /// Replies, as many as `n` of the request.
     pub choices: ::std::vec::Vec<ChatChoice>,
-    /// Seconds since 1970.
+    /// Time of the request, in seconds since 1970.
     pub created: i64,
-    /// Of the request.
+    /// Id of the request.
     pub id: ::std::string::String,
-    /// As it was asked for.
+    /// The `model` of the request.
     pub model: ::std::string::String,
-    /// `chat.completion`.
+    /// Always the text `chat.completion`.
     pub object: ::std::string::String,
-    /// Tokens of the request.
+    /// Numbers of tokens in the request and its replies.
     pub usage: Usage,
 }
-/// A checkpoint.
+/// A checkpoint of a run.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     /// Name of the base model.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub base_model: ::std::option::Option<::std::string::String>,
-    /// `<segment>/<name>`.
+    /// Id within the run: `<segment>/<name>`.
     pub checkpoint_id: ::std::string::String,
-    /// `training`, `sampler` or `external`.
+    /// Kind of the checkpoint: `training`, `sampler` or `external`.
     pub checkpoint_type: ::std::string::String,
-    /// When it is deleted, RFC 3339; never when absent.
+    /// Time at which it is deleted, in RFC 3339; absent if it is kept.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub expires_at: ::std::option::Option<::std::string::String>,
-    /// Whether others may read it.
+    /// Whether other tenants may read it.
     pub public: bool,
-    /// Bytes of all its files.
+    /// Size of all its files, in bytes.
     pub size_bytes: u64,
-    /// When it was made, RFC 3339.
+    /// Time of the save, in RFC 3339.
     pub time: ::std::string::String,
-    /// `tinker://<run>/<segment>/<name>`.
+    /// Path of the checkpoint: `tinker://<run>/<segment>/<name>`.
     pub tinker_path: ::std::string::String,
-    /// As given with the save.
+    /// Metadata that the client set with the save.
     pub user_metadata: ::std::collections::HashMap<
         ::std::string::String,
         ::std::string::String,
     >,
 }
-/// Where the next page begins.
+/// Position at which the next page begins.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CheckpointCursor {
-    /// Its path.
+    /// Path of the last checkpoint that was examined.
     pub last_checkpoint_uuid: ::std::string::String,
-    /// Of the last checkpoint that was looked at, RFC 3339.
+    /// Time of the last checkpoint that was examined, in RFC 3339.
     pub last_created_at: ::std::string::String,
 }
-/// Body of `checkpoints/search`: everything that is given must hold.
+/// Request body of `checkpoints/search`. A checkpoint must satisfy every condition that is set.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointSearchRequest {
-    /// Of one of these base models; none match an empty list.
+    /// Base models, one of which the checkpoint must belong to. An empty list matches nothing.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub base_models: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
-    /// `training`, `sampler` or `external`.
+    /// Kind of the checkpoint: `training`, `sampler` or `external`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub checkpoint_type: ::std::option::Option<::std::string::String>,
-    /// `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page; absent for the first page.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub cursor: ::std::option::Option<CheckpointCursor>,
-    /// Most checkpoints to return.
+    /// Maximum number of checkpoints to return.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub limit: ::std::option::Option<u32>,
-    /// Whose checkpoints.
+    /// Owners whose checkpoints are searched.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub owner: ::std::option::Option<SearchOwner>,
-    /// In one of these projects of the caller's.
+    /// Projects of the caller's, one of which must contain the checkpoint.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub project_ids: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
-    /// With these entries.
+    /// Entries that the checkpoint's metadata must contain.
     #[serde(default, skip_serializing_if = ":: std :: collections :: HashMap::is_empty")]
     pub user_metadata: ::std::collections::HashMap<
         ::std::string::String,
         ::std::string::String,
     >,
 }
-/// Answer of `checkpoints/search`.
+/// Response body of `checkpoints/search`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CheckpointSearchResponse {
-    /// Newest first. There may be fewer than `limit` although `next_cursor` is given.
+    /// Matches, newest first. A page may contain fewer than `limit` although `next_cursor` is set.
     pub checkpoints: ::std::vec::Vec<Checkpoint>,
-    /// Where to go on; absent when there are no more.
+    /// Position of the next page; absent on the last page.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub next_cursor: ::std::option::Option<CheckpointCursor>,
 }
-/// Answer of `checkpoints` and `training_runs/{id}/checkpoints`.
+/// Response body of `checkpoints` and `training_runs/{id}/checkpoints`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CheckpointsResponse {
-    /// The page.
+    /// The checkpoints of this page.
     pub checkpoints: ::std::vec::Vec<Checkpoint>,
-    /// Where it lies.
+    /// Position of the page in the listing.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub cursor: ::std::option::Option<Cursor>,
 }
-/// Body of `client/config` and `client/dynamic_config`.
+/// Request body of `client/config` and `client/dynamic_config`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 pub struct ClientConfigRequest {
-    /// The client's version.
+    /// Version of the client.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub sdk_version: ::std::option::Option<::std::string::String>,
 }
-/// Answer of `client/config`: settings that the server chooses for the client. Fields left out keep the
-/// client's defaults.
+/// Response body of `client/config`: settings that the server chooses for the client. The client uses its own defaults
+/// for settings that are not listed.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ClientConfigResponse {
-    /// Where the credential comes from.
+    /// Source of the credential.
     pub credential_default_source: ::std::string::String,
-    /// Run custom losses on the server.
+    /// Whether to run custom losses on the server.
     pub custom_loss_server_side: bool,
-    /// Estimated bytes per `forward_backward` request.
+    /// Estimated maximum size of a `forward_backward` request, in bytes.
     pub fwdbwd_max_chunk_bytes_count: u64,
-    /// Datums per `forward_backward` request.
+    /// Maximum number of datums per `forward_backward` request.
     pub fwdbwd_max_chunk_len: u64,
-    /// Post the chunks of a call concurrently.
+    /// Whether to post the chunks of a call concurrently.
     pub parallel_fwdbwd_chunks: bool,
-    /// Exchange the API key for a token at `auth/token`, and call with that.
+    /// Whether to exchange the API key for a token at `auth/token`, and to call with the token.
     pub pjwt_auth_enabled: bool,
-    /// Compress `forward_backward` bodies with zstd.
+    /// Whether to compress `forward_backward` bodies with zstd.
     pub proto_compress_fwdbwd: bool,
-    /// Ask the server for clone numbers.
+    /// Whether to ask the server for the numbers of clones.
     pub sample_join_sampling_session: bool,
-    /// Learn of finished samples through `retrieve_futures`.
+    /// Whether to learn of finished samples through `retrieve_futures`.
     pub sample_use_retrieve_futures: bool,
 }
-/// Answer of `client/dynamic_config`.
+/// Response body of `client/dynamic_config`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ClientDynamicConfigResponse {
     /// Seconds until the client polls again.
     pub refresh_interval_sec: u64,
-    /// Send `cancel_future` for abandoned samples.
+    /// Whether to send `cancel_future` for samples that were abandoned.
     pub sample_cancel_enabled: bool,
-    /// Cancellations sent at once.
+    /// Maximum number of cancellations that are sent at once.
     pub sample_cancel_max_batch_size: u64,
 }
-/// One completion, or what a chunk adds to it.
+/// A completion, or the part that a chunk adds to it.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CompletionChoice {
-    /// `stop` or `length`; null in chunks before its end.
+    /// Why the completion ended: `stop` or `length`; null in chunks before the end.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub finish_reason: ::std::option::Option<::std::string::String>,
-    /// Its position.
+    /// Position of the completion among the choices.
     pub index: i64,
-    /// Of its tokens, if they were asked for.
+    /// Log-probabilities of the tokens, if `logprobs` was set.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logprobs: ::std::option::Option<CompletionLogprobs>,
-    /// Its text.
+    /// Text of the completion.
     pub text: ::std::string::String,
 }
 /// Log-probabilities, token by token.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CompletionLogprobs {
-    /// Characters before each token.
+    /// Number of characters before each token.
     pub text_offset: ::std::vec::Vec<i64>,
-    /// Null for the first token of a prompt.
+    /// Log-probabilities of the tokens; null for the first token of a prompt.
     pub token_logprobs: ::std::vec::Vec<::std::option::Option<f64>>,
-    /// The tokens' texts.
+    /// Texts of the tokens.
     pub tokens: ::std::vec::Vec<::std::string::String>,
-    /// The most likely candidates by their texts.
+    /// Most likely candidates at each position: their texts and log-probabilities.
     pub top_logprobs: ::std::vec::Vec<
         ::std::option::Option<::std::collections::HashMap<::std::string::String, f64>>,
     >,
 }
-/// A text, texts, tokens, or lists of tokens.
+/// Prompts of a request: a text, a list of texts, a list of token ids, or a list of such lists.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
 pub enum CompletionPrompt {
@@ -710,92 +722,94 @@ impl ::std::convert::From<::std::vec::Vec<::std::vec::Vec<u32>>> for CompletionP
         Self::Variant3(value)
     }
 }
-/// Body of `completions`. Unknown fields are refused.
+/// Request body of `completions`. Unknown fields are refused.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CompletionRequest {
-    /// Refused unless it equals `n`.
+    /// Refused unless equal to `n`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub best_of: ::std::option::Option<u32>,
-    /// Return the prompt before the completion.
+    /// Whether to return the prompt before the completion.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub echo: ::std::option::Option<bool>,
-    /// Subtracted from the logits of tokens each time that the text holds them.
+    /// Subtracted from a token's logit for each time that the token occurs in the completion.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub frequency_penalty: ::std::option::Option<f64>,
-    /// Added to the logits of tokens, by token id, each between -100 and 100.
+    /// Values between -100 and 100 that are added to the logits of tokens, by token id.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logit_bias: ::std::option::Option<
         ::std::collections::HashMap<::std::string::String, f64>,
     >,
-    /// Log-probabilities of so many candidates per token, and of the token.
+    /// Returns the log-probability of each token and of this many candidates for it.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logprobs: ::std::option::Option<u32>,
-    /// Most tokens to sample; 16 when null. 0 is for `echo`.
+    /// Maximum number of tokens to sample, 16 by default. 0 is allowed with `echo`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_tokens: ::std::option::Option<u32>,
-    /// Tokens less likely than this fraction of the most likely one are not sampled; 0 is off.
+    /// Excludes tokens that are less likely than this fraction of the most likely one; 0 turns this off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub min_p: ::std::option::Option<f64>,
     /// A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
     pub model: ::std::string::String,
-    /// Completions of each prompt.
+    /// Number of completions for each prompt, 1 by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub n: ::std::option::Option<u32>,
-    /// Subtracted from the logits of tokens that the text holds.
+    /// Subtracted from a token's logit if the token occurs in the completion.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub presence_penalty: ::std::option::Option<f64>,
-    /// What to complete.
+    /// Text or tokens to complete.
     pub prompt: CompletionPrompt,
-    /// Divides positive logits of tokens that prompt or text hold, and multiplies negative ones; 1 is off.
+    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the completion; 1 turns this
+    /// off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub repetition_penalty: ::std::option::Option<f64>,
-    /// Makes sampling repeatable.
+    /// Seed that makes sampling repeatable.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub seed: ::std::option::Option<i64>,
-    /// Ends a completion; not part of its text.
+    /// Texts that end a completion. The one that is found is not part of the completion.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stop: ::std::option::Option<StopStrings>,
-    /// Answer in server-sent events.
+    /// Whether to respond with server-sent events.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stream: ::std::option::Option<bool>,
-    /// Of a stream.
+    /// Options that apply only to streams.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stream_options: ::std::option::Option<StreamOptions>,
     /// Refused unless it is empty.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub suffix: ::std::option::Option<::std::string::String>,
-    /// Divides the logits; 0 is greedy, 1 when null.
+    /// Divisor of the logits, 1 by default; 0 decodes greedily.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub temperature: ::std::option::Option<f64>,
-    /// Keep the `k` most likely; -1 and 0 are off.
+    /// Samples only from this many most likely tokens; -1 and 0 turn this off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub top_k: ::std::option::Option<i64>,
-    /// Keep the smallest set whose probability reaches `p`.
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 (the default) turns
+    /// this off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub top_p: ::std::option::Option<f64>,
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub user: ::std::option::Option<::std::string::String>,
 }
-/// Answer of `completions`, and each chunk of a stream.
+/// Response body of `completions`, and each chunk of a stream.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CompletionResponse {
-    /// The completions of the first prompt, then those of the second, and so on.
+    /// Completions of the first prompt, then those of the second, and so on.
     pub choices: ::std::vec::Vec<CompletionChoice>,
-    /// Seconds since 1970.
+    /// Time of the request, in seconds since 1970.
     pub created: i64,
-    /// Of the request.
+    /// Id of the request.
     pub id: ::std::string::String,
-    /// As it was asked for.
+    /// The `model` of the request.
     pub model: ::std::string::String,
-    /// `text_completion`.
+    /// Always the text `text_completion`.
     pub object: ::std::string::String,
-    /// Tokens of the request.
+    /// Numbers of tokens in the request and its completions.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub usage: ::std::option::Option<Usage>,
 }
-/// A setting of a loss function in JSON.
+/// Value of a setting of a loss function, in JSON.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
 pub enum ConfigValue {
@@ -817,257 +831,262 @@ impl ::std::convert::From<f64> for ConfigValue {
         Self::Double(value)
     }
 }
-/// A part of a message; other types than `text` are refused.
+/// A part of a message. Types other than `text` and `image_url` are refused.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ContentPart {
-    /// Of a `text`.
+    /// The image of the part.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub image_url: ::std::option::Option<ImageUrl>,
+    /// The text of the part.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub text: ::std::option::Option<::std::string::String>,
-    /// `text`, `json_object` or `json_schema`.
+    /// Type of the part: `text` or, in messages of users and tools, `image_url`.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
-/// Body of `copy_weights`: with `session_id` and `model_seq_id` that run holds the copy, otherwise the run of a new session.
+/// Request body of `copy_weights`. The run that `session_id` and `model_seq_id` name holds the copy; without them, the
+/// run of a new session.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CopyWeightsRequest {
-    /// The project of the new session.
+    /// Project of the new session.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub destination_project_id: ::std::option::Option<::std::string::String>,
-    /// Counts that session's models.
+    /// Number of the run's model within the session.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub model_seq_id: ::std::option::Option<u64>,
-    /// The session of the run that holds the copy.
+    /// Session of the run that holds the copy.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub session_id: ::std::option::Option<::std::string::String>,
-    /// The checkpoint, of any kind.
+    /// Path of the checkpoint, which may be of any kind.
     pub source_path: ::std::string::String,
-    /// Seconds until the copy is deleted; never when null, whenever the source is.
+    /// Seconds until the copy is deleted. By default it is kept, even if the source expires.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub ttl_seconds: ::std::option::Option<u64>,
-    /// A key of a tenant that may read the checkpoint; the header `x-tinker-weights-access-token` is taken first.
+    /// A key of a tenant that may read the checkpoint. The header `x-tinker-weights-access-token` takes precedence.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub weights_access_token: ::std::option::Option<::std::string::String>,
 }
-/// Answer of `copy_weights`.
+/// Response body of `copy_weights`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CopyWeightsResponse {
-    /// The copy.
+    /// Path of the copy.
     pub tinker_path: ::std::string::String,
 }
-/// Body of `messages/count_tokens`. Unknown fields are refused.
+/// Request body of `messages/count_tokens`. Unknown fields are refused.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CountTokensRequest {
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub cache_control: ::std::option::Option<::serde_json::Value>,
-    /// As in `messages`.
+    /// Same as `messages` of `messages`.
     pub messages: ::std::vec::Vec<AnthropicMessage>,
-    /// As in `messages`.
+    /// Same as `model` of `messages`.
     pub model: ::std::string::String,
-    /// As in `messages`.
+    /// Same as `output_config` of `messages`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub output_config: ::std::option::Option<OutputConfig>,
-    /// As in `messages`.
+    /// Same as `system` of `messages`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub system: ::std::option::Option<AnthropicContent>,
-    /// As in `messages`.
+    /// Same as `thinking` of `messages`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub thinking: ::std::option::Option<Thinking>,
-    /// As in `messages`.
+    /// Same as `tool_choice` of `messages`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_choice: ::std::option::Option<ToolChoice>,
-    /// As in `messages`.
+    /// Same as `tools` of `messages`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tools: ::std::option::Option<::std::vec::Vec<AnthropicTool>>,
 }
-/// Answer of `messages/count_tokens`.
+/// Response body of `messages/count_tokens`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CountTokensResponse {
-    /// Of the rendered prompt.
+    /// Number of tokens in the rendered prompt.
     pub input_tokens: u64,
 }
-/// Body of `create_custom_loss`.
+/// Request body of `create_custom_loss`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CreateCustomLossRequest {
-    /// Counts the session's custom losses.
+    /// Number of the custom loss within the session.
     pub custom_loss_seq_id: u64,
-    /// `{"format": 1, "nodes": […]}`: the function as `torch.fx` traced it.
+    /// The function as `torch.fx` traced it: `{"format": 1, "nodes": […]}`.
     pub graph: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-    /// What the loss reads of each datum, in order: `{"name", "rank"}`. The first is `logprobs`.
+    /// Inputs that the loss reads from each datum, in order, each as `{"name", "rank"}`. The first is `logprobs`.
     pub inputs: ::std::vec::Vec<
         ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
-    /// Name of the function, for error texts.
+    /// Name of the function, for error messages.
     pub name: ::std::string::String,
-    /// The client's session.
+    /// Id of the client's session.
     pub session_id: ::std::string::String,
 }
-/// Body of `POST admin/keys`.
+/// Request body of `POST admin/keys`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CreateKeyRequest {
-    /// Seconds from now after which it expires; absent for never.
+    /// Seconds from now until the key expires; it never does by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub expires_in_seconds: ::std::option::Option<u32>,
-    /// For people.
+    /// Name for display; any text.
     pub name: ::std::string::String,
-    /// For people.
+    /// Note for display; empty by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub note: ::std::option::Option<::std::string::String>,
-    /// `admin`, `member` (when absent) or `read-only`.
+    /// Highest role: `admin`, `member` or `read-only`; by default its user's, or `member`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub role: ::std::option::Option<::std::string::String>,
-    /// Cuts it to some of `train`, `sample`, `checkpoints` and `admin`.
+    /// Limits the key to these scopes: `train`, `sample`, `checkpoints` or `admin`; all scopes of its role by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub scopes: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
-    /// The email of the user whose it is; absent for one of the organisation's programs.
+    /// Email address of the user who owns the key; absent for a key of one of the organisation's programs.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub user: ::std::option::Option<::std::string::String>,
 }
-/// Answer of `POST admin/keys`.
+/// Response body of `POST admin/keys`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CreateKeyResponse {
-    /// What is known of it.
+    /// The stored details of the key.
     pub details: ApiKey,
-    /// The key. It is stored nowhere, and never shown again.
+    /// The key. It is returned only once; the server stores only its SHA-256.
     pub key: ::std::string::String,
 }
-/// Body of `create_model`.
+/// Request body of `create_model`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CreateModelRequest {
     /// Name of the base model.
     pub base_model: ::std::string::String,
-    /// The adapter; all parameters are trained without one.
+    /// The adapter to train; without one, all parameters are trained.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub lora_config: ::std::option::Option<LoraConfig>,
-    /// Counts the session's models.
+    /// Number of the model within the session.
     pub model_seq_id: u64,
-    /// The optimizer family.
+    /// Optimizer family of the run.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub optimizer_config: ::std::option::Option<OptimizerConfig>,
-    /// The client's session.
+    /// Id of the client's session.
     pub session_id: ::std::string::String,
-    /// Stored with the run.
+    /// Metadata to store with the run.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
     pub user_metadata: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
-/// Body of `POST admin/organisations`.
+/// Request body of `POST admin/organisations`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CreateOrganisationRequest {
-    /// The tenant of its objects.
+    /// Unique name; the tenant of its sessions, runs and checkpoints.
     pub name: ::std::string::String,
-    /// Its admins manage all organisations.
+    /// Makes it an operator, whose admins manage all organisations.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub operator: ::std::option::Option<bool>,
 }
-/// Body of `POST admin/projects`.
+/// Request body of `POST admin/projects`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CreateProjectRequest {
-    /// As sessions name it.
+    /// Id by which sessions refer to the project.
     pub id: ::std::string::String,
-    /// For people.
+    /// Name for display; empty by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
 }
-/// Body of `create_sampling_session`. With both, the base model is the checkpoint's or another name of its weights.
+/// Request body of `create_sampling_session`. If both models are set, the base model must be the checkpoint's or
+/// another name of its weights.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CreateSamplingSessionRequest {
-    /// A base model to sample from.
+    /// Base model to sample from.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub base_model: ::std::option::Option<::std::string::String>,
-    /// A sampler checkpoint to sample from.
+    /// Path of a sampler checkpoint to sample from.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub model_path: ::std::option::Option<::std::string::String>,
-    /// Counts the session's sampling sessions.
+    /// Number of the sampling session within the session.
     pub sampling_session_seq_id: u64,
-    /// The client's session.
+    /// Id of the client's session.
     pub session_id: ::std::string::String,
 }
-/// Answer of `create_sampling_session`.
+/// Response body of `create_sampling_session`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CreateSamplingSessionResponse {
-    /// `<session>:sample:<n>`.
+    /// Id of the sampling session: `<session>:sample:<n>`.
     pub sampling_session_id: ::std::string::String,
 }
-/// Body of `create_session`.
+/// Request body of `create_session`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 pub struct CreateSessionRequest {
-    /// A name for people.
+    /// Name for display; any text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub display_name: ::std::option::Option<::std::string::String>,
-    /// A project to count it under.
+    /// Id of the project that the session belongs to.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub project_id: ::std::option::Option<::std::string::String>,
-    /// The client's version.
+    /// Version of the client.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub sdk_version: ::std::option::Option<::std::string::String>,
-    /// Labels.
+    /// Labels for the session.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub tags: ::std::vec::Vec<::std::string::String>,
-    /// Free-form.
+    /// Metadata to store with the session.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
     pub user_metadata: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
 }
-/// Answer of `create_session`.
+/// Response body of `create_session`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CreateSessionResponse {
-    /// The session; free of `:` and `/`.
+    /// Id of the session, without `:` and `/`.
     pub session_id: ::std::string::String,
 }
-/// Body of `POST admin/users`.
+/// Request body of `POST admin/users`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CreateUserRequest {
-    /// Names the user within the organisation.
+    /// Email address, unique within the organisation.
     pub email: ::std::string::String,
-    /// For people.
+    /// Name for display; empty by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
-    /// `admin`, `member` (when absent) or `read-only`.
+    /// Highest role of the user's keys: `admin`, `member` (the default) or `read-only`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub role: ::std::option::Option<::std::string::String>,
 }
-/// Where a page lies in its listing.
+/// Position of a page in its listing.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct Cursor {
-    /// Most items asked for.
+    /// Maximum number of items that was asked for.
     pub limit: u32,
-    /// Items skipped.
+    /// Number of items before the page.
     pub offset: u64,
-    /// Items in all.
+    /// Number of items in the whole listing.
     pub total_count: u64,
 }
 /// A training example in JSON.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct DatumBody {
-    /// Inputs of the loss function by name.
+    /// Inputs of the loss function, by name.
     #[serde(default, skip_serializing_if = ":: std :: collections :: HashMap::is_empty")]
     pub loss_fn_inputs: ::std::collections::HashMap<::std::string::String, TensorData>,
-    /// The input.
+    /// Input of the model.
     pub model_input: ModelInput,
 }
-/// Body of every refusal.
+/// Request body of every error response.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ErrorBody {
-    /// What is wrong, naming the field.
+    /// Description of the error; it names the field at fault.
     pub detail: ::std::string::String,
-    /// The id of the HTTP request, as in the header `x-request-id`.
+    /// Id of the HTTP request, the same as in the header `x-request-id`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub x_request_id: ::std::option::Option<::std::string::String>,
 }
-/// Answer of `…/external_weights_urls`.
+/// Response body of `…/external_weights_urls`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ExternalUrlsResponse {
-    /// When they stop working, RFC 3339.
+    /// Time at which the URLs expire, in RFC 3339.
     pub expires: ::std::string::String,
-    /// Self-authorising URLs by file name.
+    /// URLs by file name, which contain their authorisation.
     pub urls: ::std::collections::HashMap<::std::string::String, ::std::string::String>,
 }
-/// Answer of `retrieve_future` for a failed request. No other JSON answer has a key `error`.
+/// Response body of `retrieve_future` for a failed request. No other JSON answer has a key `error`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct FailedResponse {
-    /// `user`, `server` or `unknown`.
+    /// Origin of the error: `user`, `server` or `unknown`.
     pub category: ::std::string::String,
-    /// What is wrong, naming the field.
+    /// Description of the error; it names the field at fault.
     pub error: ::std::string::String,
 }
 /// How a session ended.
@@ -1116,36 +1135,36 @@ impl ::std::str::FromStr for FinishKind {
         }
     }
 }
-/// Why a client finished its session.
+/// Reason why a client finished its session.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct FinishReason {
     /// `success`, `errored` or `interrupted`.
     #[serde(rename = "type")]
     pub type_: FinishKind,
 }
-/// Body of `sessions/{id}/finish`.
+/// Request body of `sessions/{id}/finish`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct FinishRequest {
-    /// More about it.
+    /// Details for display; any text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub detail: ::std::option::Option<::std::string::String>,
-    /// Why.
+    /// Reason for the end of the session.
     pub reason: FinishReason,
 }
 /// JSON body of `forward_backward`, as older clients send it.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ForwardBackwardBody {
-    /// What to compute.
+    /// Examples and loss to compute.
     pub forward_backward_input: ForwardBackwardInput,
-    /// The run.
+    /// Id of the run.
     pub model_id: ::std::string::String,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     pub seq_id: u64,
 }
-/// Examples and their loss.
+/// Training examples and their loss.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ForwardBackwardInput {
-    /// Training examples.
+    /// Training examples of the batch.
     pub data: ::std::vec::Vec<DatumBody>,
     /// Name of the loss function.
     pub loss_fn: ::std::string::String,
@@ -1156,88 +1175,88 @@ pub struct ForwardBackwardInput {
 /// JSON body of `forward`, as older clients send it.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ForwardBody {
-    /// What to compute.
+    /// Examples and loss to compute.
     pub forward_input: ForwardBackwardInput,
-    /// The run.
+    /// Id of the run.
     pub model_id: ::std::string::String,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     pub seq_id: u64,
 }
-/// A function with its arguments.
+/// A function and the arguments of a call.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct FunctionCall {
-    /// A JSON object, as text.
+    /// Arguments: a JSON object, encoded as text.
     pub arguments: ::std::string::String,
-    /// Its name.
+    /// Name of the function.
     pub name: ::std::string::String,
 }
-/// A finished future.
+/// A future that finished.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(tag = "state")]
 pub enum FutureCompletion {
-    /// It has a result.
+    /// A future with a result.
     #[serde(rename = "finished")]
     Finished {
-        /// The future.
+        /// Id of the future.
         request_id: ::std::string::String,
-        /// Bytes of the result.
+        /// Size of the uncompressed result, in bytes.
         response_payload_uncompressed_size: u64,
     },
-    /// It failed.
+    /// A future whose request failed.
     #[serde(rename = "failed")]
     Failed {
-        /// The future.
+        /// Id of the future.
         request_id: ::std::string::String,
     },
 }
-/// One, possibly cloned, sampling session.
+/// A sampling session, which may be that of a clone.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct FuturesTarget {
-    /// `seq_id` divided by 10^9.
+    /// Number of the clone: `seq_id` divided by 10^9.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub cloned_sampler_id: ::std::option::Option<u64>,
-    /// The sampling session.
+    /// Id of the sampling session.
     pub sampling_session_id: ::std::string::String,
-    /// `sampling_session`.
+    /// Always the text `sampling_session`.
     #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
     pub type_: ::std::option::Option<::std::string::String>,
 }
-/// Body of `get_info`.
+/// Request body of `get_info`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct GetInfoRequest {
-    /// The run.
+    /// Id of the run.
     pub model_id: ::std::string::String,
 }
-/// Answer of `get_info`.
+/// Response body of `get_info`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct GetInfoResponse {
-    /// Whether it trains an adapter.
+    /// Whether the run trains an adapter.
     pub is_lora: bool,
-    /// The adapter's rank.
+    /// Rank of the adapter.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub lora_rank: ::std::option::Option<u32>,
-    /// Its base model.
+    /// The run's base model.
     pub model_data: ModelData,
-    /// The run.
+    /// Id of the run.
     pub model_id: ::std::string::String,
     /// Name of the base model.
     pub model_name: ::std::string::String,
-    /// Its optimizer family.
+    /// The run's optimizer family.
     pub optimizer_config: OptimizerConfig,
 }
-/// Answer of `healthz`.
+/// Response body of `healthz`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct HealthResponse {
     /// `ok`, or what the server waits for.
     pub status: ::std::string::String,
 }
-/// Body of `session_heartbeat`.
+/// Request body of `session_heartbeat`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct HeartbeatRequest {
-    /// The session.
+    /// Id of the session.
     pub session_id: ::std::string::String,
 }
-/// Answer of `session_heartbeat`: an empty object.
+/// Response body of `session_heartbeat`: an empty object.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(transparent)]
 pub struct HeartbeatResponse(
@@ -1264,87 +1283,130 @@ for HeartbeatResponse {
         Self(value)
     }
 }
-/// A refusal as the hub writes it.
+/// A refusal in the form of the hub.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct HubError {
-    /// What there is none of.
+    /// Description of what was not found.
     pub error: ::std::string::String,
 }
-/// Answer of `/`: what this is, and where its description and its health are.
+/// Width and height of an image, in pixels.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct ImageDimensions {
+    /// Height: the number of rows.
+    pub height: u32,
+    /// Width: the number of columns.
+    pub width: u32,
+}
+/// File of an image.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct ImageSource {
+    /// The file, in base64.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub data: ::std::option::Option<::std::string::String>,
+    /// Format of the file: `image/png` or `image/jpeg`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub media_type: ::std::option::Option<::std::string::String>,
+    /// `base64`; other types are refused, because the server fetches no files.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+}
+/// An image of a message.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ImageUrl {
+    /// Refused unless it is `auto` or `high`: the model sets the size.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub detail: ::std::option::Option<::std::string::String>,
+    /// A data URI with a PNG or JPEG file: `data:image/png;base64,…`. Other URLs are refused.
+    pub url: ::std::string::String,
+}
+/// Response body of `/`: the service, and the paths of its description and health.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct IndexResponse {
-    /// Where the Tinker API is.
+    /// Path of the Tinker API.
     pub api: ::std::string::String,
-    /// Where the console is; absent where it is not served.
+    /// Path of the console; absent if it is not served.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub console: ::std::option::Option<::std::string::String>,
-    /// Where it is shown as a page.
+    /// Path of the page that shows this document.
     pub docs: ::std::string::String,
-    /// Where to ask whether the models are loaded.
+    /// Path that reports whether the models are loaded.
     pub health: ::std::string::String,
-    /// Where to ask whether the process runs.
+    /// Path that reports whether the process runs.
     pub liveness: ::std::string::String,
-    /// `Trainyard`.
+    /// Always the text `Trainyard`.
     pub name: ::std::string::String,
-    /// Where this document is.
+    /// Path of this document.
     pub openapi: ::std::string::String,
-    /// Where to ask whether requests should be sent here.
+    /// Path that reports whether requests should be sent to this server.
     pub readiness: ::std::string::String,
-    /// Of the program.
+    /// Version of the program.
     pub version: ::std::string::String,
 }
-/// A piece of a model input. Only `encoded_text` is supported.
+/// A piece of a model input: text as token ids, or an image.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 pub struct InputChunk {
-    /// Token ids of `encoded_text`.
+    /// File of an `image`, in base64.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub data: ::std::option::Option<::std::string::String>,
+    /// Number of tokens that the client expects the image to take; any other number is refused.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub expected_tokens: ::std::option::Option<i64>,
+    /// Format of the file: `png` or `jpeg`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub format: ::std::option::Option<::std::string::String>,
+    /// Size from which tokens are counted, and to which the image is resized, instead of the file's.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub override_dimensions: ::std::option::Option<ImageDimensions>,
+    /// Token ids, for `encoded_text`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tokens: ::std::option::Option<::std::vec::Vec<i64>>,
-    /// `encoded_text`; `image`, `image_asset_pointer` and `dmel` are refused.
+    /// `encoded_text` (the default) or `image`; `image_asset_pointer` and `dmel` are refused.
     #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
     pub type_: ::std::option::Option<::std::string::String>,
 }
-/// Body of `join_sampling_session`.
+/// Request body of `join_sampling_session`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct JoinSamplingSessionRequest {
-    /// The sampling session of the client that was cloned.
+    /// Id of the sampling session whose client was cloned.
     pub sampling_session_id: ::std::string::String,
 }
-/// Answer of `join_sampling_session`.
+/// Response body of `join_sampling_session`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct JoinSamplingSessionResponse {
-    /// The clone's number, from 1; its `seq_id` begin with 10^9 times this.
+    /// Number of the clone, from 1. Its `seq_id` start at 10^9 times this number.
     pub client_counter: u64,
 }
 /// A public key (RFC 8037).
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct JwkResponse {
-    /// Always `EdDSA`.
+    /// Algorithm of the signatures, always `EdDSA`.
     pub alg: ::std::string::String,
-    /// Always `Ed25519`.
+    /// Curve of the key, always `Ed25519`.
     pub crv: ::std::string::String,
-    /// Its name, which the header of a token has.
+    /// Id of the key, which the header of a token contains.
     pub kid: ::std::string::String,
-    /// Always `OKP`.
+    /// Key type, always `OKP`.
     pub kty: ::std::string::String,
-    /// Always `sig`.
+    /// Use of the key, always `sig`.
     #[serde(rename = "use")]
     pub use_: ::std::string::String,
-    /// The key, in base64url.
+    /// The public key, in base64url.
     pub x: ::std::string::String,
 }
-/// Answer of `/.well-known/jwks.json`: a JSON Web Key Set (RFC 7517).
+/// Response body of `/.well-known/jwks.json`: a JSON Web Key Set (RFC 7517).
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct JwksResponse {
-    /// The keys with which tokens are signed, former ones included whose tokens are still accepted.
+    /// Keys that sign tokens now, and former ones whose tokens are still accepted.
     pub keys: ::std::vec::Vec<JwkResponse>,
 }
-/// Answer of `GET admin/keys`.
+/// Response body of `GET admin/keys`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct KeysResponse {
-    /// Oldest first.
+    /// The organisation's keys, oldest first.
     pub keys: ::std::vec::Vec<ApiKey>,
 }
-/// Where a limit is set.
+/// Place where a limit is set.
 #[derive(
     ::serde::Deserialize,
     ::serde::Serialize,
@@ -1393,60 +1455,64 @@ impl ::std::str::FromStr for LimitOrigin {
 /// A limit of an organisation.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct LimitValue {
-    /// Where it is set.
+    /// Place where the limit is set.
     pub origin: LimitOrigin,
-    /// Its value; absent where it is not set.
+    /// Value in force; absent without a limit.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub value: ::std::option::Option<u64>,
 }
-/// What an organisation is granted: answer of `GET` and `PUT admin/organisations/{organisation}/limits`.
+/// Limits of an organisation: answer of `GET` and `PUT admin/organisations/{organisation}/limits`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct LimitsResponse {
-    /// Bytes of their payloads.
+    /// Maximum size of the payloads of these training requests, in bytes.
     pub max_queued_bytes: LimitValue,
-    /// Training requests that have not finished.
+    /// Maximum number of training requests that have not finished.
     pub max_queued_requests: LimitValue,
-    /// Tokens of accepted requests that have not finished, beyond which samples get 429.
+    /// Maximum number of samples that have not finished.
+    pub max_queued_samples: LimitValue,
+    /// Maximum number of tokens in accepted requests that have not finished; samples beyond it are answered with status
+    /// 429.
     pub max_queued_tokens: LimitValue,
-    /// Training runs that may live at once.
+    /// Maximum number of training runs at the same time.
     pub max_runs: LimitValue,
-    /// Bytes of its checkpoints.
+    /// Maximum size of all checkpoints, in bytes.
     pub max_storage_bytes: LimitValue,
-    /// Rate limit: tokens of the requests that start.
+    /// Rate limit: maximum number of tokens in the requests that start within a minute.
     pub tokens_per_minute: LimitValue,
-    /// Its share of a busy service, relative to the other organisations that have work.
+    /// Share of a busy service, relative to the other organisations that have work.
     pub weight: LimitValue,
 }
-/// Body of `load_weights`. Creates a run with `session_id` and `model_seq_id`; loads into an existing one with
-/// `model_id` and `seq_id`.
+/// Request body of `load_weights`. With `session_id` and `model_seq_id`, it creates a run; with `model_id` and
+/// `seq_id`, it loads into an existing run.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct LoadWeightsRequest {
-    /// That of the new run: the checkpoint's, or another name of the same weights.
+    /// Base model of the new run: the checkpoint's, or another name of the same weights.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub base_model: ::std::option::Option<::std::string::String>,
-    /// The existing run.
+    /// Id of the existing run.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub model_id: ::std::option::Option<::std::string::String>,
-    /// Counts the session's models.
+    /// Number of the new run's model within the session.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub model_seq_id: ::std::option::Option<u64>,
-    /// Restore the optimizer's state too.
+    /// Whether to restore the optimizer's state too.
     pub optimizer: bool,
-    /// The new run's optimizer when its state is not restored.
+    /// Optimizer of the new run if the state is not restored.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub optimizer_config: ::std::option::Option<OptimizerConfig>,
-    /// `tinker://<run>/weights/<name>`, or `tinker://<run>/external_weights/<name>` without its optimizer.
+    /// Path of the checkpoint: `tinker://<run>/weights/<name>`, or `tinker://<run>/external_weights/<name>` without its
+    /// optimizer.
     pub path: ::std::string::String,
-    /// Its position in that run's order.
+    /// Position in the existing run's order.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub seq_id: ::std::option::Option<u64>,
-    /// The session of the new run.
+    /// Session of the new run.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub session_id: ::std::option::Option<::std::string::String>,
-    /// Stored with the new run.
+    /// Metadata to store with the new run.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
     pub user_metadata: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-    /// A key of a tenant that may read the checkpoint, where the caller may not.
+    /// A key of a tenant that may read the checkpoint, if the caller may not.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub weights_access_token: ::std::option::Option<::std::string::String>,
 }
@@ -1454,323 +1520,324 @@ pub struct LoadWeightsRequest {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct LoraConfig {
-    /// Rank; 0 trains all parameters.
+    /// Rank of the adapter; 0 trains all parameters instead.
     pub rank: u64,
-    /// Seed of the start.
+    /// Seed for the initial values of the adapter; the server chooses one by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub seed: ::std::option::Option<i64>,
-    /// Adapt the attention projections.
+    /// Whether to adapt the attention projections.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub train_attn: ::std::option::Option<bool>,
-    /// Adapt the MLP projections.
+    /// Whether to adapt the MLP projections.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub train_mlp: ::std::option::Option<bool>,
-    /// Adapt the unembedding.
+    /// Whether to adapt the unembedding.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub train_unembed: ::std::option::Option<bool>,
 }
-/// Answer of `messages`, and the `message` of a stream's first event.
+/// Response body of `messages`, and the `message` of a stream's first event.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct MessageResponse {
-    /// Thoughts, text and calls of tools, in their order.
+    /// Thoughts, text and tool calls, in order.
     pub content: ::std::vec::Vec<ReplyBlock>,
-    /// Of the request.
+    /// Id of the request.
     pub id: ::std::string::String,
-    /// As it was asked for.
+    /// The `model` of the request.
     pub model: ::std::string::String,
-    /// `assistant`.
+    /// Always the text `assistant`.
     pub role: ::std::string::String,
-    /// `end_turn`, `max_tokens`, `stop_sequence` or `tool_use`.
+    /// Why the reply ended: `end_turn`, `max_tokens`, `stop_sequence` or `tool_use`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stop_reason: ::std::option::Option<::std::string::String>,
-    /// The stop sequence that was found.
+    /// The stop sequence that ended the reply.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stop_sequence: ::std::option::Option<::std::string::String>,
-    /// `message`.
+    /// Always the text `message`.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
-    /// Tokens of the request.
+    /// Numbers of tokens in the request and the reply.
     pub usage: AnthropicUsage,
 }
-/// Body of `messages`. Unknown fields are refused.
+/// Request body of `messages`. Unknown fields are refused.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct MessagesRequest {
-    /// Accepted and ignored: prompts are cached anyway.
+    /// Accepted, but ignored: prompts are always cached.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub cache_control: ::std::option::Option<::serde_json::Value>,
-    /// Refused: there are no containers.
+    /// Refused: containers are not supported.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub container: ::std::option::Option<::serde_json::Value>,
-    /// Refused: contexts are not edited.
+    /// Refused: editing of contexts is not supported.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub context_management: ::std::option::Option<::serde_json::Value>,
-    /// Most tokens to sample.
+    /// Maximum number of tokens to sample.
     pub max_tokens: u32,
     /// Refused unless it is empty.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub mcp_servers: ::std::option::Option<::std::vec::Vec<::serde_json::Value>>,
-    /// The conversation so far; one that ends with the assistant's message is continued.
+    /// The conversation so far. If the last message is the assistant's, the reply continues it.
     pub messages: ::std::vec::Vec<AnthropicMessage>,
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub metadata: ::std::option::Option<::serde_json::Value>,
     /// A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
     pub model: ::std::string::String,
-    /// How much effort the model makes, where its template has that.
+    /// How much effort the model makes, if its chat template supports this.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub output_config: ::std::option::Option<OutputConfig>,
     /// Refused unless it is `auto` or `standard_only`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub service_tier: ::std::option::Option<::std::string::String>,
-    /// Each ends the reply; not part of its text.
+    /// Texts that end the reply. The one that is found is not part of the reply.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stop_sequences: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
-    /// Answer in server-sent events.
+    /// Whether to respond with server-sent events.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stream: ::std::option::Option<bool>,
     /// Instructions before the conversation.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub system: ::std::option::Option<AnthropicContent>,
-    /// Divides the logits; 0 is greedy, 1 when null.
+    /// Divisor of the logits, 1 by default; 0 decodes greedily.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub temperature: ::std::option::Option<f64>,
-    /// Whether the model thinks before it answers, where its template has that.
+    /// Whether the model thinks before it answers, if its chat template supports this.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub thinking: ::std::option::Option<Thinking>,
-    /// `auto` or `none`.
+    /// Whether the model may call tools: `auto` (the default) or `none`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_choice: ::std::option::Option<ToolChoice>,
     /// Tools that the model may call.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tools: ::std::option::Option<::std::vec::Vec<AnthropicTool>>,
-    /// Keep the `k` most likely; -1 and 0 are off.
+    /// Samples only from this many most likely tokens; -1 and 0 turn this off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub top_k: ::std::option::Option<i64>,
-    /// Keep the smallest set whose probability reaches `p`.
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 (the default) turns
+    /// this off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub top_p: ::std::option::Option<f64>,
 }
-/// The curve of a metric: three lists of the same length.
+/// Curve of a metric: three lists of the same length.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct MetricSeries {
-    /// `forward`, `forward_backward` or `optim_step`.
+    /// Kind of the requests: `forward`, `forward_backward` or `optim_step`.
     pub kind: ::std::string::String,
-    /// Its name, as results have it.
+    /// Name of the metric, as in results.
     pub metric: ::std::string::String,
-    /// Values in the range; more than the lists have if these were thinned out.
+    /// Number of values in the range, which is larger than the lists if they were thinned out.
     pub recorded: u64,
-    /// Optimizer steps of the run before the request.
+    /// Number of optimizer steps of the run before each request.
     pub steps: ::std::vec::Vec<i64>,
-    /// When the request ended, in ms since the epoch.
+    /// Time at which each request ended, in milliseconds since 1970.
     pub times: ::std::vec::Vec<i64>,
-    /// The values; null where a number was not finite.
+    /// Values of the metric; null for a number that was not finite.
     pub values: ::std::vec::Vec<::std::option::Option<f64>>,
 }
-/// Answer of `training_runs/{run_id}/metrics`.
+/// Response body of `training_runs/{run_id}/metrics`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct MetricsResponse {
-    /// Requests in the range, of all kinds that were asked for.
+    /// Number of requests in the range, of all kinds that were selected.
     pub requests: u64,
-    /// A curve for each kind of request and metric, in this order.
+    /// Curves, ordered by kind of request and then by metric.
     pub series: ::std::vec::Vec<MetricSeries>,
-    /// The run.
+    /// Id of the run.
     pub training_run_id: ::std::string::String,
 }
-/// A base model as `get_info` describes it.
+/// A base model, as `get_info` describes it.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ModelData {
-    /// Its family.
+    /// Family of the model.
     pub arch: ::std::string::String,
-    /// Its name.
+    /// Name of the model.
     pub model_name: ::std::string::String,
-    /// Where its tokenizer is, when not under the model's name.
+    /// Name under which its tokenizer is published, if it differs from the model's.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tokenizer_id: ::std::option::Option<::std::string::String>,
 }
 /// A base model or a sampler checkpoint.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ModelEntry {
-    /// Seconds since 1970; 0 of base models.
+    /// Time of the save, in seconds since 1970; 0 for base models.
     pub created: i64,
-    /// Its name or path.
+    /// Name of the base model, or path of the checkpoint.
     pub id: ::std::string::String,
-    /// Most tokens of prompt and completion together.
+    /// Maximum length of prompt and completion together, in tokens.
     pub max_model_len: u64,
-    /// `model`.
+    /// Always the text `model`.
     pub object: ::std::string::String,
     /// `trainyard` for base models, `user` for checkpoints.
     pub owned_by: ::std::string::String,
-    /// The base model of a checkpoint.
+    /// Base model of the checkpoint.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub root: ::std::option::Option<::std::string::String>,
 }
-/// A model input, piece by piece.
+/// Input of a model, as a list of pieces.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ModelInput {
-    /// The pieces, in order; empty ones are allowed.
+    /// The pieces, in order; a piece may be empty.
     pub chunks: ::std::vec::Vec<InputChunk>,
 }
-/// What may be named in the field `model`.
+/// Models that the field `model` of a request may name.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ModelsResponse {
-    /// The base models, then the caller's sampler checkpoints, newest first.
+    /// Base models, then the caller's sampler checkpoints, newest first.
     pub data: ::std::vec::Vec<ModelEntry>,
-    /// `list`.
+    /// Always the text `list`.
     pub object: ::std::string::String,
 }
-/// A run was continued with other kernels, another type or another layout.
+/// The continuation of a run with other kernels, another data type or another layout.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct NumericsChange {
-    /// How it was computed: type, kernels, layout and version.
+    /// How the run was computed before: data type, kernels, layout and version.
     pub from: ::std::string::String,
-    /// When, RFC 3339.
+    /// Time of the change, in RFC 3339.
     pub time: ::std::string::String,
-    /// How it is computed from then on.
+    /// How the run is computed from then on.
     pub to: ::std::string::String,
 }
-/// What is wrong with a request.
+/// Description of an error.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct OpenAiError {
-    /// `model_not_found`, `invalid_api_key` …
+    /// Code of the error, such as `model_not_found` or `invalid_api_key`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub code: ::std::option::Option<::std::string::String>,
-    /// For people.
+    /// Description of the error, for display.
     pub message: ::std::string::String,
-    /// The field at fault.
+    /// Field of the request at fault.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub param: ::std::option::Option<::std::string::String>,
-    /// `invalid_request_error`, `rate_limit_error`, `server_error` …
+    /// Type of the error: `invalid_request_error`, `rate_limit_error`, `server_error` …
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
-/// A refused or failed request.
+/// Response to a request that was refused or failed.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct OpenAiErrorResponse {
-    /// What is wrong.
+    /// Description of the error.
     pub error: OpenAiError,
 }
-/// Body of `optim_step`: exactly one of the two kinds of parameters.
+/// Request body of `optim_step`. Exactly one kind of parameters must be set.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct OptimStepRequest {
-    /// Hyper-parameters of AdamW.
+    /// Hyper-parameters, if the optimizer is AdamW.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub adam_params: ::std::option::Option<AdamParamsBody>,
-    /// The run.
+    /// Id of the run.
     pub model_id: ::std::string::String,
-    /// Hyper-parameters of another family; none is supported.
+    /// Hyper-parameters of another family, of which none is supported.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub optimizer_params: ::std::option::Option<
         ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     >,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     pub seq_id: u64,
 }
 /// An optimizer family; only `adamw` is supported.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct OptimizerConfig {
-    /// Its name.
+    /// Name of the family: `adamw`.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
 /// An organisation: the tenant that owns sessions, runs and checkpoints.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct Organisation {
-    /// When it was created.
+    /// Time of creation, in RFC 3339.
     pub created_at: ::std::string::String,
-    /// Since when none of its keys and tokens is accepted.
+    /// Time from which its keys and tokens are refused, in RFC 3339; absent while it is enabled.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub disabled_at: ::std::option::Option<::std::string::String>,
-    /// For people.
+    /// Name for display; any text.
     pub display_name: ::std::string::String,
-    /// The tenant of its objects.
+    /// Unique name; the tenant of its sessions, runs and checkpoints.
     pub name: ::std::string::String,
-    /// Its admins manage all organisations.
+    /// Whether this is an operator, whose admins manage all organisations.
     pub operator: bool,
 }
-/// Answer of `GET admin/organisations`.
+/// Response body of `GET admin/organisations`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct OrganisationsResponse {
-    /// Those that the caller manages, by name.
+    /// The organisations that the caller manages, ordered by name.
     pub organisations: ::std::vec::Vec<Organisation>,
 }
-/// The form of the output.
+/// How the model answers.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct OutputConfig {
-    /// A preset such as `low`, or a number, for models whose template has it.
+    /// A preset such as `low`, or a number, if the model's chat template supports it.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub effort: ::std::option::Option<::serde_json::Value>,
     /// Refused unless it is null.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub format: ::std::option::Option<::serde_json::Value>,
 }
-/// Whose a key is.
+/// The owner of a key.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct OwnKeyDetails {
-    /// The organisation.
+    /// The organisation that the key belongs to.
     pub org_details: OwnKeyOrganisation,
-    /// The user.
+    /// The user that the key belongs to.
     pub user_details: OwnKeyUser,
 }
-/// The organisation of a key.
+/// The organisation that a key belongs to.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct OwnKeyOrganisation {
-    /// Its name.
+    /// Name of the organisation.
     pub name: ::std::string::String,
 }
-/// Answer of `GET auth/apikey/me`.
+/// Response body of `GET auth/apikey/me`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct OwnKeyResponse {
-    /// Whose it is.
+    /// The owner of the key.
     pub details: OwnKeyDetails,
-    /// Names the key; 0 where the store does not have it.
+    /// Number that identifies the key; 0 if it is not in the store.
     pub key_id: i64,
-    /// For people.
+    /// Name for display; any text.
     pub name: ::std::string::String,
-    /// For people.
+    /// Note for display; any text.
     pub note: ::std::string::String,
 }
-/// The user of a key.
+/// The user that a key belongs to.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct OwnKeyUser {
-    /// The user's email; empty for a key that is no user's.
+    /// Email address of the user; empty if the key does not belong to a user.
     pub email: ::std::string::String,
 }
-/// A project.
+/// A project of an organisation.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct Project {
-    /// When it was created.
+    /// Time of creation, in RFC 3339.
     pub created_at: ::std::string::String,
-    /// As sessions name it.
+    /// Id by which sessions refer to the project.
     pub id: ::std::string::String,
-    /// For people.
+    /// Name for display; any text.
     pub name: ::std::string::String,
 }
-/// Answer of `GET admin/projects`.
+/// Response body of `GET admin/projects`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ProjectsResponse {
-    /// By id.
+    /// The organisation's projects, ordered by id.
     pub projects: ::std::vec::Vec<Project>,
 }
-/// Tokens sampled independently per prompt position.
+/// Tokens that were sampled independently for each prompt position.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct PromptAltTokensResult {
-    /// Their log-probabilities.
+    /// Log-probabilities of the tokens, in the same shape.
     pub logprobs: TensorData,
-    /// Token ids.
+    /// Token ids in the shape `[len(prompt) - 1, k]`.
     pub tokens: TensorData,
 }
-/// Tokens of the prompts.
+/// Details on the tokens of the prompts.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct PromptTokensDetails {
-    /// Served from the prefix cache.
+    /// Tokens that the prefix cache served.
     pub cached_tokens: u64,
 }
-/// Answer of `/readyz`.
+/// Response body of `/readyz`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ReadyResponse {
-    /// `ok` or what is wrong, by check.
+    /// Result of each check, by name: `ok` or the problem.
     pub checks: ::std::collections::HashMap<
         ::std::string::String,
         ::std::string::String,
@@ -1782,52 +1849,52 @@ pub struct ReadyResponse {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(tag = "type")]
 pub enum ReplyBlock {
-    /// Said.
+    /// Text that the model wrote.
     #[serde(rename = "text")]
     Text {
-        /// The text.
+        /// Text of this block.
         text: ::std::string::String,
     },
-    /// Thought.
+    /// Thoughts that precede the answer.
     #[serde(rename = "thinking")]
     Thinking {
-        /// Always empty.
+        /// Always the empty text.
         signature: ::std::string::String,
-        /// The text.
+        /// Text of the thoughts.
         thinking: ::std::string::String,
     },
     /// A call of a tool.
     #[serde(rename = "tool_use")]
     ToolUse {
-        /// Names the call.
+        /// Id of the call.
         id: ::std::string::String,
-        /// The arguments.
+        /// Arguments of the call, an object.
         input: ::serde_json::Value,
-        /// The tool.
+        /// Name of the tool.
         name: ::std::string::String,
     },
 }
-/// The form of a reply.
+/// Format of a reply.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ResponseFormat {
-    /// Of the type `json_schema`: its `name` and its `schema`.
+    /// The `name` and the `schema`, for the type `json_schema`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub json_schema: ::std::option::Option<::serde_json::Value>,
-    /// `text`.
+    /// `text`, `json_object` or `json_schema`.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
-/// Body of `retrieve_future`.
+/// Request body of `retrieve_future`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct RetrieveFutureRequest {
-    /// The server may answer with the size alone; this one never does.
+    /// Whether the server may return only the size of the result. This server always returns the result.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub allow_metadata_only: ::std::option::Option<bool>,
-    /// The future.
+    /// Id of the future.
     pub request_id: ::std::string::String,
 }
-/// The JSON answers of `retrieve_future`, for the API's description: the first that fits.
+/// JSON answers of `retrieve_future`, for the API's description: the first that fits.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
 pub enum RetrieveFutureResponse {
@@ -1870,97 +1937,98 @@ for RetrieveFutureResponse {
         Self::Object(value)
     }
 }
-/// Body of `retrieve_futures`.
+/// Request body of `retrieve_futures`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct RetrieveFuturesRequest {
-    /// The cursor of the last answer; 0 at first.
+    /// Cursor of the previous answer; 0 at first.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub prev_cursor: ::std::option::Option<u64>,
-    /// Results that the server may drop: at most 16,384 ids of 64 bytes. A key that may only read drops none.
+    /// Results that the server may drop: at most 16,384 ids of 64 bytes. Ids from a key with only read access are
+    /// ignored.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub retrieved_request_ids: ::std::vec::Vec<::std::string::String>,
-    /// Whose completions.
+    /// The sampling session whose completions are returned.
     pub target: FuturesTarget,
-    /// Seconds to wait; the server's choice when null, 0 returns at once.
+    /// Maximum time to wait, in seconds. 0 returns at once; by default the server chooses.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub timeout: ::std::option::Option<f64>,
 }
-/// Answer of `retrieve_futures`.
+/// Response body of `retrieve_futures`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct RetrieveFuturesResponse {
-    /// What finished after `prev_cursor`.
+    /// Requests that finished after `prev_cursor`.
     pub completions: ::std::vec::Vec<FutureCompletion>,
-    /// Covers exactly the completions above.
+    /// Cursor that covers exactly the completions above.
     pub cursor: i64,
 }
-/// Answer of `admin/signing_keys/rotate`.
+/// Response body of `admin/signing_keys/rotate`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct RotateSigningResponse {
-    /// How many keys were withdrawn.
+    /// Number of keys that were withdrawn.
     pub withdrawn: i64,
 }
-/// Body of `asample`.
+/// Request body of `asample`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SampleRequest {
-    /// Completions to sample.
+    /// Number of completions to sample, 1 by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub num_samples: ::std::option::Option<u32>,
-    /// What to complete.
+    /// Prompt: the tokens to complete.
     pub prompt: ModelInput,
-    /// Tokens sampled independently per prompt position; 0 is off.
+    /// Number of tokens to sample independently per prompt position; 0 turns this off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub prompt_alt_tokens_k: ::std::option::Option<u32>,
-    /// Return the prompt's log-probabilities.
+    /// Whether to return the log-probabilities of the prompt.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub prompt_logprobs: ::std::option::Option<bool>,
-    /// Only the last `n` prompt positions.
+    /// Limits the log-probabilities to the last `n` prompt positions.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub prompt_logprobs_last_n: ::std::option::Option<u32>,
-    /// Keep the log-probabilities of the sampled tokens, so that training requests may name them by `sequence_id`: until a
-    /// day after the last use.
+    /// Whether to keep the log-probabilities of the sampled tokens, so that training requests can refer to them by
+    /// `sequence_id`. They are deleted a day after their last use.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub record_stability_info: ::std::option::Option<bool>,
-    /// How to sample.
+    /// How tokens are sampled and when a completion ends.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub sampling_params: ::std::option::Option<SamplingParams>,
-    /// The sampling session.
+    /// Id of the sampling session.
     pub sampling_session_id: ::std::string::String,
     /// Identifies the request within the sampling session.
     pub seq_id: u64,
-    /// `int64` token ids `[len(prompt) - 1, K]` whose log-probabilities to return; -1 skips a cell.
+    /// Token ids to score, `int64` in the shape `[len(prompt) - 1, K]`; -1 skips a cell.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub target_prompt_logprobs: ::std::option::Option<TensorData>,
-    /// Candidates per prompt position; 0 is off.
+    /// Number of candidates to return per prompt position; 0 turns this off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub topk_prompt_logprobs: ::std::option::Option<u32>,
-    /// Candidates per sampled token; 0 is off.
+    /// Number of candidates to return per sampled token; 0 turns this off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub topk_sample_logprobs: ::std::option::Option<u32>,
 }
-/// Result of `asample`.
+/// Result of `asample`, which `retrieve_future` returns.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SampleResult {
-    /// Tokens sampled at every prompt position after the first.
+    /// Tokens that were sampled at every prompt position after the first.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub prompt_alt_tokens: ::std::option::Option<PromptAltTokensResult>,
-    /// Prompt tokens served from the prefix cache.
+    /// Number of prompt tokens that the prefix cache served.
     pub prompt_cache_hit_tokens: i32,
-    /// One number per prompt token; null where there is none.
+    /// Log-probabilities of the prompt, one per token; null for the first one.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub prompt_logprobs: ::std::option::Option<
         ::std::vec::Vec<::std::option::Option<f32>>,
     >,
-    /// In the order of the submission's sequence ids.
+    /// Sequences in the order of the submission's sequence ids.
     pub sequences: ::std::vec::Vec<SequenceResult>,
-    /// In the request's shape and layout.
+    /// Log-probabilities of the target tokens, in the shape and layout of the request.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub target_prompt_logprobs: ::std::option::Option<TensorData>,
-    /// For each prompt token up to k pairs of token id and log-probability, or null.
+    /// Up to k pairs of token id and log-probability for each prompt token; null for the first one.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub topk_prompt_logprobs: ::std::option::Option<
         ::std::vec::Vec<::std::option::Option<::std::vec::Vec<::std::vec::Vec<f64>>>>,
     >,
-    /// `sample`.
+    /// Always the text `sample`.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
@@ -2005,56 +2073,57 @@ impl ::std::str::FromStr for SamplerKind {
         }
     }
 }
-/// Answer of `samplers/{id}`.
+/// Response body of `samplers/{id}`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SamplerResponse {
-    /// Its base model.
+    /// Name of the base model.
     pub base_model: ::std::string::String,
-    /// Its checkpoint, unless it samples from a base model or from memory.
+    /// Path of the checkpoint; absent for a base model and for a sampler in memory.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub model_path: ::std::option::Option<::std::string::String>,
-    /// The sampling session.
+    /// Id of the sampling session.
     pub sampler_id: ::std::string::String,
 }
-/// How tokens are sampled. Unknown fields are refused: a setting that is ignored would mislead.
+/// How tokens are sampled. Unknown fields are refused, because a setting that is ignored would mislead.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct SamplingParams {
-    /// Subtracted from the logits of tokens each time that the completion holds them.
+    /// Subtracted from a token's logit for each time that the token occurs in the completion.
     #[serde(default = "defaults::sampling_params_frequency_penalty")]
     pub frequency_penalty: f64,
-    /// A JSON schema that the completion follows.
+    /// JSON schema that the completion must follow.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub json_schema: ::std::option::Option<::serde_json::Value>,
-    /// Added to the logits of tokens, by token id, each between -100 and 100.
+    /// Values between -100 and 100 that are added to the logits of tokens, by token id.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logit_bias: ::std::option::Option<::serde_json::Value>,
-    /// Most tokens to sample; up to the context limit when null.
+    /// Maximum number of tokens to sample; by default, up to the context limit.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_tokens: ::std::option::Option<u32>,
-    /// Tokens less likely than this fraction of the most likely one are not sampled; 0 is off.
+    /// Excludes tokens that are less likely than this fraction of the most likely one; 0 turns this off.
     #[serde(default = "defaults::sampling_params_min_p")]
     pub min_p: f64,
-    /// Subtracted from the logits of tokens that the completion holds.
+    /// Subtracted from a token's logit if the token occurs in the completion.
     #[serde(default = "defaults::sampling_params_presence_penalty")]
     pub presence_penalty: f64,
-    /// Divides positive logits of tokens that prompt or completion hold, and multiplies negative ones; 1 is off.
+    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the completion; 1 turns this
+    /// off.
     #[serde(default = "defaults::sampling_params_repetition_penalty")]
     pub repetition_penalty: f64,
-    /// Makes sampling repeatable.
+    /// Seed that makes sampling repeatable.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub seed: ::std::option::Option<i64>,
-    /// A string, strings, token ids, or an empty list to switch all stopping off; the model's end tokens when
-    /// null.
+    /// Stop condition: a string, strings or token ids. An empty list turns all stopping off; by default, the model's
+    /// end tokens stop.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub stop: ::std::option::Option<::serde_json::Value>,
-    /// Divides the logits; 0 is greedy.
+    /// Divisor of the logits; 0 decodes greedily.
     #[serde(default = "defaults::sampling_params_temperature")]
     pub temperature: f64,
-    /// Keep the `k` most likely; -1 is off.
+    /// Samples only from this many most likely tokens; -1 turns this off.
     #[serde(default = "defaults::default_i64::<i64, -1>")]
     pub top_k: i64,
-    /// Keep the smallest set whose probability reaches `p`; 1 is off.
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 turns this off.
     #[serde(default = "defaults::sampling_params_top_p")]
     pub top_p: f64,
 }
@@ -2076,79 +2145,81 @@ impl ::std::default::Default for SamplingParams {
         }
     }
 }
-/// Body of `save_weights_external`.
+/// Request body of `save_weights_external`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SaveWeightsExternalRequest {
-    /// Recipients in the age format (`age1…`, at most 10), to whom each file is encrypted: it gets the suffix `.age`.
+    /// Recipients (`age1…`, at most 10) to encrypt each file to, in the age format. The names of encrypted files end in
+    /// `.age`.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub age_encryption_recipients: ::std::vec::Vec<::std::string::String>,
-    /// The run.
+    /// Id of the run.
     pub model_id: ::std::string::String,
-    /// The checkpoint's bare name.
+    /// Name of the checkpoint, without a folder.
     pub path: ::std::string::String,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     pub seq_id: u64,
-    /// Seconds until it is deleted; never when null.
+    /// Seconds until the checkpoint is deleted; by default it is kept.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub ttl_seconds: ::std::option::Option<u64>,
 }
-/// Body of `save_weights_for_sampler`: named with `path`, ephemeral with `sampling_session_seq_id`.
+/// Request body of `save_weights_for_sampler`. A save with `path` has a name; a save with `sampling_session_seq_id` is
+/// ephemeral.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SaveWeightsForSamplerRequest {
-    /// Whether later saves change it.
+    /// Whether later saves change an ephemeral sampler.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub kind: ::std::option::Option<SamplerKind>,
-    /// The run.
+    /// Id of the run.
     pub model_id: ::std::string::String,
-    /// The checkpoint's bare name.
+    /// Name of the checkpoint, without a folder.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub path: ::std::option::Option<::std::string::String>,
-    /// Counts the session's sampling sessions.
+    /// Number of the sampling session within the session.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub sampling_session_seq_id: ::std::option::Option<u64>,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     pub seq_id: u64,
-    /// Seconds until a named one is deleted; never when null.
+    /// Seconds until a checkpoint with a name is deleted; by default it is kept.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub ttl_seconds: ::std::option::Option<u64>,
-    /// Stored with a named one.
+    /// Metadata to store with a checkpoint that has a name.
     #[serde(default, skip_serializing_if = ":: std :: collections :: HashMap::is_empty")]
     pub user_metadata: ::std::collections::HashMap<
         ::std::string::String,
         ::std::string::String,
     >,
 }
-/// Body of `save_weights`.
+/// Request body of `save_weights`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SaveWeightsRequest {
-    /// The run.
+    /// Id of the run.
     pub model_id: ::std::string::String,
-    /// Replace a checkpoint of that name.
+    /// Whether to replace a checkpoint of that name.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub overwrite: ::std::option::Option<bool>,
-    /// The checkpoint's bare name.
+    /// Name of the checkpoint, without a folder.
     pub path: ::std::string::String,
-    /// Its position in the run's order, from 1.
+    /// Position in the run's order, from 1.
     pub seq_id: u64,
-    /// Seconds until it is deleted; never when null.
+    /// Seconds until the checkpoint is deleted; by default it is kept.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub ttl_seconds: ::std::option::Option<u64>,
-    /// Stored with the checkpoint.
+    /// Metadata to store with the checkpoint.
     #[serde(default, skip_serializing_if = ":: std :: collections :: HashMap::is_empty")]
     pub user_metadata: ::std::collections::HashMap<
         ::std::string::String,
         ::std::string::String,
     >,
 }
-/// Where the next page begins.
+/// Position at which the next page begins.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SearchCursor {
-    /// Of the page's last session, RFC 3339.
+    /// Time of creation of the page's last session, in RFC 3339.
     pub last_created_at: ::std::string::String,
-    /// Its id.
+    /// Id of the page's last session.
     pub last_session_id: ::std::string::String,
 }
-/// Whose sessions are searched.
+/// Owners whose objects are searched.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(tag = "type", content = "owner_urns")]
 pub enum SearchOwner {
@@ -2158,7 +2229,7 @@ pub enum SearchOwner {
     /// The alternative `Accessible`.
     #[serde(rename = "accessible")]
     Accessible,
-    /// Those of these owners, as far as the caller may see them.
+    /// The listed owners, as far as the caller may see their sessions.
     #[serde(rename = "user")]
     User(::std::vec::Vec<::std::string::String>),
 }
@@ -2167,134 +2238,134 @@ impl ::std::convert::From<::std::vec::Vec<::std::string::String>> for SearchOwne
         Self::User(value)
     }
 }
-/// One completion.
+/// A completion that was sampled.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SequenceResult {
-    /// One per token.
+    /// Log-probabilities of the sampled tokens.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logprobs: ::std::option::Option<::std::vec::Vec<f32>>,
-    /// `stop` or `length`.
+    /// Why the sequence ended: `stop` or `length`.
     pub stop_reason: ::std::string::String,
-    /// Sampled token ids.
+    /// Ids of the sampled tokens.
     pub tokens: ::std::vec::Vec<i32>,
-    /// For each token up to k pairs of token id and log-probability, or null.
+    /// Up to k pairs of token id and log-probability for each sampled token, or null.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub topk_logprobs: ::std::option::Option<
         ::std::vec::Vec<::std::option::Option<::std::vec::Vec<::std::vec::Vec<f64>>>>,
     >,
 }
-/// Answer of `get_server_capabilities`.
+/// Response body of `get_server_capabilities`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ServerCapabilities {
-    /// The base models.
+    /// Base models that the server serves.
     pub supported_models: ::std::vec::Vec<SupportedModel>,
 }
-/// One of the events that a stream consists of, in the order of their fields.
+/// An event of a stream; its fields are in the order in which they are sent.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ServerSentEvent {
-    /// JSON; at the end of a stream of the OpenAI API `[DONE]`.
+    /// Data of the event, in JSON. A stream of the OpenAI API ends with the data `[DONE]`.
     pub data: ::std::string::String,
-    /// Its type; absent in streams of the OpenAI API.
+    /// Type of the event; absent in streams of the OpenAI API.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub event: ::std::option::Option<::std::string::String>,
 }
-/// Body of `sessions/{id}/project`.
+/// Request body of `sessions/{id}/project`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SessionProjectRequest {
-    /// The project; a free text.
+    /// Id of the project; any text that is not empty.
     pub project_id: ::std::string::String,
 }
-/// Answer of `sessions/{id}`.
+/// Response body of `sessions/{id}`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SessionResponse {
-    /// A name for people.
+    /// Name for display; any text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub display_name: ::std::option::Option<::std::string::String>,
-    /// Its sampling sessions.
+    /// Ids of its sampling sessions.
     pub sampler_ids: ::std::vec::Vec<::std::string::String>,
-    /// Its training runs.
+    /// Ids of its training runs.
     pub training_run_ids: ::std::vec::Vec<::std::string::String>,
-    /// As given at creation; values that are not text are written as JSON.
+    /// Metadata that the client set when it created the session. Values that are not text are written as JSON.
     pub user_metadata: ::std::collections::HashMap<
         ::std::string::String,
         ::std::string::String,
     >,
 }
-/// Body of `sessions/search`: everything that is given must hold. With both `session_id` and `display_name`, a session that
-/// matches either one matches.
+/// Request body of `sessions/search`. A session must satisfy every condition that is set. If both `session_id` and
+/// `display_name` are set, it must satisfy either of these two.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 pub struct SessionSearchRequest {
-    /// `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page; absent for the first page.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub cursor: ::std::option::Option<SearchCursor>,
-    /// Words that all occur in the display name, in any case.
+    /// Words that must all occur in the display name, in upper or lower case.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub display_name: ::std::option::Option<::std::string::String>,
-    /// Most sessions to return.
+    /// Maximum number of sessions to return.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub limit: ::std::option::Option<u32>,
-    /// Whose sessions.
+    /// Owners whose sessions are searched.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub owner: ::std::option::Option<SearchOwner>,
-    /// In one of these projects.
+    /// Projects, one of which must contain the session.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub project_ids: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
-    /// This session.
+    /// Id of the session.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub session_id: ::std::option::Option<::std::string::String>,
-    /// With one of these statuses.
+    /// Statuses, one of which the session must have.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub statuses: ::std::option::Option<::std::vec::Vec<StatusQuery>>,
-    /// With these entries.
+    /// Entries that the session's metadata must contain.
     #[serde(default, skip_serializing_if = ":: std :: collections :: HashMap::is_empty")]
     pub user_metadata: ::std::collections::HashMap<
         ::std::string::String,
         ::std::string::String,
     >,
 }
-/// Answer of `sessions/search`.
+/// Response body of `sessions/search`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SessionSearchResponse {
-    /// Where to go on; absent when there are no more.
+    /// Position of the next page; absent on the last page.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub next_cursor: ::std::option::Option<SearchCursor>,
-    /// Newest first. There may be fewer than `limit` although `next_cursor` is given.
+    /// Matches, newest first. A page may contain fewer than `limit` although `next_cursor` is set.
     pub sessions: ::std::vec::Vec<SessionSummary>,
 }
-/// A session that was found.
+/// A session that matches a search.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SessionSummary {
-    /// Bytes of their files.
+    /// Size of the checkpoints' files, in bytes.
     pub checkpoint_storage_bytes: u64,
-    /// Checkpoints of its runs.
+    /// Number of checkpoints of its runs.
     pub checkpoints_count: u64,
-    /// RFC 3339.
+    /// Time of creation, in RFC 3339.
     pub created_at: ::std::string::String,
-    /// A name for people.
+    /// Name for display; any text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub display_name: ::std::option::Option<::std::string::String>,
-    /// Its tenant.
+    /// Tenant that owns the session.
     pub owner: ::std::string::String,
-    /// Its project; empty when it is in none.
+    /// Project of the session; empty if it is not in a project.
     pub project_id: ::std::string::String,
-    /// Its id.
+    /// Id of the session.
     pub session_id: ::std::string::String,
-    /// Absent when its heartbeats stopped.
+    /// Status of the session; absent if its heartbeats stopped.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub status: ::std::option::Option<StatusSummary>,
-    /// As given at creation; values that are not text are written as JSON.
+    /// Metadata that the client set when it created the session. Values that are not text are written as JSON.
     pub user_metadata: ::std::collections::HashMap<
         ::std::string::String,
         ::std::string::String,
     >,
 }
-/// Answer of `sessions`.
+/// Response body of `sessions`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SessionsResponse {
-    /// Ids, newest first.
+    /// Ids of the sessions, newest first.
     pub sessions: ::std::vec::Vec<::std::string::String>,
 }
-/// A status that is searched for.
+/// Status that is searched for.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(tag = "type")]
 pub enum StatusQuery {
@@ -2307,32 +2378,32 @@ pub enum StatusQuery {
     /// The alternative `Failed`.
     #[serde(rename = "failed")]
     Failed,
-    /// Its client ended it.
+    /// The client finished the session.
     #[serde(rename = "client_finished")]
     ClientFinished {
-        /// For one of these reasons; for any when absent.
+        /// Reasons, one of which the client must have given; any by default.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         reasons: ::std::option::Option<::std::vec::Vec<FinishKind>>,
     },
 }
-/// The status of a session that was found.
+/// Status of a session that matches a search.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(tag = "type")]
 pub enum StatusSummary {
     /// The alternative `Active`.
     #[serde(rename = "active")]
     Active,
-    /// Its client ended it.
+    /// The client finished the session.
     #[serde(rename = "client_finished")]
     ClientFinished {
-        /// More about it.
+        /// Details that the client gave.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         detail: ::std::option::Option<::std::string::String>,
-        /// Why.
+        /// Reason that the client gave.
         reason: FinishReason,
     },
 }
-/// One stop string, or several.
+/// One or more texts that end a completion.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
 pub enum StopStrings {
@@ -2346,101 +2417,101 @@ impl ::std::convert::From<::std::vec::Vec<::std::string::String>> for StopString
         Self::Array(value)
     }
 }
-/// What is stored now.
+/// Storage in use now.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct StorageInUse {
-    /// Checkpoints.
+    /// Number of these checkpoints.
     pub checkpoint_count: u64,
-    /// The project of the sessions.
+    /// Project of the sessions.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub project_id: ::std::option::Option<::std::string::String>,
-    /// Bytes of all their files.
+    /// Size of all their files, in bytes.
     pub size_bytes: u64,
-    /// The same in 10^9 bytes.
+    /// Size of all their files, in units of 10^9 bytes.
     pub size_gigabytes: f64,
-    /// The email of the user whose keys created the sessions.
+    /// Email address of the user whose keys created the sessions.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub user_email: ::std::option::Option<::std::string::String>,
 }
-/// Answer of `billing/usage/checkpoints/current`.
+/// Response body of `billing/usage/checkpoints/current`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct StorageResponse {
-    /// By project and user.
+    /// Storage by project and user.
     pub data: ::std::vec::Vec<StorageInUse>,
 }
-/// Of a stream.
+/// Options that apply only to streams.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct StreamOptions {
-    /// Accepted and ignored: nothing is padded.
+    /// Accepted, but ignored: streams are not padded.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub include_obfuscation: ::std::option::Option<bool>,
-    /// End the stream with a chunk that has the usage and no choices.
+    /// Whether to end the stream with a chunk that contains the usage and no choices.
     #[serde(default)]
     pub include_usage: bool,
 }
-/// Answer of every submit.
+/// Answer to every submission.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SubmitResponse {
-    /// The run, of training requests.
+    /// Id of the run, for training requests.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub model_id: ::std::option::Option<::std::string::String>,
-    /// The future.
+    /// Id of the future.
     pub request_id: ::std::string::String,
-    /// One id per sample, of `asample`.
+    /// One id per sample, for `asample`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub sample_sequence_ids: ::std::option::Option<
         ::std::vec::Vec<::std::string::String>,
     >,
 }
-/// A base model.
+/// A base model that the server serves.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct SupportedModel {
-    /// Most tokens of prompt and completion together.
+    /// Maximum length of prompt and completion together, in tokens.
     pub max_context_length: u64,
-    /// Its name.
+    /// Name of the model.
     pub model_name: ::std::string::String,
-    /// It can be sampled.
+    /// Whether it can be sampled from.
     pub sampleable: bool,
-    /// Runs can be created on it.
+    /// Whether runs can be created on it.
     pub trainable: bool,
 }
-/// Body of `telemetry`.
+/// Request body of `telemetry`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 pub struct TelemetryRequest {
-    /// What happened; not stored.
+    /// Events of the client; they are not stored.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub events: ::std::vec::Vec<::serde_json::Value>,
-    /// The client's platform.
+    /// Platform of the client.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub platform: ::std::option::Option<::std::string::String>,
-    /// The client's version.
+    /// Version of the client.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub sdk_version: ::std::option::Option<::std::string::String>,
-    /// The session, or `sessionless-<uuid>`.
+    /// Id of the session, or `sessionless-<uuid>`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub session_id: ::std::option::Option<::std::string::String>,
 }
-/// Answer of `telemetry`.
+/// Response body of `telemetry`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct TelemetryResponse {
-    /// Always `accepted`.
+    /// Always the text `accepted`.
     pub status: ::std::string::String,
 }
-/// A tensor in JSON. With both index lists it is sparse: `data` holds the listed cells row by row.
+/// A tensor in JSON. If both index lists are set, it is sparse, and `data` contains the listed cells row by row.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct TensorData {
-    /// Elements, row-major.
+    /// Elements in row-major order.
     pub data: ::std::vec::Vec<f64>,
-    /// Their type.
+    /// Type of the elements.
     pub dtype: TensorDtype,
-    /// Extents, outermost first; one-dimensional when absent.
+    /// Extents, outermost first; one dimension by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub shape: ::std::option::Option<::std::vec::Vec<i64>>,
-    /// Column of each element.
+    /// Columns of a sparse tensor: one per element.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub sparse_col_indices: ::std::option::Option<::std::vec::Vec<i64>>,
-    /// Row pointers, rows + 1 entries.
+    /// Row pointers of a sparse tensor: rows + 1 entries.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub sparse_crow_indices: ::std::option::Option<::std::vec::Vec<i64>>,
 }
@@ -2485,14 +2556,15 @@ impl ::std::str::FromStr for TensorDtype {
         }
     }
 }
-/// Whether the model thinks.
+/// Whether the model thinks before it answers.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Thinking {
-    /// At least 1024 and below `max_tokens`; thoughts count as output, and nothing else limits them.
+    /// Budget for thoughts in tokens: at least 1024 and less than `max_tokens`. Thoughts count as output; only
+    /// `max_tokens` limits them.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub budget_tokens: ::std::option::Option<u32>,
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub display: ::std::option::Option<::std::string::String>,
     /// `enabled`, `adaptive` or `disabled`.
@@ -2502,319 +2574,319 @@ pub struct Thinking {
 /// A token with its log-probability and the most likely candidates.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct TokenLogprob {
-    /// Its bytes.
+    /// Bytes of the token's text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub bytes: ::std::option::Option<::std::vec::Vec<u32>>,
-    /// Of the temperature-scaled distribution.
+    /// Log-probability in the temperature-scaled distribution.
     pub logprob: f64,
-    /// Its text; half a character is U+FFFD.
+    /// Text of the token; U+FFFD stands for an incomplete character.
     pub token: ::std::string::String,
-    /// Most likely first.
+    /// Candidates at this position, most likely first.
     pub top_logprobs: ::std::vec::Vec<TopLogprob>,
 }
 /// A call of a tool.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// What is called.
+    /// The function that is called.
     pub function: FunctionCall,
-    /// Names the call.
+    /// Id of the call.
     pub id: ::std::string::String,
-    /// Its position, in chunks of a stream.
+    /// Position of the call in the reply; only in chunks of a stream.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub index: ::std::option::Option<i64>,
-    /// `function`.
+    /// Always the text `function`.
     #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
     pub type_: ::std::option::Option<::std::string::String>,
 }
-/// Whether tools are called.
+/// Whether the model may call tools.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ToolChoice {
-    /// Refused when true.
+    /// Refused if it is true.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub disable_parallel_tool_use: ::std::option::Option<bool>,
-    /// Of the type `tool`.
+    /// Name of the tool, for the type `tool`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
     /// `auto` or `none`; `any` and `tool` are refused.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
-/// A candidate.
+/// A candidate for a token.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct TopLogprob {
-    /// Its bytes.
+    /// Bytes of the token's text.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub bytes: ::std::option::Option<::std::vec::Vec<u32>>,
-    /// Of the temperature-scaled distribution.
+    /// Log-probability in the temperature-scaled distribution.
     pub logprob: f64,
-    /// Its text; half a character is U+FFFD.
+    /// Text of the token; U+FFFD stands for an incomplete character.
     pub token: ::std::string::String,
 }
-/// Answer of `sessions/{id}/trace_export`.
+/// Response body of `sessions/{id}/trace_export`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct TraceExportResponse {
-    /// Always `ready`: the trace is made when it is downloaded.
+    /// Always `ready`: the trace is computed when it is downloaded.
     pub status: ::std::string::String,
-    /// Where it is, without a key.
+    /// URL of the trace, which can be downloaded without a key.
     pub url: ::std::string::String,
 }
 /// Result of `forward` and `forward_backward`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct TrainingResult {
-    /// The kind of the outputs.
+    /// Type of the outputs.
     pub loss_fn_output_type: ::std::string::String,
-    /// `logprobs` and `elementwise_loss` of each datum, in the request's order.
+    /// Outputs of each datum in the order of the request: `logprobs` and `elementwise_loss`.
     pub loss_fn_outputs: ::std::vec::Vec<
         ::std::collections::HashMap<::std::string::String, TensorData>,
     >,
-    /// Keys `name:reduction`, e.g. `loss:sum`.
+    /// Metrics, with keys of the form `name:reduction`, such as `loss:sum`.
     pub metrics: ::std::collections::HashMap<::std::string::String, f64>,
 }
-/// A training run.
+/// A training run: a sequence of requests that train one model.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct TrainingRun {
     /// Name of the base model.
     pub base_model: ::std::string::String,
-    /// Whether its state is lost.
+    /// Whether the run's state is lost.
     pub corrupted: bool,
-    /// Whether it trains an adapter.
+    /// Whether the run trains an adapter.
     pub is_lora: bool,
-    /// Its newest training checkpoint.
+    /// The run's newest training checkpoint.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub last_checkpoint: ::std::option::Option<Checkpoint>,
-    /// RFC 3339.
+    /// Time of the last request, in RFC 3339.
     pub last_request_time: ::std::string::String,
-    /// Its newest sampler checkpoint.
+    /// The run's newest sampler checkpoint.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub last_sampler_checkpoint: ::std::option::Option<Checkpoint>,
-    /// The adapter's rank.
+    /// Rank of the adapter.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub lora_rank: ::std::option::Option<u32>,
-    /// Its tenant.
+    /// Tenant that owns the run.
     pub model_owner: ::std::string::String,
-    /// When it was continued by a worker whose results have other bits, oldest first; absent when it never was.
+    /// Continuations by workers that compute other bits, oldest first; absent if there were none.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub numerics_changed: ::std::vec::Vec<NumericsChange>,
-    /// Its id; the `model_id`.
+    /// Id of the run; the `model_id` of its requests.
     pub training_run_id: ::std::string::String,
-    /// As given at creation.
+    /// Metadata that the client set when it created the run.
     pub user_metadata: ::std::collections::HashMap<
         ::std::string::String,
         ::std::string::String,
     >,
 }
-/// Answer of `training_runs`.
+/// Response body of `training_runs`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct TrainingRunsResponse {
-    /// Where it lies.
+    /// Position of the page in the listing.
     pub cursor: Cursor,
-    /// The page.
+    /// The training runs of this page.
     pub training_runs: ::std::vec::Vec<TrainingRun>,
 }
-/// Answer of `retrieve_future` while the result is pending.
+/// Response body of `retrieve_future` while the result is pending.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct TryAgainResponse {
-    /// `active`; `paused_rate_limit` or `paused_capacity` while the request waits for more than its turn.
+    /// `active`, or `paused_rate_limit` or `paused_capacity` while the request waits for a quota or for capacity.
     pub queue_state: ::std::string::String,
-    /// What it waits for.
+    /// The quota or the capacity that the request waits for.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub queue_state_reason: ::std::option::Option<::std::string::String>,
-    /// The future.
+    /// Id of the future.
     pub request_id: ::std::string::String,
-    /// `try_again`.
+    /// Always the text `try_again`.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
-/// Body of `…/ttl`. The field must be there; null removes the expiry.
+/// Request body of `…/ttl`. The field is required; null removes the expiry.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
 pub struct TtlRequest {
-    /// Seconds from now.
+    /// Seconds from now until the checkpoint is deleted.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub ttl_seconds: ::std::option::Option<u64>,
 }
-/// Body of `external_weights_upload_finish`.
+/// Request body of `external_weights_upload_finish`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct UploadFinishRequest {
-    /// The upload.
+    /// Id of the upload.
     pub upload_id: ::std::string::String,
 }
-/// Answer of `external_weights_upload_finish`.
+/// Response body of `external_weights_upload_finish`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct UploadFinishResponse {
-    /// The checkpoint, `tinker://<run>/external_weights/<name>`.
+    /// Path of the checkpoint: `tinker://<run>/external_weights/<name>`.
     pub tinker_path: ::std::string::String,
 }
-/// Body of `external_weights_upload_start`.
+/// Request body of `external_weights_upload_start`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct UploadStartRequest {
-    /// Name of the base model that the adapter is for.
+    /// Name of the base model that the adapter belongs to.
     pub base_model: ::std::string::String,
-    /// The project of the checkpoint.
+    /// Project of the checkpoint.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub destination_project_id: ::std::option::Option<::std::string::String>,
-    /// What the adapter is: its rank, at least 1, and what it adapts.
+    /// Shape of the adapter: its rank, at least 1, and the projections that it adapts.
     pub lora_config: LoraConfig,
 }
-/// Answer of `external_weights_upload_start`.
+/// Response body of `external_weights_upload_start`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct UploadStartResponse {
-    /// When the URLs stop working and the upload is deleted, RFC 3339.
+    /// Time at which the URLs expire and the upload is deleted, in RFC 3339.
     pub expires: ::std::string::String,
-    /// Names the upload when it is finished.
+    /// Id of the upload.
     pub upload_id: ::std::string::String,
-    /// Where each file is sent with PUT, by its name. The URLs are their own authorisation.
+    /// URL for each file, by its name, to send the file to with `PUT`. The URLs contain their authorisation.
     pub urls: ::std::collections::HashMap<::std::string::String, ::std::string::String>,
 }
-/// How much of a file has arrived.
+/// Progress of the upload of a file.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct UploadedFileResponse {
-    /// Whether all of it arrived.
+    /// Whether the whole file has arrived.
     pub complete: bool,
-    /// Bytes from the first one on; the next PUT may begin here.
+    /// Number of bytes that have arrived, from the first one on; the next `PUT` may begin here.
     pub received_bytes: u64,
-    /// Of the whole file, once that is known.
+    /// Length of the file in bytes, if it is known.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub total_bytes: ::std::option::Option<u64>,
 }
-/// Tokens of a request.
+/// Numbers of tokens in a request and its completions.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct Usage {
-    /// Sampled.
+    /// Tokens that were sampled.
     pub completion_tokens: u64,
-    /// Of the prompts.
+    /// Tokens of the prompts.
     pub prompt_tokens: u64,
-    /// Of the prompts in more detail.
+    /// Details on the tokens of the prompts.
     pub prompt_tokens_details: PromptTokensDetails,
-    /// Both.
+    /// Sum of both numbers.
     pub total_tokens: u64,
 }
-/// What was used in an hour, for one session.
+/// Usage of a session within an hour.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct UsageEvent {
-    /// The base model.
+    /// Name of the base model.
     pub base_model: ::std::string::String,
-    /// Its end.
+    /// End of the hour, in RFC 3339.
     pub bucket_end: ::std::string::String,
-    /// The start of the hour.
+    /// Start of the hour, in RFC 3339.
     pub bucket_start: ::std::string::String,
-    /// What, and how much.
+    /// Kind and amount of the usage.
     pub event_info: UsageInfo,
-    /// The session's project.
+    /// Project of the session.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub project_id: ::std::option::Option<::std::string::String>,
-    /// The session.
+    /// Id of the session.
     pub session_id: ::std::string::String,
-    /// The email of the user whose key created the session.
+    /// Email address of the user whose key created the session.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub user_id: ::std::option::Option<::std::string::String>,
 }
-/// A kind of use.
+/// Kind and amount of a usage.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(tag = "type")]
 pub enum UsageInfo {
     /// Tokens of examples in forward and backward passes.
     #[serde(rename = "training")]
     Training {
-        /// How many.
+        /// Number of these tokens.
         token_count: u64,
     },
-    /// Tokens of prompts.
+    /// Tokens of the prompts of samples.
     #[serde(rename = "sampling_prefill")]
     SamplingPrefill {
-        /// Whether the prefix cache had them.
+        /// Whether the prefix cache served the tokens.
         cached: bool,
-        /// How many.
+        /// Number of these tokens.
         token_count: u64,
     },
     /// Tokens that were generated.
     #[serde(rename = "sampling_sample")]
     SamplingSample {
-        /// How many.
+        /// Number of these tokens.
         token_count: u64,
     },
     /// Checkpoints that were saved.
     #[serde(rename = "checkpoint")]
     Checkpoint {
-        /// How many.
+        /// Number of these checkpoints.
         count: u64,
     },
     /// Checkpoints that were stored.
     #[serde(rename = "storage")]
     Storage {
-        /// Of 10^9 bytes.
+        /// Storage in units of 10^9 bytes, multiplied by hours.
         gigabyte_hours: f64,
     },
 }
-/// Answer of `billing/usage/events`.
+/// Response body of `billing/usage/events`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct UsageResponse {
-    /// By hour, then by tokens, most first.
+    /// Usage by hour, and within an hour by tokens in descending order.
     pub data: ::std::vec::Vec<UsageEvent>,
-    /// The sessions that are named and still there.
+    /// Sessions that `data` names, unless they were deleted.
     pub sessions: ::std::collections::HashMap<::std::string::String, UsageSession>,
 }
-/// A session that usage names.
+/// A session that usage refers to.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct UsageSession {
-    /// As the client attached it.
+    /// Metadata that the client set when it created the session.
     pub user_metadata: ::std::collections::HashMap<
         ::std::string::String,
         ::std::string::String,
     >,
 }
-/// A user.
+/// A user of an organisation.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct User {
-    /// When it was created.
+    /// Time of creation, in RFC 3339.
     pub created_at: ::std::string::String,
-    /// Since when none of the user's keys is accepted.
+    /// Time from which the user's keys are refused, in RFC 3339; absent while the user is enabled.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub disabled_at: ::std::option::Option<::std::string::String>,
-    /// Names the user within the organisation.
+    /// Email address, unique within the organisation.
     pub email: ::std::string::String,
-    /// A time-ordered id.
+    /// Id that increases with the time of creation.
     pub id: ::std::string::String,
-    /// For people.
+    /// Name for display; any text.
     pub name: ::std::string::String,
-    /// `admin`, `member` or `read-only`: the most that the user's keys allow.
+    /// `admin`, `member` or `read-only`: the highest role of the user's keys.
     pub role: ::std::string::String,
 }
-/// Answer of `GET admin/users`.
+/// Response body of `GET admin/users`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct UsersResponse {
-    /// By email.
+    /// The organisation's users, ordered by email address.
     pub users: ::std::vec::Vec<User>,
 }
-/// Body of `weights_info`.
+/// Request body of `weights_info`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct WeightsInfoRequest {
-    /// The checkpoint.
+    /// Path of the checkpoint.
     pub tinker_path: ::std::string::String,
 }
-/// Answer of `weights_info`.
+/// Response body of `weights_info`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct WeightsInfoResponse {
     /// Name of the base model.
     pub base_model: ::std::string::String,
-    /// Whether it is an adapter.
+    /// Whether the checkpoint is an adapter.
     pub is_lora: bool,
-    /// The adapter's rank.
+    /// Rank of the adapter.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub lora_rank: ::std::option::Option<u32>,
-    /// The optimizer family.
+    /// Optimizer family of the checkpoint's run.
     pub optimizer_config: OptimizerConfig,
-    /// The adapter covers the attention projections.
+    /// Whether the adapter covers the attention projections.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub train_attn: ::std::option::Option<bool>,
-    /// The adapter covers the MLP projections.
+    /// Whether the adapter covers the MLP projections.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub train_mlp: ::std::option::Option<bool>,
-    /// The adapter covers the unembedding.
+    /// Whether the adapter covers the unembedding.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub train_unembed: ::std::option::Option<bool>,
 }
-/// By what a server knows a caller.
+/// How a server identified a caller.
 #[derive(
     ::serde::Deserialize,
     ::serde::Serialize,
@@ -2865,48 +2937,48 @@ impl ::std::str::FromStr for WhoamiCredential {
         }
     }
 }
-/// An API key.
+/// An API key, as seen by its owner.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct WhoamiKey {
-    /// Names it.
+    /// Number that identifies the key.
     pub id: i64,
-    /// For people.
+    /// Name for display; any text.
     pub name: ::std::string::String,
 }
-/// Answer of `auth/whoami`.
+/// Response body of `auth/whoami`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct WhoamiResponse {
-    /// By what the server knows the caller, or its token's maker.
+    /// How the server identified the caller, or the caller for whom it issued the token.
     pub credential: WhoamiCredential,
-    /// When the key or token of the call expires, if it does.
+    /// Time at which the key or token of the call expires, in RFC 3339; absent if it never does.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub expires_at: ::std::option::Option<::std::string::String>,
-    /// The key of the call, or that its token was made from, where the store has it.
+    /// The key of the call, or the key that its token was issued for; absent if it is not in the store.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub key: ::std::option::Option<WhoamiKey>,
-    /// Whether the organisation's admins manage all others.
+    /// Whether admins of this organisation manage all others.
     pub operator: bool,
-    /// The organisation, whose objects the caller sees.
+    /// The organisation that owns the objects that the caller sees.
     pub organisation: ::std::string::String,
     /// `admin`, `member` or `read-only`.
     pub role: ::std::string::String,
-    /// What it may change: `train`, `sample`, `checkpoints`, `admin`.
+    /// What the caller may change: `train`, `sample`, `checkpoints`, `admin`.
     pub scopes: ::std::vec::Vec<::std::string::String>,
-    /// Names the user, or the key of a program: `sub` of its tokens.
+    /// Identifies the user, or the key of a program: the claim `sub` of its tokens.
     pub subject: ::std::string::String,
-    /// The user; absent for a program.
+    /// The user who calls; absent for a program.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub user: ::std::option::Option<WhoamiUser>,
 }
-/// A user.
+/// A user, as seen by itself.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct WhoamiUser {
-    /// Names the user within the organisation.
+    /// Email address, unique within the organisation.
     pub email: ::std::string::String,
-    /// Absent where the store does not have the user: an external issuer vouches for it.
+    /// Id of the user; absent if an external issuer vouches for a user who is not in the store.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub id: ::std::option::Option<::std::string::String>,
-    /// For people.
+    /// Name for display; any text.
     pub name: ::std::string::String,
 }
 /// Generation of default values for serde.
@@ -3012,37 +3084,37 @@ impl AdamParamsBody {
             weight_decay: defaults::adam_params_body_weight_decay(),
         }
     }
-    /// Decay of the first moment.
+    /// Decay rate of the first moment.
     #[must_use]
     pub fn beta1(mut self, value: f64) -> Self {
         self.beta1 = value;
         self
     }
-    /// Decay of the second moment.
+    /// Decay rate of the second moment.
     #[must_use]
     pub fn beta2(mut self, value: f64) -> Self {
         self.beta2 = value;
         self
     }
-    /// Added to the denominator.
+    /// Constant that is added to the denominator.
     #[must_use]
     pub fn eps(mut self, value: f64) -> Self {
         self.eps = value;
         self
     }
-    /// Largest global gradient norm; none when it is not positive.
+    /// Maximum global norm of the gradient; 0 and negative values turn clipping off.
     #[must_use]
     pub fn grad_clip_norm(mut self, value: f64) -> Self {
         self.grad_clip_norm = value;
         self
     }
-    /// Step size.
+    /// Learning rate of the step.
     #[must_use]
     pub fn learning_rate(mut self, value: f64) -> Self {
         self.learning_rate = value;
         self
     }
-    /// Decoupled weight decay.
+    /// Decoupled weight decay, as in AdamW.
     #[must_use]
     pub fn weight_decay(mut self, value: f64) -> Self {
         self.weight_decay = value;
@@ -3080,7 +3152,7 @@ impl AnthropicErrorResponse {
             request_id: ::std::default::Default::default(),
         }
     }
-    /// For the server's log.
+    /// Id of the request in the server's log.
     #[must_use]
     pub fn request_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.request_id = ::std::option::Option::Some(value.into());
@@ -3106,19 +3178,19 @@ impl AnthropicTool {
             type_: ::std::default::Default::default(),
         }
     }
-    /// What it does.
+    /// What the tool does.
     #[must_use]
     pub fn description(mut self, value: impl Into<::std::string::String>) -> Self {
         self.description = ::std::option::Option::Some(value.into());
         self
     }
-    /// JSON schema of its arguments.
+    /// JSON schema of the tool's arguments.
     #[must_use]
     pub fn input_schema(mut self, value: ::serde_json::Value) -> Self {
         self.input_schema = ::std::option::Option::Some(value);
         self
     }
-    /// `custom`; other types are refused.
+    /// `custom` (the default); other types are refused.
     #[must_use]
     pub fn type_(mut self, value: impl Into<::std::string::String>) -> Self {
         self.type_ = ::std::option::Option::Some(value.into());
@@ -3164,25 +3236,26 @@ impl ApiKey {
             user: ::std::default::Default::default(),
         }
     }
-    /// When it expires, if it does.
+    /// Time at which the key expires, in RFC 3339; absent if it never does.
     #[must_use]
     pub fn expires_at(mut self, value: impl Into<::std::string::String>) -> Self {
         self.expires_at = ::std::option::Option::Some(value.into());
         self
     }
-    /// When it was revoked.
+    /// Time at which the key was revoked, in RFC 3339; absent unless it was.
     #[must_use]
     pub fn revoked_at(mut self, value: impl Into<::std::string::String>) -> Self {
         self.revoked_at = ::std::option::Option::Some(value.into());
         self
     }
-    /// What it is cut to, of `train`, `sample`, `checkpoints` and `admin`; absent for all of its role.
+    /// Scopes that the key is limited to: `train`, `sample`, `checkpoints` and `admin`; absent if it grants all scopes
+    /// of its role.
     #[must_use]
     pub fn scopes(mut self, value: ::std::vec::Vec<::std::string::String>) -> Self {
         self.scopes = ::std::option::Option::Some(value);
         self
     }
-    /// The email of the user whose it is; absent for one of the organisation's programs.
+    /// Email address of the user who owns the key; absent if the key belongs to a program of the organisation.
     #[must_use]
     pub fn user(mut self, value: impl Into<::std::string::String>) -> Self {
         self.user = ::std::option::Option::Some(value.into());
@@ -3204,13 +3277,13 @@ impl AuditEntry {
             tinker_path: ::std::default::Default::default(),
         }
     }
-    /// The run of a checkpoint.
+    /// Run of the checkpoint that was acted on.
     #[must_use]
     pub fn model_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.model_id = ::std::option::Option::Some(value.into());
         self
     }
-    /// The checkpoint.
+    /// Path of the checkpoint that was acted on.
     #[must_use]
     pub fn tinker_path(mut self, value: impl Into<::std::string::String>) -> Self {
         self.tinker_path = ::std::option::Option::Some(value.into());
@@ -3239,54 +3312,61 @@ impl Block {
             input: ::std::default::Default::default(),
             is_error: ::std::default::Default::default(),
             name: ::std::default::Default::default(),
+            source: ::std::default::Default::default(),
             text: ::std::default::Default::default(),
             thinking: ::std::default::Default::default(),
             tool_use_id: ::std::default::Default::default(),
         }
     }
-    /// Of a `tool_result`: what the tool returned.
+    /// `tool_result` blocks: what the tool returned.
     #[must_use]
     pub fn content(mut self, value: AnthropicContent) -> Self {
         self.content = ::std::option::Option::Some(value);
         self
     }
-    /// Of a `tool_use`: names the call.
+    /// `tool_use` blocks: id of the call.
     #[must_use]
     pub fn id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.id = ::std::option::Option::Some(value.into());
         self
     }
-    /// Of a `tool_use`: the arguments.
+    /// `tool_use` blocks: arguments of the call, an object.
     #[must_use]
     pub fn input(mut self, value: ::serde_json::Value) -> Self {
         self.input = ::std::option::Option::Some(value);
         self
     }
-    /// Of a `tool_result`: accepted; the content says what went wrong.
+    /// `tool_result` blocks: accepted, but ignored; the content describes the error.
     #[must_use]
     pub fn is_error(mut self, value: bool) -> Self {
         self.is_error = ::std::option::Option::Some(value);
         self
     }
-    /// Of a `tool_use`: the tool.
+    /// `tool_use` blocks: name of the tool.
     #[must_use]
     pub fn name(mut self, value: impl Into<::std::string::String>) -> Self {
         self.name = ::std::option::Option::Some(value.into());
         self
     }
-    /// Of a `text`.
+    /// `image` blocks, in messages of users and results of tools: the file.
+    #[must_use]
+    pub fn source(mut self, value: ImageSource) -> Self {
+        self.source = ::std::option::Option::Some(value);
+        self
+    }
+    /// `text` blocks: the text.
     #[must_use]
     pub fn text(mut self, value: impl Into<::std::string::String>) -> Self {
         self.text = ::std::option::Option::Some(value.into());
         self
     }
-    /// Of `thinking`.
+    /// `thinking` blocks: the thoughts.
     #[must_use]
     pub fn thinking(mut self, value: impl Into<::std::string::String>) -> Self {
         self.thinking = ::std::option::Option::Some(value.into());
         self
     }
-    /// Of a `tool_result`: the call that it answers.
+    /// `tool_result` blocks: id of the call that the result belongs to.
     #[must_use]
     pub fn tool_use_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.tool_use_id = ::std::option::Option::Some(value.into());
@@ -3307,6 +3387,7 @@ impl ChangeLimitsRequest {
         Self {
             max_queued_bytes: ::std::default::Default::default(),
             max_queued_requests: ::std::default::Default::default(),
+            max_queued_samples: ::std::default::Default::default(),
             max_queued_tokens: ::std::default::Default::default(),
             max_runs: ::std::default::Default::default(),
             max_storage_bytes: ::std::default::Default::default(),
@@ -3314,43 +3395,50 @@ impl ChangeLimitsRequest {
             weight: ::std::default::Default::default(),
         }
     }
-    /// Bytes of their payloads.
+    /// Maximum size of the payloads of these training requests, in bytes.
     #[must_use]
     pub fn max_queued_bytes(mut self, value: u64) -> Self {
         self.max_queued_bytes = ::std::option::Option::Some(value);
         self
     }
-    /// Training requests that have not finished.
+    /// Maximum number of training requests that have not finished.
     #[must_use]
     pub fn max_queued_requests(mut self, value: u64) -> Self {
         self.max_queued_requests = ::std::option::Option::Some(value);
         self
     }
-    /// Tokens of accepted requests that have not finished, beyond which samples get 429.
+    /// Maximum number of samples that have not finished.
+    #[must_use]
+    pub fn max_queued_samples(mut self, value: u64) -> Self {
+        self.max_queued_samples = ::std::option::Option::Some(value);
+        self
+    }
+    /// Maximum number of tokens in accepted requests that have not finished; samples beyond it are answered with status
+    /// 429.
     #[must_use]
     pub fn max_queued_tokens(mut self, value: u64) -> Self {
         self.max_queued_tokens = ::std::option::Option::Some(value);
         self
     }
-    /// Training runs that may live at once.
+    /// Maximum number of training runs at the same time.
     #[must_use]
     pub fn max_runs(mut self, value: u64) -> Self {
         self.max_runs = ::std::option::Option::Some(value);
         self
     }
-    /// Bytes of its checkpoints.
+    /// Maximum size of all checkpoints, in bytes.
     #[must_use]
     pub fn max_storage_bytes(mut self, value: u64) -> Self {
         self.max_storage_bytes = ::std::option::Option::Some(value);
         self
     }
-    /// Rate limit: tokens of the requests that start.
+    /// Rate limit: maximum number of tokens in the requests that start within a minute.
     #[must_use]
     pub fn tokens_per_minute(mut self, value: u64) -> Self {
         self.tokens_per_minute = ::std::option::Option::Some(value);
         self
     }
-    /// Its share of a busy service, relative to the other organisations that have work.
+    /// Share of a busy service, relative to the other organisations that have work.
     #[must_use]
     pub fn weight(mut self, value: u64) -> Self {
         self.weight = ::std::option::Option::Some(value);
@@ -3365,13 +3453,13 @@ impl ChangeOrganisationRequest {
             display_name: ::std::default::Default::default(),
         }
     }
-    /// Whether its keys and tokens are refused; for admins of operators.
+    /// Whether to refuse the organisation's keys and tokens. Only admins of operators may change this.
     #[must_use]
     pub fn disabled(mut self, value: bool) -> Self {
         self.disabled = ::std::option::Option::Some(value);
         self
     }
-    /// For people.
+    /// Name for display, of at most 200 characters.
     #[must_use]
     pub fn display_name(mut self, value: impl Into<::std::string::String>) -> Self {
         self.display_name = ::std::option::Option::Some(value.into());
@@ -3386,13 +3474,13 @@ impl ChangeUserRequest {
             role: ::std::default::Default::default(),
         }
     }
-    /// Whether the user's keys are refused.
+    /// Whether to refuse the user's keys.
     #[must_use]
     pub fn disabled(mut self, value: bool) -> Self {
         self.disabled = ::std::option::Option::Some(value);
         self
     }
-    /// `admin`, `member` or `read-only`.
+    /// Highest role of the user's keys: `admin`, `member` or `read-only`.
     #[must_use]
     pub fn role(mut self, value: impl Into<::std::string::String>) -> Self {
         self.role = ::std::option::Option::Some(value.into());
@@ -3413,7 +3501,7 @@ impl ChatChoice {
             logprobs: ::std::default::Default::default(),
         }
     }
-    /// Of its tokens, if they were asked for.
+    /// Log-probabilities of the tokens, if `logprobs` was set.
     #[must_use]
     pub fn logprobs(mut self, value: ChatLogprobs) -> Self {
         self.logprobs = ::std::option::Option::Some(value);
@@ -3438,7 +3526,7 @@ impl ChatLogprobs {
             refusal: ::std::default::Default::default(),
         }
     }
-    /// Always null.
+    /// Always null: refusals are part of the content.
     #[must_use]
     pub fn refusal(mut self, value: ::std::vec::Vec<TokenLogprob>) -> Self {
         self.refusal = ::std::option::Option::Some(value);
@@ -3461,7 +3549,7 @@ impl ChatMessage {
             tool_calls: ::std::default::Default::default(),
         }
     }
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[must_use]
     pub fn annotations(mut self, value: ::std::vec::Vec<::serde_json::Value>) -> Self {
         self.annotations = ::std::option::Option::Some(value);
@@ -3473,7 +3561,7 @@ impl ChatMessage {
         self.audio = ::std::option::Option::Some(value);
         self
     }
-    /// What it says.
+    /// The text or parts of the message.
     #[must_use]
     pub fn content(mut self, value: ChatContent) -> Self {
         self.content = ::std::option::Option::Some(value);
@@ -3485,31 +3573,31 @@ impl ChatMessage {
         self.function_call = ::std::option::Option::Some(value);
         self
     }
-    /// Of the speaker.
+    /// Name of the author.
     #[must_use]
     pub fn name(mut self, value: impl Into<::std::string::String>) -> Self {
         self.name = ::std::option::Option::Some(value.into());
         self
     }
-    /// What the assistant thought.
+    /// Thoughts of the assistant.
     #[must_use]
     pub fn reasoning_content(mut self, value: impl Into<::std::string::String>) -> Self {
         self.reasoning_content = ::std::option::Option::Some(value.into());
         self
     }
-    /// Taken as the content when there is none.
+    /// Used as the content if `content` is absent.
     #[must_use]
     pub fn refusal(mut self, value: impl Into<::std::string::String>) -> Self {
         self.refusal = ::std::option::Option::Some(value.into());
         self
     }
-    /// The call that a message of a tool answers.
+    /// Id of the call that a message with the role `tool` answers.
     #[must_use]
     pub fn tool_call_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.tool_call_id = ::std::option::Option::Some(value.into());
         self
     }
-    /// Tools that the assistant called.
+    /// Calls that the assistant made.
     #[must_use]
     pub fn tool_calls(mut self, value: ::std::vec::Vec<ToolCall>) -> Self {
         self.tool_calls = ::std::option::Option::Some(value);
@@ -3527,25 +3615,25 @@ impl ChatReply {
             tool_calls: ::std::default::Default::default(),
         }
     }
-    /// Its text; null when it only calls tools.
+    /// Text of the reply; null if it only calls tools.
     #[must_use]
     pub fn content(mut self, value: impl Into<::std::string::String>) -> Self {
         self.content = ::std::option::Option::Some(value.into());
         self
     }
-    /// What it thought.
+    /// Thoughts that precede the answer.
     #[must_use]
     pub fn reasoning_content(mut self, value: impl Into<::std::string::String>) -> Self {
         self.reasoning_content = ::std::option::Option::Some(value.into());
         self
     }
-    /// Always null.
+    /// Always null: refusals are part of the content.
     #[must_use]
     pub fn refusal(mut self, value: impl Into<::std::string::String>) -> Self {
         self.refusal = ::std::option::Option::Some(value.into());
         self
     }
-    /// Tools that it calls.
+    /// Tools that the reply calls.
     #[must_use]
     pub fn tool_calls(mut self, value: ::std::vec::Vec<ToolCall>) -> Self {
         self.tool_calls = ::std::option::Option::Some(value);
@@ -3599,13 +3687,13 @@ impl ChatRequest {
             web_search_options: ::std::default::Default::default(),
         }
     }
-    /// Refused: there is no audio.
+    /// Refused: audio is not supported.
     #[must_use]
     pub fn audio(mut self, value: ::serde_json::Value) -> Self {
         self.audio = ::std::option::Option::Some(value);
         self
     }
-    /// Further variables of the model's chat template.
+    /// Further variables for the model's chat template.
     #[must_use]
     pub fn chat_template_kwargs(
         mut self,
@@ -3614,25 +3702,25 @@ impl ChatRequest {
         self.chat_template_kwargs = ::std::option::Option::Some(value);
         self
     }
-    /// Subtracted from the logits of tokens each time that the text holds them.
+    /// Subtracted from a token's logit for each time that the token occurs in the completion.
     #[must_use]
     pub fn frequency_penalty(mut self, value: f64) -> Self {
         self.frequency_penalty = ::std::option::Option::Some(value);
         self
     }
-    /// Refused: use `tool_choice`.
+    /// Refused: use `tool_choice` instead.
     #[must_use]
     pub fn function_call(mut self, value: ::serde_json::Value) -> Self {
         self.function_call = ::std::option::Option::Some(value);
         self
     }
-    /// Refused: use `tools`.
+    /// Refused: use `tools` instead.
     #[must_use]
     pub fn functions(mut self, value: ::serde_json::Value) -> Self {
         self.functions = ::std::option::Option::Some(value);
         self
     }
-    /// Added to the logits of tokens, by token id, each between -100 and 100.
+    /// Values between -100 and 100 that are added to the logits of tokens, by token id.
     #[must_use]
     pub fn logit_bias(
         mut self,
@@ -3641,31 +3729,31 @@ impl ChatRequest {
         self.logit_bias = ::std::option::Option::Some(value);
         self
     }
-    /// Return the log-probabilities of the tokens.
+    /// Whether to return the log-probabilities of the tokens.
     #[must_use]
     pub fn logprobs(mut self, value: bool) -> Self {
         self.logprobs = ::std::option::Option::Some(value);
         self
     }
-    /// The newer name of `max_tokens`.
+    /// Newer name of `max_tokens`.
     #[must_use]
     pub fn max_completion_tokens(mut self, value: u32) -> Self {
         self.max_completion_tokens = ::std::option::Option::Some(value);
         self
     }
-    /// Most tokens to sample; up to the context limit when null.
+    /// Maximum number of tokens to sample; by default, up to the context limit.
     #[must_use]
     pub fn max_tokens(mut self, value: u32) -> Self {
         self.max_tokens = ::std::option::Option::Some(value);
         self
     }
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[must_use]
     pub fn metadata(mut self, value: ::serde_json::Value) -> Self {
         self.metadata = ::std::option::Option::Some(value);
         self
     }
-    /// Tokens less likely than this fraction of the most likely one are not sampled; 0 is off.
+    /// Excludes tokens that are less likely than this fraction of the most likely one; 0 turns this off.
     #[must_use]
     pub fn min_p(mut self, value: f64) -> Self {
         self.min_p = ::std::option::Option::Some(value);
@@ -3677,61 +3765,62 @@ impl ChatRequest {
         self.modalities = ::std::option::Option::Some(value);
         self
     }
-    /// How many replies.
+    /// Number of replies, 1 by default.
     #[must_use]
     pub fn n(mut self, value: u32) -> Self {
         self.n = ::std::option::Option::Some(value);
         self
     }
-    /// Refused when it is false and there are tools.
+    /// Refused if false and `tools` is not empty.
     #[must_use]
     pub fn parallel_tool_calls(mut self, value: bool) -> Self {
         self.parallel_tool_calls = ::std::option::Option::Some(value);
         self
     }
-    /// Refused: nothing is predicted.
+    /// Refused: predicted outputs are not supported.
     #[must_use]
     pub fn prediction(mut self, value: ::serde_json::Value) -> Self {
         self.prediction = ::std::option::Option::Some(value);
         self
     }
-    /// Subtracted from the logits of tokens that the text holds.
+    /// Subtracted from a token's logit if the token occurs in the completion.
     #[must_use]
     pub fn presence_penalty(mut self, value: f64) -> Self {
         self.presence_penalty = ::std::option::Option::Some(value);
         self
     }
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[must_use]
     pub fn prompt_cache_key(mut self, value: impl Into<::std::string::String>) -> Self {
         self.prompt_cache_key = ::std::option::Option::Some(value.into());
         self
     }
-    /// A preset such as `low`, or a number, for models whose template has it.
+    /// A preset such as `low`, or a number, if the model's chat template supports it.
     #[must_use]
     pub fn reasoning_effort(mut self, value: ::serde_json::Value) -> Self {
         self.reasoning_effort = ::std::option::Option::Some(value);
         self
     }
-    /// Divides positive logits of tokens that prompt or text hold, and multiplies negative ones; 1 is off.
+    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the completion; 1 turns this
+    /// off.
     #[must_use]
     pub fn repetition_penalty(mut self, value: f64) -> Self {
         self.repetition_penalty = ::std::option::Option::Some(value);
         self
     }
-    /// `text`, `json_object` or `json_schema`; the latter two not with tools.
+    /// Format of a reply: `text`, `json_object` or `json_schema`. The latter two can't be combined with tools.
     #[must_use]
     pub fn response_format(mut self, value: ResponseFormat) -> Self {
         self.response_format = ::std::option::Option::Some(value);
         self
     }
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[must_use]
     pub fn safety_identifier(mut self, value: impl Into<::std::string::String>) -> Self {
         self.safety_identifier = ::std::option::Option::Some(value.into());
         self
     }
-    /// Makes sampling repeatable.
+    /// Seed that makes sampling repeatable.
     #[must_use]
     pub fn seed(mut self, value: i64) -> Self {
         self.seed = ::std::option::Option::Some(value);
@@ -3743,37 +3832,37 @@ impl ChatRequest {
         self.service_tier = ::std::option::Option::Some(value.into());
         self
     }
-    /// Ends a reply; not part of its text.
+    /// Texts that end a reply. The one that is found is not part of the reply.
     #[must_use]
     pub fn stop(mut self, value: StopStrings) -> Self {
         self.stop = ::std::option::Option::Some(value);
         self
     }
-    /// Refused when true: replies are not stored.
+    /// Refused if true: replies are not stored.
     #[must_use]
     pub fn store(mut self, value: bool) -> Self {
         self.store = ::std::option::Option::Some(value);
         self
     }
-    /// Answer in server-sent events.
+    /// Whether to respond with server-sent events.
     #[must_use]
     pub fn stream(mut self, value: bool) -> Self {
         self.stream = ::std::option::Option::Some(value);
         self
     }
-    /// Of a stream.
+    /// Options that apply only to streams.
     #[must_use]
     pub fn stream_options(mut self, value: StreamOptions) -> Self {
         self.stream_options = ::std::option::Option::Some(value);
         self
     }
-    /// Divides the logits; 0 is greedy, 1 when null.
+    /// Divisor of the logits, 1 by default; 0 decodes greedily.
     #[must_use]
     pub fn temperature(mut self, value: f64) -> Self {
         self.temperature = ::std::option::Option::Some(value);
         self
     }
-    /// `auto` or `none`.
+    /// Whether the model may call tools: `auto` (the default) or `none`.
     #[must_use]
     pub fn tool_choice(mut self, value: ::serde_json::Value) -> Self {
         self.tool_choice = ::std::option::Option::Some(value);
@@ -3790,25 +3879,26 @@ impl ChatRequest {
         self.tools = ::std::option::Option::Some(value);
         self
     }
-    /// Keep the `k` most likely; -1 and 0 are off.
+    /// Samples only from this many most likely tokens; -1 and 0 turn this off.
     #[must_use]
     pub fn top_k(mut self, value: i64) -> Self {
         self.top_k = ::std::option::Option::Some(value);
         self
     }
-    /// Candidates per token.
+    /// Number of candidates to return per token.
     #[must_use]
     pub fn top_logprobs(mut self, value: u32) -> Self {
         self.top_logprobs = ::std::option::Option::Some(value);
         self
     }
-    /// Keep the smallest set whose probability reaches `p`.
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 (the default) turns
+    /// this off.
     #[must_use]
     pub fn top_p(mut self, value: f64) -> Self {
         self.top_p = ::std::option::Option::Some(value);
         self
     }
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[must_use]
     pub fn user(mut self, value: impl Into<::std::string::String>) -> Self {
         self.user = ::std::option::Option::Some(value.into());
@@ -3820,7 +3910,7 @@ impl ChatRequest {
         self.verbosity = ::std::option::Option::Some(value.into());
         self
     }
-    /// Refused: there is no search.
+    /// Refused: web search is not supported.
     #[must_use]
     pub fn web_search_options(mut self, value: ::serde_json::Value) -> Self {
         self.web_search_options = ::std::option::Option::Some(value);
@@ -3879,7 +3969,7 @@ impl Checkpoint {
         self.base_model = ::std::option::Option::Some(value.into());
         self
     }
-    /// When it is deleted, RFC 3339; never when absent.
+    /// Time at which it is deleted, in RFC 3339; absent if it is kept.
     #[must_use]
     pub fn expires_at(mut self, value: impl Into<::std::string::String>) -> Self {
         self.expires_at = ::std::option::Option::Some(value.into());
@@ -3911,43 +4001,43 @@ impl CheckpointSearchRequest {
             user_metadata: ::std::default::Default::default(),
         }
     }
-    /// Of one of these base models; none match an empty list.
+    /// Base models, one of which the checkpoint must belong to. An empty list matches nothing.
     #[must_use]
     pub fn base_models(mut self, value: ::std::vec::Vec<::std::string::String>) -> Self {
         self.base_models = ::std::option::Option::Some(value);
         self
     }
-    /// `training`, `sampler` or `external`.
+    /// Kind of the checkpoint: `training`, `sampler` or `external`.
     #[must_use]
     pub fn checkpoint_type(mut self, value: impl Into<::std::string::String>) -> Self {
         self.checkpoint_type = ::std::option::Option::Some(value.into());
         self
     }
-    /// `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page; absent for the first page.
     #[must_use]
     pub fn cursor(mut self, value: CheckpointCursor) -> Self {
         self.cursor = ::std::option::Option::Some(value);
         self
     }
-    /// Most checkpoints to return.
+    /// Maximum number of checkpoints to return.
     #[must_use]
     pub fn limit(mut self, value: u32) -> Self {
         self.limit = ::std::option::Option::Some(value);
         self
     }
-    /// Whose checkpoints.
+    /// Owners whose checkpoints are searched.
     #[must_use]
     pub fn owner(mut self, value: SearchOwner) -> Self {
         self.owner = ::std::option::Option::Some(value);
         self
     }
-    /// In one of these projects of the caller's.
+    /// Projects of the caller's, one of which must contain the checkpoint.
     #[must_use]
     pub fn project_ids(mut self, value: ::std::vec::Vec<::std::string::String>) -> Self {
         self.project_ids = ::std::option::Option::Some(value);
         self
     }
-    /// With these entries.
+    /// Entries that the checkpoint's metadata must contain.
     #[must_use]
     pub fn user_metadata(
         mut self,
@@ -3965,7 +4055,7 @@ impl CheckpointSearchResponse {
             next_cursor: ::std::default::Default::default(),
         }
     }
-    /// Where to go on; absent when there are no more.
+    /// Position of the next page; absent on the last page.
     #[must_use]
     pub fn next_cursor(mut self, value: CheckpointCursor) -> Self {
         self.next_cursor = ::std::option::Option::Some(value);
@@ -3980,7 +4070,7 @@ impl CheckpointsResponse {
             cursor: ::std::default::Default::default(),
         }
     }
-    /// Where it lies.
+    /// Position of the page in the listing.
     #[must_use]
     pub fn cursor(mut self, value: Cursor) -> Self {
         self.cursor = ::std::option::Option::Some(value);
@@ -3994,7 +4084,7 @@ impl ClientConfigRequest {
             sdk_version: ::std::default::Default::default(),
         }
     }
-    /// The client's version.
+    /// Version of the client.
     #[must_use]
     pub fn sdk_version(mut self, value: impl Into<::std::string::String>) -> Self {
         self.sdk_version = ::std::option::Option::Some(value.into());
@@ -4051,13 +4141,13 @@ impl CompletionChoice {
             logprobs: ::std::default::Default::default(),
         }
     }
-    /// `stop` or `length`; null in chunks before its end.
+    /// Why the completion ended: `stop` or `length`; null in chunks before the end.
     #[must_use]
     pub fn finish_reason(mut self, value: impl Into<::std::string::String>) -> Self {
         self.finish_reason = ::std::option::Option::Some(value.into());
         self
     }
-    /// Of its tokens, if they were asked for.
+    /// Log-probabilities of the tokens, if `logprobs` was set.
     #[must_use]
     pub fn logprobs(mut self, value: CompletionLogprobs) -> Self {
         self.logprobs = ::std::option::Option::Some(value);
@@ -4114,25 +4204,25 @@ impl CompletionRequest {
             user: ::std::default::Default::default(),
         }
     }
-    /// Refused unless it equals `n`.
+    /// Refused unless equal to `n`.
     #[must_use]
     pub fn best_of(mut self, value: u32) -> Self {
         self.best_of = ::std::option::Option::Some(value);
         self
     }
-    /// Return the prompt before the completion.
+    /// Whether to return the prompt before the completion.
     #[must_use]
     pub fn echo(mut self, value: bool) -> Self {
         self.echo = ::std::option::Option::Some(value);
         self
     }
-    /// Subtracted from the logits of tokens each time that the text holds them.
+    /// Subtracted from a token's logit for each time that the token occurs in the completion.
     #[must_use]
     pub fn frequency_penalty(mut self, value: f64) -> Self {
         self.frequency_penalty = ::std::option::Option::Some(value);
         self
     }
-    /// Added to the logits of tokens, by token id, each between -100 and 100.
+    /// Values between -100 and 100 that are added to the logits of tokens, by token id.
     #[must_use]
     pub fn logit_bias(
         mut self,
@@ -4141,61 +4231,62 @@ impl CompletionRequest {
         self.logit_bias = ::std::option::Option::Some(value);
         self
     }
-    /// Log-probabilities of so many candidates per token, and of the token.
+    /// Returns the log-probability of each token and of this many candidates for it.
     #[must_use]
     pub fn logprobs(mut self, value: u32) -> Self {
         self.logprobs = ::std::option::Option::Some(value);
         self
     }
-    /// Most tokens to sample; 16 when null. 0 is for `echo`.
+    /// Maximum number of tokens to sample, 16 by default. 0 is allowed with `echo`.
     #[must_use]
     pub fn max_tokens(mut self, value: u32) -> Self {
         self.max_tokens = ::std::option::Option::Some(value);
         self
     }
-    /// Tokens less likely than this fraction of the most likely one are not sampled; 0 is off.
+    /// Excludes tokens that are less likely than this fraction of the most likely one; 0 turns this off.
     #[must_use]
     pub fn min_p(mut self, value: f64) -> Self {
         self.min_p = ::std::option::Option::Some(value);
         self
     }
-    /// Completions of each prompt.
+    /// Number of completions for each prompt, 1 by default.
     #[must_use]
     pub fn n(mut self, value: u32) -> Self {
         self.n = ::std::option::Option::Some(value);
         self
     }
-    /// Subtracted from the logits of tokens that the text holds.
+    /// Subtracted from a token's logit if the token occurs in the completion.
     #[must_use]
     pub fn presence_penalty(mut self, value: f64) -> Self {
         self.presence_penalty = ::std::option::Option::Some(value);
         self
     }
-    /// Divides positive logits of tokens that prompt or text hold, and multiplies negative ones; 1 is off.
+    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the completion; 1 turns this
+    /// off.
     #[must_use]
     pub fn repetition_penalty(mut self, value: f64) -> Self {
         self.repetition_penalty = ::std::option::Option::Some(value);
         self
     }
-    /// Makes sampling repeatable.
+    /// Seed that makes sampling repeatable.
     #[must_use]
     pub fn seed(mut self, value: i64) -> Self {
         self.seed = ::std::option::Option::Some(value);
         self
     }
-    /// Ends a completion; not part of its text.
+    /// Texts that end a completion. The one that is found is not part of the completion.
     #[must_use]
     pub fn stop(mut self, value: StopStrings) -> Self {
         self.stop = ::std::option::Option::Some(value);
         self
     }
-    /// Answer in server-sent events.
+    /// Whether to respond with server-sent events.
     #[must_use]
     pub fn stream(mut self, value: bool) -> Self {
         self.stream = ::std::option::Option::Some(value);
         self
     }
-    /// Of a stream.
+    /// Options that apply only to streams.
     #[must_use]
     pub fn stream_options(mut self, value: StreamOptions) -> Self {
         self.stream_options = ::std::option::Option::Some(value);
@@ -4207,25 +4298,26 @@ impl CompletionRequest {
         self.suffix = ::std::option::Option::Some(value.into());
         self
     }
-    /// Divides the logits; 0 is greedy, 1 when null.
+    /// Divisor of the logits, 1 by default; 0 decodes greedily.
     #[must_use]
     pub fn temperature(mut self, value: f64) -> Self {
         self.temperature = ::std::option::Option::Some(value);
         self
     }
-    /// Keep the `k` most likely; -1 and 0 are off.
+    /// Samples only from this many most likely tokens; -1 and 0 turn this off.
     #[must_use]
     pub fn top_k(mut self, value: i64) -> Self {
         self.top_k = ::std::option::Option::Some(value);
         self
     }
-    /// Keep the smallest set whose probability reaches `p`.
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 (the default) turns
+    /// this off.
     #[must_use]
     pub fn top_p(mut self, value: f64) -> Self {
         self.top_p = ::std::option::Option::Some(value);
         self
     }
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[must_use]
     pub fn user(mut self, value: impl Into<::std::string::String>) -> Self {
         self.user = ::std::option::Option::Some(value.into());
@@ -4250,7 +4342,7 @@ impl CompletionResponse {
             usage: ::std::default::Default::default(),
         }
     }
-    /// Tokens of the request.
+    /// Numbers of tokens in the request and its completions.
     #[must_use]
     pub fn usage(mut self, value: Usage) -> Self {
         self.usage = ::std::option::Option::Some(value);
@@ -4272,10 +4364,17 @@ impl ContentPart {
     pub fn new(type_: impl Into<::std::string::String>) -> Self {
         Self {
             type_: type_.into(),
+            image_url: ::std::default::Default::default(),
             text: ::std::default::Default::default(),
         }
     }
-    /// Of a `text`.
+    /// The image of the part.
+    #[must_use]
+    pub fn image_url(mut self, value: ImageUrl) -> Self {
+        self.image_url = ::std::option::Option::Some(value);
+        self
+    }
+    /// The text of the part.
     #[must_use]
     pub fn text(mut self, value: impl Into<::std::string::String>) -> Self {
         self.text = ::std::option::Option::Some(value.into());
@@ -4294,7 +4393,7 @@ impl CopyWeightsRequest {
             weights_access_token: ::std::default::Default::default(),
         }
     }
-    /// The project of the new session.
+    /// Project of the new session.
     #[must_use]
     pub fn destination_project_id(
         mut self,
@@ -4303,25 +4402,25 @@ impl CopyWeightsRequest {
         self.destination_project_id = ::std::option::Option::Some(value.into());
         self
     }
-    /// Counts that session's models.
+    /// Number of the run's model within the session.
     #[must_use]
     pub fn model_seq_id(mut self, value: u64) -> Self {
         self.model_seq_id = ::std::option::Option::Some(value);
         self
     }
-    /// The session of the run that holds the copy.
+    /// Session of the run that holds the copy.
     #[must_use]
     pub fn session_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.session_id = ::std::option::Option::Some(value.into());
         self
     }
-    /// Seconds until the copy is deleted; never when null, whenever the source is.
+    /// Seconds until the copy is deleted. By default it is kept, even if the source expires.
     #[must_use]
     pub fn ttl_seconds(mut self, value: u64) -> Self {
         self.ttl_seconds = ::std::option::Option::Some(value);
         self
     }
-    /// A key of a tenant that may read the checkpoint; the header `x-tinker-weights-access-token` is taken first.
+    /// A key of a tenant that may read the checkpoint. The header `x-tinker-weights-access-token` takes precedence.
     #[must_use]
     pub fn weights_access_token(
         mut self,
@@ -4356,37 +4455,37 @@ impl CountTokensRequest {
             tools: ::std::default::Default::default(),
         }
     }
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[must_use]
     pub fn cache_control(mut self, value: ::serde_json::Value) -> Self {
         self.cache_control = ::std::option::Option::Some(value);
         self
     }
-    /// As in `messages`.
+    /// Same as `output_config` of `messages`.
     #[must_use]
     pub fn output_config(mut self, value: OutputConfig) -> Self {
         self.output_config = ::std::option::Option::Some(value);
         self
     }
-    /// As in `messages`.
+    /// Same as `system` of `messages`.
     #[must_use]
     pub fn system(mut self, value: AnthropicContent) -> Self {
         self.system = ::std::option::Option::Some(value);
         self
     }
-    /// As in `messages`.
+    /// Same as `thinking` of `messages`.
     #[must_use]
     pub fn thinking(mut self, value: Thinking) -> Self {
         self.thinking = ::std::option::Option::Some(value);
         self
     }
-    /// As in `messages`.
+    /// Same as `tool_choice` of `messages`.
     #[must_use]
     pub fn tool_choice(mut self, value: ToolChoice) -> Self {
         self.tool_choice = ::std::option::Option::Some(value);
         self
     }
-    /// As in `messages`.
+    /// Same as `tools` of `messages`.
     #[must_use]
     pub fn tools(mut self, value: ::std::vec::Vec<AnthropicTool>) -> Self {
         self.tools = ::std::option::Option::Some(value);
@@ -4431,31 +4530,31 @@ impl CreateKeyRequest {
             user: ::std::default::Default::default(),
         }
     }
-    /// Seconds from now after which it expires; absent for never.
+    /// Seconds from now until the key expires; it never does by default.
     #[must_use]
     pub fn expires_in_seconds(mut self, value: u32) -> Self {
         self.expires_in_seconds = ::std::option::Option::Some(value);
         self
     }
-    /// For people.
+    /// Note for display; empty by default.
     #[must_use]
     pub fn note(mut self, value: impl Into<::std::string::String>) -> Self {
         self.note = ::std::option::Option::Some(value.into());
         self
     }
-    /// `admin`, `member` (when absent) or `read-only`.
+    /// Highest role: `admin`, `member` or `read-only`; by default its user's, or `member`.
     #[must_use]
     pub fn role(mut self, value: impl Into<::std::string::String>) -> Self {
         self.role = ::std::option::Option::Some(value.into());
         self
     }
-    /// Cuts it to some of `train`, `sample`, `checkpoints` and `admin`.
+    /// Limits the key to these scopes: `train`, `sample`, `checkpoints` or `admin`; all scopes of its role by default.
     #[must_use]
     pub fn scopes(mut self, value: ::std::vec::Vec<::std::string::String>) -> Self {
         self.scopes = ::std::option::Option::Some(value);
         self
     }
-    /// The email of the user whose it is; absent for one of the organisation's programs.
+    /// Email address of the user who owns the key; absent for a key of one of the organisation's programs.
     #[must_use]
     pub fn user(mut self, value: impl Into<::std::string::String>) -> Self {
         self.user = ::std::option::Option::Some(value.into());
@@ -4484,19 +4583,19 @@ impl CreateModelRequest {
             user_metadata: ::std::default::Default::default(),
         }
     }
-    /// The adapter; all parameters are trained without one.
+    /// The adapter to train; without one, all parameters are trained.
     #[must_use]
     pub fn lora_config(mut self, value: LoraConfig) -> Self {
         self.lora_config = ::std::option::Option::Some(value);
         self
     }
-    /// The optimizer family.
+    /// Optimizer family of the run.
     #[must_use]
     pub fn optimizer_config(mut self, value: OptimizerConfig) -> Self {
         self.optimizer_config = ::std::option::Option::Some(value);
         self
     }
-    /// Stored with the run.
+    /// Metadata to store with the run.
     #[must_use]
     pub fn user_metadata(
         mut self,
@@ -4514,7 +4613,7 @@ impl CreateOrganisationRequest {
             operator: ::std::default::Default::default(),
         }
     }
-    /// Its admins manage all organisations.
+    /// Makes it an operator, whose admins manage all organisations.
     #[must_use]
     pub fn operator(mut self, value: bool) -> Self {
         self.operator = ::std::option::Option::Some(value);
@@ -4529,7 +4628,7 @@ impl CreateProjectRequest {
             name: ::std::default::Default::default(),
         }
     }
-    /// For people.
+    /// Name for display; empty by default.
     #[must_use]
     pub fn name(mut self, value: impl Into<::std::string::String>) -> Self {
         self.name = ::std::option::Option::Some(value.into());
@@ -4549,13 +4648,13 @@ impl CreateSamplingSessionRequest {
             model_path: ::std::default::Default::default(),
         }
     }
-    /// A base model to sample from.
+    /// Base model to sample from.
     #[must_use]
     pub fn base_model(mut self, value: impl Into<::std::string::String>) -> Self {
         self.base_model = ::std::option::Option::Some(value.into());
         self
     }
-    /// A sampler checkpoint to sample from.
+    /// Path of a sampler checkpoint to sample from.
     #[must_use]
     pub fn model_path(mut self, value: impl Into<::std::string::String>) -> Self {
         self.model_path = ::std::option::Option::Some(value.into());
@@ -4581,31 +4680,31 @@ impl CreateSessionRequest {
             user_metadata: ::std::default::Default::default(),
         }
     }
-    /// A name for people.
+    /// Name for display; any text.
     #[must_use]
     pub fn display_name(mut self, value: impl Into<::std::string::String>) -> Self {
         self.display_name = ::std::option::Option::Some(value.into());
         self
     }
-    /// A project to count it under.
+    /// Id of the project that the session belongs to.
     #[must_use]
     pub fn project_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.project_id = ::std::option::Option::Some(value.into());
         self
     }
-    /// The client's version.
+    /// Version of the client.
     #[must_use]
     pub fn sdk_version(mut self, value: impl Into<::std::string::String>) -> Self {
         self.sdk_version = ::std::option::Option::Some(value.into());
         self
     }
-    /// Labels.
+    /// Labels for the session.
     #[must_use]
     pub fn tags(mut self, value: ::std::vec::Vec<::std::string::String>) -> Self {
         self.tags = value;
         self
     }
-    /// Free-form.
+    /// Metadata to store with the session.
     #[must_use]
     pub fn user_metadata(
         mut self,
@@ -4632,13 +4731,13 @@ impl CreateUserRequest {
             role: ::std::default::Default::default(),
         }
     }
-    /// For people.
+    /// Name for display; empty by default.
     #[must_use]
     pub fn name(mut self, value: impl Into<::std::string::String>) -> Self {
         self.name = ::std::option::Option::Some(value.into());
         self
     }
-    /// `admin`, `member` (when absent) or `read-only`.
+    /// Highest role of the user's keys: `admin`, `member` (the default) or `read-only`.
     #[must_use]
     pub fn role(mut self, value: impl Into<::std::string::String>) -> Self {
         self.role = ::std::option::Option::Some(value.into());
@@ -4659,7 +4758,7 @@ impl DatumBody {
             loss_fn_inputs: ::std::default::Default::default(),
         }
     }
-    /// Inputs of the loss function by name.
+    /// Inputs of the loss function, by name.
     #[must_use]
     pub fn loss_fn_inputs(
         mut self,
@@ -4677,7 +4776,7 @@ impl ErrorBody {
             x_request_id: ::std::default::Default::default(),
         }
     }
-    /// The id of the HTTP request, as in the header `x-request-id`.
+    /// Id of the HTTP request, the same as in the header `x-request-id`.
     #[must_use]
     pub fn x_request_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.x_request_id = ::std::option::Option::Some(value.into());
@@ -4722,7 +4821,7 @@ impl FinishRequest {
             detail: ::std::default::Default::default(),
         }
     }
-    /// More about it.
+    /// Details for display; any text.
     #[must_use]
     pub fn detail(mut self, value: impl Into<::std::string::String>) -> Self {
         self.detail = ::std::option::Option::Some(value.into());
@@ -4800,13 +4899,13 @@ impl FuturesTarget {
             type_: ::std::default::Default::default(),
         }
     }
-    /// `seq_id` divided by 10^9.
+    /// Number of the clone: `seq_id` divided by 10^9.
     #[must_use]
     pub fn cloned_sampler_id(mut self, value: u64) -> Self {
         self.cloned_sampler_id = ::std::option::Option::Some(value);
         self
     }
-    /// `sampling_session`.
+    /// Always the text `sampling_session`.
     #[must_use]
     pub fn type_(mut self, value: impl Into<::std::string::String>) -> Self {
         self.type_ = ::std::option::Option::Some(value.into());
@@ -4837,7 +4936,7 @@ impl GetInfoResponse {
             lora_rank: ::std::default::Default::default(),
         }
     }
-    /// The adapter's rank.
+    /// Rank of the adapter.
     #[must_use]
     pub fn lora_rank(mut self, value: u32) -> Self {
         self.lora_rank = ::std::option::Option::Some(value);
@@ -4864,6 +4963,49 @@ impl HubError {
         Self { error: error.into() }
     }
 }
+impl ImageDimensions {
+    /// ImageDimensions with what it must have, and the defaults of the rest.
+    pub fn new(height: u32, width: u32) -> Self {
+        Self { height, width }
+    }
+}
+impl ImageSource {
+    /// ImageSource with what it must have, and the defaults of the rest.
+    pub fn new(type_: impl Into<::std::string::String>) -> Self {
+        Self {
+            type_: type_.into(),
+            data: ::std::default::Default::default(),
+            media_type: ::std::default::Default::default(),
+        }
+    }
+    /// The file, in base64.
+    #[must_use]
+    pub fn data(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.data = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Format of the file: `image/png` or `image/jpeg`.
+    #[must_use]
+    pub fn media_type(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.media_type = ::std::option::Option::Some(value.into());
+        self
+    }
+}
+impl ImageUrl {
+    /// ImageUrl with what it must have, and the defaults of the rest.
+    pub fn new(url: impl Into<::std::string::String>) -> Self {
+        Self {
+            url: url.into(),
+            detail: ::std::default::Default::default(),
+        }
+    }
+    /// Refused unless it is `auto` or `high`: the model sets the size.
+    #[must_use]
+    pub fn detail(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.detail = ::std::option::Option::Some(value.into());
+        self
+    }
+}
 impl IndexResponse {
     /// IndexResponse with what it must have, and the defaults of the rest.
     pub fn new(
@@ -4888,7 +5030,7 @@ impl IndexResponse {
             console: ::std::default::Default::default(),
         }
     }
-    /// Where the console is; absent where it is not served.
+    /// Path of the console; absent if it is not served.
     #[must_use]
     pub fn console(mut self, value: impl Into<::std::string::String>) -> Self {
         self.console = ::std::option::Option::Some(value.into());
@@ -4899,17 +5041,45 @@ impl InputChunk {
     /// InputChunk with what it must have, and the defaults of the rest.
     pub fn new() -> Self {
         Self {
+            data: ::std::default::Default::default(),
+            expected_tokens: ::std::default::Default::default(),
+            format: ::std::default::Default::default(),
+            override_dimensions: ::std::default::Default::default(),
             tokens: ::std::default::Default::default(),
             type_: ::std::default::Default::default(),
         }
     }
-    /// Token ids of `encoded_text`.
+    /// File of an `image`, in base64.
+    #[must_use]
+    pub fn data(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.data = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Number of tokens that the client expects the image to take; any other number is refused.
+    #[must_use]
+    pub fn expected_tokens(mut self, value: i64) -> Self {
+        self.expected_tokens = ::std::option::Option::Some(value);
+        self
+    }
+    /// Format of the file: `png` or `jpeg`.
+    #[must_use]
+    pub fn format(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.format = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Size from which tokens are counted, and to which the image is resized, instead of the file's.
+    #[must_use]
+    pub fn override_dimensions(mut self, value: ImageDimensions) -> Self {
+        self.override_dimensions = ::std::option::Option::Some(value);
+        self
+    }
+    /// Token ids, for `encoded_text`.
     #[must_use]
     pub fn tokens(mut self, value: ::std::vec::Vec<i64>) -> Self {
         self.tokens = ::std::option::Option::Some(value);
         self
     }
-    /// `encoded_text`; `image`, `image_asset_pointer` and `dmel` are refused.
+    /// `encoded_text` (the default) or `image`; `image_asset_pointer` and `dmel` are refused.
     #[must_use]
     pub fn type_(mut self, value: impl Into<::std::string::String>) -> Self {
         self.type_ = ::std::option::Option::Some(value.into());
@@ -4970,7 +5140,7 @@ impl LimitValue {
             value: ::std::default::Default::default(),
         }
     }
-    /// Its value; absent where it is not set.
+    /// Value in force; absent without a limit.
     #[must_use]
     pub fn value(mut self, value: u64) -> Self {
         self.value = ::std::option::Option::Some(value);
@@ -4982,6 +5152,7 @@ impl LimitsResponse {
     pub fn new(
         max_queued_bytes: LimitValue,
         max_queued_requests: LimitValue,
+        max_queued_samples: LimitValue,
         max_queued_tokens: LimitValue,
         max_runs: LimitValue,
         max_storage_bytes: LimitValue,
@@ -4991,6 +5162,7 @@ impl LimitsResponse {
         Self {
             max_queued_bytes,
             max_queued_requests,
+            max_queued_samples,
             max_queued_tokens,
             max_runs,
             max_storage_bytes,
@@ -5015,43 +5187,43 @@ impl LoadWeightsRequest {
             weights_access_token: ::std::default::Default::default(),
         }
     }
-    /// That of the new run: the checkpoint's, or another name of the same weights.
+    /// Base model of the new run: the checkpoint's, or another name of the same weights.
     #[must_use]
     pub fn base_model(mut self, value: impl Into<::std::string::String>) -> Self {
         self.base_model = ::std::option::Option::Some(value.into());
         self
     }
-    /// The existing run.
+    /// Id of the existing run.
     #[must_use]
     pub fn model_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.model_id = ::std::option::Option::Some(value.into());
         self
     }
-    /// Counts the session's models.
+    /// Number of the new run's model within the session.
     #[must_use]
     pub fn model_seq_id(mut self, value: u64) -> Self {
         self.model_seq_id = ::std::option::Option::Some(value);
         self
     }
-    /// The new run's optimizer when its state is not restored.
+    /// Optimizer of the new run if the state is not restored.
     #[must_use]
     pub fn optimizer_config(mut self, value: OptimizerConfig) -> Self {
         self.optimizer_config = ::std::option::Option::Some(value);
         self
     }
-    /// Its position in that run's order.
+    /// Position in the existing run's order.
     #[must_use]
     pub fn seq_id(mut self, value: u64) -> Self {
         self.seq_id = ::std::option::Option::Some(value);
         self
     }
-    /// The session of the new run.
+    /// Session of the new run.
     #[must_use]
     pub fn session_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.session_id = ::std::option::Option::Some(value.into());
         self
     }
-    /// Stored with the new run.
+    /// Metadata to store with the new run.
     #[must_use]
     pub fn user_metadata(
         mut self,
@@ -5060,7 +5232,7 @@ impl LoadWeightsRequest {
         self.user_metadata = value;
         self
     }
-    /// A key of a tenant that may read the checkpoint, where the caller may not.
+    /// A key of a tenant that may read the checkpoint, if the caller may not.
     #[must_use]
     pub fn weights_access_token(
         mut self,
@@ -5081,25 +5253,25 @@ impl LoraConfig {
             train_unembed: ::std::default::Default::default(),
         }
     }
-    /// Seed of the start.
+    /// Seed for the initial values of the adapter; the server chooses one by default.
     #[must_use]
     pub fn seed(mut self, value: i64) -> Self {
         self.seed = ::std::option::Option::Some(value);
         self
     }
-    /// Adapt the attention projections.
+    /// Whether to adapt the attention projections.
     #[must_use]
     pub fn train_attn(mut self, value: bool) -> Self {
         self.train_attn = ::std::option::Option::Some(value);
         self
     }
-    /// Adapt the MLP projections.
+    /// Whether to adapt the MLP projections.
     #[must_use]
     pub fn train_mlp(mut self, value: bool) -> Self {
         self.train_mlp = ::std::option::Option::Some(value);
         self
     }
-    /// Adapt the unembedding.
+    /// Whether to adapt the unembedding.
     #[must_use]
     pub fn train_unembed(mut self, value: bool) -> Self {
         self.train_unembed = ::std::option::Option::Some(value);
@@ -5127,13 +5299,13 @@ impl MessageResponse {
             stop_sequence: ::std::default::Default::default(),
         }
     }
-    /// `end_turn`, `max_tokens`, `stop_sequence` or `tool_use`.
+    /// Why the reply ended: `end_turn`, `max_tokens`, `stop_sequence` or `tool_use`.
     #[must_use]
     pub fn stop_reason(mut self, value: impl Into<::std::string::String>) -> Self {
         self.stop_reason = ::std::option::Option::Some(value.into());
         self
     }
-    /// The stop sequence that was found.
+    /// The stop sequence that ended the reply.
     #[must_use]
     pub fn stop_sequence(mut self, value: impl Into<::std::string::String>) -> Self {
         self.stop_sequence = ::std::option::Option::Some(value.into());
@@ -5169,19 +5341,19 @@ impl MessagesRequest {
             top_p: ::std::default::Default::default(),
         }
     }
-    /// Accepted and ignored: prompts are cached anyway.
+    /// Accepted, but ignored: prompts are always cached.
     #[must_use]
     pub fn cache_control(mut self, value: ::serde_json::Value) -> Self {
         self.cache_control = ::std::option::Option::Some(value);
         self
     }
-    /// Refused: there are no containers.
+    /// Refused: containers are not supported.
     #[must_use]
     pub fn container(mut self, value: ::serde_json::Value) -> Self {
         self.container = ::std::option::Option::Some(value);
         self
     }
-    /// Refused: contexts are not edited.
+    /// Refused: editing of contexts is not supported.
     #[must_use]
     pub fn context_management(mut self, value: ::serde_json::Value) -> Self {
         self.context_management = ::std::option::Option::Some(value);
@@ -5193,13 +5365,13 @@ impl MessagesRequest {
         self.mcp_servers = ::std::option::Option::Some(value);
         self
     }
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[must_use]
     pub fn metadata(mut self, value: ::serde_json::Value) -> Self {
         self.metadata = ::std::option::Option::Some(value);
         self
     }
-    /// How much effort the model makes, where its template has that.
+    /// How much effort the model makes, if its chat template supports this.
     #[must_use]
     pub fn output_config(mut self, value: OutputConfig) -> Self {
         self.output_config = ::std::option::Option::Some(value);
@@ -5211,7 +5383,7 @@ impl MessagesRequest {
         self.service_tier = ::std::option::Option::Some(value.into());
         self
     }
-    /// Each ends the reply; not part of its text.
+    /// Texts that end the reply. The one that is found is not part of the reply.
     #[must_use]
     pub fn stop_sequences(
         mut self,
@@ -5220,7 +5392,7 @@ impl MessagesRequest {
         self.stop_sequences = ::std::option::Option::Some(value);
         self
     }
-    /// Answer in server-sent events.
+    /// Whether to respond with server-sent events.
     #[must_use]
     pub fn stream(mut self, value: bool) -> Self {
         self.stream = ::std::option::Option::Some(value);
@@ -5232,19 +5404,19 @@ impl MessagesRequest {
         self.system = ::std::option::Option::Some(value);
         self
     }
-    /// Divides the logits; 0 is greedy, 1 when null.
+    /// Divisor of the logits, 1 by default; 0 decodes greedily.
     #[must_use]
     pub fn temperature(mut self, value: f64) -> Self {
         self.temperature = ::std::option::Option::Some(value);
         self
     }
-    /// Whether the model thinks before it answers, where its template has that.
+    /// Whether the model thinks before it answers, if its chat template supports this.
     #[must_use]
     pub fn thinking(mut self, value: Thinking) -> Self {
         self.thinking = ::std::option::Option::Some(value);
         self
     }
-    /// `auto` or `none`.
+    /// Whether the model may call tools: `auto` (the default) or `none`.
     #[must_use]
     pub fn tool_choice(mut self, value: ToolChoice) -> Self {
         self.tool_choice = ::std::option::Option::Some(value);
@@ -5256,13 +5428,14 @@ impl MessagesRequest {
         self.tools = ::std::option::Option::Some(value);
         self
     }
-    /// Keep the `k` most likely; -1 and 0 are off.
+    /// Samples only from this many most likely tokens; -1 and 0 turn this off.
     #[must_use]
     pub fn top_k(mut self, value: i64) -> Self {
         self.top_k = ::std::option::Option::Some(value);
         self
     }
-    /// Keep the smallest set whose probability reaches `p`.
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 (the default) turns
+    /// this off.
     #[must_use]
     pub fn top_p(mut self, value: f64) -> Self {
         self.top_p = ::std::option::Option::Some(value);
@@ -5315,7 +5488,7 @@ impl ModelData {
             tokenizer_id: ::std::default::Default::default(),
         }
     }
-    /// Where its tokenizer is, when not under the model's name.
+    /// Name under which its tokenizer is published, if it differs from the model's.
     #[must_use]
     pub fn tokenizer_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.tokenizer_id = ::std::option::Option::Some(value.into());
@@ -5340,7 +5513,7 @@ impl ModelEntry {
             root: ::std::default::Default::default(),
         }
     }
-    /// The base model of a checkpoint.
+    /// Base model of the checkpoint.
     #[must_use]
     pub fn root(mut self, value: impl Into<::std::string::String>) -> Self {
         self.root = ::std::option::Option::Some(value.into());
@@ -5392,13 +5565,13 @@ impl OpenAiError {
             param: ::std::default::Default::default(),
         }
     }
-    /// `model_not_found`, `invalid_api_key` …
+    /// Code of the error, such as `model_not_found` or `invalid_api_key`.
     #[must_use]
     pub fn code(mut self, value: impl Into<::std::string::String>) -> Self {
         self.code = ::std::option::Option::Some(value.into());
         self
     }
-    /// The field at fault.
+    /// Field of the request at fault.
     #[must_use]
     pub fn param(mut self, value: impl Into<::std::string::String>) -> Self {
         self.param = ::std::option::Option::Some(value.into());
@@ -5421,13 +5594,13 @@ impl OptimStepRequest {
             optimizer_params: ::std::default::Default::default(),
         }
     }
-    /// Hyper-parameters of AdamW.
+    /// Hyper-parameters, if the optimizer is AdamW.
     #[must_use]
     pub fn adam_params(mut self, value: AdamParamsBody) -> Self {
         self.adam_params = ::std::option::Option::Some(value);
         self
     }
-    /// Hyper-parameters of another family; none is supported.
+    /// Hyper-parameters of another family, of which none is supported.
     #[must_use]
     pub fn optimizer_params(
         mut self,
@@ -5459,7 +5632,7 @@ impl Organisation {
             disabled_at: ::std::default::Default::default(),
         }
     }
-    /// Since when none of its keys and tokens is accepted.
+    /// Time from which its keys and tokens are refused, in RFC 3339; absent while it is enabled.
     #[must_use]
     pub fn disabled_at(mut self, value: impl Into<::std::string::String>) -> Self {
         self.disabled_at = ::std::option::Option::Some(value.into());
@@ -5480,7 +5653,7 @@ impl OutputConfig {
             format: ::std::default::Default::default(),
         }
     }
-    /// A preset such as `low`, or a number, for models whose template has it.
+    /// A preset such as `low`, or a number, if the model's chat template supports it.
     #[must_use]
     pub fn effort(mut self, value: ::serde_json::Value) -> Self {
         self.effort = ::std::option::Option::Some(value);
@@ -5582,7 +5755,7 @@ impl ResponseFormat {
             json_schema: ::std::default::Default::default(),
         }
     }
-    /// Of the type `json_schema`: its `name` and its `schema`.
+    /// The `name` and the `schema`, for the type `json_schema`.
     #[must_use]
     pub fn json_schema(mut self, value: ::serde_json::Value) -> Self {
         self.json_schema = ::std::option::Option::Some(value);
@@ -5597,7 +5770,7 @@ impl RetrieveFutureRequest {
             allow_metadata_only: ::std::default::Default::default(),
         }
     }
-    /// The server may answer with the size alone; this one never does.
+    /// Whether the server may return only the size of the result. This server always returns the result.
     #[must_use]
     pub fn allow_metadata_only(mut self, value: bool) -> Self {
         self.allow_metadata_only = ::std::option::Option::Some(value);
@@ -5614,13 +5787,14 @@ impl RetrieveFuturesRequest {
             timeout: ::std::default::Default::default(),
         }
     }
-    /// The cursor of the last answer; 0 at first.
+    /// Cursor of the previous answer; 0 at first.
     #[must_use]
     pub fn prev_cursor(mut self, value: u64) -> Self {
         self.prev_cursor = ::std::option::Option::Some(value);
         self
     }
-    /// Results that the server may drop: at most 16,384 ids of 64 bytes. A key that may only read drops none.
+    /// Results that the server may drop: at most 16,384 ids of 64 bytes. Ids from a key with only read access are
+    /// ignored.
     #[must_use]
     pub fn retrieved_request_ids(
         mut self,
@@ -5629,7 +5803,7 @@ impl RetrieveFuturesRequest {
         self.retrieved_request_ids = value;
         self
     }
-    /// Seconds to wait; the server's choice when null, 0 returns at once.
+    /// Maximum time to wait, in seconds. 0 returns at once; by default the server chooses.
     #[must_use]
     pub fn timeout(mut self, value: f64) -> Self {
         self.timeout = ::std::option::Option::Some(value);
@@ -5670,56 +5844,56 @@ impl SampleRequest {
             topk_sample_logprobs: ::std::default::Default::default(),
         }
     }
-    /// Completions to sample.
+    /// Number of completions to sample, 1 by default.
     #[must_use]
     pub fn num_samples(mut self, value: u32) -> Self {
         self.num_samples = ::std::option::Option::Some(value);
         self
     }
-    /// Tokens sampled independently per prompt position; 0 is off.
+    /// Number of tokens to sample independently per prompt position; 0 turns this off.
     #[must_use]
     pub fn prompt_alt_tokens_k(mut self, value: u32) -> Self {
         self.prompt_alt_tokens_k = ::std::option::Option::Some(value);
         self
     }
-    /// Return the prompt's log-probabilities.
+    /// Whether to return the log-probabilities of the prompt.
     #[must_use]
     pub fn prompt_logprobs(mut self, value: bool) -> Self {
         self.prompt_logprobs = ::std::option::Option::Some(value);
         self
     }
-    /// Only the last `n` prompt positions.
+    /// Limits the log-probabilities to the last `n` prompt positions.
     #[must_use]
     pub fn prompt_logprobs_last_n(mut self, value: u32) -> Self {
         self.prompt_logprobs_last_n = ::std::option::Option::Some(value);
         self
     }
-    /// Keep the log-probabilities of the sampled tokens, so that training requests may name them by `sequence_id`: until a
-    /// day after the last use.
+    /// Whether to keep the log-probabilities of the sampled tokens, so that training requests can refer to them by
+    /// `sequence_id`. They are deleted a day after their last use.
     #[must_use]
     pub fn record_stability_info(mut self, value: bool) -> Self {
         self.record_stability_info = ::std::option::Option::Some(value);
         self
     }
-    /// How to sample.
+    /// How tokens are sampled and when a completion ends.
     #[must_use]
     pub fn sampling_params(mut self, value: SamplingParams) -> Self {
         self.sampling_params = ::std::option::Option::Some(value);
         self
     }
-    /// `int64` token ids `[len(prompt) - 1, K]` whose log-probabilities to return; -1 skips a cell.
+    /// Token ids to score, `int64` in the shape `[len(prompt) - 1, K]`; -1 skips a cell.
     #[must_use]
     pub fn target_prompt_logprobs(mut self, value: TensorData) -> Self {
         self.target_prompt_logprobs = ::std::option::Option::Some(value);
         self
     }
-    /// Candidates per prompt position; 0 is off.
+    /// Number of candidates to return per prompt position; 0 turns this off.
     #[must_use]
     pub fn topk_prompt_logprobs(mut self, value: u32) -> Self {
         self.topk_prompt_logprobs = ::std::option::Option::Some(value);
         self
     }
-    /// Candidates per sampled token; 0 is off.
+    /// Number of candidates to return per sampled token; 0 turns this off.
     #[must_use]
     pub fn topk_sample_logprobs(mut self, value: u32) -> Self {
         self.topk_sample_logprobs = ::std::option::Option::Some(value);
@@ -5743,13 +5917,13 @@ impl SampleResult {
             topk_prompt_logprobs: ::std::default::Default::default(),
         }
     }
-    /// Tokens sampled at every prompt position after the first.
+    /// Tokens that were sampled at every prompt position after the first.
     #[must_use]
     pub fn prompt_alt_tokens(mut self, value: PromptAltTokensResult) -> Self {
         self.prompt_alt_tokens = ::std::option::Option::Some(value);
         self
     }
-    /// One number per prompt token; null where there is none.
+    /// Log-probabilities of the prompt, one per token; null for the first one.
     #[must_use]
     pub fn prompt_logprobs(
         mut self,
@@ -5758,13 +5932,13 @@ impl SampleResult {
         self.prompt_logprobs = ::std::option::Option::Some(value);
         self
     }
-    /// In the request's shape and layout.
+    /// Log-probabilities of the target tokens, in the shape and layout of the request.
     #[must_use]
     pub fn target_prompt_logprobs(mut self, value: TensorData) -> Self {
         self.target_prompt_logprobs = ::std::option::Option::Some(value);
         self
     }
-    /// For each prompt token up to k pairs of token id and log-probability, or null.
+    /// Up to k pairs of token id and log-probability for each prompt token; null for the first one.
     #[must_use]
     pub fn topk_prompt_logprobs(
         mut self,
@@ -5788,7 +5962,7 @@ impl SamplerResponse {
             model_path: ::std::default::Default::default(),
         }
     }
-    /// Its checkpoint, unless it samples from a base model or from memory.
+    /// Path of the checkpoint; absent for a base model and for a sampler in memory.
     #[must_use]
     pub fn model_path(mut self, value: impl Into<::std::string::String>) -> Self {
         self.model_path = ::std::option::Option::Some(value.into());
@@ -5813,74 +5987,75 @@ impl SamplingParams {
             top_p: defaults::sampling_params_top_p(),
         }
     }
-    /// Subtracted from the logits of tokens each time that the completion holds them.
+    /// Subtracted from a token's logit for each time that the token occurs in the completion.
     #[must_use]
     pub fn frequency_penalty(mut self, value: f64) -> Self {
         self.frequency_penalty = value;
         self
     }
-    /// A JSON schema that the completion follows.
+    /// JSON schema that the completion must follow.
     #[must_use]
     pub fn json_schema(mut self, value: ::serde_json::Value) -> Self {
         self.json_schema = ::std::option::Option::Some(value);
         self
     }
-    /// Added to the logits of tokens, by token id, each between -100 and 100.
+    /// Values between -100 and 100 that are added to the logits of tokens, by token id.
     #[must_use]
     pub fn logit_bias(mut self, value: ::serde_json::Value) -> Self {
         self.logit_bias = ::std::option::Option::Some(value);
         self
     }
-    /// Most tokens to sample; up to the context limit when null.
+    /// Maximum number of tokens to sample; by default, up to the context limit.
     #[must_use]
     pub fn max_tokens(mut self, value: u32) -> Self {
         self.max_tokens = ::std::option::Option::Some(value);
         self
     }
-    /// Tokens less likely than this fraction of the most likely one are not sampled; 0 is off.
+    /// Excludes tokens that are less likely than this fraction of the most likely one; 0 turns this off.
     #[must_use]
     pub fn min_p(mut self, value: f64) -> Self {
         self.min_p = value;
         self
     }
-    /// Subtracted from the logits of tokens that the completion holds.
+    /// Subtracted from a token's logit if the token occurs in the completion.
     #[must_use]
     pub fn presence_penalty(mut self, value: f64) -> Self {
         self.presence_penalty = value;
         self
     }
-    /// Divides positive logits of tokens that prompt or completion hold, and multiplies negative ones; 1 is off.
+    /// Divides positive logits, and multiplies negative ones, of tokens in the prompt or the completion; 1 turns this
+    /// off.
     #[must_use]
     pub fn repetition_penalty(mut self, value: f64) -> Self {
         self.repetition_penalty = value;
         self
     }
-    /// Makes sampling repeatable.
+    /// Seed that makes sampling repeatable.
     #[must_use]
     pub fn seed(mut self, value: i64) -> Self {
         self.seed = ::std::option::Option::Some(value);
         self
     }
-    /// A string, strings, token ids, or an empty list to switch all stopping off; the model's end tokens when
-    /// null.
+    /// Stop condition: a string, strings or token ids. An empty list turns all stopping off; by default, the model's
+    /// end tokens stop.
     #[must_use]
     pub fn stop(mut self, value: ::serde_json::Value) -> Self {
         self.stop = ::std::option::Option::Some(value);
         self
     }
-    /// Divides the logits; 0 is greedy.
+    /// Divisor of the logits; 0 decodes greedily.
     #[must_use]
     pub fn temperature(mut self, value: f64) -> Self {
         self.temperature = value;
         self
     }
-    /// Keep the `k` most likely; -1 is off.
+    /// Samples only from this many most likely tokens; -1 turns this off.
     #[must_use]
     pub fn top_k(mut self, value: i64) -> Self {
         self.top_k = value;
         self
     }
-    /// Keep the smallest set whose probability reaches `p`; 1 is off.
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 turns this off.
     #[must_use]
     pub fn top_p(mut self, value: f64) -> Self {
         self.top_p = value;
@@ -5902,7 +6077,8 @@ impl SaveWeightsExternalRequest {
             ttl_seconds: ::std::default::Default::default(),
         }
     }
-    /// Recipients in the age format (`age1…`, at most 10), to whom each file is encrypted: it gets the suffix `.age`.
+    /// Recipients (`age1…`, at most 10) to encrypt each file to, in the age format. The names of encrypted files end in
+    /// `.age`.
     #[must_use]
     pub fn age_encryption_recipients(
         mut self,
@@ -5911,7 +6087,7 @@ impl SaveWeightsExternalRequest {
         self.age_encryption_recipients = value;
         self
     }
-    /// Seconds until it is deleted; never when null.
+    /// Seconds until the checkpoint is deleted; by default it is kept.
     #[must_use]
     pub fn ttl_seconds(mut self, value: u64) -> Self {
         self.ttl_seconds = ::std::option::Option::Some(value);
@@ -5931,31 +6107,31 @@ impl SaveWeightsForSamplerRequest {
             user_metadata: ::std::default::Default::default(),
         }
     }
-    /// Whether later saves change it.
+    /// Whether later saves change an ephemeral sampler.
     #[must_use]
     pub fn kind(mut self, value: SamplerKind) -> Self {
         self.kind = ::std::option::Option::Some(value);
         self
     }
-    /// The checkpoint's bare name.
+    /// Name of the checkpoint, without a folder.
     #[must_use]
     pub fn path(mut self, value: impl Into<::std::string::String>) -> Self {
         self.path = ::std::option::Option::Some(value.into());
         self
     }
-    /// Counts the session's sampling sessions.
+    /// Number of the sampling session within the session.
     #[must_use]
     pub fn sampling_session_seq_id(mut self, value: u64) -> Self {
         self.sampling_session_seq_id = ::std::option::Option::Some(value);
         self
     }
-    /// Seconds until a named one is deleted; never when null.
+    /// Seconds until a checkpoint with a name is deleted; by default it is kept.
     #[must_use]
     pub fn ttl_seconds(mut self, value: u64) -> Self {
         self.ttl_seconds = ::std::option::Option::Some(value);
         self
     }
-    /// Stored with a named one.
+    /// Metadata to store with a checkpoint that has a name.
     #[must_use]
     pub fn user_metadata(
         mut self,
@@ -5981,19 +6157,19 @@ impl SaveWeightsRequest {
             user_metadata: ::std::default::Default::default(),
         }
     }
-    /// Replace a checkpoint of that name.
+    /// Whether to replace a checkpoint of that name.
     #[must_use]
     pub fn overwrite(mut self, value: bool) -> Self {
         self.overwrite = ::std::option::Option::Some(value);
         self
     }
-    /// Seconds until it is deleted; never when null.
+    /// Seconds until the checkpoint is deleted; by default it is kept.
     #[must_use]
     pub fn ttl_seconds(mut self, value: u64) -> Self {
         self.ttl_seconds = ::std::option::Option::Some(value);
         self
     }
-    /// Stored with the checkpoint.
+    /// Metadata to store with the checkpoint.
     #[must_use]
     pub fn user_metadata(
         mut self,
@@ -6028,13 +6204,13 @@ impl SequenceResult {
             topk_logprobs: ::std::default::Default::default(),
         }
     }
-    /// One per token.
+    /// Log-probabilities of the sampled tokens.
     #[must_use]
     pub fn logprobs(mut self, value: ::std::vec::Vec<f32>) -> Self {
         self.logprobs = ::std::option::Option::Some(value);
         self
     }
-    /// For each token up to k pairs of token id and log-probability, or null.
+    /// Up to k pairs of token id and log-probability for each sampled token, or null.
     #[must_use]
     pub fn topk_logprobs(
         mut self,
@@ -6060,7 +6236,7 @@ impl ServerSentEvent {
             event: ::std::default::Default::default(),
         }
     }
-    /// Its type; absent in streams of the OpenAI API.
+    /// Type of the event; absent in streams of the OpenAI API.
     #[must_use]
     pub fn event(mut self, value: impl Into<::std::string::String>) -> Self {
         self.event = ::std::option::Option::Some(value.into());
@@ -6092,7 +6268,7 @@ impl SessionResponse {
             display_name: ::std::default::Default::default(),
         }
     }
-    /// A name for people.
+    /// Name for display; any text.
     #[must_use]
     pub fn display_name(mut self, value: impl Into<::std::string::String>) -> Self {
         self.display_name = ::std::option::Option::Some(value.into());
@@ -6113,49 +6289,49 @@ impl SessionSearchRequest {
             user_metadata: ::std::default::Default::default(),
         }
     }
-    /// `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page; absent for the first page.
     #[must_use]
     pub fn cursor(mut self, value: SearchCursor) -> Self {
         self.cursor = ::std::option::Option::Some(value);
         self
     }
-    /// Words that all occur in the display name, in any case.
+    /// Words that must all occur in the display name, in upper or lower case.
     #[must_use]
     pub fn display_name(mut self, value: impl Into<::std::string::String>) -> Self {
         self.display_name = ::std::option::Option::Some(value.into());
         self
     }
-    /// Most sessions to return.
+    /// Maximum number of sessions to return.
     #[must_use]
     pub fn limit(mut self, value: u32) -> Self {
         self.limit = ::std::option::Option::Some(value);
         self
     }
-    /// Whose sessions.
+    /// Owners whose sessions are searched.
     #[must_use]
     pub fn owner(mut self, value: SearchOwner) -> Self {
         self.owner = ::std::option::Option::Some(value);
         self
     }
-    /// In one of these projects.
+    /// Projects, one of which must contain the session.
     #[must_use]
     pub fn project_ids(mut self, value: ::std::vec::Vec<::std::string::String>) -> Self {
         self.project_ids = ::std::option::Option::Some(value);
         self
     }
-    /// This session.
+    /// Id of the session.
     #[must_use]
     pub fn session_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.session_id = ::std::option::Option::Some(value.into());
         self
     }
-    /// With one of these statuses.
+    /// Statuses, one of which the session must have.
     #[must_use]
     pub fn statuses(mut self, value: ::std::vec::Vec<StatusQuery>) -> Self {
         self.statuses = ::std::option::Option::Some(value);
         self
     }
-    /// With these entries.
+    /// Entries that the session's metadata must contain.
     #[must_use]
     pub fn user_metadata(
         mut self,
@@ -6173,7 +6349,7 @@ impl SessionSearchResponse {
             next_cursor: ::std::default::Default::default(),
         }
     }
-    /// Where to go on; absent when there are no more.
+    /// Position of the next page; absent on the last page.
     #[must_use]
     pub fn next_cursor(mut self, value: SearchCursor) -> Self {
         self.next_cursor = ::std::option::Option::Some(value);
@@ -6206,13 +6382,13 @@ impl SessionSummary {
             status: ::std::default::Default::default(),
         }
     }
-    /// A name for people.
+    /// Name for display; any text.
     #[must_use]
     pub fn display_name(mut self, value: impl Into<::std::string::String>) -> Self {
         self.display_name = ::std::option::Option::Some(value.into());
         self
     }
-    /// Absent when its heartbeats stopped.
+    /// Status of the session; absent if its heartbeats stopped.
     #[must_use]
     pub fn status(mut self, value: StatusSummary) -> Self {
         self.status = ::std::option::Option::Some(value);
@@ -6246,13 +6422,13 @@ impl StorageInUse {
             user_email: ::std::default::Default::default(),
         }
     }
-    /// The project of the sessions.
+    /// Project of the sessions.
     #[must_use]
     pub fn project_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.project_id = ::std::option::Option::Some(value.into());
         self
     }
-    /// The email of the user whose keys created the sessions.
+    /// Email address of the user whose keys created the sessions.
     #[must_use]
     pub fn user_email(mut self, value: impl Into<::std::string::String>) -> Self {
         self.user_email = ::std::option::Option::Some(value.into());
@@ -6273,13 +6449,13 @@ impl StreamOptions {
             include_usage: ::std::default::Default::default(),
         }
     }
-    /// Accepted and ignored: nothing is padded.
+    /// Accepted, but ignored: streams are not padded.
     #[must_use]
     pub fn include_obfuscation(mut self, value: bool) -> Self {
         self.include_obfuscation = ::std::option::Option::Some(value);
         self
     }
-    /// End the stream with a chunk that has the usage and no choices.
+    /// Whether to end the stream with a chunk that contains the usage and no choices.
     #[must_use]
     pub fn include_usage(mut self, value: bool) -> Self {
         self.include_usage = value;
@@ -6295,13 +6471,13 @@ impl SubmitResponse {
             sample_sequence_ids: ::std::default::Default::default(),
         }
     }
-    /// The run, of training requests.
+    /// Id of the run, for training requests.
     #[must_use]
     pub fn model_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.model_id = ::std::option::Option::Some(value.into());
         self
     }
-    /// One id per sample, of `asample`.
+    /// One id per sample, for `asample`.
     #[must_use]
     pub fn sample_sequence_ids(
         mut self,
@@ -6337,25 +6513,25 @@ impl TelemetryRequest {
             session_id: ::std::default::Default::default(),
         }
     }
-    /// What happened; not stored.
+    /// Events of the client; they are not stored.
     #[must_use]
     pub fn events(mut self, value: ::std::vec::Vec<::serde_json::Value>) -> Self {
         self.events = value;
         self
     }
-    /// The client's platform.
+    /// Platform of the client.
     #[must_use]
     pub fn platform(mut self, value: impl Into<::std::string::String>) -> Self {
         self.platform = ::std::option::Option::Some(value.into());
         self
     }
-    /// The client's version.
+    /// Version of the client.
     #[must_use]
     pub fn sdk_version(mut self, value: impl Into<::std::string::String>) -> Self {
         self.sdk_version = ::std::option::Option::Some(value.into());
         self
     }
-    /// The session, or `sessionless-<uuid>`.
+    /// Id of the session, or `sessionless-<uuid>`.
     #[must_use]
     pub fn session_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.session_id = ::std::option::Option::Some(value.into());
@@ -6379,19 +6555,19 @@ impl TensorData {
             sparse_crow_indices: ::std::default::Default::default(),
         }
     }
-    /// Extents, outermost first; one-dimensional when absent.
+    /// Extents, outermost first; one dimension by default.
     #[must_use]
     pub fn shape(mut self, value: ::std::vec::Vec<i64>) -> Self {
         self.shape = ::std::option::Option::Some(value);
         self
     }
-    /// Column of each element.
+    /// Columns of a sparse tensor: one per element.
     #[must_use]
     pub fn sparse_col_indices(mut self, value: ::std::vec::Vec<i64>) -> Self {
         self.sparse_col_indices = ::std::option::Option::Some(value);
         self
     }
-    /// Row pointers, rows + 1 entries.
+    /// Row pointers of a sparse tensor: rows + 1 entries.
     #[must_use]
     pub fn sparse_crow_indices(mut self, value: ::std::vec::Vec<i64>) -> Self {
         self.sparse_crow_indices = ::std::option::Option::Some(value);
@@ -6407,13 +6583,14 @@ impl Thinking {
             display: ::std::default::Default::default(),
         }
     }
-    /// At least 1024 and below `max_tokens`; thoughts count as output, and nothing else limits them.
+    /// Budget for thoughts in tokens: at least 1024 and less than `max_tokens`. Thoughts count as output; only
+    /// `max_tokens` limits them.
     #[must_use]
     pub fn budget_tokens(mut self, value: u32) -> Self {
         self.budget_tokens = ::std::option::Option::Some(value);
         self
     }
-    /// Accepted and ignored.
+    /// Accepted, but has no effect.
     #[must_use]
     pub fn display(mut self, value: impl Into<::std::string::String>) -> Self {
         self.display = ::std::option::Option::Some(value.into());
@@ -6434,7 +6611,7 @@ impl TokenLogprob {
             bytes: ::std::default::Default::default(),
         }
     }
-    /// Its bytes.
+    /// Bytes of the token's text.
     #[must_use]
     pub fn bytes(mut self, value: ::std::vec::Vec<u32>) -> Self {
         self.bytes = ::std::option::Option::Some(value);
@@ -6451,13 +6628,13 @@ impl ToolCall {
             type_: ::std::default::Default::default(),
         }
     }
-    /// Its position, in chunks of a stream.
+    /// Position of the call in the reply; only in chunks of a stream.
     #[must_use]
     pub fn index(mut self, value: i64) -> Self {
         self.index = ::std::option::Option::Some(value);
         self
     }
-    /// `function`.
+    /// Always the text `function`.
     #[must_use]
     pub fn type_(mut self, value: impl Into<::std::string::String>) -> Self {
         self.type_ = ::std::option::Option::Some(value.into());
@@ -6473,13 +6650,13 @@ impl ToolChoice {
             name: ::std::default::Default::default(),
         }
     }
-    /// Refused when true.
+    /// Refused if it is true.
     #[must_use]
     pub fn disable_parallel_tool_use(mut self, value: bool) -> Self {
         self.disable_parallel_tool_use = ::std::option::Option::Some(value);
         self
     }
-    /// Of the type `tool`.
+    /// Name of the tool, for the type `tool`.
     #[must_use]
     pub fn name(mut self, value: impl Into<::std::string::String>) -> Self {
         self.name = ::std::option::Option::Some(value.into());
@@ -6495,7 +6672,7 @@ impl TopLogprob {
             bytes: ::std::default::Default::default(),
         }
     }
-    /// Its bytes.
+    /// Bytes of the token's text.
     #[must_use]
     pub fn bytes(mut self, value: ::std::vec::Vec<u32>) -> Self {
         self.bytes = ::std::option::Option::Some(value);
@@ -6558,25 +6735,25 @@ impl TrainingRun {
             numerics_changed: ::std::default::Default::default(),
         }
     }
-    /// Its newest training checkpoint.
+    /// The run's newest training checkpoint.
     #[must_use]
     pub fn last_checkpoint(mut self, value: Checkpoint) -> Self {
         self.last_checkpoint = ::std::option::Option::Some(value);
         self
     }
-    /// Its newest sampler checkpoint.
+    /// The run's newest sampler checkpoint.
     #[must_use]
     pub fn last_sampler_checkpoint(mut self, value: Checkpoint) -> Self {
         self.last_sampler_checkpoint = ::std::option::Option::Some(value);
         self
     }
-    /// The adapter's rank.
+    /// Rank of the adapter.
     #[must_use]
     pub fn lora_rank(mut self, value: u32) -> Self {
         self.lora_rank = ::std::option::Option::Some(value);
         self
     }
-    /// When it was continued by a worker whose results have other bits, oldest first; absent when it never was.
+    /// Continuations by workers that compute other bits, oldest first; absent if there were none.
     #[must_use]
     pub fn numerics_changed(mut self, value: ::std::vec::Vec<NumericsChange>) -> Self {
         self.numerics_changed = value;
@@ -6603,7 +6780,7 @@ impl TryAgainResponse {
             queue_state_reason: ::std::default::Default::default(),
         }
     }
-    /// What it waits for.
+    /// The quota or the capacity that the request waits for.
     #[must_use]
     pub fn queue_state_reason(
         mut self,
@@ -6620,7 +6797,7 @@ impl TtlRequest {
             ttl_seconds: ::std::default::Default::default(),
         }
     }
-    /// Seconds from now.
+    /// Seconds from now until the checkpoint is deleted.
     #[must_use]
     pub fn ttl_seconds(mut self, value: u64) -> Self {
         self.ttl_seconds = ::std::option::Option::Some(value);
@@ -6655,7 +6832,7 @@ impl UploadStartRequest {
             destination_project_id: ::std::default::Default::default(),
         }
     }
-    /// The project of the checkpoint.
+    /// Project of the checkpoint.
     #[must_use]
     pub fn destination_project_id(
         mut self,
@@ -6688,7 +6865,7 @@ impl UploadedFileResponse {
             total_bytes: ::std::default::Default::default(),
         }
     }
-    /// Of the whole file, once that is known.
+    /// Length of the file in bytes, if it is known.
     #[must_use]
     pub fn total_bytes(mut self, value: u64) -> Self {
         self.total_bytes = ::std::option::Option::Some(value);
@@ -6730,13 +6907,13 @@ impl UsageEvent {
             user_id: ::std::default::Default::default(),
         }
     }
-    /// The session's project.
+    /// Project of the session.
     #[must_use]
     pub fn project_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.project_id = ::std::option::Option::Some(value.into());
         self
     }
-    /// The email of the user whose key created the session.
+    /// Email address of the user whose key created the session.
     #[must_use]
     pub fn user_id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.user_id = ::std::option::Option::Some(value.into());
@@ -6781,7 +6958,7 @@ impl User {
             disabled_at: ::std::default::Default::default(),
         }
     }
-    /// Since when none of the user's keys is accepted.
+    /// Time from which the user's keys are refused, in RFC 3339; absent while the user is enabled.
     #[must_use]
     pub fn disabled_at(mut self, value: impl Into<::std::string::String>) -> Self {
         self.disabled_at = ::std::option::Option::Some(value.into());
@@ -6819,25 +6996,25 @@ impl WeightsInfoResponse {
             train_unembed: ::std::default::Default::default(),
         }
     }
-    /// The adapter's rank.
+    /// Rank of the adapter.
     #[must_use]
     pub fn lora_rank(mut self, value: u32) -> Self {
         self.lora_rank = ::std::option::Option::Some(value);
         self
     }
-    /// The adapter covers the attention projections.
+    /// Whether the adapter covers the attention projections.
     #[must_use]
     pub fn train_attn(mut self, value: bool) -> Self {
         self.train_attn = ::std::option::Option::Some(value);
         self
     }
-    /// The adapter covers the MLP projections.
+    /// Whether the adapter covers the MLP projections.
     #[must_use]
     pub fn train_mlp(mut self, value: bool) -> Self {
         self.train_mlp = ::std::option::Option::Some(value);
         self
     }
-    /// The adapter covers the unembedding.
+    /// Whether the adapter covers the unembedding.
     #[must_use]
     pub fn train_unembed(mut self, value: bool) -> Self {
         self.train_unembed = ::std::option::Option::Some(value);
@@ -6872,19 +7049,19 @@ impl WhoamiResponse {
             user: ::std::default::Default::default(),
         }
     }
-    /// When the key or token of the call expires, if it does.
+    /// Time at which the key or token of the call expires, in RFC 3339; absent if it never does.
     #[must_use]
     pub fn expires_at(mut self, value: impl Into<::std::string::String>) -> Self {
         self.expires_at = ::std::option::Option::Some(value.into());
         self
     }
-    /// The key of the call, or that its token was made from, where the store has it.
+    /// The key of the call, or the key that its token was issued for; absent if it is not in the store.
     #[must_use]
     pub fn key(mut self, value: WhoamiKey) -> Self {
         self.key = ::std::option::Option::Some(value);
         self
     }
-    /// The user; absent for a program.
+    /// The user who calls; absent for a program.
     #[must_use]
     pub fn user(mut self, value: WhoamiUser) -> Self {
         self.user = ::std::option::Option::Some(value);
@@ -6903,7 +7080,7 @@ impl WhoamiUser {
             id: ::std::default::Default::default(),
         }
     }
-    /// Absent where the store does not have the user: an external issuer vouches for it.
+    /// Id of the user; absent if an external issuer vouches for a user who is not in the store.
     #[must_use]
     pub fn id(mut self, value: impl Into<::std::string::String>) -> Self {
         self.id = ::std::option::Option::Some(value.into());

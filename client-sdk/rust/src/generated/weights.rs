@@ -7,7 +7,7 @@ use crate::error::Error;
 #[allow(unused_imports, reason = "not every group has bodies")]
 use super::types;
 impl Api {
-    /// Copies a checkpoint that the caller may read: a new run holds one of the same kind and name, with the same files. The run can't be trained. A repetition with the same `x-idempotency-key`, or the same run, returns the same copy.
+    /// Copies a checkpoint that the caller may read. A new run, which can't be trained, holds a checkpoint of the same kind and name with the same files. A call that is repeated with the same `x-idempotency-key`, or with the same run, returns the same copy.
     ///
     /// `POST /api/v1/copy_weights`
     ///
@@ -22,7 +22,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Checks an upload whose files have arrived, tensor by tensor, and makes a checkpoint of it, from which training and sampling can start. A repetition returns the same checkpoint or refusal. While the check goes on, as behind other work, the answer is 503: repeat the call.
+    /// Checks an upload whose files have arrived, tensor by tensor, and creates a checkpoint from it. Training and sampling can start from the checkpoint. A repeated call returns the same checkpoint or refusal. While the check continues or waits for other work, the response is 503: repeat the call.
     ///
     /// `POST /api/v1/external_weights_upload_finish`
     ///
@@ -40,7 +40,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Starts the upload of an adapter in PEFT's format: both files are sent to the URLs of the answer, and `external_weights_upload_finish` makes a checkpoint of them.
+    /// Starts the upload of an adapter in PEFT's format. The client sends both files to the URLs of the response, and `external_weights_upload_finish` creates a checkpoint from them.
     ///
     /// `POST /api/v1/external_weights_upload_start`
     ///
@@ -58,7 +58,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an existing run (`model_id`, `seq_id`).
+    /// Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads a checkpoint into an existing run (`model_id`, `seq_id`).
     ///
     /// `POST /api/v1/load_weights`
     ///
@@ -124,9 +124,9 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Sends a file of an upload, or a part of one. The URL is its own authorisation.
+    /// Uploads a file of an adapter, or a part of one. The URL contains its authorisation.
     ///
-    /// Without `Content-Range` the body is the whole file and replaces what arrived before. With `Content-Range: bytes <first>-<last>/<total>` it is a part: the first byte may lie at or before the end of what arrived, and bytes that are there already are skipped. What arrived stays when the connection breaks: `Content-Range: bytes */<total>` with an empty body asks how much that is. 200 says that the file is complete, 308 that more is missing, with what arrived in the header `Range`. `Content-Digest` (of the body) and `Repr-Digest` (of the whole file) are checked where they hold `sha-256`.
+    /// Without `Content-Range`, the body is the whole file and replaces what arrived before. With `Content-Range: bytes <first>-<last>/<total>`, it is a part. Its first byte may lie at or before the end of what arrived; bytes that are already there are skipped. What arrived is kept if the connection breaks. `Content-Range: bytes */<total>` with an empty body asks how much that is. Status 200 means that the file is complete, 308 that more is missing; the header `Range` contains what arrived. `Content-Digest` (of the body) and `Repr-Digest` (of the whole file) are checked if they contain `sha-256`.
     ///
     /// `PUT /api/v1/uploads/{upload_id}/{file}`
     ///
@@ -148,7 +148,7 @@ impl Api {
             .bytes(body, "application/octet-stream");
         self.send_for_json(request).await
     }
-    /// What a checkpoint holds.
+    /// Returns what a checkpoint contains.
     ///
     /// `POST /api/v1/weights_info`
     ///
@@ -167,10 +167,10 @@ impl Api {
 /// What `upload_file` takes in the query.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct UploadFileQuery {
-    /// For whom it was signed.
+    /// Tenant that the URL was signed for.
     pub tenant: String,
-    /// When it ends, in seconds since the epoch.
+    /// Time at which the URL expires, in seconds since 1970.
     pub expires: i64,
-    /// HMAC-SHA256 of all the rest.
+    /// HMAC-SHA256 of the other parameters and the path.
     pub signature: String,
 }

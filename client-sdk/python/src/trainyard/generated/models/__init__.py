@@ -91,6 +91,9 @@ from .health_response import HealthResponse
 from .heartbeat_request import HeartbeatRequest
 from .heartbeat_response import HeartbeatResponse
 from .hub_error import HubError
+from .image_dimensions import ImageDimensions
+from .image_source import ImageSource
+from .image_url import ImageUrl
 from .index_response import IndexResponse
 from .input_chunk import InputChunk
 from .join_sampling_session_request import JoinSamplingSessionRequest
@@ -332,6 +335,9 @@ __all__ = (
     "HeartbeatRequest",
     "HeartbeatResponse",
     "HubError",
+    "ImageDimensions",
+    "ImageSource",
+    "ImageUrl",
     "IndexResponse",
     "InputChunk",
     "JoinSamplingSessionRequest",

@@ -15,12 +15,13 @@ class AdamParamsBody:
     """Hyper-parameters of AdamW. Unknown fields are refused.
 
     Attributes:
-        beta1 (float | Unset): Decay of the first moment. Default: 0.9.
-        beta2 (float | Unset): Decay of the second moment. Default: 0.95.
-        eps (float | Unset): Added to the denominator. Default: 1e-12.
-        grad_clip_norm (float | Unset): Largest global gradient norm; none when it is not positive. Default: 0.0.
-        learning_rate (float | Unset): Step size. Default: 0.0001.
-        weight_decay (float | Unset): Decoupled weight decay. Default: 0.0.
+        beta1 (float | Unset): Decay rate of the first moment. Default: 0.9.
+        beta2 (float | Unset): Decay rate of the second moment. Default: 0.95.
+        eps (float | Unset): Constant that is added to the denominator. Default: 1e-12.
+        grad_clip_norm (float | Unset): Maximum global norm of the gradient; 0 and negative values turn clipping off.
+            Default: 0.0.
+        learning_rate (float | Unset): Learning rate of the step. Default: 0.0001.
+        weight_decay (float | Unset): Decoupled weight decay, as in AdamW. Default: 0.0.
     """
 
     beta1: float | Unset = 0.9

@@ -11,11 +11,11 @@ T = TypeVar("T", bound="AnthropicError")
 
 @_attrs_define
 class AnthropicError:
-    """What is wrong with a request.
+    """Description of an error.
 
     Attributes:
-        message (str): For people.
-        type_ (str): `invalid_request_error`, `rate_limit_error`, `api_error` …
+        message (str): Description of the error, for display.
+        type_ (str): Type of the error: `invalid_request_error`, `rate_limit_error`, `api_error` …
     """
 
     message: str

@@ -17,12 +17,12 @@ T = TypeVar("T", bound="AnthropicErrorResponse")
 
 @_attrs_define
 class AnthropicErrorResponse:
-    """A refused or failed request.
+    """Response to a request that was refused or failed.
 
     Attributes:
-        error (AnthropicError): What is wrong with a request.
-        type_ (str): `error`.
-        request_id (None | str | Unset): For the server's log.
+        error (AnthropicError): Description of an error.
+        type_ (str): Always the text `error`.
+        request_id (None | str | Unset): Id of the request in the server's log.
     """
 
     error: AnthropicError

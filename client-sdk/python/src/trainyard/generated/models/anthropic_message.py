@@ -17,8 +17,8 @@ class AnthropicMessage:
     """A message of a conversation.
 
     Attributes:
-        content (list[Block] | str): A text, or blocks.
-        role (str): `user` or `assistant`.
+        content (list[Block] | str): Content of a message: a text, or a list of blocks.
+        role (str): Author of the message: `user` or `assistant`.
     """
 
     content: list[Block] | str

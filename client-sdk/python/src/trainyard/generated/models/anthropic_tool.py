@@ -16,10 +16,10 @@ class AnthropicTool:
     """A tool that the model may call.
 
     Attributes:
-        name (str): Its name.
-        description (None | str | Unset): What it does.
-        input_schema (Any | Unset): JSON schema of its arguments.
-        type_ (None | str | Unset): `custom`; other types are refused.
+        name (str): Name of the tool.
+        description (None | str | Unset): What the tool does.
+        input_schema (Any | Unset): JSON schema of the tool's arguments.
+        type_ (None | str | Unset): `custom` (the default); other types are refused.
     """
 
     name: str

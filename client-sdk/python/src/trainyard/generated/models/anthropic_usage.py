@@ -11,13 +11,13 @@ T = TypeVar("T", bound="AnthropicUsage")
 
 @_attrs_define
 class AnthropicUsage:
-    """Tokens of a request.
+    """Numbers of tokens in a request and its reply.
 
     Attributes:
-        cache_creation_input_tokens (int): Always 0.
-        cache_read_input_tokens (int): Of the prompt, served from the prefix cache.
-        input_tokens (int): Of the prompt, apart from those of the prefix cache.
-        output_tokens (int): Sampled.
+        cache_creation_input_tokens (int): Always 0 on this server.
+        cache_read_input_tokens (int): Prompt tokens that the prefix cache served.
+        input_tokens (int): Prompt tokens that were computed, without those that the prefix cache served.
+        output_tokens (int): Tokens that were sampled.
     """
 
     cache_creation_input_tokens: int

@@ -14,20 +14,24 @@ T = TypeVar("T", bound="ApiKey")
 
 @_attrs_define
 class ApiKey:
-    """An API key, without the key.
+    """An API key, without its secret.
 
     Attributes:
-        created_at (datetime.datetime): When it was created.
-        hint (str): The first characters of the key.
-        id (int): Names it.
-        name (str): For people.
-        note (str): For people.
-        role (str): `admin`, `member` or `read-only`: the most that it allows.
-        expires_at (datetime.datetime | None | Unset): When it expires, if it does.
-        revoked_at (datetime.datetime | None | Unset): When it was revoked.
-        scopes (list[str] | None | Unset): What it is cut to, of `train`, `sample`, `checkpoints` and `admin`; absent
-            for all of its role.
-        user (None | str | Unset): The email of the user whose it is; absent for one of the organisation's programs.
+        created_at (datetime.datetime): Time of creation, in RFC 3339.
+        hint (str): First characters of the key, to recognise it by.
+        id (int): Number that identifies the key.
+        name (str): Name for display; any text.
+        note (str): Note for display; any text.
+        role (str): `admin`, `member` or `read-only`: the highest role that the key grants.
+        expires_at (datetime.datetime | None | Unset): Time at which the key expires, in RFC 3339; absent if it never
+            does.
+        revoked_at (datetime.datetime | None | Unset): Time at which the key was revoked, in RFC 3339; absent unless it
+            was.
+        scopes (list[str] | None | Unset): Scopes that the key is limited to: `train`, `sample`, `checkpoints` and
+            `admin`; absent if it grants all scopes
+            of its role.
+        user (None | str | Unset): Email address of the user who owns the key; absent if the key belongs to a program of
+            the organisation.
     """
 
     created_at: datetime.datetime

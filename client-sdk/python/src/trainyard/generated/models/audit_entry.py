@@ -18,15 +18,15 @@ T = TypeVar("T", bound="AuditEntry")
 
 @_attrs_define
 class AuditEntry:
-    """Something that was done.
+    """An action that was recorded.
 
     Attributes:
-        event (str): Object and act, such as `checkpoint_delete`.
-        event_details (AuditEntryEventDetails): `actor`, `subject`, `key_id`, `request_id`, `address` and what else
-            there is to say.
-        timestamp (datetime.datetime): When.
-        model_id (None | str | Unset): The run of a checkpoint.
-        tinker_path (None | str | Unset): The checkpoint.
+        event (str): Object and action, such as `checkpoint_delete`.
+        event_details (AuditEntryEventDetails): Details: `actor`, `subject`, `key_id`, `request_id`, `address`, and
+            others that depend on the event.
+        timestamp (datetime.datetime): Time of the action, in RFC 3339.
+        model_id (None | str | Unset): Run of the checkpoint that was acted on.
+        tinker_path (None | str | Unset): Path of the checkpoint that was acted on.
     """
 
     event: str

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="AuditEntryEventDetails")
 
 @_attrs_define
 class AuditEntryEventDetails:
-    """`actor`, `subject`, `key_id`, `request_id`, `address` and what else there is to say."""
+    """Details: `actor`, `subject`, `key_id`, `request_id`, `address`, and others that depend on the event."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

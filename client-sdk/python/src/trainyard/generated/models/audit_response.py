@@ -15,10 +15,10 @@ T = TypeVar("T", bound="AuditResponse")
 
 @_attrs_define
 class AuditResponse:
-    """Answer of `audit`.
+    """Response body of `audit`.
 
     Attributes:
-        entries (list[AuditEntry]): Oldest first; of more than 10,000 the newest.
+        entries (list[AuditEntry]): The newest 10,000 entries of the day, oldest first.
     """
 
     entries: list[AuditEntry]

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="AuthTokenRequest")
 
 @_attrs_define
 class AuthTokenRequest:
-    """Body of `auth/token`."""
+    """Request body of `auth/token`."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

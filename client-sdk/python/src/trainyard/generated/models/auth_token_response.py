@@ -11,10 +11,10 @@ T = TypeVar("T", bound="AuthTokenResponse")
 
 @_attrs_define
 class AuthTokenResponse:
-    """Answer of `auth/token`.
+    """Response body of `auth/token`.
 
     Attributes:
-        jwt (str): A JSON Web Token, which is sent as the key was: in `X-API-Key`, or as a bearer token.
+        jwt (str): A JSON Web Token. Clients send it in place of the API key, in `X-API-Key` or as a bearer token.
     """
 
     jwt: str

@@ -1,30 +1,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
+if TYPE_CHECKING:
+    from ..models.image_source import ImageSource
+
+
 T = TypeVar("T", bound="Block")
 
 
 @_attrs_define
 class Block:
-    """A part of a message: `text`, `thinking`, `redacted_thinking`, `tool_use` or `tool_result`. Other types are refused.
+    """A part of a message: `text`, `image`, `thinking`, `redacted_thinking`, `tool_use` or `tool_result`. Other types are
+    refused.
 
-    Attributes:
-        type_ (str): The type.
-        content (list[Block] | None | str | Unset):
-        id (None | str | Unset): Of a `tool_use`: names the call.
-        input_ (Any | Unset): Of a `tool_use`: the arguments.
-        is_error (bool | None | Unset): Of a `tool_result`: accepted; the content says what went wrong.
-        name (None | str | Unset): Of a `tool_use`: the tool.
-        text (None | str | Unset): Of a `text`.
-        thinking (None | str | Unset): Of `thinking`.
-        tool_use_id (None | str | Unset): Of a `tool_result`: the call that it answers.
+        Attributes:
+            type_ (str): Type of the block, which determines its other fields.
+            content (list[Block] | None | str | Unset):
+            id (None | str | Unset): `tool_use` blocks: id of the call.
+            input_ (Any | Unset): `tool_use` blocks: arguments of the call, an object.
+            is_error (bool | None | Unset): `tool_result` blocks: accepted, but ignored; the content describes the error.
+            name (None | str | Unset): `tool_use` blocks: name of the tool.
+            source (ImageSource | None | Unset):
+            text (None | str | Unset): `text` blocks: the text.
+            thinking (None | str | Unset): `thinking` blocks: the thoughts.
+            tool_use_id (None | str | Unset): `tool_result` blocks: id of the call that the result belongs to.
     """
 
     type_: str
@@ -33,12 +39,15 @@ class Block:
     input_: Any | Unset = UNSET
     is_error: bool | None | Unset = UNSET
     name: None | str | Unset = UNSET
+    source: ImageSource | None | Unset = UNSET
     text: None | str | Unset = UNSET
     thinking: None | str | Unset = UNSET
     tool_use_id: None | str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.image_source import ImageSource
+
         type_ = self.type_
 
         content: list[dict[str, Any]] | None | str | Unset
@@ -75,6 +84,14 @@ class Block:
         else:
             name = self.name
 
+        source: dict[str, Any] | None | Unset
+        if isinstance(self.source, Unset):
+            source = UNSET
+        elif isinstance(self.source, ImageSource):
+            source = self.source.to_dict()
+        else:
+            source = self.source
+
         text: None | str | Unset
         if isinstance(self.text, Unset):
             text = UNSET
@@ -110,6 +127,8 @@ class Block:
             field_dict["is_error"] = is_error
         if name is not UNSET:
             field_dict["name"] = name
+        if source is not UNSET:
+            field_dict["source"] = source
         if text is not UNSET:
             field_dict["text"] = text
         if thinking is not UNSET:
@@ -121,6 +140,8 @@ class Block:
 
     @classmethod
     def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        from ..models.image_source import ImageSource
+
         d = dict(src_dict)
         type_ = d.pop("type")
 
@@ -181,6 +202,23 @@ class Block:
 
         name = _parse_name(d.pop("name", UNSET))
 
+        def _parse_source(data: object) -> ImageSource | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                source_type_0 = ImageSource.from_dict(data)
+
+                return source_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(ImageSource | None | Unset, data)
+
+        source = _parse_source(d.pop("source", UNSET))
+
         def _parse_text(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -215,6 +253,7 @@ class Block:
             input_=input_,
             is_error=is_error,
             name=name,
+            source=source,
             text=text,
             thinking=thinking,
             tool_use_id=tool_use_id,

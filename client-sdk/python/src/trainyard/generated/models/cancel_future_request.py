@@ -11,10 +11,10 @@ T = TypeVar("T", bound="CancelFutureRequest")
 
 @_attrs_define
 class CancelFutureRequest:
-    """Body of `cancel_future`.
+    """Request body of `cancel_future`.
 
     Attributes:
-        request_id (str): The future.
+        request_id (str): Id of the future.
     """
 
     request_id: str

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="CancelFutureResponse")
 
 @_attrs_define
 class CancelFutureResponse:
-    """Answer of `cancel_future`: an empty object."""
+    """Response body of `cancel_future`: an empty object."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

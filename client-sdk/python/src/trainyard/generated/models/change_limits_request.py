@@ -12,21 +12,26 @@ T = TypeVar("T", bound="ChangeLimitsRequest")
 
 @_attrs_define
 class ChangeLimitsRequest:
-    """Body of `PUT admin/organisations/{organisation}/limits`: what is absent stays, and `null` unsets.
+    """Request body of `PUT admin/organisations/{organisation}/limits`. Absent fields keep their values; `null` unsets a
+    limit.
 
-    Attributes:
-        max_queued_bytes (int | None | Unset): Bytes of their payloads.
-        max_queued_requests (int | None | Unset): Training requests that have not finished.
-        max_queued_tokens (int | None | Unset): Tokens of accepted requests that have not finished, beyond which samples
-            get 429.
-        max_runs (int | None | Unset): Training runs that may live at once.
-        max_storage_bytes (int | None | Unset): Bytes of its checkpoints.
-        tokens_per_minute (int | None | Unset): Rate limit: tokens of the requests that start.
-        weight (int | None | Unset): Its share of a busy service, relative to the other organisations that have work.
+        Attributes:
+            max_queued_bytes (int | None | Unset): Maximum size of the payloads of these training requests, in bytes.
+            max_queued_requests (int | None | Unset): Maximum number of training requests that have not finished.
+            max_queued_samples (int | None | Unset): Maximum number of samples that have not finished.
+            max_queued_tokens (int | None | Unset): Maximum number of tokens in accepted requests that have not finished;
+                samples beyond it are answered with status
+                429.
+            max_runs (int | None | Unset): Maximum number of training runs at the same time.
+            max_storage_bytes (int | None | Unset): Maximum size of all checkpoints, in bytes.
+            tokens_per_minute (int | None | Unset): Rate limit: maximum number of tokens in the requests that start within a
+                minute.
+            weight (int | None | Unset): Share of a busy service, relative to the other organisations that have work.
     """
 
     max_queued_bytes: int | None | Unset = UNSET
     max_queued_requests: int | None | Unset = UNSET
+    max_queued_samples: int | None | Unset = UNSET
     max_queued_tokens: int | None | Unset = UNSET
     max_runs: int | None | Unset = UNSET
     max_storage_bytes: int | None | Unset = UNSET
@@ -45,6 +50,12 @@ class ChangeLimitsRequest:
             max_queued_requests = UNSET
         else:
             max_queued_requests = self.max_queued_requests
+
+        max_queued_samples: int | None | Unset
+        if isinstance(self.max_queued_samples, Unset):
+            max_queued_samples = UNSET
+        else:
+            max_queued_samples = self.max_queued_samples
 
         max_queued_tokens: int | None | Unset
         if isinstance(self.max_queued_tokens, Unset):
@@ -83,6 +94,8 @@ class ChangeLimitsRequest:
             field_dict["max_queued_bytes"] = max_queued_bytes
         if max_queued_requests is not UNSET:
             field_dict["max_queued_requests"] = max_queued_requests
+        if max_queued_samples is not UNSET:
+            field_dict["max_queued_samples"] = max_queued_samples
         if max_queued_tokens is not UNSET:
             field_dict["max_queued_tokens"] = max_queued_tokens
         if max_runs is not UNSET:
@@ -118,6 +131,17 @@ class ChangeLimitsRequest:
 
         max_queued_requests = _parse_max_queued_requests(
             d.pop("max_queued_requests", UNSET)
+        )
+
+        def _parse_max_queued_samples(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        max_queued_samples = _parse_max_queued_samples(
+            d.pop("max_queued_samples", UNSET)
         )
 
         def _parse_max_queued_tokens(data: object) -> int | None | Unset:
@@ -168,6 +192,7 @@ class ChangeLimitsRequest:
         change_limits_request = cls(
             max_queued_bytes=max_queued_bytes,
             max_queued_requests=max_queued_requests,
+            max_queued_samples=max_queued_samples,
             max_queued_tokens=max_queued_tokens,
             max_runs=max_runs,
             max_storage_bytes=max_storage_bytes,

@@ -12,11 +12,12 @@ T = TypeVar("T", bound="ChangeOrganisationRequest")
 
 @_attrs_define
 class ChangeOrganisationRequest:
-    """Body of `PUT admin/organisations/{organisation}`; what is absent stays.
+    """Request body of `PUT admin/organisations/{organisation}`. Absent fields keep their values.
 
     Attributes:
-        disabled (bool | None | Unset): Whether its keys and tokens are refused; for admins of operators.
-        display_name (None | str | Unset): For people.
+        disabled (bool | None | Unset): Whether to refuse the organisation's keys and tokens. Only admins of operators
+            may change this.
+        display_name (None | str | Unset): Name for display, of at most 200 characters.
     """
 
     disabled: bool | None | Unset = UNSET

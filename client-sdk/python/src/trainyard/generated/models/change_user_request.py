@@ -13,11 +13,11 @@ T = TypeVar("T", bound="ChangeUserRequest")
 
 @_attrs_define
 class ChangeUserRequest:
-    """Body of `PUT admin/users/{email}`; what is absent stays.
+    """Request body of `PUT admin/users/{email}`. Absent fields keep their values.
 
     Attributes:
-        disabled (bool | None | Unset): Whether the user's keys are refused.
-        role (None | str | Unset): `admin`, `member` or `read-only`.
+        disabled (bool | None | Unset): Whether to refuse the user's keys.
+        role (None | str | Unset): Highest role of the user's keys: `admin`, `member` or `read-only`.
     """
 
     disabled: bool | None | Unset = UNSET

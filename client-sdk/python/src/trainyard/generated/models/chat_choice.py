@@ -18,12 +18,12 @@ T = TypeVar("T", bound="ChatChoice")
 
 @_attrs_define
 class ChatChoice:
-    """One reply.
+    """A reply of the model.
 
     Attributes:
-        finish_reason (str): `stop`, `length` or `tool_calls`.
-        index (int): Its position.
-        message (ChatReply): The assistant's message.
+        finish_reason (str): Why the reply ended: `stop`, `length` or `tool_calls`.
+        index (int): Position of the reply among the choices.
+        message (ChatReply): The assistant's message in a reply.
         logprobs (ChatLogprobs | None | Unset):
     """
 

@@ -17,11 +17,11 @@ T = TypeVar("T", bound="ChatLogprobs")
 
 @_attrs_define
 class ChatLogprobs:
-    """Log-probabilities of a reply, or of what a chunk adds to it.
+    """Log-probabilities of a reply, or of the part that a chunk adds.
 
     Attributes:
-        content (list[TokenLogprob]): Token by token.
-        refusal (list[TokenLogprob] | None | Unset): Always null.
+        content (list[TokenLogprob]): Log-probabilities, token by token.
+        refusal (list[TokenLogprob] | None | Unset): Always null: refusals are part of the content.
     """
 
     content: list[TokenLogprob]

@@ -20,16 +20,16 @@ class ChatMessage:
     """A message of a conversation.
 
     Attributes:
-        role (str): `system`, `developer`, `user`, `assistant` or `tool`.
-        annotations (list[Any] | None | Unset): Accepted and ignored.
+        role (str): Author of the message: `system`, `developer`, `user`, `assistant` or `tool`.
+        annotations (list[Any] | None | Unset): Accepted, but has no effect.
         audio (Any | Unset): Refused unless it is null.
         content (list[ContentPart] | None | str | Unset):
         function_call (Any | Unset): Refused unless it is null.
-        name (None | str | Unset): Of the speaker.
-        reasoning_content (None | str | Unset): What the assistant thought.
-        refusal (None | str | Unset): Taken as the content when there is none.
-        tool_call_id (None | str | Unset): The call that a message of a tool answers.
-        tool_calls (list[ToolCall] | None | Unset): Tools that the assistant called.
+        name (None | str | Unset): Name of the author.
+        reasoning_content (None | str | Unset): Thoughts of the assistant.
+        refusal (None | str | Unset): Used as the content if `content` is absent.
+        tool_call_id (None | str | Unset): Id of the call that a message with the role `tool` answers.
+        tool_calls (list[ToolCall] | None | Unset): Calls that the assistant made.
     """
 
     role: str

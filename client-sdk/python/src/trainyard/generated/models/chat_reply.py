@@ -17,14 +17,14 @@ T = TypeVar("T", bound="ChatReply")
 
 @_attrs_define
 class ChatReply:
-    """The assistant's message.
+    """The assistant's message in a reply.
 
     Attributes:
-        role (str): `assistant`.
-        content (None | str | Unset): Its text; null when it only calls tools.
-        reasoning_content (None | str | Unset): What it thought.
-        refusal (None | str | Unset): Always null.
-        tool_calls (list[ToolCall] | None | Unset): Tools that it calls.
+        role (str): Always the text `assistant`.
+        content (None | str | Unset): Text of the reply; null if it only calls tools.
+        reasoning_content (None | str | Unset): Thoughts that precede the answer.
+        refusal (None | str | Unset): Always null: refusals are part of the content.
+        tool_calls (list[ToolCall] | None | Unset): Tools that the reply calls.
     """
 
     role: str

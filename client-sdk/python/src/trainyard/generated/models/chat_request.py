@@ -23,54 +23,57 @@ T = TypeVar("T", bound="ChatRequest")
 
 @_attrs_define
 class ChatRequest:
-    """Body of `chat/completions`. Unknown fields are refused; what is known and not supported is refused unless it has no
-    effect.
+    """Request body of `chat/completions`. Unknown fields are refused. A known field that is not supported is refused
+    unless it has no effect.
 
         Attributes:
             messages (list[ChatMessage]): The conversation so far.
             model (str): A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
-            audio (Any | Unset): Refused: there is no audio.
-            chat_template_kwargs (ChatRequestChatTemplateKwargsType0 | None | Unset): Further variables of the model's chat
+            audio (Any | Unset): Refused: audio is not supported.
+            chat_template_kwargs (ChatRequestChatTemplateKwargsType0 | None | Unset): Further variables for the model's chat
                 template.
-            frequency_penalty (float | None | Unset): Subtracted from the logits of tokens each time that the text holds
-                them.
-            function_call (Any | Unset): Refused: use `tool_choice`.
-            functions (Any | Unset): Refused: use `tools`.
-            logit_bias (ChatRequestLogitBiasType0 | None | Unset): Added to the logits of tokens, by token id, each between
-                -100 and 100.
-            logprobs (bool | Unset): Return the log-probabilities of the tokens.
-            max_completion_tokens (int | None | Unset): The newer name of `max_tokens`.
-            max_tokens (int | None | Unset): Most tokens to sample; up to the context limit when null.
-            metadata (Any | Unset): Accepted and ignored.
-            min_p (float | None | Unset): Tokens less likely than this fraction of the most likely one are not sampled; 0 is
-                off.
+            frequency_penalty (float | None | Unset): Subtracted from a token's logit for each time that the token occurs in
+                the completion.
+            function_call (Any | Unset): Refused: use `tool_choice` instead.
+            functions (Any | Unset): Refused: use `tools` instead.
+            logit_bias (ChatRequestLogitBiasType0 | None | Unset): Values between -100 and 100 that are added to the logits
+                of tokens, by token id.
+            logprobs (bool | Unset): Whether to return the log-probabilities of the tokens.
+            max_completion_tokens (int | None | Unset): Newer name of `max_tokens`.
+            max_tokens (int | None | Unset): Maximum number of tokens to sample; by default, up to the context limit.
+            metadata (Any | Unset): Accepted, but has no effect.
+            min_p (float | None | Unset): Excludes tokens that are less likely than this fraction of the most likely one; 0
+                turns this off.
             modalities (list[str] | None | Unset): Refused unless it is `["text"]`.
-            n (int | None | Unset): How many replies.
-            parallel_tool_calls (bool | None | Unset): Refused when it is false and there are tools.
-            prediction (Any | Unset): Refused: nothing is predicted.
-            presence_penalty (float | None | Unset): Subtracted from the logits of tokens that the text holds.
-            prompt_cache_key (None | str | Unset): Accepted and ignored.
-            reasoning_effort (Any | Unset): A preset such as `low`, or a number, for models whose template has it.
-            repetition_penalty (float | None | Unset): Divides positive logits of tokens that prompt or text hold, and
-                multiplies negative ones; 1 is off.
+            n (int | None | Unset): Number of replies, 1 by default.
+            parallel_tool_calls (bool | None | Unset): Refused if false and `tools` is not empty.
+            prediction (Any | Unset): Refused: predicted outputs are not supported.
+            presence_penalty (float | None | Unset): Subtracted from a token's logit if the token occurs in the completion.
+            prompt_cache_key (None | str | Unset): Accepted, but has no effect.
+            reasoning_effort (Any | Unset): A preset such as `low`, or a number, if the model's chat template supports it.
+            repetition_penalty (float | None | Unset): Divides positive logits, and multiplies negative ones, of tokens in
+                the prompt or the completion; 1 turns this
+                off.
             response_format (None | ResponseFormat | Unset):
-            safety_identifier (None | str | Unset): Accepted and ignored.
-            seed (int | None | Unset): Makes sampling repeatable.
+            safety_identifier (None | str | Unset): Accepted, but has no effect.
+            seed (int | None | Unset): Seed that makes sampling repeatable.
             service_tier (None | str | Unset): Refused unless it is `auto` or `default`.
             stop (list[str] | None | str | Unset):
-            store (bool | None | Unset): Refused when true: replies are not stored.
-            stream (bool | Unset): Answer in server-sent events.
+            store (bool | None | Unset): Refused if true: replies are not stored.
+            stream (bool | Unset): Whether to respond with server-sent events.
             stream_options (None | StreamOptions | Unset):
-            temperature (float | None | Unset): Divides the logits; 0 is greedy, 1 when null.
-            tool_choice (Any | Unset): `auto` or `none`.
+            temperature (float | None | Unset): Divisor of the logits, 1 by default; 0 decodes greedily.
+            tool_choice (Any | Unset): Whether the model may call tools: `auto` (the default) or `none`.
             tools (list[ChatRequestToolsType0Item] | None | Unset): Functions that the model may call: `{"type": "function",
                 "function": {"name": …, "parameters": …}}`.
-            top_k (int | None | Unset): Keep the `k` most likely; -1 and 0 are off.
-            top_logprobs (int | None | Unset): Candidates per token.
-            top_p (float | None | Unset): Keep the smallest set whose probability reaches `p`.
-            user (None | str | Unset): Accepted and ignored.
+            top_k (int | None | Unset): Samples only from this many most likely tokens; -1 and 0 turn this off.
+            top_logprobs (int | None | Unset): Number of candidates to return per token.
+            top_p (float | None | Unset): Samples only from the smallest set of tokens whose total probability reaches this
+                value; 1 (the default) turns
+                this off.
+            user (None | str | Unset): Accepted, but has no effect.
             verbosity (None | str | Unset): Refused unless it is `medium`.
-            web_search_options (Any | Unset): Refused: there is no search.
+            web_search_options (Any | Unset): Refused: web search is not supported.
     """
 
     messages: list[ChatMessage]

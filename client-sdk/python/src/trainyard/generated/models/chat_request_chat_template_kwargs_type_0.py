@@ -11,7 +11,7 @@ T = TypeVar("T", bound="ChatRequestChatTemplateKwargsType0")
 
 @_attrs_define
 class ChatRequestChatTemplateKwargsType0:
-    """Further variables of the model's chat template."""
+    """Further variables for the model's chat template."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="ChatRequestLogitBiasType0")
 
 @_attrs_define
 class ChatRequestLogitBiasType0:
-    """Added to the logits of tokens, by token id, each between -100 and 100."""
+    """Values between -100 and 100 that are added to the logits of tokens, by token id."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

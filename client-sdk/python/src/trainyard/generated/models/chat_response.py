@@ -16,15 +16,15 @@ T = TypeVar("T", bound="ChatResponse")
 
 @_attrs_define
 class ChatResponse:
-    """Answer of `chat/completions`.
+    """Response body of `chat/completions`.
 
     Attributes:
-        choices (list[ChatChoice]): The replies.
-        created (int): Seconds since 1970.
-        id (str): Of the request.
-        model (str): As it was asked for.
-        object_ (str): `chat.completion`.
-        usage (Usage): Tokens of a request.
+        choices (list[ChatChoice]): Replies, as many as `n` of the request.
+        created (int): Time of the request, in seconds since 1970.
+        id (str): Id of the request.
+        model (str): The `model` of the request.
+        object_ (str): Always the text `chat.completion`.
+        usage (Usage): Numbers of tokens in a request and its completions.
     """
 
     choices: list[ChatChoice]

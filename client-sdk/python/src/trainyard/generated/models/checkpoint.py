@@ -18,18 +18,18 @@ T = TypeVar("T", bound="Checkpoint")
 
 @_attrs_define
 class Checkpoint:
-    """A checkpoint.
+    """A checkpoint of a run.
 
     Attributes:
-        checkpoint_id (str): `<segment>/<name>`.
-        checkpoint_type (str): `training`, `sampler` or `external`.
-        public (bool): Whether others may read it.
-        size_bytes (int): Bytes of all its files.
-        time (datetime.datetime): When it was made, RFC 3339.
-        tinker_path (str): `tinker://<run>/<segment>/<name>`.
-        user_metadata (CheckpointUserMetadata): As given with the save.
+        checkpoint_id (str): Id within the run: `<segment>/<name>`.
+        checkpoint_type (str): Kind of the checkpoint: `training`, `sampler` or `external`.
+        public (bool): Whether other tenants may read it.
+        size_bytes (int): Size of all its files, in bytes.
+        time (datetime.datetime): Time of the save, in RFC 3339.
+        tinker_path (str): Path of the checkpoint: `tinker://<run>/<segment>/<name>`.
+        user_metadata (CheckpointUserMetadata): Metadata that the client set with the save.
         base_model (str | Unset): Name of the base model.
-        expires_at (datetime.datetime | None | Unset): When it is deleted, RFC 3339; never when absent.
+        expires_at (datetime.datetime | None | Unset): Time at which it is deleted, in RFC 3339; absent if it is kept.
     """
 
     checkpoint_id: str

@@ -12,11 +12,11 @@ T = TypeVar("T", bound="CheckpointCursor")
 
 @_attrs_define
 class CheckpointCursor:
-    """Where the next page begins.
+    """Position at which the next page begins.
 
     Attributes:
-        last_checkpoint_uuid (str): Its path.
-        last_created_at (datetime.datetime): Of the last checkpoint that was looked at, RFC 3339.
+        last_checkpoint_uuid (str): Path of the last checkpoint that was examined.
+        last_created_at (datetime.datetime): Time of the last checkpoint that was examined, in RFC 3339.
     """
 
     last_checkpoint_uuid: str

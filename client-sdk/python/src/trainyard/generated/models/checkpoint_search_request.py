@@ -22,16 +22,18 @@ T = TypeVar("T", bound="CheckpointSearchRequest")
 
 @_attrs_define
 class CheckpointSearchRequest:
-    """Body of `checkpoints/search`: everything that is given must hold.
+    """Request body of `checkpoints/search`. A checkpoint must satisfy every condition that is set.
 
     Attributes:
-        base_models (list[str] | None | Unset): Of one of these base models; none match an empty list.
-        checkpoint_type (None | str | Unset): `training`, `sampler` or `external`.
+        base_models (list[str] | None | Unset): Base models, one of which the checkpoint must belong to. An empty list
+            matches nothing.
+        checkpoint_type (None | str | Unset): Kind of the checkpoint: `training`, `sampler` or `external`.
         cursor (CheckpointCursor | None | Unset):
-        limit (int | Unset): Most checkpoints to return.
-        owner (SearchOwnerType0 | SearchOwnerType1 | SearchOwnerType2 | Unset): Whose sessions are searched.
-        project_ids (list[str] | None | Unset): In one of these projects of the caller's.
-        user_metadata (CheckpointSearchRequestUserMetadata | Unset): With these entries.
+        limit (int | Unset): Maximum number of checkpoints to return.
+        owner (SearchOwnerType0 | SearchOwnerType1 | SearchOwnerType2 | Unset): Owners whose objects are searched.
+        project_ids (list[str] | None | Unset): Projects of the caller's, one of which must contain the checkpoint.
+        user_metadata (CheckpointSearchRequestUserMetadata | Unset): Entries that the checkpoint's metadata must
+            contain.
     """
 
     base_models: list[str] | None | Unset = UNSET

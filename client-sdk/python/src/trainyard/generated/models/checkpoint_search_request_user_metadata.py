@@ -11,7 +11,7 @@ T = TypeVar("T", bound="CheckpointSearchRequestUserMetadata")
 
 @_attrs_define
 class CheckpointSearchRequestUserMetadata:
-    """With these entries."""
+    """Entries that the checkpoint's metadata must contain."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

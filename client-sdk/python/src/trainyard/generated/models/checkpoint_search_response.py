@@ -18,10 +18,11 @@ T = TypeVar("T", bound="CheckpointSearchResponse")
 
 @_attrs_define
 class CheckpointSearchResponse:
-    """Answer of `checkpoints/search`.
+    """Response body of `checkpoints/search`.
 
     Attributes:
-        checkpoints (list[Checkpoint]): Newest first. There may be fewer than `limit` although `next_cursor` is given.
+        checkpoints (list[Checkpoint]): Matches, newest first. A page may contain fewer than `limit` although
+            `next_cursor` is set.
         next_cursor (CheckpointCursor | None | Unset):
     """
 

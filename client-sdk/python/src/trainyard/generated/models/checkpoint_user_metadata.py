@@ -11,7 +11,7 @@ T = TypeVar("T", bound="CheckpointUserMetadata")
 
 @_attrs_define
 class CheckpointUserMetadata:
-    """As given with the save."""
+    """Metadata that the client set with the save."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

@@ -18,10 +18,10 @@ T = TypeVar("T", bound="CheckpointsResponse")
 
 @_attrs_define
 class CheckpointsResponse:
-    """Answer of `checkpoints` and `training_runs/{id}/checkpoints`.
+    """Response body of `checkpoints` and `training_runs/{id}/checkpoints`.
 
     Attributes:
-        checkpoints (list[Checkpoint]): The page.
+        checkpoints (list[Checkpoint]): The checkpoints of this page.
         cursor (Cursor | None | Unset):
     """
 

@@ -13,10 +13,10 @@ T = TypeVar("T", bound="ClientConfigRequest")
 
 @_attrs_define
 class ClientConfigRequest:
-    """Body of `client/config` and `client/dynamic_config`.
+    """Request body of `client/config` and `client/dynamic_config`.
 
     Attributes:
-        sdk_version (str | Unset): The client's version.
+        sdk_version (str | Unset): Version of the client.
     """
 
     sdk_version: str | Unset = UNSET

@@ -11,19 +11,20 @@ T = TypeVar("T", bound="ClientConfigResponse")
 
 @_attrs_define
 class ClientConfigResponse:
-    """Answer of `client/config`: settings that the server chooses for the client. Fields left out keep the
-    client's defaults.
+    """Response body of `client/config`: settings that the server chooses for the client. The client uses its own defaults
+    for settings that are not listed.
 
         Attributes:
-            credential_default_source (str): Where the credential comes from.
-            custom_loss_server_side (bool): Run custom losses on the server.
-            fwdbwd_max_chunk_bytes_count (int): Estimated bytes per `forward_backward` request.
-            fwdbwd_max_chunk_len (int): Datums per `forward_backward` request.
-            parallel_fwdbwd_chunks (bool): Post the chunks of a call concurrently.
-            pjwt_auth_enabled (bool): Exchange the API key for a token at `auth/token`, and call with that.
-            proto_compress_fwdbwd (bool): Compress `forward_backward` bodies with zstd.
-            sample_join_sampling_session (bool): Ask the server for clone numbers.
-            sample_use_retrieve_futures (bool): Learn of finished samples through `retrieve_futures`.
+            credential_default_source (str): Source of the credential.
+            custom_loss_server_side (bool): Whether to run custom losses on the server.
+            fwdbwd_max_chunk_bytes_count (int): Estimated maximum size of a `forward_backward` request, in bytes.
+            fwdbwd_max_chunk_len (int): Maximum number of datums per `forward_backward` request.
+            parallel_fwdbwd_chunks (bool): Whether to post the chunks of a call concurrently.
+            pjwt_auth_enabled (bool): Whether to exchange the API key for a token at `auth/token`, and to call with the
+                token.
+            proto_compress_fwdbwd (bool): Whether to compress `forward_backward` bodies with zstd.
+            sample_join_sampling_session (bool): Whether to ask the server for the numbers of clones.
+            sample_use_retrieve_futures (bool): Whether to learn of finished samples through `retrieve_futures`.
     """
 
     credential_default_source: str

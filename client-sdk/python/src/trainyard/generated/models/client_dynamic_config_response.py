@@ -11,12 +11,12 @@ T = TypeVar("T", bound="ClientDynamicConfigResponse")
 
 @_attrs_define
 class ClientDynamicConfigResponse:
-    """Answer of `client/dynamic_config`.
+    """Response body of `client/dynamic_config`.
 
     Attributes:
         refresh_interval_sec (int): Seconds until the client polls again.
-        sample_cancel_enabled (bool): Send `cancel_future` for abandoned samples.
-        sample_cancel_max_batch_size (int): Cancellations sent at once.
+        sample_cancel_enabled (bool): Whether to send `cancel_future` for samples that were abandoned.
+        sample_cancel_max_batch_size (int): Maximum number of cancellations that are sent at once.
     """
 
     refresh_interval_sec: int

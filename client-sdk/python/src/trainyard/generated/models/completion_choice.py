@@ -17,12 +17,12 @@ T = TypeVar("T", bound="CompletionChoice")
 
 @_attrs_define
 class CompletionChoice:
-    """One completion, or what a chunk adds to it.
+    """A completion, or the part that a chunk adds to it.
 
     Attributes:
-        index (int): Its position.
-        text (str): Its text.
-        finish_reason (None | str | Unset): `stop` or `length`; null in chunks before its end.
+        index (int): Position of the completion among the choices.
+        text (str): Text of the completion.
+        finish_reason (None | str | Unset): Why the completion ended: `stop` or `length`; null in chunks before the end.
         logprobs (CompletionLogprobs | None | Unset):
     """
 

@@ -20,10 +20,11 @@ class CompletionLogprobs:
     """Log-probabilities, token by token.
 
     Attributes:
-        text_offset (list[int]): Characters before each token.
-        token_logprobs (list[float | None]): Null for the first token of a prompt.
-        tokens (list[str]): The tokens' texts.
-        top_logprobs (list[CompletionLogprobsTopLogprobsItemType0 | None]): The most likely candidates by their texts.
+        text_offset (list[int]): Number of characters before each token.
+        token_logprobs (list[float | None]): Log-probabilities of the tokens; null for the first token of a prompt.
+        tokens (list[str]): Texts of the tokens.
+        top_logprobs (list[CompletionLogprobsTopLogprobsItemType0 | None]): Most likely candidates at each position:
+            their texts and log-probabilities.
     """
 
     text_offset: list[int]

@@ -19,34 +19,38 @@ T = TypeVar("T", bound="CompletionRequest")
 
 @_attrs_define
 class CompletionRequest:
-    """Body of `completions`. Unknown fields are refused.
+    """Request body of `completions`. Unknown fields are refused.
 
     Attributes:
         model (str): A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
-        prompt (list[int] | list[list[int]] | list[str] | str): A text, texts, tokens, or lists of tokens.
-        best_of (int | None | Unset): Refused unless it equals `n`.
-        echo (bool | Unset): Return the prompt before the completion.
-        frequency_penalty (float | None | Unset): Subtracted from the logits of tokens each time that the text holds
-            them.
-        logit_bias (CompletionRequestLogitBiasType0 | None | Unset): Added to the logits of tokens, by token id, each
-            between -100 and 100.
-        logprobs (int | None | Unset): Log-probabilities of so many candidates per token, and of the token.
-        max_tokens (int | None | Unset): Most tokens to sample; 16 when null. 0 is for `echo`.
-        min_p (float | None | Unset): Tokens less likely than this fraction of the most likely one are not sampled; 0 is
+        prompt (list[int] | list[list[int]] | list[str] | str): Prompts of a request: a text, a list of texts, a list of
+            token ids, or a list of such lists.
+        best_of (int | None | Unset): Refused unless equal to `n`.
+        echo (bool | Unset): Whether to return the prompt before the completion.
+        frequency_penalty (float | None | Unset): Subtracted from a token's logit for each time that the token occurs in
+            the completion.
+        logit_bias (CompletionRequestLogitBiasType0 | None | Unset): Values between -100 and 100 that are added to the
+            logits of tokens, by token id.
+        logprobs (int | None | Unset): Returns the log-probability of each token and of this many candidates for it.
+        max_tokens (int | None | Unset): Maximum number of tokens to sample, 16 by default. 0 is allowed with `echo`.
+        min_p (float | None | Unset): Excludes tokens that are less likely than this fraction of the most likely one; 0
+            turns this off.
+        n (int | None | Unset): Number of completions for each prompt, 1 by default.
+        presence_penalty (float | None | Unset): Subtracted from a token's logit if the token occurs in the completion.
+        repetition_penalty (float | None | Unset): Divides positive logits, and multiplies negative ones, of tokens in
+            the prompt or the completion; 1 turns this
             off.
-        n (int | None | Unset): Completions of each prompt.
-        presence_penalty (float | None | Unset): Subtracted from the logits of tokens that the text holds.
-        repetition_penalty (float | None | Unset): Divides positive logits of tokens that prompt or text hold, and
-            multiplies negative ones; 1 is off.
-        seed (int | None | Unset): Makes sampling repeatable.
+        seed (int | None | Unset): Seed that makes sampling repeatable.
         stop (list[str] | None | str | Unset):
-        stream (bool | Unset): Answer in server-sent events.
+        stream (bool | Unset): Whether to respond with server-sent events.
         stream_options (None | StreamOptions | Unset):
         suffix (None | str | Unset): Refused unless it is empty.
-        temperature (float | None | Unset): Divides the logits; 0 is greedy, 1 when null.
-        top_k (int | None | Unset): Keep the `k` most likely; -1 and 0 are off.
-        top_p (float | None | Unset): Keep the smallest set whose probability reaches `p`.
-        user (None | str | Unset): Accepted and ignored.
+        temperature (float | None | Unset): Divisor of the logits, 1 by default; 0 decodes greedily.
+        top_k (int | None | Unset): Samples only from this many most likely tokens; -1 and 0 turn this off.
+        top_p (float | None | Unset): Samples only from the smallest set of tokens whose total probability reaches this
+            value; 1 (the default) turns
+            this off.
+        user (None | str | Unset): Accepted, but has no effect.
     """
 
     model: str

@@ -18,14 +18,14 @@ T = TypeVar("T", bound="CompletionResponse")
 
 @_attrs_define
 class CompletionResponse:
-    """Answer of `completions`, and each chunk of a stream.
+    """Response body of `completions`, and each chunk of a stream.
 
     Attributes:
-        choices (list[CompletionChoice]): The completions of the first prompt, then those of the second, and so on.
-        created (int): Seconds since 1970.
-        id (str): Of the request.
-        model (str): As it was asked for.
-        object_ (str): `text_completion`.
+        choices (list[CompletionChoice]): Completions of the first prompt, then those of the second, and so on.
+        created (int): Time of the request, in seconds since 1970.
+        id (str): Id of the request.
+        model (str): The `model` of the request.
+        object_ (str): Always the text `text_completion`.
         usage (None | Unset | Usage):
     """
 

@@ -13,17 +13,18 @@ T = TypeVar("T", bound="CopyWeightsRequest")
 
 @_attrs_define
 class CopyWeightsRequest:
-    """Body of `copy_weights`: with `session_id` and `model_seq_id` that run holds the copy, otherwise the run of a new
-    session.
+    """Request body of `copy_weights`. The run that `session_id` and `model_seq_id` name holds the copy; without them, the
+    run of a new session.
 
         Attributes:
-            source_path (str): The checkpoint, of any kind.
-            destination_project_id (None | str | Unset): The project of the new session.
-            model_seq_id (int | None | Unset): Counts that session's models.
-            session_id (None | str | Unset): The session of the run that holds the copy.
-            ttl_seconds (int | None | Unset): Seconds until the copy is deleted; never when null, whenever the source is.
-            weights_access_token (None | str | Unset): A key of a tenant that may read the checkpoint; the header `x-tinker-
-                weights-access-token` is taken first.
+            source_path (str): Path of the checkpoint, which may be of any kind.
+            destination_project_id (None | str | Unset): Project of the new session.
+            model_seq_id (int | None | Unset): Number of the run's model within the session.
+            session_id (None | str | Unset): Session of the run that holds the copy.
+            ttl_seconds (int | None | Unset): Seconds until the copy is deleted. By default it is kept, even if the source
+                expires.
+            weights_access_token (None | str | Unset): A key of a tenant that may read the checkpoint. The header `x-tinker-
+                weights-access-token` takes precedence.
     """
 
     source_path: str

@@ -11,10 +11,10 @@ T = TypeVar("T", bound="CopyWeightsResponse")
 
 @_attrs_define
 class CopyWeightsResponse:
-    """Answer of `copy_weights`.
+    """Response body of `copy_weights`.
 
     Attributes:
-        tinker_path (str): The copy.
+        tinker_path (str): Path of the copy.
     """
 
     tinker_path: str

@@ -21,17 +21,17 @@ T = TypeVar("T", bound="CountTokensRequest")
 
 @_attrs_define
 class CountTokensRequest:
-    """Body of `messages/count_tokens`. Unknown fields are refused.
+    """Request body of `messages/count_tokens`. Unknown fields are refused.
 
     Attributes:
-        messages (list[AnthropicMessage]): As in `messages`.
-        model (str): As in `messages`.
-        cache_control (Any | Unset): Accepted and ignored.
+        messages (list[AnthropicMessage]): Same as `messages` of `messages`.
+        model (str): Same as `model` of `messages`.
+        cache_control (Any | Unset): Accepted, but has no effect.
         output_config (None | OutputConfig | Unset):
         system (list[Block] | None | str | Unset):
         thinking (None | Thinking | Unset):
         tool_choice (None | ToolChoice | Unset):
-        tools (list[AnthropicTool] | None | Unset): As in `messages`.
+        tools (list[AnthropicTool] | None | Unset): Same as `tools` of `messages`.
     """
 
     messages: list[AnthropicMessage]

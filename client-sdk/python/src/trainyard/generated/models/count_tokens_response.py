@@ -11,10 +11,10 @@ T = TypeVar("T", bound="CountTokensResponse")
 
 @_attrs_define
 class CountTokensResponse:
-    """Answer of `messages/count_tokens`.
+    """Response body of `messages/count_tokens`.
 
     Attributes:
-        input_tokens (int): Of the rendered prompt.
+        input_tokens (int): Number of tokens in the rendered prompt.
     """
 
     input_tokens: int

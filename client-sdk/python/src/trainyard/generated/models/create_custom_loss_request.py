@@ -18,15 +18,15 @@ T = TypeVar("T", bound="CreateCustomLossRequest")
 
 @_attrs_define
 class CreateCustomLossRequest:
-    """Body of `create_custom_loss`.
+    """Request body of `create_custom_loss`.
 
     Attributes:
-        custom_loss_seq_id (int): Counts the session's custom losses.
-        graph (CreateCustomLossRequestGraph): `{"format": 1, "nodes": […]}`: the function as `torch.fx` traced it.
-        inputs (list[CreateCustomLossRequestInputsItem]): What the loss reads of each datum, in order: `{"name",
-            "rank"}`. The first is `logprobs`.
-        name (str): Name of the function, for error texts.
-        session_id (str): The client's session.
+        custom_loss_seq_id (int): Number of the custom loss within the session.
+        graph (CreateCustomLossRequestGraph): The function as `torch.fx` traced it: `{"format": 1, "nodes": […]}`.
+        inputs (list[CreateCustomLossRequestInputsItem]): Inputs that the loss reads from each datum, in order, each as
+            `{"name", "rank"}`. The first is `logprobs`.
+        name (str): Name of the function, for error messages.
+        session_id (str): Id of the client's session.
     """
 
     custom_loss_seq_id: int

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="CreateCustomLossRequestGraph")
 
 @_attrs_define
 class CreateCustomLossRequestGraph:
-    """`{"format": 1, "nodes": […]}`: the function as `torch.fx` traced it."""
+    """The function as `torch.fx` traced it: `{"format": 1, "nodes": […]}`."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

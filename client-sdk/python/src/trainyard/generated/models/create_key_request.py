@@ -13,15 +13,17 @@ T = TypeVar("T", bound="CreateKeyRequest")
 
 @_attrs_define
 class CreateKeyRequest:
-    """Body of `POST admin/keys`.
+    """Request body of `POST admin/keys`.
 
     Attributes:
-        name (str): For people.
-        expires_in_seconds (int | None | Unset): Seconds from now after which it expires; absent for never.
-        note (str | Unset): For people.
-        role (None | str | Unset): `admin`, `member` (when absent) or `read-only`.
-        scopes (list[str] | None | Unset): Cuts it to some of `train`, `sample`, `checkpoints` and `admin`.
-        user (None | str | Unset): The email of the user whose it is; absent for one of the organisation's programs.
+        name (str): Name for display; any text.
+        expires_in_seconds (int | None | Unset): Seconds from now until the key expires; it never does by default.
+        note (str | Unset): Note for display; empty by default.
+        role (None | str | Unset): Highest role: `admin`, `member` or `read-only`; by default its user's, or `member`.
+        scopes (list[str] | None | Unset): Limits the key to these scopes: `train`, `sample`, `checkpoints` or `admin`;
+            all scopes of its role by default.
+        user (None | str | Unset): Email address of the user who owns the key; absent for a key of one of the
+            organisation's programs.
     """
 
     name: str

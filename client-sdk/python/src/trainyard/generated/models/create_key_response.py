@@ -15,11 +15,11 @@ T = TypeVar("T", bound="CreateKeyResponse")
 
 @_attrs_define
 class CreateKeyResponse:
-    """Answer of `POST admin/keys`.
+    """Response body of `POST admin/keys`.
 
     Attributes:
-        details (ApiKey): An API key, without the key.
-        key (str): The key. It is stored nowhere, and never shown again.
+        details (ApiKey): An API key, without its secret.
+        key (str): The key. It is returned only once; the server stores only its SHA-256.
     """
 
     details: ApiKey

@@ -21,15 +21,15 @@ T = TypeVar("T", bound="CreateModelRequest")
 
 @_attrs_define
 class CreateModelRequest:
-    """Body of `create_model`.
+    """Request body of `create_model`.
 
     Attributes:
         base_model (str): Name of the base model.
-        model_seq_id (int): Counts the session's models.
-        session_id (str): The client's session.
+        model_seq_id (int): Number of the model within the session.
+        session_id (str): Id of the client's session.
         lora_config (LoraConfig | None | Unset):
         optimizer_config (OptimizerConfig | Unset): An optimizer family; only `adamw` is supported.
-        user_metadata (CreateModelRequestUserMetadata | Unset): Stored with the run.
+        user_metadata (CreateModelRequestUserMetadata | Unset): Metadata to store with the run.
     """
 
     base_model: str

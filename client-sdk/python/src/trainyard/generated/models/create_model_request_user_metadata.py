@@ -11,7 +11,7 @@ T = TypeVar("T", bound="CreateModelRequestUserMetadata")
 
 @_attrs_define
 class CreateModelRequestUserMetadata:
-    """Stored with the run."""
+    """Metadata to store with the run."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

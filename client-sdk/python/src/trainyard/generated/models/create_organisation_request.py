@@ -13,11 +13,11 @@ T = TypeVar("T", bound="CreateOrganisationRequest")
 
 @_attrs_define
 class CreateOrganisationRequest:
-    """Body of `POST admin/organisations`.
+    """Request body of `POST admin/organisations`.
 
     Attributes:
-        name (str): The tenant of its objects.
-        operator (bool | Unset): Its admins manage all organisations.
+        name (str): Unique name; the tenant of its sessions, runs and checkpoints.
+        operator (bool | Unset): Makes it an operator, whose admins manage all organisations.
     """
 
     name: str

@@ -13,11 +13,11 @@ T = TypeVar("T", bound="CreateProjectRequest")
 
 @_attrs_define
 class CreateProjectRequest:
-    """Body of `POST admin/projects`.
+    """Request body of `POST admin/projects`.
 
     Attributes:
-        id (str): As sessions name it.
-        name (str | Unset): For people.
+        id (str): Id by which sessions refer to the project.
+        name (str | Unset): Name for display; empty by default.
     """
 
     id: str

@@ -13,13 +13,14 @@ T = TypeVar("T", bound="CreateSamplingSessionRequest")
 
 @_attrs_define
 class CreateSamplingSessionRequest:
-    """Body of `create_sampling_session`. With both, the base model is the checkpoint's or another name of its weights.
+    """Request body of `create_sampling_session`. If both models are set, the base model must be the checkpoint's or
+    another name of its weights.
 
-    Attributes:
-        sampling_session_seq_id (int): Counts the session's sampling sessions.
-        session_id (str): The client's session.
-        base_model (None | str | Unset): A base model to sample from.
-        model_path (None | str | Unset): A sampler checkpoint to sample from.
+        Attributes:
+            sampling_session_seq_id (int): Number of the sampling session within the session.
+            session_id (str): Id of the client's session.
+            base_model (None | str | Unset): Base model to sample from.
+            model_path (None | str | Unset): Path of a sampler checkpoint to sample from.
     """
 
     sampling_session_seq_id: int

@@ -11,10 +11,10 @@ T = TypeVar("T", bound="CreateSamplingSessionResponse")
 
 @_attrs_define
 class CreateSamplingSessionResponse:
-    """Answer of `create_sampling_session`.
+    """Response body of `create_sampling_session`.
 
     Attributes:
-        sampling_session_id (str): `<session>:sample:<n>`.
+        sampling_session_id (str): Id of the sampling session: `<session>:sample:<n>`.
     """
 
     sampling_session_id: str

@@ -19,14 +19,14 @@ T = TypeVar("T", bound="CreateSessionRequest")
 
 @_attrs_define
 class CreateSessionRequest:
-    """Body of `create_session`.
+    """Request body of `create_session`.
 
     Attributes:
-        display_name (None | str | Unset): A name for people.
-        project_id (None | str | Unset): A project to count it under.
-        sdk_version (str | Unset): The client's version.
-        tags (list[str] | Unset): Labels.
-        user_metadata (CreateSessionRequestUserMetadata | Unset): Free-form.
+        display_name (None | str | Unset): Name for display; any text.
+        project_id (None | str | Unset): Id of the project that the session belongs to.
+        sdk_version (str | Unset): Version of the client.
+        tags (list[str] | Unset): Labels for the session.
+        user_metadata (CreateSessionRequestUserMetadata | Unset): Metadata to store with the session.
     """
 
     display_name: None | str | Unset = UNSET

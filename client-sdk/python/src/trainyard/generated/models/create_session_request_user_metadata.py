@@ -11,7 +11,7 @@ T = TypeVar("T", bound="CreateSessionRequestUserMetadata")
 
 @_attrs_define
 class CreateSessionRequestUserMetadata:
-    """Free-form."""
+    """Metadata to store with the session."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

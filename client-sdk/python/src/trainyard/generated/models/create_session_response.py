@@ -11,10 +11,10 @@ T = TypeVar("T", bound="CreateSessionResponse")
 
 @_attrs_define
 class CreateSessionResponse:
-    """Answer of `create_session`.
+    """Response body of `create_session`.
 
     Attributes:
-        session_id (str): The session; free of `:` and `/`.
+        session_id (str): Id of the session, without `:` and `/`.
     """
 
     session_id: str

@@ -13,12 +13,12 @@ T = TypeVar("T", bound="CreateUserRequest")
 
 @_attrs_define
 class CreateUserRequest:
-    """Body of `POST admin/users`.
+    """Request body of `POST admin/users`.
 
     Attributes:
-        email (str): Names the user within the organisation.
-        name (str | Unset): For people.
-        role (None | str | Unset): `admin`, `member` (when absent) or `read-only`.
+        email (str): Email address, unique within the organisation.
+        name (str | Unset): Name for display; empty by default.
+        role (None | str | Unset): Highest role of the user's keys: `admin`, `member` (the default) or `read-only`.
     """
 
     email: str

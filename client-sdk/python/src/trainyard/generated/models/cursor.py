@@ -11,12 +11,12 @@ T = TypeVar("T", bound="Cursor")
 
 @_attrs_define
 class Cursor:
-    """Where a page lies in its listing.
+    """Position of a page in its listing.
 
     Attributes:
-        limit (int): Most items asked for.
-        offset (int): Items skipped.
-        total_count (int): Items in all.
+        limit (int): Maximum number of items that was asked for.
+        offset (int): Number of items before the page.
+        total_count (int): Number of items in the whole listing.
     """
 
     limit: int

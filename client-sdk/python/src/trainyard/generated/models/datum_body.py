@@ -21,8 +21,8 @@ class DatumBody:
     """A training example in JSON.
 
     Attributes:
-        model_input (ModelInput): A model input, piece by piece.
-        loss_fn_inputs (DatumBodyLossFnInputs | Unset): Inputs of the loss function by name.
+        model_input (ModelInput): Input of a model, as a list of pieces.
+        loss_fn_inputs (DatumBodyLossFnInputs | Unset): Inputs of the loss function, by name.
     """
 
     model_input: ModelInput

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="DatumBodyLossFnInputs")
 
 @_attrs_define
 class DatumBodyLossFnInputs:
-    """Inputs of the loss function by name."""
+    """Inputs of the loss function, by name."""
 
     additional_properties: dict[str, TensorData] = _attrs_field(
         init=False, factory=dict

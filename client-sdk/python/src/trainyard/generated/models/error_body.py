@@ -13,11 +13,11 @@ T = TypeVar("T", bound="ErrorBody")
 
 @_attrs_define
 class ErrorBody:
-    """Body of every refusal.
+    """Request body of every error response.
 
     Attributes:
-        detail (str): What is wrong, naming the field.
-        x_request_id (None | str | Unset): The id of the HTTP request, as in the header `x-request-id`.
+        detail (str): Description of the error; it names the field at fault.
+        x_request_id (None | str | Unset): Id of the HTTP request, the same as in the header `x-request-id`.
     """
 
     detail: str

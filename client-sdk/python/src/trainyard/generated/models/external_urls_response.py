@@ -16,11 +16,11 @@ T = TypeVar("T", bound="ExternalUrlsResponse")
 
 @_attrs_define
 class ExternalUrlsResponse:
-    """Answer of `…/external_weights_urls`.
+    """Response body of `…/external_weights_urls`.
 
     Attributes:
-        expires (datetime.datetime): When they stop working, RFC 3339.
-        urls (ExternalUrlsResponseUrls): Self-authorising URLs by file name.
+        expires (datetime.datetime): Time at which the URLs expire, in RFC 3339.
+        urls (ExternalUrlsResponseUrls): URLs by file name, which contain their authorisation.
     """
 
     expires: datetime.datetime

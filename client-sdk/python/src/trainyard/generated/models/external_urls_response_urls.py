@@ -11,7 +11,7 @@ T = TypeVar("T", bound="ExternalUrlsResponseUrls")
 
 @_attrs_define
 class ExternalUrlsResponseUrls:
-    """Self-authorising URLs by file name."""
+    """URLs by file name, which contain their authorisation."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

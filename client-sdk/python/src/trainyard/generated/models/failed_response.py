@@ -11,11 +11,11 @@ T = TypeVar("T", bound="FailedResponse")
 
 @_attrs_define
 class FailedResponse:
-    """Answer of `retrieve_future` for a failed request. No other JSON answer has a key `error`.
+    """Response body of `retrieve_future` for a failed request. No other JSON answer has a key `error`.
 
     Attributes:
-        category (str): `user`, `server` or `unknown`.
-        error (str): What is wrong, naming the field.
+        category (str): Origin of the error: `user`, `server` or `unknown`.
+        error (str): Description of the error; it names the field at fault.
     """
 
     category: str

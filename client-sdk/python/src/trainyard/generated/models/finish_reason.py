@@ -13,7 +13,7 @@ T = TypeVar("T", bound="FinishReason")
 
 @_attrs_define
 class FinishReason:
-    """Why a client finished its session.
+    """Reason why a client finished its session.
 
     Attributes:
         type_ (FinishKind): How a session ended.

@@ -17,11 +17,11 @@ T = TypeVar("T", bound="FinishRequest")
 
 @_attrs_define
 class FinishRequest:
-    """Body of `sessions/{id}/finish`.
+    """Request body of `sessions/{id}/finish`.
 
     Attributes:
-        reason (FinishReason): Why a client finished its session.
-        detail (None | str | Unset): More about it.
+        reason (FinishReason): Reason why a client finished its session.
+        detail (None | str | Unset): Details for display; any text.
     """
 
     reason: FinishReason

@@ -18,9 +18,9 @@ class ForwardBackwardBody:
     """JSON body of `forward_backward`, as older clients send it.
 
     Attributes:
-        forward_backward_input (ForwardBackwardInput): Examples and their loss.
-        model_id (str): The run.
-        seq_id (int): Its position in the run's order, from 1.
+        forward_backward_input (ForwardBackwardInput): Training examples and their loss.
+        model_id (str): Id of the run.
+        seq_id (int): Position in the run's order, from 1.
     """
 
     forward_backward_input: ForwardBackwardInput

@@ -20,10 +20,10 @@ T = TypeVar("T", bound="ForwardBackwardInput")
 
 @_attrs_define
 class ForwardBackwardInput:
-    """Examples and their loss.
+    """Training examples and their loss.
 
     Attributes:
-        data (list[DatumBody]): Training examples.
+        data (list[DatumBody]): Training examples of the batch.
         loss_fn (str): Name of the loss function.
         loss_fn_config (ForwardBackwardInputLossFnConfig | Unset): Settings of the loss function: numbers and texts.
     """

@@ -11,11 +11,11 @@ T = TypeVar("T", bound="FunctionCall")
 
 @_attrs_define
 class FunctionCall:
-    """A function with its arguments.
+    """A function and the arguments of a call.
 
     Attributes:
-        arguments (str): A JSON object, as text.
-        name (str): Its name.
+        arguments (str): Arguments: a JSON object, encoded as text.
+        name (str): Name of the function.
     """
 
     arguments: str

@@ -13,11 +13,11 @@ T = TypeVar("T", bound="FutureCompletionType0")
 
 @_attrs_define
 class FutureCompletionType0:
-    """It has a result.
+    """A future with a result.
 
     Attributes:
-        request_id (str): The future.
-        response_payload_uncompressed_size (int): Bytes of the result.
+        request_id (str): Id of the future.
+        response_payload_uncompressed_size (int): Size of the uncompressed result, in bytes.
         state (FutureCompletionType0State):
     """
 

@@ -13,10 +13,10 @@ T = TypeVar("T", bound="FutureCompletionType1")
 
 @_attrs_define
 class FutureCompletionType1:
-    """It failed.
+    """A future whose request failed.
 
     Attributes:
-        request_id (str): The future.
+        request_id (str): Id of the future.
         state (FutureCompletionType1State):
     """
 

@@ -13,12 +13,12 @@ T = TypeVar("T", bound="FuturesTarget")
 
 @_attrs_define
 class FuturesTarget:
-    """One, possibly cloned, sampling session.
+    """A sampling session, which may be that of a clone.
 
     Attributes:
-        sampling_session_id (str): The sampling session.
-        cloned_sampler_id (int | Unset): `seq_id` divided by 10^9.
-        type_ (str | Unset): `sampling_session`.
+        sampling_session_id (str): Id of the sampling session.
+        cloned_sampler_id (int | Unset): Number of the clone: `seq_id` divided by 10^9.
+        type_ (str | Unset): Always the text `sampling_session`.
     """
 
     sampling_session_id: str

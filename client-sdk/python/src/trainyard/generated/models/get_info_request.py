@@ -11,10 +11,10 @@ T = TypeVar("T", bound="GetInfoRequest")
 
 @_attrs_define
 class GetInfoRequest:
-    """Body of `get_info`.
+    """Request body of `get_info`.
 
     Attributes:
-        model_id (str): The run.
+        model_id (str): Id of the run.
     """
 
     model_id: str

@@ -18,15 +18,15 @@ T = TypeVar("T", bound="GetInfoResponse")
 
 @_attrs_define
 class GetInfoResponse:
-    """Answer of `get_info`.
+    """Response body of `get_info`.
 
     Attributes:
-        is_lora (bool): Whether it trains an adapter.
-        model_data (ModelData): A base model as `get_info` describes it.
-        model_id (str): The run.
+        is_lora (bool): Whether the run trains an adapter.
+        model_data (ModelData): A base model, as `get_info` describes it.
+        model_id (str): Id of the run.
         model_name (str): Name of the base model.
         optimizer_config (OptimizerConfig): An optimizer family; only `adamw` is supported.
-        lora_rank (int | None | Unset): The adapter's rank.
+        lora_rank (int | None | Unset): Rank of the adapter.
     """
 
     is_lora: bool

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="HealthResponse")
 
 @_attrs_define
 class HealthResponse:
-    """Answer of `healthz`.
+    """Response body of `healthz`.
 
     Attributes:
         status (str): `ok`, or what the server waits for.

@@ -11,10 +11,10 @@ T = TypeVar("T", bound="HeartbeatRequest")
 
 @_attrs_define
 class HeartbeatRequest:
-    """Body of `session_heartbeat`.
+    """Request body of `session_heartbeat`.
 
     Attributes:
-        session_id (str): The session.
+        session_id (str): Id of the session.
     """
 
     session_id: str

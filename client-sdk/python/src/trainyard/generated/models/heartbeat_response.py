@@ -11,7 +11,7 @@ T = TypeVar("T", bound="HeartbeatResponse")
 
 @_attrs_define
 class HeartbeatResponse:
-    """Answer of `session_heartbeat`: an empty object."""
+    """Response body of `session_heartbeat`: an empty object."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -11,10 +11,10 @@ T = TypeVar("T", bound="HubError")
 
 @_attrs_define
 class HubError:
-    """A refusal as the hub writes it.
+    """A refusal in the form of the hub.
 
     Attributes:
-        error (str): What there is none of.
+        error (str): Description of what was not found.
     """
 
     error: str

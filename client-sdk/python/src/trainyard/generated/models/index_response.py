@@ -13,18 +13,18 @@ T = TypeVar("T", bound="IndexResponse")
 
 @_attrs_define
 class IndexResponse:
-    """Answer of `/`: what this is, and where its description and its health are.
+    """Response body of `/`: the service, and the paths of its description and health.
 
     Attributes:
-        api (str): Where the Tinker API is.
-        docs (str): Where it is shown as a page.
-        health (str): Where to ask whether the models are loaded.
-        liveness (str): Where to ask whether the process runs.
-        name (str): `Trainyard`.
-        openapi (str): Where this document is.
-        readiness (str): Where to ask whether requests should be sent here.
-        version (str): Of the program.
-        console (None | str | Unset): Where the console is; absent where it is not served.
+        api (str): Path of the Tinker API.
+        docs (str): Path of the page that shows this document.
+        health (str): Path that reports whether the models are loaded.
+        liveness (str): Path that reports whether the process runs.
+        name (str): Always the text `Trainyard`.
+        openapi (str): Path of this document.
+        readiness (str): Path that reports whether requests should be sent to this server.
+        version (str): Version of the program.
+        console (None | str | Unset): Path of the console; absent if it is not served.
     """
 
     api: str

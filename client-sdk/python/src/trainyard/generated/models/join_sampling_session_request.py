@@ -11,10 +11,10 @@ T = TypeVar("T", bound="JoinSamplingSessionRequest")
 
 @_attrs_define
 class JoinSamplingSessionRequest:
-    """Body of `join_sampling_session`.
+    """Request body of `join_sampling_session`.
 
     Attributes:
-        sampling_session_id (str): The sampling session of the client that was cloned.
+        sampling_session_id (str): Id of the sampling session whose client was cloned.
     """
 
     sampling_session_id: str

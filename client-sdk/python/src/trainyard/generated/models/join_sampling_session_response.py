@@ -11,10 +11,10 @@ T = TypeVar("T", bound="JoinSamplingSessionResponse")
 
 @_attrs_define
 class JoinSamplingSessionResponse:
-    """Answer of `join_sampling_session`.
+    """Response body of `join_sampling_session`.
 
     Attributes:
-        client_counter (int): The clone's number, from 1; its `seq_id` begin with 10^9 times this.
+        client_counter (int): Number of the clone, from 1. Its `seq_id` start at 10^9 times this number.
     """
 
     client_counter: int

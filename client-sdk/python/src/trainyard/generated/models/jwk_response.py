@@ -14,12 +14,12 @@ class JwkResponse:
     """A public key (RFC 8037).
 
     Attributes:
-        alg (str): Always `EdDSA`.
-        crv (str): Always `Ed25519`.
-        kid (str): Its name, which the header of a token has.
-        kty (str): Always `OKP`.
-        use (str): Always `sig`.
-        x (str): The key, in base64url.
+        alg (str): Algorithm of the signatures, always `EdDSA`.
+        crv (str): Curve of the key, always `Ed25519`.
+        kid (str): Id of the key, which the header of a token contains.
+        kty (str): Key type, always `OKP`.
+        use (str): Use of the key, always `sig`.
+        x (str): The public key, in base64url.
     """
 
     alg: str

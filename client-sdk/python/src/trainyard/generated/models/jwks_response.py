@@ -15,11 +15,10 @@ T = TypeVar("T", bound="JwksResponse")
 
 @_attrs_define
 class JwksResponse:
-    """Answer of `/.well-known/jwks.json`: a JSON Web Key Set (RFC 7517).
+    """Response body of `/.well-known/jwks.json`: a JSON Web Key Set (RFC 7517).
 
     Attributes:
-        keys (list[JwkResponse]): The keys with which tokens are signed, former ones included whose tokens are still
-            accepted.
+        keys (list[JwkResponse]): Keys that sign tokens now, and former ones whose tokens are still accepted.
     """
 
     keys: list[JwkResponse]

@@ -15,10 +15,10 @@ T = TypeVar("T", bound="KeysResponse")
 
 @_attrs_define
 class KeysResponse:
-    """Answer of `GET admin/keys`.
+    """Response body of `GET admin/keys`.
 
     Attributes:
-        keys (list[ApiKey]): Oldest first.
+        keys (list[ApiKey]): The organisation's keys, oldest first.
     """
 
     keys: list[ApiKey]

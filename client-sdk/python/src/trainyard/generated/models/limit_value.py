@@ -17,8 +17,8 @@ class LimitValue:
     """A limit of an organisation.
 
     Attributes:
-        origin (LimitOrigin): Where a limit is set.
-        value (int | None | Unset): Its value; absent where it is not set.
+        origin (LimitOrigin): Place where a limit is set.
+        value (int | None | Unset): Value in force; absent without a limit.
     """
 
     origin: LimitOrigin

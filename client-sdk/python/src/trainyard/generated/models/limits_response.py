@@ -15,11 +15,12 @@ T = TypeVar("T", bound="LimitsResponse")
 
 @_attrs_define
 class LimitsResponse:
-    """What an organisation is granted: answer of `GET` and `PUT admin/organisations/{organisation}/limits`.
+    """Limits of an organisation: answer of `GET` and `PUT admin/organisations/{organisation}/limits`.
 
     Attributes:
         max_queued_bytes (LimitValue): A limit of an organisation.
         max_queued_requests (LimitValue): A limit of an organisation.
+        max_queued_samples (LimitValue): A limit of an organisation.
         max_queued_tokens (LimitValue): A limit of an organisation.
         max_runs (LimitValue): A limit of an organisation.
         max_storage_bytes (LimitValue): A limit of an organisation.
@@ -29,6 +30,7 @@ class LimitsResponse:
 
     max_queued_bytes: LimitValue
     max_queued_requests: LimitValue
+    max_queued_samples: LimitValue
     max_queued_tokens: LimitValue
     max_runs: LimitValue
     max_storage_bytes: LimitValue
@@ -40,6 +42,8 @@ class LimitsResponse:
         max_queued_bytes = self.max_queued_bytes.to_dict()
 
         max_queued_requests = self.max_queued_requests.to_dict()
+
+        max_queued_samples = self.max_queued_samples.to_dict()
 
         max_queued_tokens = self.max_queued_tokens.to_dict()
 
@@ -57,6 +61,7 @@ class LimitsResponse:
             {
                 "max_queued_bytes": max_queued_bytes,
                 "max_queued_requests": max_queued_requests,
+                "max_queued_samples": max_queued_samples,
                 "max_queued_tokens": max_queued_tokens,
                 "max_runs": max_runs,
                 "max_storage_bytes": max_storage_bytes,
@@ -76,6 +81,8 @@ class LimitsResponse:
 
         max_queued_requests = LimitValue.from_dict(d.pop("max_queued_requests"))
 
+        max_queued_samples = LimitValue.from_dict(d.pop("max_queued_samples"))
+
         max_queued_tokens = LimitValue.from_dict(d.pop("max_queued_tokens"))
 
         max_runs = LimitValue.from_dict(d.pop("max_runs"))
@@ -89,6 +96,7 @@ class LimitsResponse:
         limits_response = cls(
             max_queued_bytes=max_queued_bytes,
             max_queued_requests=max_queued_requests,
+            max_queued_samples=max_queued_samples,
             max_queued_tokens=max_queued_tokens,
             max_runs=max_runs,
             max_storage_bytes=max_storage_bytes,

@@ -20,20 +20,23 @@ T = TypeVar("T", bound="LoadWeightsRequest")
 
 @_attrs_define
 class LoadWeightsRequest:
-    """Body of `load_weights`. Creates a run with `session_id` and `model_seq_id`; loads into an existing one with
-    `model_id` and `seq_id`.
+    """Request body of `load_weights`. With `session_id` and `model_seq_id`, it creates a run; with `model_id` and
+    `seq_id`, it loads into an existing run.
 
         Attributes:
-            optimizer (bool): Restore the optimizer's state too.
-            path (str): `tinker://<run>/weights/<name>`, or `tinker://<run>/external_weights/<name>` without its optimizer.
-            base_model (None | str | Unset): That of the new run: the checkpoint's, or another name of the same weights.
-            model_id (None | str | Unset): The existing run.
-            model_seq_id (int | None | Unset): Counts the session's models.
+            optimizer (bool): Whether to restore the optimizer's state too.
+            path (str): Path of the checkpoint: `tinker://<run>/weights/<name>`, or `tinker://<run>/external_weights/<name>`
+                without its
+                optimizer.
+            base_model (None | str | Unset): Base model of the new run: the checkpoint's, or another name of the same
+                weights.
+            model_id (None | str | Unset): Id of the existing run.
+            model_seq_id (int | None | Unset): Number of the new run's model within the session.
             optimizer_config (None | OptimizerConfig | Unset):
-            seq_id (int | None | Unset): Its position in that run's order.
-            session_id (None | str | Unset): The session of the new run.
-            user_metadata (LoadWeightsRequestUserMetadata | Unset): Stored with the new run.
-            weights_access_token (None | str | Unset): A key of a tenant that may read the checkpoint, where the caller may
+            seq_id (int | None | Unset): Position in the existing run's order.
+            session_id (None | str | Unset): Session of the new run.
+            user_metadata (LoadWeightsRequestUserMetadata | Unset): Metadata to store with the new run.
+            weights_access_token (None | str | Unset): A key of a tenant that may read the checkpoint, if the caller may
                 not.
     """
 

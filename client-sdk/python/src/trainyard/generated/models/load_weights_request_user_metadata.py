@@ -11,7 +11,7 @@ T = TypeVar("T", bound="LoadWeightsRequestUserMetadata")
 
 @_attrs_define
 class LoadWeightsRequestUserMetadata:
-    """Stored with the new run."""
+    """Metadata to store with the new run."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -15,11 +15,11 @@ class LoraConfig:
     """A LoRA adapter. Unknown fields are refused.
 
     Attributes:
-        rank (int): Rank; 0 trains all parameters.
-        seed (int | None | Unset): Seed of the start.
-        train_attn (bool | Unset): Adapt the attention projections.
-        train_mlp (bool | Unset): Adapt the MLP projections.
-        train_unembed (bool | Unset): Adapt the unembedding.
+        rank (int): Rank of the adapter; 0 trains all parameters instead.
+        seed (int | None | Unset): Seed for the initial values of the adapter; the server chooses one by default.
+        train_attn (bool | Unset): Whether to adapt the attention projections.
+        train_mlp (bool | Unset): Whether to adapt the MLP projections.
+        train_unembed (bool | Unset): Whether to adapt the unembedding.
     """
 
     rank: int

@@ -20,18 +20,17 @@ T = TypeVar("T", bound="MessageResponse")
 
 @_attrs_define
 class MessageResponse:
-    """Answer of `messages`, and the `message` of a stream's first event.
+    """Response body of `messages`, and the `message` of a stream's first event.
 
     Attributes:
-        content (list[ReplyBlockType0 | ReplyBlockType1 | ReplyBlockType2]): Thoughts, text and calls of tools, in their
-            order.
-        id (str): Of the request.
-        model (str): As it was asked for.
-        role (str): `assistant`.
-        type_ (str): `message`.
-        usage (AnthropicUsage): Tokens of a request.
-        stop_reason (None | str | Unset): `end_turn`, `max_tokens`, `stop_sequence` or `tool_use`.
-        stop_sequence (None | str | Unset): The stop sequence that was found.
+        content (list[ReplyBlockType0 | ReplyBlockType1 | ReplyBlockType2]): Thoughts, text and tool calls, in order.
+        id (str): Id of the request.
+        model (str): The `model` of the request.
+        role (str): Always the text `assistant`.
+        type_ (str): Always the text `message`.
+        usage (AnthropicUsage): Numbers of tokens in a request and its reply.
+        stop_reason (None | str | Unset): Why the reply ended: `end_turn`, `max_tokens`, `stop_sequence` or `tool_use`.
+        stop_sequence (None | str | Unset): The stop sequence that ended the reply.
     """
 
     content: list[ReplyBlockType0 | ReplyBlockType1 | ReplyBlockType2]

@@ -21,29 +21,32 @@ T = TypeVar("T", bound="MessagesRequest")
 
 @_attrs_define
 class MessagesRequest:
-    """Body of `messages`. Unknown fields are refused.
+    """Request body of `messages`. Unknown fields are refused.
 
     Attributes:
-        max_tokens (int): Most tokens to sample.
-        messages (list[AnthropicMessage]): The conversation so far; one that ends with the assistant's message is
-            continued.
+        max_tokens (int): Maximum number of tokens to sample.
+        messages (list[AnthropicMessage]): The conversation so far. If the last message is the assistant's, the reply
+            continues it.
         model (str): A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
-        cache_control (Any | Unset): Accepted and ignored: prompts are cached anyway.
-        container (Any | Unset): Refused: there are no containers.
-        context_management (Any | Unset): Refused: contexts are not edited.
+        cache_control (Any | Unset): Accepted, but ignored: prompts are always cached.
+        container (Any | Unset): Refused: containers are not supported.
+        context_management (Any | Unset): Refused: editing of contexts is not supported.
         mcp_servers (list[Any] | None | Unset): Refused unless it is empty.
-        metadata (Any | Unset): Accepted and ignored.
+        metadata (Any | Unset): Accepted, but has no effect.
         output_config (None | OutputConfig | Unset):
         service_tier (None | str | Unset): Refused unless it is `auto` or `standard_only`.
-        stop_sequences (list[str] | None | Unset): Each ends the reply; not part of its text.
-        stream (bool | Unset): Answer in server-sent events.
+        stop_sequences (list[str] | None | Unset): Texts that end the reply. The one that is found is not part of the
+            reply.
+        stream (bool | Unset): Whether to respond with server-sent events.
         system (list[Block] | None | str | Unset):
-        temperature (float | None | Unset): Divides the logits; 0 is greedy, 1 when null.
+        temperature (float | None | Unset): Divisor of the logits, 1 by default; 0 decodes greedily.
         thinking (None | Thinking | Unset):
         tool_choice (None | ToolChoice | Unset):
         tools (list[AnthropicTool] | None | Unset): Tools that the model may call.
-        top_k (int | None | Unset): Keep the `k` most likely; -1 and 0 are off.
-        top_p (float | None | Unset): Keep the smallest set whose probability reaches `p`.
+        top_k (int | None | Unset): Samples only from this many most likely tokens; -1 and 0 turn this off.
+        top_p (float | None | Unset): Samples only from the smallest set of tokens whose total probability reaches this
+            value; 1 (the default) turns
+            this off.
     """
 
     max_tokens: int

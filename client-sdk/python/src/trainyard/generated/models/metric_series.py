@@ -11,15 +11,15 @@ T = TypeVar("T", bound="MetricSeries")
 
 @_attrs_define
 class MetricSeries:
-    """The curve of a metric: three lists of the same length.
+    """Curve of a metric: three lists of the same length.
 
     Attributes:
-        kind (str): `forward`, `forward_backward` or `optim_step`.
-        metric (str): Its name, as results have it.
-        recorded (int): Values in the range; more than the lists have if these were thinned out.
-        steps (list[int]): Optimizer steps of the run before the request.
-        times (list[int]): When the request ended, in ms since the epoch.
-        values (list[float | None]): The values; null where a number was not finite.
+        kind (str): Kind of the requests: `forward`, `forward_backward` or `optim_step`.
+        metric (str): Name of the metric, as in results.
+        recorded (int): Number of values in the range, which is larger than the lists if they were thinned out.
+        steps (list[int]): Number of optimizer steps of the run before each request.
+        times (list[int]): Time at which each request ended, in milliseconds since 1970.
+        values (list[float | None]): Values of the metric; null for a number that was not finite.
     """
 
     kind: str

@@ -15,12 +15,12 @@ T = TypeVar("T", bound="MetricsResponse")
 
 @_attrs_define
 class MetricsResponse:
-    """Answer of `training_runs/{run_id}/metrics`.
+    """Response body of `training_runs/{run_id}/metrics`.
 
     Attributes:
-        requests (int): Requests in the range, of all kinds that were asked for.
-        series (list[MetricSeries]): A curve for each kind of request and metric, in this order.
-        training_run_id (str): The run.
+        requests (int): Number of requests in the range, of all kinds that were selected.
+        series (list[MetricSeries]): Curves, ordered by kind of request and then by metric.
+        training_run_id (str): Id of the run.
     """
 
     requests: int

@@ -13,12 +13,12 @@ T = TypeVar("T", bound="ModelData")
 
 @_attrs_define
 class ModelData:
-    """A base model as `get_info` describes it.
+    """A base model, as `get_info` describes it.
 
     Attributes:
-        arch (str): Its family.
-        model_name (str): Its name.
-        tokenizer_id (None | str | Unset): Where its tokenizer is, when not under the model's name.
+        arch (str): Family of the model.
+        model_name (str): Name of the model.
+        tokenizer_id (None | str | Unset): Name under which its tokenizer is published, if it differs from the model's.
     """
 
     arch: str

@@ -16,12 +16,12 @@ class ModelEntry:
     """A base model or a sampler checkpoint.
 
     Attributes:
-        created (int): Seconds since 1970; 0 of base models.
-        id (str): Its name or path.
-        max_model_len (int): Most tokens of prompt and completion together.
-        object_ (str): `model`.
+        created (int): Time of the save, in seconds since 1970; 0 for base models.
+        id (str): Name of the base model, or path of the checkpoint.
+        max_model_len (int): Maximum length of prompt and completion together, in tokens.
+        object_ (str): Always the text `model`.
         owned_by (str): `trainyard` for base models, `user` for checkpoints.
-        root (None | str | Unset): The base model of a checkpoint.
+        root (None | str | Unset): Base model of the checkpoint.
     """
 
     created: int

@@ -15,10 +15,10 @@ T = TypeVar("T", bound="ModelInput")
 
 @_attrs_define
 class ModelInput:
-    """A model input, piece by piece.
+    """Input of a model, as a list of pieces.
 
     Attributes:
-        chunks (list[InputChunk]): The pieces, in order; empty ones are allowed.
+        chunks (list[InputChunk]): The pieces, in order; a piece may be empty.
     """
 
     chunks: list[InputChunk]

@@ -15,11 +15,11 @@ T = TypeVar("T", bound="ModelsResponse")
 
 @_attrs_define
 class ModelsResponse:
-    """What may be named in the field `model`.
+    """Models that the field `model` of a request may name.
 
     Attributes:
-        data (list[ModelEntry]): The base models, then the caller's sampler checkpoints, newest first.
-        object_ (str): `list`.
+        data (list[ModelEntry]): Base models, then the caller's sampler checkpoints, newest first.
+        object_ (str): Always the text `list`.
     """
 
     data: list[ModelEntry]

@@ -12,12 +12,12 @@ T = TypeVar("T", bound="NumericsChange")
 
 @_attrs_define
 class NumericsChange:
-    """A run was continued with other kernels, another type or another layout.
+    """The continuation of a run with other kernels, another data type or another layout.
 
     Attributes:
-        from_ (str): How it was computed: type, kernels, layout and version.
-        time (datetime.datetime): When, RFC 3339.
-        to (str): How it is computed from then on.
+        from_ (str): How the run was computed before: data type, kernels, layout and version.
+        time (datetime.datetime): Time of the change, in RFC 3339.
+        to (str): How the run is computed from then on.
     """
 
     from_: str

@@ -13,13 +13,13 @@ T = TypeVar("T", bound="OpenAiError")
 
 @_attrs_define
 class OpenAiError:
-    """What is wrong with a request.
+    """Description of an error.
 
     Attributes:
-        message (str): For people.
-        type_ (str): `invalid_request_error`, `rate_limit_error`, `server_error` …
-        code (None | str | Unset): `model_not_found`, `invalid_api_key` …
-        param (None | str | Unset): The field at fault.
+        message (str): Description of the error, for display.
+        type_ (str): Type of the error: `invalid_request_error`, `rate_limit_error`, `server_error` …
+        code (None | str | Unset): Code of the error, such as `model_not_found` or `invalid_api_key`.
+        param (None | str | Unset): Field of the request at fault.
     """
 
     message: str

@@ -15,10 +15,10 @@ T = TypeVar("T", bound="OpenAiErrorResponse")
 
 @_attrs_define
 class OpenAiErrorResponse:
-    """A refused or failed request.
+    """Response to a request that was refused or failed.
 
     Attributes:
-        error (OpenAiError): What is wrong with a request.
+        error (OpenAiError): Description of an error.
     """
 
     error: OpenAiError

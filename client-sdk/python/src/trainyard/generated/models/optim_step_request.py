@@ -20,14 +20,14 @@ T = TypeVar("T", bound="OptimStepRequest")
 
 @_attrs_define
 class OptimStepRequest:
-    """Body of `optim_step`: exactly one of the two kinds of parameters.
+    """Request body of `optim_step`. Exactly one kind of parameters must be set.
 
     Attributes:
-        model_id (str): The run.
-        seq_id (int): Its position in the run's order, from 1.
+        model_id (str): Id of the run.
+        seq_id (int): Position in the run's order, from 1.
         adam_params (AdamParamsBody | None | Unset):
-        optimizer_params (None | OptimStepRequestOptimizerParamsType0 | Unset): Hyper-parameters of another family; none
-            is supported.
+        optimizer_params (None | OptimStepRequestOptimizerParamsType0 | Unset): Hyper-parameters of another family, of
+            which none is supported.
     """
 
     model_id: str

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="OptimStepRequestOptimizerParamsType0")
 
 @_attrs_define
 class OptimStepRequestOptimizerParamsType0:
-    """Hyper-parameters of another family; none is supported."""
+    """Hyper-parameters of another family, of which none is supported."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

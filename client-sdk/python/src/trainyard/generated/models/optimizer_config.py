@@ -14,7 +14,7 @@ class OptimizerConfig:
     """An optimizer family; only `adamw` is supported.
 
     Attributes:
-        type_ (str): Its name.
+        type_ (str): Name of the family: `adamw`.
     """
 
     type_: str

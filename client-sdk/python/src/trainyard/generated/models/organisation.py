@@ -17,11 +17,12 @@ class Organisation:
     """An organisation: the tenant that owns sessions, runs and checkpoints.
 
     Attributes:
-        created_at (datetime.datetime): When it was created.
-        display_name (str): For people.
-        name (str): The tenant of its objects.
-        operator (bool): Its admins manage all organisations.
-        disabled_at (datetime.datetime | None | Unset): Since when none of its keys and tokens is accepted.
+        created_at (datetime.datetime): Time of creation, in RFC 3339.
+        display_name (str): Name for display; any text.
+        name (str): Unique name; the tenant of its sessions, runs and checkpoints.
+        operator (bool): Whether this is an operator, whose admins manage all organisations.
+        disabled_at (datetime.datetime | None | Unset): Time from which its keys and tokens are refused, in RFC 3339;
+            absent while it is enabled.
     """
 
     created_at: datetime.datetime

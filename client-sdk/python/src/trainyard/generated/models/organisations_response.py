@@ -15,10 +15,10 @@ T = TypeVar("T", bound="OrganisationsResponse")
 
 @_attrs_define
 class OrganisationsResponse:
-    """Answer of `GET admin/organisations`.
+    """Response body of `GET admin/organisations`.
 
     Attributes:
-        organisations (list[Organisation]): Those that the caller manages, by name.
+        organisations (list[Organisation]): The organisations that the caller manages, ordered by name.
     """
 
     organisations: list[Organisation]

@@ -12,10 +12,10 @@ T = TypeVar("T", bound="OutputConfig")
 
 @_attrs_define
 class OutputConfig:
-    """The form of the output.
+    """How the model answers.
 
     Attributes:
-        effort (Any | Unset): A preset such as `low`, or a number, for models whose template has it.
+        effort (Any | Unset): A preset such as `low`, or a number, if the model's chat template supports it.
         format_ (Any | Unset): Refused unless it is null.
     """
 

@@ -16,11 +16,11 @@ T = TypeVar("T", bound="OwnKeyDetails")
 
 @_attrs_define
 class OwnKeyDetails:
-    """Whose a key is.
+    """The owner of a key.
 
     Attributes:
-        org_details (OwnKeyOrganisation): The organisation of a key.
-        user_details (OwnKeyUser): The user of a key.
+        org_details (OwnKeyOrganisation): The organisation that a key belongs to.
+        user_details (OwnKeyUser): The user that a key belongs to.
     """
 
     org_details: OwnKeyOrganisation

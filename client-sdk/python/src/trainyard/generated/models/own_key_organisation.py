@@ -11,10 +11,10 @@ T = TypeVar("T", bound="OwnKeyOrganisation")
 
 @_attrs_define
 class OwnKeyOrganisation:
-    """The organisation of a key.
+    """The organisation that a key belongs to.
 
     Attributes:
-        name (str): Its name.
+        name (str): Name of the organisation.
     """
 
     name: str

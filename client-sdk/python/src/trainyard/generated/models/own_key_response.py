@@ -15,13 +15,13 @@ T = TypeVar("T", bound="OwnKeyResponse")
 
 @_attrs_define
 class OwnKeyResponse:
-    """Answer of `GET auth/apikey/me`.
+    """Response body of `GET auth/apikey/me`.
 
     Attributes:
-        details (OwnKeyDetails): Whose a key is.
-        key_id (int): Names the key; 0 where the store does not have it.
-        name (str): For people.
-        note (str): For people.
+        details (OwnKeyDetails): The owner of a key.
+        key_id (int): Number that identifies the key; 0 if it is not in the store.
+        name (str): Name for display; any text.
+        note (str): Note for display; any text.
     """
 
     details: OwnKeyDetails

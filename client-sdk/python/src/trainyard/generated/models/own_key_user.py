@@ -11,10 +11,10 @@ T = TypeVar("T", bound="OwnKeyUser")
 
 @_attrs_define
 class OwnKeyUser:
-    """The user of a key.
+    """The user that a key belongs to.
 
     Attributes:
-        email (str): The user's email; empty for a key that is no user's.
+        email (str): Email address of the user; empty if the key does not belong to a user.
     """
 
     email: str

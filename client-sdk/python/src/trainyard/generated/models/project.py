@@ -12,12 +12,12 @@ T = TypeVar("T", bound="Project")
 
 @_attrs_define
 class Project:
-    """A project.
+    """A project of an organisation.
 
     Attributes:
-        created_at (datetime.datetime): When it was created.
-        id (str): As sessions name it.
-        name (str): For people.
+        created_at (datetime.datetime): Time of creation, in RFC 3339.
+        id (str): Id by which sessions refer to the project.
+        name (str): Name for display; any text.
     """
 
     created_at: datetime.datetime

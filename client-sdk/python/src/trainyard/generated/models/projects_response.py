@@ -15,10 +15,10 @@ T = TypeVar("T", bound="ProjectsResponse")
 
 @_attrs_define
 class ProjectsResponse:
-    """Answer of `GET admin/projects`.
+    """Response body of `GET admin/projects`.
 
     Attributes:
-        projects (list[Project]): By id.
+        projects (list[Project]): The organisation's projects, ordered by id.
     """
 
     projects: list[Project]

@@ -15,13 +15,13 @@ T = TypeVar("T", bound="PromptAltTokensResult")
 
 @_attrs_define
 class PromptAltTokensResult:
-    """Tokens sampled independently per prompt position.
+    """Tokens that were sampled independently for each prompt position.
 
     Attributes:
-        logprobs (TensorData): A tensor in JSON. With both index lists it is sparse: `data` holds the listed cells row
-            by row.
-        tokens (TensorData): A tensor in JSON. With both index lists it is sparse: `data` holds the listed cells row by
-            row.
+        logprobs (TensorData): A tensor in JSON. If both index lists are set, it is sparse, and `data` contains the
+            listed cells row by row.
+        tokens (TensorData): A tensor in JSON. If both index lists are set, it is sparse, and `data` contains the listed
+            cells row by row.
     """
 
     logprobs: TensorData

@@ -11,10 +11,10 @@ T = TypeVar("T", bound="PromptTokensDetails")
 
 @_attrs_define
 class PromptTokensDetails:
-    """Tokens of the prompts.
+    """Details on the tokens of the prompts.
 
     Attributes:
-        cached_tokens (int): Served from the prefix cache.
+        cached_tokens (int): Tokens that the prefix cache served.
     """
 
     cached_tokens: int

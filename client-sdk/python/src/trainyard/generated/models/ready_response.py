@@ -15,10 +15,10 @@ T = TypeVar("T", bound="ReadyResponse")
 
 @_attrs_define
 class ReadyResponse:
-    """Answer of `/readyz`.
+    """Response body of `/readyz`.
 
     Attributes:
-        checks (ReadyResponseChecks): `ok` or what is wrong, by check.
+        checks (ReadyResponseChecks): Result of each check, by name: `ok` or the problem.
         status (str): `ok`, `degraded` while a disk is almost full, or `not ready`.
     """
 

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="ReadyResponseChecks")
 
 @_attrs_define
 class ReadyResponseChecks:
-    """`ok` or what is wrong, by check."""
+    """Result of each check, by name: `ok` or the problem."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

@@ -13,10 +13,10 @@ T = TypeVar("T", bound="ReplyBlockType0")
 
 @_attrs_define
 class ReplyBlockType0:
-    """Said.
+    """Text that the model wrote.
 
     Attributes:
-        text (str): The text.
+        text (str): Text of this block.
         type_ (ReplyBlockType0Type):
     """
 

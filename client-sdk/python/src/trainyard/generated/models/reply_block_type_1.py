@@ -13,11 +13,11 @@ T = TypeVar("T", bound="ReplyBlockType1")
 
 @_attrs_define
 class ReplyBlockType1:
-    """Thought.
+    """Thoughts that precede the answer.
 
     Attributes:
-        signature (str): Always empty.
-        thinking (str): The text.
+        signature (str): Always the empty text.
+        thinking (str): Text of the thoughts.
         type_ (ReplyBlockType1Type):
     """
 

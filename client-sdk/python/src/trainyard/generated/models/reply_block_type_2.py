@@ -16,9 +16,9 @@ class ReplyBlockType2:
     """A call of a tool.
 
     Attributes:
-        id (str): Names the call.
-        input_ (Any): The arguments.
-        name (str): The tool.
+        id (str): Id of the call.
+        input_ (Any): Arguments of the call, an object.
+        name (str): Name of the tool.
         type_ (ReplyBlockType2Type):
     """
 

@@ -12,11 +12,11 @@ T = TypeVar("T", bound="ResponseFormat")
 
 @_attrs_define
 class ResponseFormat:
-    """The form of a reply.
+    """Format of a reply.
 
     Attributes:
-        type_ (str): `text`.
-        json_schema (Any | Unset): Of the type `json_schema`: its `name` and its `schema`.
+        type_ (str): `text`, `json_object` or `json_schema`.
+        json_schema (Any | Unset): The `name` and the `schema`, for the type `json_schema`.
     """
 
     type_: str

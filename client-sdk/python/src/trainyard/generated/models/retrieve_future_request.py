@@ -13,11 +13,12 @@ T = TypeVar("T", bound="RetrieveFutureRequest")
 
 @_attrs_define
 class RetrieveFutureRequest:
-    """Body of `retrieve_future`.
+    """Request body of `retrieve_future`.
 
     Attributes:
-        request_id (str): The future.
-        allow_metadata_only (bool | Unset): The server may answer with the size alone; this one never does.
+        request_id (str): Id of the future.
+        allow_metadata_only (bool | Unset): Whether the server may return only the size of the result. This server
+            always returns the result.
     """
 
     request_id: str

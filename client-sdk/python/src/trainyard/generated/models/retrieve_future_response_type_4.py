@@ -11,7 +11,7 @@ T = TypeVar("T", bound="RetrieveFutureResponseType4")
 
 @_attrs_define
 class RetrieveFutureResponseType4:
-    """Of any other request: what it created, or its metrics."""
+    """Result of any other request: the object that it created, or its metrics."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

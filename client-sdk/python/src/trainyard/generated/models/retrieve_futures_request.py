@@ -17,14 +17,16 @@ T = TypeVar("T", bound="RetrieveFuturesRequest")
 
 @_attrs_define
 class RetrieveFuturesRequest:
-    """Body of `retrieve_futures`.
+    """Request body of `retrieve_futures`.
 
     Attributes:
-        target (FuturesTarget): One, possibly cloned, sampling session.
-        prev_cursor (int | Unset): The cursor of the last answer; 0 at first.
-        retrieved_request_ids (list[str] | Unset): Results that the server may drop: at most 16,384 ids of 64 bytes. A
-            key that may only read drops none.
-        timeout (float | None | Unset): Seconds to wait; the server's choice when null, 0 returns at once.
+        target (FuturesTarget): A sampling session, which may be that of a clone.
+        prev_cursor (int | Unset): Cursor of the previous answer; 0 at first.
+        retrieved_request_ids (list[str] | Unset): Results that the server may drop: at most 16,384 ids of 64 bytes. Ids
+            from a key with only read access are
+            ignored.
+        timeout (float | None | Unset): Maximum time to wait, in seconds. 0 returns at once; by default the server
+            chooses.
     """
 
     target: FuturesTarget

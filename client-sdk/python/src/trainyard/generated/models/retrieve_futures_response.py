@@ -16,11 +16,11 @@ T = TypeVar("T", bound="RetrieveFuturesResponse")
 
 @_attrs_define
 class RetrieveFuturesResponse:
-    """Answer of `retrieve_futures`.
+    """Response body of `retrieve_futures`.
 
     Attributes:
-        completions (list[FutureCompletionType0 | FutureCompletionType1]): What finished after `prev_cursor`.
-        cursor (int): Covers exactly the completions above.
+        completions (list[FutureCompletionType0 | FutureCompletionType1]): Requests that finished after `prev_cursor`.
+        cursor (int): Cursor that covers exactly the completions above.
     """
 
     completions: list[FutureCompletionType0 | FutureCompletionType1]

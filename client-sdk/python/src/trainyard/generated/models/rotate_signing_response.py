@@ -11,10 +11,10 @@ T = TypeVar("T", bound="RotateSigningResponse")
 
 @_attrs_define
 class RotateSigningResponse:
-    """Answer of `admin/signing_keys/rotate`.
+    """Response body of `admin/signing_keys/rotate`.
 
     Attributes:
-        withdrawn (int): How many keys were withdrawn.
+        withdrawn (int): Number of keys that were withdrawn.
     """
 
     withdrawn: int

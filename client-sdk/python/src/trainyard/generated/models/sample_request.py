@@ -19,24 +19,25 @@ T = TypeVar("T", bound="SampleRequest")
 
 @_attrs_define
 class SampleRequest:
-    """Body of `asample`.
+    """Request body of `asample`.
 
     Attributes:
-        prompt (ModelInput): A model input, piece by piece.
-        sampling_session_id (str): The sampling session.
+        prompt (ModelInput): Input of a model, as a list of pieces.
+        sampling_session_id (str): Id of the sampling session.
         seq_id (int): Identifies the request within the sampling session.
-        num_samples (int | Unset): Completions to sample.
-        prompt_alt_tokens_k (int | Unset): Tokens sampled independently per prompt position; 0 is off.
-        prompt_logprobs (bool | Unset): Return the prompt's log-probabilities.
-        prompt_logprobs_last_n (int | None | Unset): Only the last `n` prompt positions.
-        record_stability_info (bool | Unset): Keep the log-probabilities of the sampled tokens, so that training
-            requests may name them by `sequence_id`: until a
-            day after the last use.
-        sampling_params (SamplingParams | Unset): How tokens are sampled. Unknown fields are refused: a setting that is
-            ignored would mislead.
+        num_samples (int | Unset): Number of completions to sample, 1 by default.
+        prompt_alt_tokens_k (int | Unset): Number of tokens to sample independently per prompt position; 0 turns this
+            off.
+        prompt_logprobs (bool | Unset): Whether to return the log-probabilities of the prompt.
+        prompt_logprobs_last_n (int | None | Unset): Limits the log-probabilities to the last `n` prompt positions.
+        record_stability_info (bool | Unset): Whether to keep the log-probabilities of the sampled tokens, so that
+            training requests can refer to them by
+            `sequence_id`. They are deleted a day after their last use.
+        sampling_params (SamplingParams | Unset): How tokens are sampled. Unknown fields are refused, because a setting
+            that is ignored would mislead.
         target_prompt_logprobs (None | TensorData | Unset):
-        topk_prompt_logprobs (int | Unset): Candidates per prompt position; 0 is off.
-        topk_sample_logprobs (int | Unset): Candidates per sampled token; 0 is off.
+        topk_prompt_logprobs (int | Unset): Number of candidates to return per prompt position; 0 turns this off.
+        topk_sample_logprobs (int | Unset): Number of candidates to return per sampled token; 0 turns this off.
     """
 
     prompt: ModelInput

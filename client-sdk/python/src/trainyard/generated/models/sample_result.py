@@ -19,17 +19,18 @@ T = TypeVar("T", bound="SampleResult")
 
 @_attrs_define
 class SampleResult:
-    """Result of `asample`.
+    """Result of `asample`, which `retrieve_future` returns.
 
     Attributes:
-        prompt_cache_hit_tokens (int): Prompt tokens served from the prefix cache.
-        sequences (list[SequenceResult]): In the order of the submission's sequence ids.
-        type_ (str): `sample`.
+        prompt_cache_hit_tokens (int): Number of prompt tokens that the prefix cache served.
+        sequences (list[SequenceResult]): Sequences in the order of the submission's sequence ids.
+        type_ (str): Always the text `sample`.
         prompt_alt_tokens (None | PromptAltTokensResult | Unset):
-        prompt_logprobs (list[float | None] | None | Unset): One number per prompt token; null where there is none.
+        prompt_logprobs (list[float | None] | None | Unset): Log-probabilities of the prompt, one per token; null for
+            the first one.
         target_prompt_logprobs (None | TensorData | Unset):
-        topk_prompt_logprobs (list[list[list[float]] | None] | None | Unset): For each prompt token up to k pairs of
-            token id and log-probability, or null.
+        topk_prompt_logprobs (list[list[list[float]] | None] | None | Unset): Up to k pairs of token id and log-
+            probability for each prompt token; null for the first one.
     """
 
     prompt_cache_hit_tokens: int

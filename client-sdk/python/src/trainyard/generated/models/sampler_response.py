@@ -13,12 +13,12 @@ T = TypeVar("T", bound="SamplerResponse")
 
 @_attrs_define
 class SamplerResponse:
-    """Answer of `samplers/{id}`.
+    """Response body of `samplers/{id}`.
 
     Attributes:
-        base_model (str): Its base model.
-        sampler_id (str): The sampling session.
-        model_path (None | str | Unset): Its checkpoint, unless it samples from a base model or from memory.
+        base_model (str): Name of the base model.
+        sampler_id (str): Id of the sampling session.
+        model_path (None | str | Unset): Path of the checkpoint; absent for a base model and for a sampler in memory.
     """
 
     base_model: str

@@ -12,26 +12,29 @@ T = TypeVar("T", bound="SamplingParams")
 
 @_attrs_define
 class SamplingParams:
-    """How tokens are sampled. Unknown fields are refused: a setting that is ignored would mislead.
+    """How tokens are sampled. Unknown fields are refused, because a setting that is ignored would mislead.
 
     Attributes:
-        frequency_penalty (float | Unset): Subtracted from the logits of tokens each time that the completion holds
-            them. Default: 0.0.
-        json_schema (Any | Unset): A JSON schema that the completion follows.
-        logit_bias (Any | Unset): Added to the logits of tokens, by token id, each between -100 and 100.
-        max_tokens (int | None | Unset): Most tokens to sample; up to the context limit when null.
-        min_p (float | Unset): Tokens less likely than this fraction of the most likely one are not sampled; 0 is off.
+        frequency_penalty (float | Unset): Subtracted from a token's logit for each time that the token occurs in the
+            completion. Default: 0.0.
+        json_schema (Any | Unset): JSON schema that the completion must follow.
+        logit_bias (Any | Unset): Values between -100 and 100 that are added to the logits of tokens, by token id.
+        max_tokens (int | None | Unset): Maximum number of tokens to sample; by default, up to the context limit.
+        min_p (float | Unset): Excludes tokens that are less likely than this fraction of the most likely one; 0 turns
+            this off. Default: 0.0.
+        presence_penalty (float | Unset): Subtracted from a token's logit if the token occurs in the completion.
             Default: 0.0.
-        presence_penalty (float | Unset): Subtracted from the logits of tokens that the completion holds. Default: 0.0.
-        repetition_penalty (float | Unset): Divides positive logits of tokens that prompt or completion hold, and
-            multiplies negative ones; 1 is off. Default: 1.0.
-        seed (int | None | Unset): Makes sampling repeatable.
-        stop (Any | Unset): A string, strings, token ids, or an empty list to switch all stopping off; the model's end
-            tokens when
-            null.
-        temperature (float | Unset): Divides the logits; 0 is greedy. Default: 1.0.
-        top_k (int | Unset): Keep the `k` most likely; -1 is off. Default: -1.
-        top_p (float | Unset): Keep the smallest set whose probability reaches `p`; 1 is off. Default: 1.0.
+        repetition_penalty (float | Unset): Divides positive logits, and multiplies negative ones, of tokens in the
+            prompt or the completion; 1 turns this
+            off. Default: 1.0.
+        seed (int | None | Unset): Seed that makes sampling repeatable.
+        stop (Any | Unset): Stop condition: a string, strings or token ids. An empty list turns all stopping off; by
+            default, the model's
+            end tokens stop.
+        temperature (float | Unset): Divisor of the logits; 0 decodes greedily. Default: 1.0.
+        top_k (int | Unset): Samples only from this many most likely tokens; -1 turns this off. Default: -1.
+        top_p (float | Unset): Samples only from the smallest set of tokens whose total probability reaches this value;
+            1 turns this off. Default: 1.0.
     """
 
     frequency_penalty: float | Unset = 0.0

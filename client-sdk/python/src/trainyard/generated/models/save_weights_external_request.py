@@ -13,15 +13,16 @@ T = TypeVar("T", bound="SaveWeightsExternalRequest")
 
 @_attrs_define
 class SaveWeightsExternalRequest:
-    """Body of `save_weights_external`.
+    """Request body of `save_weights_external`.
 
     Attributes:
-        model_id (str): The run.
-        path (str): The checkpoint's bare name.
-        seq_id (int): Its position in the run's order, from 1.
-        age_encryption_recipients (list[str] | Unset): Recipients in the age format (`age1…`, at most 10), to whom each
-            file is encrypted: it gets the suffix `.age`.
-        ttl_seconds (int | None | Unset): Seconds until it is deleted; never when null.
+        model_id (str): Id of the run.
+        path (str): Name of the checkpoint, without a folder.
+        seq_id (int): Position in the run's order, from 1.
+        age_encryption_recipients (list[str] | Unset): Recipients (`age1…`, at most 10) to encrypt each file to, in the
+            age format. The names of encrypted files end in
+            `.age`.
+        ttl_seconds (int | None | Unset): Seconds until the checkpoint is deleted; by default it is kept.
     """
 
     model_id: str

@@ -20,16 +20,18 @@ T = TypeVar("T", bound="SaveWeightsForSamplerRequest")
 
 @_attrs_define
 class SaveWeightsForSamplerRequest:
-    """Body of `save_weights_for_sampler`: named with `path`, ephemeral with `sampling_session_seq_id`.
+    """Request body of `save_weights_for_sampler`. A save with `path` has a name; a save with `sampling_session_seq_id` is
+    ephemeral.
 
-    Attributes:
-        model_id (str): The run.
-        seq_id (int): Its position in the run's order, from 1.
-        kind (SamplerKind | Unset): Whether later saves change a sampler.
-        path (None | str | Unset): The checkpoint's bare name.
-        sampling_session_seq_id (int | None | Unset): Counts the session's sampling sessions.
-        ttl_seconds (int | None | Unset): Seconds until a named one is deleted; never when null.
-        user_metadata (SaveWeightsForSamplerRequestUserMetadata | Unset): Stored with a named one.
+        Attributes:
+            model_id (str): Id of the run.
+            seq_id (int): Position in the run's order, from 1.
+            kind (SamplerKind | Unset): Whether later saves change a sampler.
+            path (None | str | Unset): Name of the checkpoint, without a folder.
+            sampling_session_seq_id (int | None | Unset): Number of the sampling session within the session.
+            ttl_seconds (int | None | Unset): Seconds until a checkpoint with a name is deleted; by default it is kept.
+            user_metadata (SaveWeightsForSamplerRequestUserMetadata | Unset): Metadata to store with a checkpoint that has a
+                name.
     """
 
     model_id: str

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="SaveWeightsForSamplerRequestUserMetadata")
 
 @_attrs_define
 class SaveWeightsForSamplerRequestUserMetadata:
-    """Stored with a named one."""
+    """Metadata to store with a checkpoint that has a name."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

@@ -19,15 +19,15 @@ T = TypeVar("T", bound="SaveWeightsRequest")
 
 @_attrs_define
 class SaveWeightsRequest:
-    """Body of `save_weights`.
+    """Request body of `save_weights`.
 
     Attributes:
-        model_id (str): The run.
-        path (str): The checkpoint's bare name.
-        seq_id (int): Its position in the run's order, from 1.
-        overwrite (bool | Unset): Replace a checkpoint of that name.
-        ttl_seconds (int | None | Unset): Seconds until it is deleted; never when null.
-        user_metadata (SaveWeightsRequestUserMetadata | Unset): Stored with the checkpoint.
+        model_id (str): Id of the run.
+        path (str): Name of the checkpoint, without a folder.
+        seq_id (int): Position in the run's order, from 1.
+        overwrite (bool | Unset): Whether to replace a checkpoint of that name.
+        ttl_seconds (int | None | Unset): Seconds until the checkpoint is deleted; by default it is kept.
+        user_metadata (SaveWeightsRequestUserMetadata | Unset): Metadata to store with the checkpoint.
     """
 
     model_id: str

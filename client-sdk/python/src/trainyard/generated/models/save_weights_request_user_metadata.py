@@ -11,7 +11,7 @@ T = TypeVar("T", bound="SaveWeightsRequestUserMetadata")
 
 @_attrs_define
 class SaveWeightsRequestUserMetadata:
-    """Stored with the checkpoint."""
+    """Metadata to store with the checkpoint."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

@@ -12,11 +12,11 @@ T = TypeVar("T", bound="SearchCursor")
 
 @_attrs_define
 class SearchCursor:
-    """Where the next page begins.
+    """Position at which the next page begins.
 
     Attributes:
-        last_created_at (datetime.datetime): Of the page's last session, RFC 3339.
-        last_session_id (str): Its id.
+        last_created_at (datetime.datetime): Time of creation of the page's last session, in RFC 3339.
+        last_session_id (str): Id of the page's last session.
     """
 
     last_created_at: datetime.datetime

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="SearchOwnerType0")
 
 @_attrs_define
 class SearchOwnerType0:
-    """The caller's.
+    """Only the caller's own tenant.
 
     Attributes:
         type_ (SearchOwnerType0Type):

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="SearchOwnerType1")
 
 @_attrs_define
 class SearchOwnerType1:
-    """All that the caller may see: its own.
+    """All owners whose sessions the caller may see, which is only the caller's own tenant.
 
     Attributes:
         type_ (SearchOwnerType1Type):

@@ -13,10 +13,10 @@ T = TypeVar("T", bound="SearchOwnerType2")
 
 @_attrs_define
 class SearchOwnerType2:
-    """Those of these owners, as far as the caller may see them.
+    """The listed owners, as far as the caller may see their sessions.
 
     Attributes:
-        owner_urns (list[str]): One to ten owners, as `owner` names them in results.
+        owner_urns (list[str]): One to ten owners, in the form of `owner` in results.
         type_ (SearchOwnerType2Type):
     """
 

@@ -13,14 +13,14 @@ T = TypeVar("T", bound="SequenceResult")
 
 @_attrs_define
 class SequenceResult:
-    """One completion.
+    """A completion that was sampled.
 
     Attributes:
-        stop_reason (str): `stop` or `length`.
-        tokens (list[int]): Sampled token ids.
-        logprobs (list[float] | None | Unset): One per token.
-        topk_logprobs (list[list[list[float]] | None] | None | Unset): For each token up to k pairs of token id and log-
-            probability, or null.
+        stop_reason (str): Why the sequence ended: `stop` or `length`.
+        tokens (list[int]): Ids of the sampled tokens.
+        logprobs (list[float] | None | Unset): Log-probabilities of the sampled tokens.
+        topk_logprobs (list[list[list[float]] | None] | None | Unset): Up to k pairs of token id and log-probability for
+            each sampled token, or null.
     """
 
     stop_reason: str

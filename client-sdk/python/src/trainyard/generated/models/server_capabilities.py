@@ -15,10 +15,10 @@ T = TypeVar("T", bound="ServerCapabilities")
 
 @_attrs_define
 class ServerCapabilities:
-    """Answer of `get_server_capabilities`.
+    """Response body of `get_server_capabilities`.
 
     Attributes:
-        supported_models (list[SupportedModel]): The base models.
+        supported_models (list[SupportedModel]): Base models that the server serves.
     """
 
     supported_models: list[SupportedModel]

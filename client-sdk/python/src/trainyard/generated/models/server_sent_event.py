@@ -13,11 +13,11 @@ T = TypeVar("T", bound="ServerSentEvent")
 
 @_attrs_define
 class ServerSentEvent:
-    """One of the events that a stream consists of, in the order of their fields.
+    """An event of a stream; its fields are in the order in which they are sent.
 
     Attributes:
-        data (str): JSON; at the end of a stream of the OpenAI API `[DONE]`.
-        event (str | Unset): Its type; absent in streams of the OpenAI API.
+        data (str): Data of the event, in JSON. A stream of the OpenAI API ends with the data `[DONE]`.
+        event (str | Unset): Type of the event; absent in streams of the OpenAI API.
     """
 
     data: str

@@ -11,10 +11,10 @@ T = TypeVar("T", bound="SessionProjectRequest")
 
 @_attrs_define
 class SessionProjectRequest:
-    """Body of `sessions/{id}/project`.
+    """Request body of `sessions/{id}/project`.
 
     Attributes:
-        project_id (str): The project; a free text.
+        project_id (str): Id of the project; any text that is not empty.
     """
 
     project_id: str

@@ -17,13 +17,14 @@ T = TypeVar("T", bound="SessionResponse")
 
 @_attrs_define
 class SessionResponse:
-    """Answer of `sessions/{id}`.
+    """Response body of `sessions/{id}`.
 
     Attributes:
-        sampler_ids (list[str]): Its sampling sessions.
-        training_run_ids (list[str]): Its training runs.
-        user_metadata (SessionResponseUserMetadata): As given at creation; values that are not text are written as JSON.
-        display_name (None | str | Unset): A name for people.
+        sampler_ids (list[str]): Ids of its sampling sessions.
+        training_run_ids (list[str]): Ids of its training runs.
+        user_metadata (SessionResponseUserMetadata): Metadata that the client set when it created the session. Values
+            that are not text are written as JSON.
+        display_name (None | str | Unset): Name for display; any text.
     """
 
     sampler_ids: list[str]

@@ -27,20 +27,19 @@ T = TypeVar("T", bound="SessionSearchRequest")
 
 @_attrs_define
 class SessionSearchRequest:
-    """Body of `sessions/search`: everything that is given must hold. With both `session_id` and `display_name`, a session
-    that
-    matches either one matches.
+    """Request body of `sessions/search`. A session must satisfy every condition that is set. If both `session_id` and
+    `display_name` are set, it must satisfy either of these two.
 
         Attributes:
             cursor (None | SearchCursor | Unset):
-            display_name (None | str | Unset): Words that all occur in the display name, in any case.
-            limit (int | Unset): Most sessions to return.
-            owner (SearchOwnerType0 | SearchOwnerType1 | SearchOwnerType2 | Unset): Whose sessions are searched.
-            project_ids (list[str] | None | Unset): In one of these projects.
-            session_id (None | str | Unset): This session.
-            statuses (list[StatusQueryType0 | StatusQueryType1 | StatusQueryType2 | StatusQueryType3] | None | Unset): With
-                one of these statuses.
-            user_metadata (SessionSearchRequestUserMetadata | Unset): With these entries.
+            display_name (None | str | Unset): Words that must all occur in the display name, in upper or lower case.
+            limit (int | Unset): Maximum number of sessions to return.
+            owner (SearchOwnerType0 | SearchOwnerType1 | SearchOwnerType2 | Unset): Owners whose objects are searched.
+            project_ids (list[str] | None | Unset): Projects, one of which must contain the session.
+            session_id (None | str | Unset): Id of the session.
+            statuses (list[StatusQueryType0 | StatusQueryType1 | StatusQueryType2 | StatusQueryType3] | None | Unset):
+                Statuses, one of which the session must have.
+            user_metadata (SessionSearchRequestUserMetadata | Unset): Entries that the session's metadata must contain.
     """
 
     cursor: None | SearchCursor | Unset = UNSET

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="SessionSearchRequestUserMetadata")
 
 @_attrs_define
 class SessionSearchRequestUserMetadata:
-    """With these entries."""
+    """Entries that the session's metadata must contain."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

@@ -18,10 +18,11 @@ T = TypeVar("T", bound="SessionSearchResponse")
 
 @_attrs_define
 class SessionSearchResponse:
-    """Answer of `sessions/search`.
+    """Response body of `sessions/search`.
 
     Attributes:
-        sessions (list[SessionSummary]): Newest first. There may be fewer than `limit` although `next_cursor` is given.
+        sessions (list[SessionSummary]): Matches, newest first. A page may contain fewer than `limit` although
+            `next_cursor` is set.
         next_cursor (None | SearchCursor | Unset):
     """
 

@@ -20,17 +20,18 @@ T = TypeVar("T", bound="SessionSummary")
 
 @_attrs_define
 class SessionSummary:
-    """A session that was found.
+    """A session that matches a search.
 
     Attributes:
-        checkpoint_storage_bytes (int): Bytes of their files.
-        checkpoints_count (int): Checkpoints of its runs.
-        created_at (datetime.datetime): RFC 3339.
-        owner (str): Its tenant.
-        project_id (str): Its project; empty when it is in none.
-        session_id (str): Its id.
-        user_metadata (SessionSummaryUserMetadata): As given at creation; values that are not text are written as JSON.
-        display_name (None | str | Unset): A name for people.
+        checkpoint_storage_bytes (int): Size of the checkpoints' files, in bytes.
+        checkpoints_count (int): Number of checkpoints of its runs.
+        created_at (datetime.datetime): Time of creation, in RFC 3339.
+        owner (str): Tenant that owns the session.
+        project_id (str): Project of the session; empty if it is not in a project.
+        session_id (str): Id of the session.
+        user_metadata (SessionSummaryUserMetadata): Metadata that the client set when it created the session. Values
+            that are not text are written as JSON.
+        display_name (None | str | Unset): Name for display; any text.
         status (None | StatusSummaryType0 | StatusSummaryType1 | Unset):
     """
 

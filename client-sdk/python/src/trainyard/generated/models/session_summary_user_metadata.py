@@ -11,7 +11,7 @@ T = TypeVar("T", bound="SessionSummaryUserMetadata")
 
 @_attrs_define
 class SessionSummaryUserMetadata:
-    """As given at creation; values that are not text are written as JSON."""
+    """Metadata that the client set when it created the session. Values that are not text are written as JSON."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

@@ -11,10 +11,10 @@ T = TypeVar("T", bound="SessionsResponse")
 
 @_attrs_define
 class SessionsResponse:
-    """Answer of `sessions`.
+    """Response body of `sessions`.
 
     Attributes:
-        sessions (list[str]): Ids, newest first.
+        sessions (list[str]): Ids of the sessions, newest first.
     """
 
     sessions: list[str]

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="StatusQueryType0")
 
 @_attrs_define
 class StatusQueryType0:
-    """It accepts requests.
+    """The session accepts requests.
 
     Attributes:
         type_ (StatusQueryType0Type):

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="StatusQueryType1")
 
 @_attrs_define
 class StatusQueryType1:
-    """No session has this status here.
+    """Matches no session on this server.
 
     Attributes:
         type_ (StatusQueryType1Type):

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="StatusQueryType2")
 
 @_attrs_define
 class StatusQueryType2:
-    """No session has this status here.
+    """Matches no session on this server.
 
     Attributes:
         type_ (StatusQueryType2Type):

@@ -15,11 +15,11 @@ T = TypeVar("T", bound="StatusQueryType3")
 
 @_attrs_define
 class StatusQueryType3:
-    """Its client ended it.
+    """The client finished the session.
 
     Attributes:
         type_ (StatusQueryType3Type):
-        reasons (list[FinishKind] | None | Unset): For one of these reasons; for any when absent.
+        reasons (list[FinishKind] | None | Unset): Reasons, one of which the client must have given; any by default.
     """
 
     type_: StatusQueryType3Type

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="StatusSummaryType0")
 
 @_attrs_define
 class StatusSummaryType0:
-    """It accepts requests.
+    """The session accepts requests.
 
     Attributes:
         type_ (StatusSummaryType0Type):

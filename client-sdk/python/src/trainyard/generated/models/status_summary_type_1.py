@@ -18,12 +18,12 @@ T = TypeVar("T", bound="StatusSummaryType1")
 
 @_attrs_define
 class StatusSummaryType1:
-    """Its client ended it.
+    """The client finished the session.
 
     Attributes:
-        reason (FinishReason): Why a client finished its session.
+        reason (FinishReason): Reason why a client finished its session.
         type_ (StatusSummaryType1Type):
-        detail (None | str | Unset): More about it.
+        detail (None | str | Unset): Details that the client gave.
     """
 
     reason: FinishReason

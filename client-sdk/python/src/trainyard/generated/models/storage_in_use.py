@@ -13,14 +13,14 @@ T = TypeVar("T", bound="StorageInUse")
 
 @_attrs_define
 class StorageInUse:
-    """What is stored now.
+    """Storage in use now.
 
     Attributes:
-        checkpoint_count (int): Checkpoints.
-        size_bytes (int): Bytes of all their files.
-        size_gigabytes (float): The same in 10^9 bytes.
-        project_id (None | str | Unset): The project of the sessions.
-        user_email (None | str | Unset): The email of the user whose keys created the sessions.
+        checkpoint_count (int): Number of these checkpoints.
+        size_bytes (int): Size of all their files, in bytes.
+        size_gigabytes (float): Size of all their files, in units of 10^9 bytes.
+        project_id (None | str | Unset): Project of the sessions.
+        user_email (None | str | Unset): Email address of the user whose keys created the sessions.
     """
 
     checkpoint_count: int

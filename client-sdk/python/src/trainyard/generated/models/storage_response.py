@@ -15,10 +15,10 @@ T = TypeVar("T", bound="StorageResponse")
 
 @_attrs_define
 class StorageResponse:
-    """Answer of `billing/usage/checkpoints/current`.
+    """Response body of `billing/usage/checkpoints/current`.
 
     Attributes:
-        data (list[StorageInUse]): By project and user.
+        data (list[StorageInUse]): Storage by project and user.
     """
 
     data: list[StorageInUse]

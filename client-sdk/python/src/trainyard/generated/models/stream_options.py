@@ -12,11 +12,12 @@ T = TypeVar("T", bound="StreamOptions")
 
 @_attrs_define
 class StreamOptions:
-    """Of a stream.
+    """Options that apply only to streams.
 
     Attributes:
-        include_obfuscation (bool | None | Unset): Accepted and ignored: nothing is padded.
-        include_usage (bool | Unset): End the stream with a chunk that has the usage and no choices. Default: False.
+        include_obfuscation (bool | None | Unset): Accepted, but ignored: streams are not padded.
+        include_usage (bool | Unset): Whether to end the stream with a chunk that contains the usage and no choices.
+            Default: False.
     """
 
     include_obfuscation: bool | None | Unset = UNSET

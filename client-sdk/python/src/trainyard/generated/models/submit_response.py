@@ -13,12 +13,12 @@ T = TypeVar("T", bound="SubmitResponse")
 
 @_attrs_define
 class SubmitResponse:
-    """Answer of every submit.
+    """Answer to every submission.
 
     Attributes:
-        request_id (str): The future.
-        model_id (None | str | Unset): The run, of training requests.
-        sample_sequence_ids (list[str] | None | Unset): One id per sample, of `asample`.
+        request_id (str): Id of the future.
+        model_id (None | str | Unset): Id of the run, for training requests.
+        sample_sequence_ids (list[str] | None | Unset): One id per sample, for `asample`.
     """
 
     request_id: str

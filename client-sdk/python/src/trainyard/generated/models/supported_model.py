@@ -11,13 +11,13 @@ T = TypeVar("T", bound="SupportedModel")
 
 @_attrs_define
 class SupportedModel:
-    """A base model.
+    """A base model that the server serves.
 
     Attributes:
-        max_context_length (int): Most tokens of prompt and completion together.
-        model_name (str): Its name.
-        sampleable (bool): It can be sampled.
-        trainable (bool): Runs can be created on it.
+        max_context_length (int): Maximum length of prompt and completion together, in tokens.
+        model_name (str): Name of the model.
+        sampleable (bool): Whether it can be sampled from.
+        trainable (bool): Whether runs can be created on it.
     """
 
     max_context_length: int

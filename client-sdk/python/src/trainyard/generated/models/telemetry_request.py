@@ -13,13 +13,13 @@ T = TypeVar("T", bound="TelemetryRequest")
 
 @_attrs_define
 class TelemetryRequest:
-    """Body of `telemetry`.
+    """Request body of `telemetry`.
 
     Attributes:
-        events (list[Any] | Unset): What happened; not stored.
-        platform (str | Unset): The client's platform.
-        sdk_version (str | Unset): The client's version.
-        session_id (str | Unset): The session, or `sessionless-<uuid>`.
+        events (list[Any] | Unset): Events of the client; they are not stored.
+        platform (str | Unset): Platform of the client.
+        sdk_version (str | Unset): Version of the client.
+        session_id (str | Unset): Id of the session, or `sessionless-<uuid>`.
     """
 
     events: list[Any] | Unset = UNSET

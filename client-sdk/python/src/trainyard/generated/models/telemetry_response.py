@@ -11,10 +11,10 @@ T = TypeVar("T", bound="TelemetryResponse")
 
 @_attrs_define
 class TelemetryResponse:
-    """Answer of `telemetry`.
+    """Response body of `telemetry`.
 
     Attributes:
-        status (str): Always `accepted`.
+        status (str): Always the text `accepted`.
     """
 
     status: str

@@ -14,14 +14,14 @@ T = TypeVar("T", bound="TensorData")
 
 @_attrs_define
 class TensorData:
-    """A tensor in JSON. With both index lists it is sparse: `data` holds the listed cells row by row.
+    """A tensor in JSON. If both index lists are set, it is sparse, and `data` contains the listed cells row by row.
 
     Attributes:
-        data (list[float]): Elements, row-major.
+        data (list[float]): Elements in row-major order.
         dtype (TensorDtype): Element types of the JSON form.
-        shape (list[int] | None | Unset): Extents, outermost first; one-dimensional when absent.
-        sparse_col_indices (list[int] | None | Unset): Column of each element.
-        sparse_crow_indices (list[int] | None | Unset): Row pointers, rows + 1 entries.
+        shape (list[int] | None | Unset): Extents, outermost first; one dimension by default.
+        sparse_col_indices (list[int] | None | Unset): Columns of a sparse tensor: one per element.
+        sparse_crow_indices (list[int] | None | Unset): Row pointers of a sparse tensor: rows + 1 entries.
     """
 
     data: list[float]

@@ -12,13 +12,14 @@ T = TypeVar("T", bound="Thinking")
 
 @_attrs_define
 class Thinking:
-    """Whether the model thinks.
+    """Whether the model thinks before it answers.
 
     Attributes:
         type_ (str): `enabled`, `adaptive` or `disabled`.
-        budget_tokens (int | None | Unset): At least 1024 and below `max_tokens`; thoughts count as output, and nothing
-            else limits them.
-        display (None | str | Unset): Accepted and ignored.
+        budget_tokens (int | None | Unset): Budget for thoughts in tokens: at least 1024 and less than `max_tokens`.
+            Thoughts count as output; only
+            `max_tokens` limits them.
+        display (None | str | Unset): Accepted, but has no effect.
     """
 
     type_: str

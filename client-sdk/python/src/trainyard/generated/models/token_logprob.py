@@ -20,10 +20,10 @@ class TokenLogprob:
     """A token with its log-probability and the most likely candidates.
 
     Attributes:
-        logprob (float): Of the temperature-scaled distribution.
-        token (str): Its text; half a character is U+FFFD.
-        top_logprobs (list[TopLogprob]): Most likely first.
-        bytes_ (list[int] | None | Unset): Its bytes.
+        logprob (float): Log-probability in the temperature-scaled distribution.
+        token (str): Text of the token; U+FFFD stands for an incomplete character.
+        top_logprobs (list[TopLogprob]): Candidates at this position, most likely first.
+        bytes_ (list[int] | None | Unset): Bytes of the token's text.
     """
 
     logprob: float

@@ -20,10 +20,10 @@ class ToolCall:
     """A call of a tool.
 
     Attributes:
-        function (FunctionCall): A function with its arguments.
-        id (str): Names the call.
-        index (int | None | Unset): Its position, in chunks of a stream.
-        type_ (str | Unset): `function`.
+        function (FunctionCall): A function and the arguments of a call.
+        id (str): Id of the call.
+        index (int | None | Unset): Position of the call in the reply; only in chunks of a stream.
+        type_ (str | Unset): Always the text `function`.
     """
 
     function: FunctionCall

@@ -12,12 +12,12 @@ T = TypeVar("T", bound="ToolChoice")
 
 @_attrs_define
 class ToolChoice:
-    """Whether tools are called.
+    """Whether the model may call tools.
 
     Attributes:
         type_ (str): `auto` or `none`; `any` and `tool` are refused.
-        disable_parallel_tool_use (bool | None | Unset): Refused when true.
-        name (None | str | Unset): Of the type `tool`.
+        disable_parallel_tool_use (bool | None | Unset): Refused if it is true.
+        name (None | str | Unset): Name of the tool, for the type `tool`.
     """
 
     type_: str

@@ -13,12 +13,12 @@ T = TypeVar("T", bound="TopLogprob")
 
 @_attrs_define
 class TopLogprob:
-    """A candidate.
+    """A candidate for a token.
 
     Attributes:
-        logprob (float): Of the temperature-scaled distribution.
-        token (str): Its text; half a character is U+FFFD.
-        bytes_ (list[int] | None | Unset): Its bytes.
+        logprob (float): Log-probability in the temperature-scaled distribution.
+        token (str): Text of the token; U+FFFD stands for an incomplete character.
+        bytes_ (list[int] | None | Unset): Bytes of the token's text.
     """
 
     logprob: float

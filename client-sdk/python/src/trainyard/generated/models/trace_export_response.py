@@ -11,11 +11,11 @@ T = TypeVar("T", bound="TraceExportResponse")
 
 @_attrs_define
 class TraceExportResponse:
-    """Answer of `sessions/{id}/trace_export`.
+    """Response body of `sessions/{id}/trace_export`.
 
     Attributes:
-        status (str): Always `ready`: the trace is made when it is downloaded.
-        url (str): Where it is, without a key.
+        status (str): Always `ready`: the trace is computed when it is downloaded.
+        url (str): URL of the trace, which can be downloaded without a key.
     """
 
     status: str

@@ -21,10 +21,10 @@ class TrainingResult:
     """Result of `forward` and `forward_backward`.
 
     Attributes:
-        loss_fn_output_type (str): The kind of the outputs.
-        loss_fn_outputs (list[TrainingResultLossFnOutputsItem]): `logprobs` and `elementwise_loss` of each datum, in the
-            request's order.
-        metrics (TrainingResultMetrics): Keys `name:reduction`, e.g. `loss:sum`.
+        loss_fn_output_type (str): Type of the outputs.
+        loss_fn_outputs (list[TrainingResultLossFnOutputsItem]): Outputs of each datum in the order of the request:
+            `logprobs` and `elementwise_loss`.
+        metrics (TrainingResultMetrics): Metrics, with keys of the form `name:reduction`, such as `loss:sum`.
     """
 
     loss_fn_output_type: str

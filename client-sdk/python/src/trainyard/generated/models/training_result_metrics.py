@@ -11,7 +11,7 @@ T = TypeVar("T", bound="TrainingResultMetrics")
 
 @_attrs_define
 class TrainingResultMetrics:
-    """Keys `name:reduction`, e.g. `loss:sum`."""
+    """Metrics, with keys of the form `name:reduction`, such as `loss:sum`."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

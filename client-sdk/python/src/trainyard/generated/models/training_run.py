@@ -20,21 +20,21 @@ T = TypeVar("T", bound="TrainingRun")
 
 @_attrs_define
 class TrainingRun:
-    """A training run.
+    """A training run: a sequence of requests that train one model.
 
     Attributes:
         base_model (str): Name of the base model.
-        corrupted (bool): Whether its state is lost.
-        is_lora (bool): Whether it trains an adapter.
-        last_request_time (datetime.datetime): RFC 3339.
-        model_owner (str): Its tenant.
-        training_run_id (str): Its id; the `model_id`.
-        user_metadata (TrainingRunUserMetadata): As given at creation.
+        corrupted (bool): Whether the run's state is lost.
+        is_lora (bool): Whether the run trains an adapter.
+        last_request_time (datetime.datetime): Time of the last request, in RFC 3339.
+        model_owner (str): Tenant that owns the run.
+        training_run_id (str): Id of the run; the `model_id` of its requests.
+        user_metadata (TrainingRunUserMetadata): Metadata that the client set when it created the run.
         last_checkpoint (Checkpoint | None | Unset):
         last_sampler_checkpoint (Checkpoint | None | Unset):
-        lora_rank (int | None | Unset): The adapter's rank.
-        numerics_changed (list[NumericsChange] | Unset): When it was continued by a worker whose results have other
-            bits, oldest first; absent when it never was.
+        lora_rank (int | None | Unset): Rank of the adapter.
+        numerics_changed (list[NumericsChange] | Unset): Continuations by workers that compute other bits, oldest first;
+            absent if there were none.
     """
 
     base_model: str

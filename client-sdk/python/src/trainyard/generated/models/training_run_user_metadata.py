@@ -11,7 +11,7 @@ T = TypeVar("T", bound="TrainingRunUserMetadata")
 
 @_attrs_define
 class TrainingRunUserMetadata:
-    """As given at creation."""
+    """Metadata that the client set when it created the run."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

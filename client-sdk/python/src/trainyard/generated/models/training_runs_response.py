@@ -16,11 +16,11 @@ T = TypeVar("T", bound="TrainingRunsResponse")
 
 @_attrs_define
 class TrainingRunsResponse:
-    """Answer of `training_runs`.
+    """Response body of `training_runs`.
 
     Attributes:
-        cursor (Cursor): Where a page lies in its listing.
-        training_runs (list[TrainingRun]): The page.
+        cursor (Cursor): Position of a page in its listing.
+        training_runs (list[TrainingRun]): The training runs of this page.
     """
 
     cursor: Cursor

@@ -13,14 +13,14 @@ T = TypeVar("T", bound="TryAgainResponse")
 
 @_attrs_define
 class TryAgainResponse:
-    """Answer of `retrieve_future` while the result is pending.
+    """Response body of `retrieve_future` while the result is pending.
 
     Attributes:
-        queue_state (str): `active`; `paused_rate_limit` or `paused_capacity` while the request waits for more than its
-            turn.
-        request_id (str): The future.
-        type_ (str): `try_again`.
-        queue_state_reason (None | str | Unset): What it waits for.
+        queue_state (str): `active`, or `paused_rate_limit` or `paused_capacity` while the request waits for a quota or
+            for capacity.
+        request_id (str): Id of the future.
+        type_ (str): Always the text `try_again`.
+        queue_state_reason (None | str | Unset): The quota or the capacity that the request waits for.
     """
 
     queue_state: str

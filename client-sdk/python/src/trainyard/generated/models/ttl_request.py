@@ -13,10 +13,10 @@ T = TypeVar("T", bound="TtlRequest")
 
 @_attrs_define
 class TtlRequest:
-    """Body of `…/ttl`. The field must be there; null removes the expiry.
+    """Request body of `…/ttl`. The field is required; null removes the expiry.
 
     Attributes:
-        ttl_seconds (int | None | Unset): Seconds from now.
+        ttl_seconds (int | None | Unset): Seconds from now until the checkpoint is deleted.
     """
 
     ttl_seconds: int | None | Unset = UNSET

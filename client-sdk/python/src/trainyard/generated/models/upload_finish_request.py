@@ -11,10 +11,10 @@ T = TypeVar("T", bound="UploadFinishRequest")
 
 @_attrs_define
 class UploadFinishRequest:
-    """Body of `external_weights_upload_finish`.
+    """Request body of `external_weights_upload_finish`.
 
     Attributes:
-        upload_id (str): The upload.
+        upload_id (str): Id of the upload.
     """
 
     upload_id: str

@@ -11,10 +11,10 @@ T = TypeVar("T", bound="UploadFinishResponse")
 
 @_attrs_define
 class UploadFinishResponse:
-    """Answer of `external_weights_upload_finish`.
+    """Response body of `external_weights_upload_finish`.
 
     Attributes:
-        tinker_path (str): The checkpoint, `tinker://<run>/external_weights/<name>`.
+        tinker_path (str): Path of the checkpoint: `tinker://<run>/external_weights/<name>`.
     """
 
     tinker_path: str

@@ -17,12 +17,12 @@ T = TypeVar("T", bound="UploadStartRequest")
 
 @_attrs_define
 class UploadStartRequest:
-    """Body of `external_weights_upload_start`.
+    """Request body of `external_weights_upload_start`.
 
     Attributes:
-        base_model (str): Name of the base model that the adapter is for.
+        base_model (str): Name of the base model that the adapter belongs to.
         lora_config (LoraConfig): A LoRA adapter. Unknown fields are refused.
-        destination_project_id (None | str | Unset): The project of the checkpoint.
+        destination_project_id (None | str | Unset): Project of the checkpoint.
     """
 
     base_model: str

@@ -16,13 +16,13 @@ T = TypeVar("T", bound="UploadStartResponse")
 
 @_attrs_define
 class UploadStartResponse:
-    """Answer of `external_weights_upload_start`.
+    """Response body of `external_weights_upload_start`.
 
     Attributes:
-        expires (datetime.datetime): When the URLs stop working and the upload is deleted, RFC 3339.
-        upload_id (str): Names the upload when it is finished.
-        urls (UploadStartResponseUrls): Where each file is sent with PUT, by its name. The URLs are their own
-            authorisation.
+        expires (datetime.datetime): Time at which the URLs expire and the upload is deleted, in RFC 3339.
+        upload_id (str): Id of the upload.
+        urls (UploadStartResponseUrls): URL for each file, by its name, to send the file to with `PUT`. The URLs contain
+            their authorisation.
     """
 
     expires: datetime.datetime

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="UploadStartResponseUrls")
 
 @_attrs_define
 class UploadStartResponseUrls:
-    """Where each file is sent with PUT, by its name. The URLs are their own authorisation."""
+    """URL for each file, by its name, to send the file to with `PUT`. The URLs contain their authorisation."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

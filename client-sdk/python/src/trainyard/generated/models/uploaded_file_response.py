@@ -13,12 +13,12 @@ T = TypeVar("T", bound="UploadedFileResponse")
 
 @_attrs_define
 class UploadedFileResponse:
-    """How much of a file has arrived.
+    """Progress of the upload of a file.
 
     Attributes:
-        complete (bool): Whether all of it arrived.
-        received_bytes (int): Bytes from the first one on; the next PUT may begin here.
-        total_bytes (int | None | Unset): Of the whole file, once that is known.
+        complete (bool): Whether the whole file has arrived.
+        received_bytes (int): Number of bytes that have arrived, from the first one on; the next `PUT` may begin here.
+        total_bytes (int | None | Unset): Length of the file in bytes, if it is known.
     """
 
     complete: bool

@@ -15,13 +15,13 @@ T = TypeVar("T", bound="Usage")
 
 @_attrs_define
 class Usage:
-    """Tokens of a request.
+    """Numbers of tokens in a request and its completions.
 
     Attributes:
-        completion_tokens (int): Sampled.
-        prompt_tokens (int): Of the prompts.
-        prompt_tokens_details (PromptTokensDetails): Tokens of the prompts.
-        total_tokens (int): Both.
+        completion_tokens (int): Tokens that were sampled.
+        prompt_tokens (int): Tokens of the prompts.
+        prompt_tokens_details (PromptTokensDetails): Details on the tokens of the prompts.
+        total_tokens (int): Sum of both numbers.
     """
 
     completion_tokens: int

@@ -22,16 +22,17 @@ T = TypeVar("T", bound="UsageEvent")
 
 @_attrs_define
 class UsageEvent:
-    """What was used in an hour, for one session.
+    """Usage of a session within an hour.
 
     Attributes:
-        base_model (str): The base model.
-        bucket_end (datetime.datetime): Its end.
-        bucket_start (datetime.datetime): The start of the hour.
-        event_info (UsageInfoType0 | UsageInfoType1 | UsageInfoType2 | UsageInfoType3 | UsageInfoType4): A kind of use.
-        session_id (str): The session.
-        project_id (None | str | Unset): The session's project.
-        user_id (None | str | Unset): The email of the user whose key created the session.
+        base_model (str): Name of the base model.
+        bucket_end (datetime.datetime): End of the hour, in RFC 3339.
+        bucket_start (datetime.datetime): Start of the hour, in RFC 3339.
+        event_info (UsageInfoType0 | UsageInfoType1 | UsageInfoType2 | UsageInfoType3 | UsageInfoType4): Kind and amount
+            of a usage.
+        session_id (str): Id of the session.
+        project_id (None | str | Unset): Project of the session.
+        user_id (None | str | Unset): Email address of the user whose key created the session.
     """
 
     base_model: str

@@ -16,7 +16,7 @@ class UsageInfoType0:
     """Tokens of examples in forward and backward passes.
 
     Attributes:
-        token_count (int): How many.
+        token_count (int): Number of these tokens.
         type_ (UsageInfoType0Type):
     """
 

@@ -13,11 +13,11 @@ T = TypeVar("T", bound="UsageInfoType1")
 
 @_attrs_define
 class UsageInfoType1:
-    """Tokens of prompts.
+    """Tokens of the prompts of samples.
 
     Attributes:
-        cached (bool): Whether the prefix cache had them.
-        token_count (int): How many.
+        cached (bool): Whether the prefix cache served the tokens.
+        token_count (int): Number of these tokens.
         type_ (UsageInfoType1Type):
     """
 

@@ -16,7 +16,7 @@ class UsageInfoType2:
     """Tokens that were generated.
 
     Attributes:
-        token_count (int): How many.
+        token_count (int): Number of these tokens.
         type_ (UsageInfoType2Type):
     """
 

@@ -16,7 +16,7 @@ class UsageInfoType3:
     """Checkpoints that were saved.
 
     Attributes:
-        count (int): How many.
+        count (int): Number of these checkpoints.
         type_ (UsageInfoType3Type):
     """
 

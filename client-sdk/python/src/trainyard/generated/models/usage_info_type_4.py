@@ -16,7 +16,7 @@ class UsageInfoType4:
     """Checkpoints that were stored.
 
     Attributes:
-        gigabyte_hours (float): Of 10^9 bytes.
+        gigabyte_hours (float): Storage in units of 10^9 bytes, multiplied by hours.
         type_ (UsageInfoType4Type):
     """
 

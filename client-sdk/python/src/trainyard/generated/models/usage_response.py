@@ -16,11 +16,11 @@ T = TypeVar("T", bound="UsageResponse")
 
 @_attrs_define
 class UsageResponse:
-    """Answer of `billing/usage/events`.
+    """Response body of `billing/usage/events`.
 
     Attributes:
-        data (list[UsageEvent]): By hour, then by tokens, most first.
-        sessions (UsageResponseSessions): The sessions that are named and still there.
+        data (list[UsageEvent]): Usage by hour, and within an hour by tokens in descending order.
+        sessions (UsageResponseSessions): Sessions that `data` names, unless they were deleted.
     """
 
     data: list[UsageEvent]

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="UsageResponseSessions")
 
 @_attrs_define
 class UsageResponseSessions:
-    """The sessions that are named and still there."""
+    """Sessions that `data` names, unless they were deleted."""
 
     additional_properties: dict[str, UsageSession] = _attrs_field(
         init=False, factory=dict

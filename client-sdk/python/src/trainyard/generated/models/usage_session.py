@@ -15,10 +15,10 @@ T = TypeVar("T", bound="UsageSession")
 
 @_attrs_define
 class UsageSession:
-    """A session that usage names.
+    """A session that usage refers to.
 
     Attributes:
-        user_metadata (UsageSessionUserMetadata): As the client attached it.
+        user_metadata (UsageSessionUserMetadata): Metadata that the client set when it created the session.
     """
 
     user_metadata: UsageSessionUserMetadata

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="UsageSessionUserMetadata")
 
 @_attrs_define
 class UsageSessionUserMetadata:
-    """As the client attached it."""
+    """Metadata that the client set when it created the session."""
 
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 

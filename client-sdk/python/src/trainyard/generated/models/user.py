@@ -14,15 +14,16 @@ T = TypeVar("T", bound="User")
 
 @_attrs_define
 class User:
-    """A user.
+    """A user of an organisation.
 
     Attributes:
-        created_at (datetime.datetime): When it was created.
-        email (str): Names the user within the organisation.
-        id (str): A time-ordered id.
-        name (str): For people.
-        role (str): `admin`, `member` or `read-only`: the most that the user's keys allow.
-        disabled_at (datetime.datetime | None | Unset): Since when none of the user's keys is accepted.
+        created_at (datetime.datetime): Time of creation, in RFC 3339.
+        email (str): Email address, unique within the organisation.
+        id (str): Id that increases with the time of creation.
+        name (str): Name for display; any text.
+        role (str): `admin`, `member` or `read-only`: the highest role of the user's keys.
+        disabled_at (datetime.datetime | None | Unset): Time from which the user's keys are refused, in RFC 3339; absent
+            while the user is enabled.
     """
 
     created_at: datetime.datetime

@@ -15,10 +15,10 @@ T = TypeVar("T", bound="UsersResponse")
 
 @_attrs_define
 class UsersResponse:
-    """Answer of `GET admin/users`.
+    """Response body of `GET admin/users`.
 
     Attributes:
-        users (list[User]): By email.
+        users (list[User]): The organisation's users, ordered by email address.
     """
 
     users: list[User]

@@ -11,10 +11,10 @@ T = TypeVar("T", bound="WeightsInfoRequest")
 
 @_attrs_define
 class WeightsInfoRequest:
-    """Body of `weights_info`.
+    """Request body of `weights_info`.
 
     Attributes:
-        tinker_path (str): The checkpoint.
+        tinker_path (str): Path of the checkpoint.
     """
 
     tinker_path: str

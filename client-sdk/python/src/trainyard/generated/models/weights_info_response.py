@@ -17,16 +17,16 @@ T = TypeVar("T", bound="WeightsInfoResponse")
 
 @_attrs_define
 class WeightsInfoResponse:
-    """Answer of `weights_info`.
+    """Response body of `weights_info`.
 
     Attributes:
         base_model (str): Name of the base model.
-        is_lora (bool): Whether it is an adapter.
+        is_lora (bool): Whether the checkpoint is an adapter.
         optimizer_config (OptimizerConfig): An optimizer family; only `adamw` is supported.
-        lora_rank (int | None | Unset): The adapter's rank.
-        train_attn (bool | None | Unset): The adapter covers the attention projections.
-        train_mlp (bool | None | Unset): The adapter covers the MLP projections.
-        train_unembed (bool | None | Unset): The adapter covers the unembedding.
+        lora_rank (int | None | Unset): Rank of the adapter.
+        train_attn (bool | None | Unset): Whether the adapter covers the attention projections.
+        train_mlp (bool | None | Unset): Whether the adapter covers the MLP projections.
+        train_unembed (bool | None | Unset): Whether the adapter covers the unembedding.
     """
 
     base_model: str

@@ -11,11 +11,11 @@ T = TypeVar("T", bound="WhoamiKey")
 
 @_attrs_define
 class WhoamiKey:
-    """An API key.
+    """An API key, as seen by its owner.
 
     Attributes:
-        id (int): Names it.
-        name (str): For people.
+        id (int): Number that identifies the key.
+        name (str): Name for display; any text.
     """
 
     id: int

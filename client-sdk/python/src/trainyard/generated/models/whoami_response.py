@@ -20,16 +20,17 @@ T = TypeVar("T", bound="WhoamiResponse")
 
 @_attrs_define
 class WhoamiResponse:
-    """Answer of `auth/whoami`.
+    """Response body of `auth/whoami`.
 
     Attributes:
-        credential (WhoamiCredential): By what a server knows a caller.
-        operator (bool): Whether the organisation's admins manage all others.
-        organisation (str): The organisation, whose objects the caller sees.
+        credential (WhoamiCredential): How a server identified a caller.
+        operator (bool): Whether admins of this organisation manage all others.
+        organisation (str): The organisation that owns the objects that the caller sees.
         role (str): `admin`, `member` or `read-only`.
-        scopes (list[str]): What it may change: `train`, `sample`, `checkpoints`, `admin`.
-        subject (str): Names the user, or the key of a program: `sub` of its tokens.
-        expires_at (datetime.datetime | None | Unset): When the key or token of the call expires, if it does.
+        scopes (list[str]): What the caller may change: `train`, `sample`, `checkpoints`, `admin`.
+        subject (str): Identifies the user, or the key of a program: the claim `sub` of its tokens.
+        expires_at (datetime.datetime | None | Unset): Time at which the key or token of the call expires, in RFC 3339;
+            absent if it never does.
         key (None | Unset | WhoamiKey):
         user (None | Unset | WhoamiUser):
     """

@@ -13,12 +13,13 @@ T = TypeVar("T", bound="WhoamiUser")
 
 @_attrs_define
 class WhoamiUser:
-    """A user.
+    """A user, as seen by itself.
 
     Attributes:
-        email (str): Names the user within the organisation.
-        name (str): For people.
-        id (None | str | Unset): Absent where the store does not have the user: an external issuer vouches for it.
+        email (str): Email address, unique within the organisation.
+        name (str): Name for display; any text.
+        id (None | str | Unset): Id of the user; absent if an external issuer vouches for a user who is not in the
+            store.
     """
 
     email: str

@@ -59,6 +59,8 @@ class Chat:
 
     def render(self, messages: list[Message], tools: list[Message] | None = None, ask: bool = False) -> str:
         """The text of a conversation; `ask` adds the beginning of the assistant's turn."""
+        if any(has_images(message) for message in messages):
+            raise ConfigError("data: recipes do not support images in conversations")
         text = self.tokenizer.apply_chat_template(
             messages, tools=tools or None, add_generation_prompt=ask, tokenize=False
         )
@@ -110,6 +112,12 @@ class Chat:
         if sampled and tokens and sampled[-1] == tokens[0]:
             return tokens[1:]
         return tokens
+
+
+def has_images(message: Message) -> bool:
+    """Whether a message has parts other than texts."""
+    content = message.get("content")
+    return isinstance(content, list) and any(isinstance(part, dict) and part.get("type") != "text" for part in content)
 
 
 def tool_calls(text: str) -> list[dict[str, Any]]:

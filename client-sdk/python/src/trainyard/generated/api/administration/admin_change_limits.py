@@ -66,14 +66,17 @@ def sync_detailed(
 ) -> Response[LimitsResponse]:
     """Sets and unsets the weight and the quotas of an organisation; for admins of operators
 
-     Sets and unsets the weight and the quotas of an organisation; for admins of operators. What is
-    absent stays, and `null` unsets. Every server enforces them within a second; what was accepted or
-    started before is not taken back. A limit that the configuration file sets can't be changed.
+     Sets and unsets the weight and the quotas of an organisation; for admins of operators. Absent fields
+    keep their values, and `null` unsets a limit. Every server enforces the new limits within a second;
+    requests that were accepted or started earlier are not affected. A limit that the configuration file
+    sets can't be changed.
 
     Args:
         organisation (str):
-        body (ChangeLimitsRequest): Body of `PUT admin/organisations/{organisation}/limits`: what
-            is absent stays, and `null` unsets.
+        body (ChangeLimitsRequest): Request body of `PUT
+            admin/organisations/{organisation}/limits`. Absent fields keep their values; `null` unsets
+            a
+            limit.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -103,14 +106,17 @@ def sync(
 ) -> LimitsResponse | None:
     """Sets and unsets the weight and the quotas of an organisation; for admins of operators
 
-     Sets and unsets the weight and the quotas of an organisation; for admins of operators. What is
-    absent stays, and `null` unsets. Every server enforces them within a second; what was accepted or
-    started before is not taken back. A limit that the configuration file sets can't be changed.
+     Sets and unsets the weight and the quotas of an organisation; for admins of operators. Absent fields
+    keep their values, and `null` unsets a limit. Every server enforces the new limits within a second;
+    requests that were accepted or started earlier are not affected. A limit that the configuration file
+    sets can't be changed.
 
     Args:
         organisation (str):
-        body (ChangeLimitsRequest): Body of `PUT admin/organisations/{organisation}/limits`: what
-            is absent stays, and `null` unsets.
+        body (ChangeLimitsRequest): Request body of `PUT
+            admin/organisations/{organisation}/limits`. Absent fields keep their values; `null` unsets
+            a
+            limit.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -135,14 +141,17 @@ async def asyncio_detailed(
 ) -> Response[LimitsResponse]:
     """Sets and unsets the weight and the quotas of an organisation; for admins of operators
 
-     Sets and unsets the weight and the quotas of an organisation; for admins of operators. What is
-    absent stays, and `null` unsets. Every server enforces them within a second; what was accepted or
-    started before is not taken back. A limit that the configuration file sets can't be changed.
+     Sets and unsets the weight and the quotas of an organisation; for admins of operators. Absent fields
+    keep their values, and `null` unsets a limit. Every server enforces the new limits within a second;
+    requests that were accepted or started earlier are not affected. A limit that the configuration file
+    sets can't be changed.
 
     Args:
         organisation (str):
-        body (ChangeLimitsRequest): Body of `PUT admin/organisations/{organisation}/limits`: what
-            is absent stays, and `null` unsets.
+        body (ChangeLimitsRequest): Request body of `PUT
+            admin/organisations/{organisation}/limits`. Absent fields keep their values; `null` unsets
+            a
+            limit.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -170,14 +179,17 @@ async def asyncio(
 ) -> LimitsResponse | None:
     """Sets and unsets the weight and the quotas of an organisation; for admins of operators
 
-     Sets and unsets the weight and the quotas of an organisation; for admins of operators. What is
-    absent stays, and `null` unsets. Every server enforces them within a second; what was accepted or
-    started before is not taken back. A limit that the configuration file sets can't be changed.
+     Sets and unsets the weight and the quotas of an organisation; for admins of operators. Absent fields
+    keep their values, and `null` unsets a limit. Every server enforces the new limits within a second;
+    requests that were accepted or started earlier are not affected. A limit that the configuration file
+    sets can't be changed.
 
     Args:
         organisation (str):
-        body (ChangeLimitsRequest): Body of `PUT admin/organisations/{organisation}/limits`: what
-            is absent stays, and `null` unsets.
+        body (ChangeLimitsRequest): Request body of `PUT
+            admin/organisations/{organisation}/limits`. Absent fields keep their values; `null` unsets
+            a
+            limit.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

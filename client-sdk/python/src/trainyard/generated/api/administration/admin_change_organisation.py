@@ -64,17 +64,17 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ChangeOrganisationRequest,
 ) -> Response[Organisation]:
-    """Changes what people call an organisation, or disables or enables it
+    """Changes an organisation's display name, or disables or enables it
 
-     Changes what people call an organisation, or disables or enables it. What is absent stays. While it
-    is disabled, its keys and tokens get 401, on every server within a second; its sessions expire,
-    which cancels what waits and all samples, and its objects stay. Admins of operators alone disable
-    and enable, and not the organisation that they call from.
+     Changes an organisation's display name, or disables or enables it. Absent fields keep their values.
+    Every server answers the keys and tokens of a disabled organisation with 401 within a second. Its
+    sessions expire, which cancels waiting requests and all samples; its objects stay. Only admins of
+    operators can disable and enable organisations, but not their own.
 
     Args:
         organisation (str):
-        body (ChangeOrganisationRequest): Body of `PUT admin/organisations/{organisation}`; what
-            is absent stays.
+        body (ChangeOrganisationRequest): Request body of `PUT
+            admin/organisations/{organisation}`. Absent fields keep their values.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -102,17 +102,17 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ChangeOrganisationRequest,
 ) -> Organisation | None:
-    """Changes what people call an organisation, or disables or enables it
+    """Changes an organisation's display name, or disables or enables it
 
-     Changes what people call an organisation, or disables or enables it. What is absent stays. While it
-    is disabled, its keys and tokens get 401, on every server within a second; its sessions expire,
-    which cancels what waits and all samples, and its objects stay. Admins of operators alone disable
-    and enable, and not the organisation that they call from.
+     Changes an organisation's display name, or disables or enables it. Absent fields keep their values.
+    Every server answers the keys and tokens of a disabled organisation with 401 within a second. Its
+    sessions expire, which cancels waiting requests and all samples; its objects stay. Only admins of
+    operators can disable and enable organisations, but not their own.
 
     Args:
         organisation (str):
-        body (ChangeOrganisationRequest): Body of `PUT admin/organisations/{organisation}`; what
-            is absent stays.
+        body (ChangeOrganisationRequest): Request body of `PUT
+            admin/organisations/{organisation}`. Absent fields keep their values.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -135,17 +135,17 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ChangeOrganisationRequest,
 ) -> Response[Organisation]:
-    """Changes what people call an organisation, or disables or enables it
+    """Changes an organisation's display name, or disables or enables it
 
-     Changes what people call an organisation, or disables or enables it. What is absent stays. While it
-    is disabled, its keys and tokens get 401, on every server within a second; its sessions expire,
-    which cancels what waits and all samples, and its objects stay. Admins of operators alone disable
-    and enable, and not the organisation that they call from.
+     Changes an organisation's display name, or disables or enables it. Absent fields keep their values.
+    Every server answers the keys and tokens of a disabled organisation with 401 within a second. Its
+    sessions expire, which cancels waiting requests and all samples; its objects stay. Only admins of
+    operators can disable and enable organisations, but not their own.
 
     Args:
         organisation (str):
-        body (ChangeOrganisationRequest): Body of `PUT admin/organisations/{organisation}`; what
-            is absent stays.
+        body (ChangeOrganisationRequest): Request body of `PUT
+            admin/organisations/{organisation}`. Absent fields keep their values.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -171,17 +171,17 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ChangeOrganisationRequest,
 ) -> Organisation | None:
-    """Changes what people call an organisation, or disables or enables it
+    """Changes an organisation's display name, or disables or enables it
 
-     Changes what people call an organisation, or disables or enables it. What is absent stays. While it
-    is disabled, its keys and tokens get 401, on every server within a second; its sessions expire,
-    which cancels what waits and all samples, and its objects stay. Admins of operators alone disable
-    and enable, and not the organisation that they call from.
+     Changes an organisation's display name, or disables or enables it. Absent fields keep their values.
+    Every server answers the keys and tokens of a disabled organisation with 401 within a second. Its
+    sessions expire, which cancels waiting requests and all samples; its objects stay. Only admins of
+    operators can disable and enable organisations, but not their own.
 
     Args:
         organisation (str):
-        body (ChangeOrganisationRequest): Body of `PUT admin/organisations/{organisation}`; what
-            is absent stays.
+        body (ChangeOrganisationRequest): Request body of `PUT
+            admin/organisations/{organisation}`. Absent fields keep their values.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -73,14 +73,15 @@ def sync_detailed(
     body: ChangeUserRequest,
     organisation: str | Unset = UNSET,
 ) -> Response[User]:
-    """Gives a user another role, or refuses the user's keys or accepts them again
+    """Changes a user's role, or disables or enables the user
 
-     Gives a user another role, or refuses the user's keys or accepts them again.
+     Changes a user's role, or disables or enables the user. The keys of a disabled user are refused.
 
     Args:
         email (str):
         organisation (str | Unset):
-        body (ChangeUserRequest): Body of `PUT admin/users/{email}`; what is absent stays.
+        body (ChangeUserRequest): Request body of `PUT admin/users/{email}`. Absent fields keep
+            their values.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -110,14 +111,15 @@ def sync(
     body: ChangeUserRequest,
     organisation: str | Unset = UNSET,
 ) -> User | None:
-    """Gives a user another role, or refuses the user's keys or accepts them again
+    """Changes a user's role, or disables or enables the user
 
-     Gives a user another role, or refuses the user's keys or accepts them again.
+     Changes a user's role, or disables or enables the user. The keys of a disabled user are refused.
 
     Args:
         email (str):
         organisation (str | Unset):
-        body (ChangeUserRequest): Body of `PUT admin/users/{email}`; what is absent stays.
+        body (ChangeUserRequest): Request body of `PUT admin/users/{email}`. Absent fields keep
+            their values.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -142,14 +144,15 @@ async def asyncio_detailed(
     body: ChangeUserRequest,
     organisation: str | Unset = UNSET,
 ) -> Response[User]:
-    """Gives a user another role, or refuses the user's keys or accepts them again
+    """Changes a user's role, or disables or enables the user
 
-     Gives a user another role, or refuses the user's keys or accepts them again.
+     Changes a user's role, or disables or enables the user. The keys of a disabled user are refused.
 
     Args:
         email (str):
         organisation (str | Unset):
-        body (ChangeUserRequest): Body of `PUT admin/users/{email}`; what is absent stays.
+        body (ChangeUserRequest): Request body of `PUT admin/users/{email}`. Absent fields keep
+            their values.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -177,14 +180,15 @@ async def asyncio(
     body: ChangeUserRequest,
     organisation: str | Unset = UNSET,
 ) -> User | None:
-    """Gives a user another role, or refuses the user's keys or accepts them again
+    """Changes a user's role, or disables or enables the user
 
-     Gives a user another role, or refuses the user's keys or accepts them again.
+     Changes a user's role, or disables or enables the user. The keys of a disabled user are refused.
 
     Args:
         email (str):
         organisation (str | Unset):
-        body (ChangeUserRequest): Body of `PUT admin/users/{email}`; what is absent stays.
+        body (ChangeUserRequest): Request body of `PUT admin/users/{email}`. Absent fields keep
+            their values.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -70,11 +70,11 @@ def sync_detailed(
 ) -> Response[CreateKeyResponse]:
     """Creates an API key
 
-     Creates an API key. The answer alone has it: what is stored is its SHA-256.
+     Creates an API key. The key is returned only once; the server stores only its SHA-256.
 
     Args:
         organisation (str | Unset):
-        body (CreateKeyRequest): Body of `POST admin/keys`.
+        body (CreateKeyRequest): Request body of `POST admin/keys`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -104,11 +104,11 @@ def sync(
 ) -> CreateKeyResponse | None:
     """Creates an API key
 
-     Creates an API key. The answer alone has it: what is stored is its SHA-256.
+     Creates an API key. The key is returned only once; the server stores only its SHA-256.
 
     Args:
         organisation (str | Unset):
-        body (CreateKeyRequest): Body of `POST admin/keys`.
+        body (CreateKeyRequest): Request body of `POST admin/keys`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -133,11 +133,11 @@ async def asyncio_detailed(
 ) -> Response[CreateKeyResponse]:
     """Creates an API key
 
-     Creates an API key. The answer alone has it: what is stored is its SHA-256.
+     Creates an API key. The key is returned only once; the server stores only its SHA-256.
 
     Args:
         organisation (str | Unset):
-        body (CreateKeyRequest): Body of `POST admin/keys`.
+        body (CreateKeyRequest): Request body of `POST admin/keys`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -165,11 +165,11 @@ async def asyncio(
 ) -> CreateKeyResponse | None:
     """Creates an API key
 
-     Creates an API key. The answer alone has it: what is stored is its SHA-256.
+     Creates an API key. The key is returned only once; the server stores only its SHA-256.
 
     Args:
         organisation (str | Unset):
-        body (CreateKeyRequest): Body of `POST admin/keys`.
+        body (CreateKeyRequest): Request body of `POST admin/keys`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

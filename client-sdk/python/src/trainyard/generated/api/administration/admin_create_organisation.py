@@ -64,7 +64,7 @@ def sync_detailed(
      Creates an organisation; for admins of operators.
 
     Args:
-        body (CreateOrganisationRequest): Body of `POST admin/organisations`.
+        body (CreateOrganisationRequest): Request body of `POST admin/organisations`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -95,7 +95,7 @@ def sync(
      Creates an organisation; for admins of operators.
 
     Args:
-        body (CreateOrganisationRequest): Body of `POST admin/organisations`.
+        body (CreateOrganisationRequest): Request body of `POST admin/organisations`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -121,7 +121,7 @@ async def asyncio_detailed(
      Creates an organisation; for admins of operators.
 
     Args:
-        body (CreateOrganisationRequest): Body of `POST admin/organisations`.
+        body (CreateOrganisationRequest): Request body of `POST admin/organisations`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -150,7 +150,7 @@ async def asyncio(
      Creates an organisation; for admins of operators.
 
     Args:
-        body (CreateOrganisationRequest): Body of `POST admin/organisations`.
+        body (CreateOrganisationRequest): Request body of `POST admin/organisations`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -68,13 +68,13 @@ def sync_detailed(
     body: CreateProjectRequest,
     organisation: str | Unset = UNSET,
 ) -> Response[Project]:
-    """Creates a project
+    """Creates a project in an organisation
 
-     Creates a project.
+     Creates a project in an organisation.
 
     Args:
         organisation (str | Unset):
-        body (CreateProjectRequest): Body of `POST admin/projects`.
+        body (CreateProjectRequest): Request body of `POST admin/projects`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -102,13 +102,13 @@ def sync(
     body: CreateProjectRequest,
     organisation: str | Unset = UNSET,
 ) -> Project | None:
-    """Creates a project
+    """Creates a project in an organisation
 
-     Creates a project.
+     Creates a project in an organisation.
 
     Args:
         organisation (str | Unset):
-        body (CreateProjectRequest): Body of `POST admin/projects`.
+        body (CreateProjectRequest): Request body of `POST admin/projects`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -131,13 +131,13 @@ async def asyncio_detailed(
     body: CreateProjectRequest,
     organisation: str | Unset = UNSET,
 ) -> Response[Project]:
-    """Creates a project
+    """Creates a project in an organisation
 
-     Creates a project.
+     Creates a project in an organisation.
 
     Args:
         organisation (str | Unset):
-        body (CreateProjectRequest): Body of `POST admin/projects`.
+        body (CreateProjectRequest): Request body of `POST admin/projects`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -163,13 +163,13 @@ async def asyncio(
     body: CreateProjectRequest,
     organisation: str | Unset = UNSET,
 ) -> Project | None:
-    """Creates a project
+    """Creates a project in an organisation
 
-     Creates a project.
+     Creates a project in an organisation.
 
     Args:
         organisation (str | Unset):
-        body (CreateProjectRequest): Body of `POST admin/projects`.
+        body (CreateProjectRequest): Request body of `POST admin/projects`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

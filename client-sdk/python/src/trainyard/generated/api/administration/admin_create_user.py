@@ -68,13 +68,13 @@ def sync_detailed(
     body: CreateUserRequest,
     organisation: str | Unset = UNSET,
 ) -> Response[User]:
-    """Creates a user
+    """Creates a user in an organisation
 
-     Creates a user.
+     Creates a user in an organisation.
 
     Args:
         organisation (str | Unset):
-        body (CreateUserRequest): Body of `POST admin/users`.
+        body (CreateUserRequest): Request body of `POST admin/users`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -102,13 +102,13 @@ def sync(
     body: CreateUserRequest,
     organisation: str | Unset = UNSET,
 ) -> User | None:
-    """Creates a user
+    """Creates a user in an organisation
 
-     Creates a user.
+     Creates a user in an organisation.
 
     Args:
         organisation (str | Unset):
-        body (CreateUserRequest): Body of `POST admin/users`.
+        body (CreateUserRequest): Request body of `POST admin/users`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -131,13 +131,13 @@ async def asyncio_detailed(
     body: CreateUserRequest,
     organisation: str | Unset = UNSET,
 ) -> Response[User]:
-    """Creates a user
+    """Creates a user in an organisation
 
-     Creates a user.
+     Creates a user in an organisation.
 
     Args:
         organisation (str | Unset):
-        body (CreateUserRequest): Body of `POST admin/users`.
+        body (CreateUserRequest): Request body of `POST admin/users`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -163,13 +163,13 @@ async def asyncio(
     body: CreateUserRequest,
     organisation: str | Unset = UNSET,
 ) -> User | None:
-    """Creates a user
+    """Creates a user in an organisation
 
-     Creates a user.
+     Creates a user in an organisation.
 
     Args:
         organisation (str | Unset):
-        body (CreateUserRequest): Body of `POST admin/users`.
+        body (CreateUserRequest): Request body of `POST admin/users`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -63,7 +63,7 @@ def sync_detailed(
 ) -> Response[Any]:
     """Deletes a project
 
-     Deletes a project. Sessions keep its id.
+     Deletes a project. Its sessions keep the project's id.
 
     Args:
         project_id (str):
@@ -97,7 +97,7 @@ async def asyncio_detailed(
 ) -> Response[Any]:
     """Deletes a project
 
-     Deletes a project. Sessions keep its id.
+     Deletes a project. Its sessions keep the project's id.
 
     Args:
         project_id (str):

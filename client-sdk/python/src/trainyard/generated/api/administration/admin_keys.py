@@ -59,9 +59,9 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> Response[KeysResponse]:
-    """The API keys of an organisation, those that are not accepted any more included
+    """Lists the API keys of an organisation, including expired and revoked ones
 
-     The API keys of an organisation, those that are not accepted any more included.
+     Lists the API keys of an organisation, including expired and revoked ones.
 
     Args:
         organisation (str | Unset):
@@ -90,9 +90,9 @@ def sync(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> KeysResponse | None:
-    """The API keys of an organisation, those that are not accepted any more included
+    """Lists the API keys of an organisation, including expired and revoked ones
 
-     The API keys of an organisation, those that are not accepted any more included.
+     Lists the API keys of an organisation, including expired and revoked ones.
 
     Args:
         organisation (str | Unset):
@@ -116,9 +116,9 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> Response[KeysResponse]:
-    """The API keys of an organisation, those that are not accepted any more included
+    """Lists the API keys of an organisation, including expired and revoked ones
 
-     The API keys of an organisation, those that are not accepted any more included.
+     Lists the API keys of an organisation, including expired and revoked ones.
 
     Args:
         organisation (str | Unset):
@@ -145,9 +145,9 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> KeysResponse | None:
-    """The API keys of an organisation, those that are not accepted any more included
+    """Lists the API keys of an organisation, including expired and revoked ones
 
-     The API keys of an organisation, those that are not accepted any more included.
+     Lists the API keys of an organisation, including expired and revoked ones.
 
     Args:
         organisation (str | Unset):

@@ -54,9 +54,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[LimitsResponse]:
-    """The weight and the quotas of an organisation, and where each is set
+    """Returns the weight and the quotas of an organisation, and where each one is set
 
-     The weight and the quotas of an organisation, and where each is set.
+     Returns the weight and the quotas of an organisation, and where each one is set.
 
     Args:
         organisation (str):
@@ -85,9 +85,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> LimitsResponse | None:
-    """The weight and the quotas of an organisation, and where each is set
+    """Returns the weight and the quotas of an organisation, and where each one is set
 
-     The weight and the quotas of an organisation, and where each is set.
+     Returns the weight and the quotas of an organisation, and where each one is set.
 
     Args:
         organisation (str):
@@ -111,9 +111,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[LimitsResponse]:
-    """The weight and the quotas of an organisation, and where each is set
+    """Returns the weight and the quotas of an organisation, and where each one is set
 
-     The weight and the quotas of an organisation, and where each is set.
+     Returns the weight and the quotas of an organisation, and where each one is set.
 
     Args:
         organisation (str):
@@ -140,9 +140,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> LimitsResponse | None:
-    """The weight and the quotas of an organisation, and where each is set
+    """Returns the weight and the quotas of an organisation, and where each one is set
 
-     The weight and the quotas of an organisation, and where each is set.
+     Returns the weight and the quotas of an organisation, and where each one is set.
 
     Args:
         organisation (str):

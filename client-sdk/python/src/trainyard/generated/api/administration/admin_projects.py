@@ -59,9 +59,9 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> Response[ProjectsResponse]:
-    """The projects of an organisation
+    """Lists the projects of an organisation
 
-     The projects of an organisation.
+     Lists the projects of an organisation.
 
     Args:
         organisation (str | Unset):
@@ -90,9 +90,9 @@ def sync(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> ProjectsResponse | None:
-    """The projects of an organisation
+    """Lists the projects of an organisation
 
-     The projects of an organisation.
+     Lists the projects of an organisation.
 
     Args:
         organisation (str | Unset):
@@ -116,9 +116,9 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> Response[ProjectsResponse]:
-    """The projects of an organisation
+    """Lists the projects of an organisation
 
-     The projects of an organisation.
+     Lists the projects of an organisation.
 
     Args:
         organisation (str | Unset):
@@ -145,9 +145,9 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> ProjectsResponse | None:
-    """The projects of an organisation
+    """Lists the projects of an organisation
 
-     The projects of an organisation.
+     Lists the projects of an organisation.
 
     Args:
         organisation (str | Unset):

@@ -48,12 +48,13 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[RotateSigningResponse]:
-    """Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for
-    admins of operators, when one may have become known
+    """Withdraws all keys that sign the service's tokens and creates another one, which signs at once; for
+    admins of operators
 
-     Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for
-    admins of operators, when one may have become known. Every server refuses the tokens that were made
-    before within a second, and clients that exchange keys for tokens make new ones by themselves.
+     Withdraws all keys that sign the service's tokens and creates another one, which signs at once; for
+    admins of operators. Use this if a signing key may have become known. Every server refuses the
+    earlier tokens within a second. Clients that exchange API keys for tokens obtain new ones by
+    themselves.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -76,12 +77,13 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> RotateSigningResponse | None:
-    """Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for
-    admins of operators, when one may have become known
+    """Withdraws all keys that sign the service's tokens and creates another one, which signs at once; for
+    admins of operators
 
-     Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for
-    admins of operators, when one may have become known. Every server refuses the tokens that were made
-    before within a second, and clients that exchange keys for tokens make new ones by themselves.
+     Withdraws all keys that sign the service's tokens and creates another one, which signs at once; for
+    admins of operators. Use this if a signing key may have become known. Every server refuses the
+    earlier tokens within a second. Clients that exchange API keys for tokens obtain new ones by
+    themselves.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -100,12 +102,13 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[RotateSigningResponse]:
-    """Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for
-    admins of operators, when one may have become known
+    """Withdraws all keys that sign the service's tokens and creates another one, which signs at once; for
+    admins of operators
 
-     Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for
-    admins of operators, when one may have become known. Every server refuses the tokens that were made
-    before within a second, and clients that exchange keys for tokens make new ones by themselves.
+     Withdraws all keys that sign the service's tokens and creates another one, which signs at once; for
+    admins of operators. Use this if a signing key may have become known. Every server refuses the
+    earlier tokens within a second. Clients that exchange API keys for tokens obtain new ones by
+    themselves.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -126,12 +129,13 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> RotateSigningResponse | None:
-    """Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for
-    admins of operators, when one may have become known
+    """Withdraws all keys that sign the service's tokens and creates another one, which signs at once; for
+    admins of operators
 
-     Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for
-    admins of operators, when one may have become known. Every server refuses the tokens that were made
-    before within a second, and clients that exchange keys for tokens make new ones by themselves.
+     Withdraws all keys that sign the service's tokens and creates another one, which signs at once; for
+    admins of operators. Use this if a signing key may have become known. Every server refuses the
+    earlier tokens within a second. Clients that exchange API keys for tokens obtain new ones by
+    themselves.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -65,9 +65,10 @@ def sync_detailed(
     ending_before: str,
     organisation: str | Unset = UNSET,
 ) -> Response[str]:
-    """What each request of an organisation used that ended in a period, as CSV
+    """Exports as CSV what each request of an organisation used; for admins
 
-     What each request of an organisation used that ended in a period, as CSV. For admins.
+     Exports as CSV what each request of an organisation used; for admins. The file contains the requests
+    that ended in the period.
 
     Args:
         starting_on (str):
@@ -102,9 +103,10 @@ def sync(
     ending_before: str,
     organisation: str | Unset = UNSET,
 ) -> str | None:
-    """What each request of an organisation used that ended in a period, as CSV
+    """Exports as CSV what each request of an organisation used; for admins
 
-     What each request of an organisation used that ended in a period, as CSV. For admins.
+     Exports as CSV what each request of an organisation used; for admins. The file contains the requests
+    that ended in the period.
 
     Args:
         starting_on (str):
@@ -134,9 +136,10 @@ async def asyncio_detailed(
     ending_before: str,
     organisation: str | Unset = UNSET,
 ) -> Response[str]:
-    """What each request of an organisation used that ended in a period, as CSV
+    """Exports as CSV what each request of an organisation used; for admins
 
-     What each request of an organisation used that ended in a period, as CSV. For admins.
+     Exports as CSV what each request of an organisation used; for admins. The file contains the requests
+    that ended in the period.
 
     Args:
         starting_on (str):
@@ -169,9 +172,10 @@ async def asyncio(
     ending_before: str,
     organisation: str | Unset = UNSET,
 ) -> str | None:
-    """What each request of an organisation used that ended in a period, as CSV
+    """Exports as CSV what each request of an organisation used; for admins
 
-     What each request of an organisation used that ended in a period, as CSV. For admins.
+     Exports as CSV what each request of an organisation used; for admins. The file contains the requests
+    that ended in the period.
 
     Args:
         starting_on (str):

@@ -59,9 +59,9 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> Response[UsersResponse]:
-    """The users of an organisation
+    """Lists the users of an organisation
 
-     The users of an organisation.
+     Lists the users of an organisation.
 
     Args:
         organisation (str | Unset):
@@ -90,9 +90,9 @@ def sync(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> UsersResponse | None:
-    """The users of an organisation
+    """Lists the users of an organisation
 
-     The users of an organisation.
+     Lists the users of an organisation.
 
     Args:
         organisation (str | Unset):
@@ -116,9 +116,9 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> Response[UsersResponse]:
-    """The users of an organisation
+    """Lists the users of an organisation
 
-     The users of an organisation.
+     Lists the users of an organisation.
 
     Args:
         organisation (str | Unset):
@@ -145,9 +145,9 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     organisation: str | Unset = UNSET,
 ) -> UsersResponse | None:
-    """The users of an organisation
+    """Lists the users of an organisation
 
-     The users of an organisation.
+     Lists the users of an organisation.
 
     Args:
         organisation (str | Unset):

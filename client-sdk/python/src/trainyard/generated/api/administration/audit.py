@@ -67,11 +67,10 @@ def sync_detailed(
     day: str | Unset = UNSET,
     organisation: str | Unset = UNSET,
 ) -> Response[AuditResponse]:
-    """What was done to an organisation and its objects on one day: administrative acts, publications,
-    downloads and deletions
+    """Returns what was done to an organisation and its objects on one day; for admins
 
-     What was done to an organisation and its objects on one day: administrative acts, publications,
-    downloads and deletions. For admins.
+     Returns what was done to an organisation and its objects on one day; for admins. The audit log
+    contains administrative actions, publications, downloads and deletions.
 
     Args:
         event_type (str | Unset):
@@ -106,11 +105,10 @@ def sync(
     day: str | Unset = UNSET,
     organisation: str | Unset = UNSET,
 ) -> AuditResponse | None:
-    """What was done to an organisation and its objects on one day: administrative acts, publications,
-    downloads and deletions
+    """Returns what was done to an organisation and its objects on one day; for admins
 
-     What was done to an organisation and its objects on one day: administrative acts, publications,
-    downloads and deletions. For admins.
+     Returns what was done to an organisation and its objects on one day; for admins. The audit log
+    contains administrative actions, publications, downloads and deletions.
 
     Args:
         event_type (str | Unset):
@@ -140,11 +138,10 @@ async def asyncio_detailed(
     day: str | Unset = UNSET,
     organisation: str | Unset = UNSET,
 ) -> Response[AuditResponse]:
-    """What was done to an organisation and its objects on one day: administrative acts, publications,
-    downloads and deletions
+    """Returns what was done to an organisation and its objects on one day; for admins
 
-     What was done to an organisation and its objects on one day: administrative acts, publications,
-    downloads and deletions. For admins.
+     Returns what was done to an organisation and its objects on one day; for admins. The audit log
+    contains administrative actions, publications, downloads and deletions.
 
     Args:
         event_type (str | Unset):
@@ -177,11 +174,10 @@ async def asyncio(
     day: str | Unset = UNSET,
     organisation: str | Unset = UNSET,
 ) -> AuditResponse | None:
-    """What was done to an organisation and its objects on one day: administrative acts, publications,
-    downloads and deletions
+    """Returns what was done to an organisation and its objects on one day; for admins
 
-     What was done to an organisation and its objects on one day: administrative acts, publications,
-    downloads and deletions. For admins.
+     Returns what was done to an organisation and its objects on one day; for admins. The audit log
+    contains administrative actions, publications, downloads and deletions.
 
     Args:
         event_type (str | Unset):

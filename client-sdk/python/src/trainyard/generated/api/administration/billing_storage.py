@@ -63,9 +63,9 @@ def sync_detailed(
     project_id: str | Unset = UNSET,
     organisation: str | Unset = UNSET,
 ) -> Response[StorageResponse]:
-    """The checkpoints that an organisation has now, by project and user
+    """Returns the checkpoints that an organisation stores now, by project and user; for admins
 
-     The checkpoints that an organisation has now, by project and user. For admins.
+     Returns the checkpoints that an organisation stores now, by project and user; for admins.
 
     Args:
         project_id (str | Unset):
@@ -97,9 +97,9 @@ def sync(
     project_id: str | Unset = UNSET,
     organisation: str | Unset = UNSET,
 ) -> StorageResponse | None:
-    """The checkpoints that an organisation has now, by project and user
+    """Returns the checkpoints that an organisation stores now, by project and user; for admins
 
-     The checkpoints that an organisation has now, by project and user. For admins.
+     Returns the checkpoints that an organisation stores now, by project and user; for admins.
 
     Args:
         project_id (str | Unset):
@@ -126,9 +126,9 @@ async def asyncio_detailed(
     project_id: str | Unset = UNSET,
     organisation: str | Unset = UNSET,
 ) -> Response[StorageResponse]:
-    """The checkpoints that an organisation has now, by project and user
+    """Returns the checkpoints that an organisation stores now, by project and user; for admins
 
-     The checkpoints that an organisation has now, by project and user. For admins.
+     Returns the checkpoints that an organisation stores now, by project and user; for admins.
 
     Args:
         project_id (str | Unset):
@@ -158,9 +158,9 @@ async def asyncio(
     project_id: str | Unset = UNSET,
     organisation: str | Unset = UNSET,
 ) -> StorageResponse | None:
-    """The checkpoints that an organisation has now, by project and user
+    """Returns the checkpoints that an organisation stores now, by project and user; for admins
 
-     The checkpoints that an organisation has now, by project and user. For admins.
+     Returns the checkpoints that an organisation stores now, by project and user; for admins.
 
     Args:
         project_id (str | Unset):

@@ -67,11 +67,10 @@ def sync_detailed(
     ending_before: str,
     organisation: str | Unset = UNSET,
 ) -> Response[UsageResponse]:
-    """What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour,
-    checkpoints that were saved, and storage
+    """Returns what an organisation used, by hour, session and kind; for admins
 
-     What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour,
-    checkpoints that were saved, and storage. For admins. There are no prices.
+     Returns what an organisation used, by hour, session and kind; for admins. Tokens count in the hour
+    in which their request ended. Saved checkpoints and storage count too. The service knows no prices.
 
     Args:
         starting_on (str):
@@ -106,11 +105,10 @@ def sync(
     ending_before: str,
     organisation: str | Unset = UNSET,
 ) -> UsageResponse | None:
-    """What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour,
-    checkpoints that were saved, and storage
+    """Returns what an organisation used, by hour, session and kind; for admins
 
-     What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour,
-    checkpoints that were saved, and storage. For admins. There are no prices.
+     Returns what an organisation used, by hour, session and kind; for admins. Tokens count in the hour
+    in which their request ended. Saved checkpoints and storage count too. The service knows no prices.
 
     Args:
         starting_on (str):
@@ -140,11 +138,10 @@ async def asyncio_detailed(
     ending_before: str,
     organisation: str | Unset = UNSET,
 ) -> Response[UsageResponse]:
-    """What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour,
-    checkpoints that were saved, and storage
+    """Returns what an organisation used, by hour, session and kind; for admins
 
-     What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour,
-    checkpoints that were saved, and storage. For admins. There are no prices.
+     Returns what an organisation used, by hour, session and kind; for admins. Tokens count in the hour
+    in which their request ended. Saved checkpoints and storage count too. The service knows no prices.
 
     Args:
         starting_on (str):
@@ -177,11 +174,10 @@ async def asyncio(
     ending_before: str,
     organisation: str | Unset = UNSET,
 ) -> UsageResponse | None:
-    """What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour,
-    checkpoints that were saved, and storage
+    """Returns what an organisation used, by hour, session and kind; for admins
 
-     What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour,
-    checkpoints that were saved, and storage. For admins. There are no prices.
+     Returns what an organisation used, by hour, session and kind; for admins. Tokens count in the hour
+    in which their request ended. Saved checkpoints and storage count too. The service knows no prices.
 
     Args:
         starting_on (str):

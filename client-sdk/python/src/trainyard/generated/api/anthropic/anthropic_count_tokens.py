@@ -64,10 +64,11 @@ def sync_detailed(
      Counts the tokens of a conversation, rendered with the model's own chat template. Nothing is
     sampled.
 
-    The same under `/v1/messages/count_tokens`.
+    Also served at `/v1/messages/count_tokens`.
 
     Args:
-        body (CountTokensRequest): Body of `messages/count_tokens`. Unknown fields are refused.
+        body (CountTokensRequest): Request body of `messages/count_tokens`. Unknown fields are
+            refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -98,10 +99,11 @@ def sync(
      Counts the tokens of a conversation, rendered with the model's own chat template. Nothing is
     sampled.
 
-    The same under `/v1/messages/count_tokens`.
+    Also served at `/v1/messages/count_tokens`.
 
     Args:
-        body (CountTokensRequest): Body of `messages/count_tokens`. Unknown fields are refused.
+        body (CountTokensRequest): Request body of `messages/count_tokens`. Unknown fields are
+            refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -127,10 +129,11 @@ async def asyncio_detailed(
      Counts the tokens of a conversation, rendered with the model's own chat template. Nothing is
     sampled.
 
-    The same under `/v1/messages/count_tokens`.
+    Also served at `/v1/messages/count_tokens`.
 
     Args:
-        body (CountTokensRequest): Body of `messages/count_tokens`. Unknown fields are refused.
+        body (CountTokensRequest): Request body of `messages/count_tokens`. Unknown fields are
+            refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -159,10 +162,11 @@ async def asyncio(
      Counts the tokens of a conversation, rendered with the model's own chat template. Nothing is
     sampled.
 
-    The same under `/v1/messages/count_tokens`.
+    Also served at `/v1/messages/count_tokens`.
 
     Args:
-        body (CountTokensRequest): Body of `messages/count_tokens`. Unknown fields are refused.
+        body (CountTokensRequest): Request body of `messages/count_tokens`. Unknown fields are
+            refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

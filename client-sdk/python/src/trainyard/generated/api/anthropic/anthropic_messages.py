@@ -61,13 +61,13 @@ def sync_detailed(
 ) -> Response[MessageResponse]:
     """Answers a conversation, rendered with the model's own chat template
 
-     Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a
-    stream of server-sent events from `message_start` to `message_stop`.
+     Answers a conversation, rendered with the model's own chat template. With `stream`, the response is
+    a stream of server-sent events from `message_start` to `message_stop`.
 
-    The same under `/v1/messages`.
+    Also served at `/v1/messages`.
 
     Args:
-        body (MessagesRequest): Body of `messages`. Unknown fields are refused.
+        body (MessagesRequest): Request body of `messages`. Unknown fields are refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -95,13 +95,13 @@ def sync(
 ) -> MessageResponse | None:
     """Answers a conversation, rendered with the model's own chat template
 
-     Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a
-    stream of server-sent events from `message_start` to `message_stop`.
+     Answers a conversation, rendered with the model's own chat template. With `stream`, the response is
+    a stream of server-sent events from `message_start` to `message_stop`.
 
-    The same under `/v1/messages`.
+    Also served at `/v1/messages`.
 
     Args:
-        body (MessagesRequest): Body of `messages`. Unknown fields are refused.
+        body (MessagesRequest): Request body of `messages`. Unknown fields are refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -124,13 +124,13 @@ async def asyncio_detailed(
 ) -> Response[MessageResponse]:
     """Answers a conversation, rendered with the model's own chat template
 
-     Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a
-    stream of server-sent events from `message_start` to `message_stop`.
+     Answers a conversation, rendered with the model's own chat template. With `stream`, the response is
+    a stream of server-sent events from `message_start` to `message_stop`.
 
-    The same under `/v1/messages`.
+    Also served at `/v1/messages`.
 
     Args:
-        body (MessagesRequest): Body of `messages`. Unknown fields are refused.
+        body (MessagesRequest): Request body of `messages`. Unknown fields are refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -156,13 +156,13 @@ async def asyncio(
 ) -> MessageResponse | None:
     """Answers a conversation, rendered with the model's own chat template
 
-     Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a
-    stream of server-sent events from `message_start` to `message_stop`.
+     Answers a conversation, rendered with the model's own chat template. With `stream`, the response is
+    a stream of server-sent events from `message_start` to `message_stop`.
 
-    The same under `/v1/messages`.
+    Also served at `/v1/messages`.
 
     Args:
-        body (MessagesRequest): Body of `messages`. Unknown fields are refused.
+        body (MessagesRequest): Request body of `messages`. Unknown fields are refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

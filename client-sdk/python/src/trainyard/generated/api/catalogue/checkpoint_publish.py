@@ -57,9 +57,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any]:
-    """Lets every tenant read a checkpoint
+    """Publishes a checkpoint: every tenant can then read it
 
-     Lets every tenant read a checkpoint. Repetitions are accepted.
+     Publishes a checkpoint: every tenant can then read it. The call can be repeated.
 
     Args:
         run_id (str):
@@ -94,9 +94,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any]:
-    """Lets every tenant read a checkpoint
+    """Publishes a checkpoint: every tenant can then read it
 
-     Lets every tenant read a checkpoint. Repetitions are accepted.
+     Publishes a checkpoint: every tenant can then read it. The call can be repeated.
 
     Args:
         run_id (str):

@@ -67,15 +67,16 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: TtlRequest,
 ) -> Response[Any]:
-    """Lets a checkpoint expire so many seconds from now; null removes the expiry
+    """Sets the number of seconds after which a checkpoint is deleted
 
-     Lets a checkpoint expire so many seconds from now; null removes the expiry.
+     Sets the number of seconds after which a checkpoint is deleted. Null removes the expiry.
 
     Args:
         run_id (str):
         kind (str):
         name (str):
-        body (TtlRequest): Body of `…/ttl`. The field must be there; null removes the expiry.
+        body (TtlRequest): Request body of `…/ttl`. The field is required; null removes the
+            expiry.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -107,15 +108,16 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: TtlRequest,
 ) -> Response[Any]:
-    """Lets a checkpoint expire so many seconds from now; null removes the expiry
+    """Sets the number of seconds after which a checkpoint is deleted
 
-     Lets a checkpoint expire so many seconds from now; null removes the expiry.
+     Sets the number of seconds after which a checkpoint is deleted. Null removes the expiry.
 
     Args:
         run_id (str):
         kind (str):
         name (str):
-        body (TtlRequest): Body of `…/ttl`. The field must be there; null removes the expiry.
+        body (TtlRequest): Request body of `…/ttl`. The field is required; null removes the
+            expiry.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

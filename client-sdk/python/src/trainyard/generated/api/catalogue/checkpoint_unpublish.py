@@ -59,7 +59,7 @@ def sync_detailed(
 ) -> Response[Any]:
     """Makes a checkpoint private
 
-     Makes a checkpoint private. Repetitions are accepted.
+     Makes a checkpoint private. The call can be repeated.
 
     Args:
         run_id (str):
@@ -96,7 +96,7 @@ async def asyncio_detailed(
 ) -> Response[Any]:
     """Makes a checkpoint private
 
-     Makes a checkpoint private. Repetitions are accepted.
+     Makes a checkpoint private. The call can be repeated.
 
     Args:
         run_id (str):

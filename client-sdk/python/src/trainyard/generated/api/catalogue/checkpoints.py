@@ -71,12 +71,11 @@ def sync_detailed(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> Response[CheckpointsResponse]:
-    """The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other
-    tenants' public ones
+    """Lists the caller's checkpoints of all runs, newest first
 
-     The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other
-    tenants' public ones. With `project_id`, those of sessions in this project of the caller's alone,
-    whatever the scope.
+     Lists the caller's checkpoints of all runs, newest first. With `access_scope=accessible`, the list
+    includes public ones of other tenants. With `project_id`, it contains only checkpoints of sessions
+    in this project of the caller's, whatever the scope.
 
     Args:
         limit (int | Unset):  Default: 20.
@@ -114,12 +113,11 @@ def sync(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> CheckpointsResponse | None:
-    """The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other
-    tenants' public ones
+    """Lists the caller's checkpoints of all runs, newest first
 
-     The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other
-    tenants' public ones. With `project_id`, those of sessions in this project of the caller's alone,
-    whatever the scope.
+     Lists the caller's checkpoints of all runs, newest first. With `access_scope=accessible`, the list
+    includes public ones of other tenants. With `project_id`, it contains only checkpoints of sessions
+    in this project of the caller's, whatever the scope.
 
     Args:
         limit (int | Unset):  Default: 20.
@@ -152,12 +150,11 @@ async def asyncio_detailed(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> Response[CheckpointsResponse]:
-    """The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other
-    tenants' public ones
+    """Lists the caller's checkpoints of all runs, newest first
 
-     The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other
-    tenants' public ones. With `project_id`, those of sessions in this project of the caller's alone,
-    whatever the scope.
+     Lists the caller's checkpoints of all runs, newest first. With `access_scope=accessible`, the list
+    includes public ones of other tenants. With `project_id`, it contains only checkpoints of sessions
+    in this project of the caller's, whatever the scope.
 
     Args:
         limit (int | Unset):  Default: 20.
@@ -193,12 +190,11 @@ async def asyncio(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> CheckpointsResponse | None:
-    """The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other
-    tenants' public ones
+    """Lists the caller's checkpoints of all runs, newest first
 
-     The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other
-    tenants' public ones. With `project_id`, those of sessions in this project of the caller's alone,
-    whatever the scope.
+     Lists the caller's checkpoints of all runs, newest first. With `access_scope=accessible`, the list
+    includes public ones of other tenants. With `project_id`, it contains only checkpoints of sessions
+    in this project of the caller's, whatever the scope.
 
     Args:
         limit (int | Unset):  Default: 20.

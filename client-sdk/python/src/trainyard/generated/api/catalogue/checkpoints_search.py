@@ -59,15 +59,14 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: CheckpointSearchRequest,
 ) -> Response[CheckpointSearchResponse]:
-    """Searches the checkpoints that the caller may list, newest first: its own, or with another `owner`
-    also public ones
+    """Searches the checkpoints that the caller may list, newest first
 
-     Searches the checkpoints that the caller may list, newest first: its own, or with another `owner`
-    also public ones.
+     Searches the checkpoints that the caller may list, newest first. These are the caller's own; with
+    another `owner`, also public ones.
 
     Args:
-        body (CheckpointSearchRequest): Body of `checkpoints/search`: everything that is given
-            must hold.
+        body (CheckpointSearchRequest): Request body of `checkpoints/search`. A checkpoint must
+            satisfy every condition that is set.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -93,15 +92,14 @@ def sync(
     client: AuthenticatedClient | Client,
     body: CheckpointSearchRequest,
 ) -> CheckpointSearchResponse | None:
-    """Searches the checkpoints that the caller may list, newest first: its own, or with another `owner`
-    also public ones
+    """Searches the checkpoints that the caller may list, newest first
 
-     Searches the checkpoints that the caller may list, newest first: its own, or with another `owner`
-    also public ones.
+     Searches the checkpoints that the caller may list, newest first. These are the caller's own; with
+    another `owner`, also public ones.
 
     Args:
-        body (CheckpointSearchRequest): Body of `checkpoints/search`: everything that is given
-            must hold.
+        body (CheckpointSearchRequest): Request body of `checkpoints/search`. A checkpoint must
+            satisfy every condition that is set.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -122,15 +120,14 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: CheckpointSearchRequest,
 ) -> Response[CheckpointSearchResponse]:
-    """Searches the checkpoints that the caller may list, newest first: its own, or with another `owner`
-    also public ones
+    """Searches the checkpoints that the caller may list, newest first
 
-     Searches the checkpoints that the caller may list, newest first: its own, or with another `owner`
-    also public ones.
+     Searches the checkpoints that the caller may list, newest first. These are the caller's own; with
+    another `owner`, also public ones.
 
     Args:
-        body (CheckpointSearchRequest): Body of `checkpoints/search`: everything that is given
-            must hold.
+        body (CheckpointSearchRequest): Request body of `checkpoints/search`. A checkpoint must
+            satisfy every condition that is set.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -154,15 +151,14 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: CheckpointSearchRequest,
 ) -> CheckpointSearchResponse | None:
-    """Searches the checkpoints that the caller may list, newest first: its own, or with another `owner`
-    also public ones
+    """Searches the checkpoints that the caller may list, newest first
 
-     Searches the checkpoints that the caller may list, newest first: its own, or with another `owner`
-    also public ones.
+     Searches the checkpoints that the caller may list, newest first. These are the caller's own; with
+    another `owner`, also public ones.
 
     Args:
-        body (CheckpointSearchRequest): Body of `checkpoints/search`: everything that is given
-            must hold.
+        body (CheckpointSearchRequest): Request body of `checkpoints/search`. A checkpoint must
+            satisfy every condition that is set.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

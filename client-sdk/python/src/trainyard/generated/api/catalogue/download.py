@@ -81,9 +81,9 @@ def sync_detailed(
     expires: int,
     signature: str,
 ) -> Response[File]:
-    """A file of an exported checkpoint
+    """Downloads a file of a checkpoint's weights
 
-     A file of an exported checkpoint. The URL is its own authorisation.
+     Downloads a file of a checkpoint's weights. The URL contains its authorisation.
 
     Args:
         run_id (str):
@@ -130,9 +130,9 @@ def sync(
     expires: int,
     signature: str,
 ) -> File | None:
-    """A file of an exported checkpoint
+    """Downloads a file of a checkpoint's weights
 
-     A file of an exported checkpoint. The URL is its own authorisation.
+     Downloads a file of a checkpoint's weights. The URL contains its authorisation.
 
     Args:
         run_id (str):
@@ -174,9 +174,9 @@ async def asyncio_detailed(
     expires: int,
     signature: str,
 ) -> Response[File]:
-    """A file of an exported checkpoint
+    """Downloads a file of a checkpoint's weights
 
-     A file of an exported checkpoint. The URL is its own authorisation.
+     Downloads a file of a checkpoint's weights. The URL contains its authorisation.
 
     Args:
         run_id (str):
@@ -221,9 +221,9 @@ async def asyncio(
     expires: int,
     signature: str,
 ) -> File | None:
-    """A file of an exported checkpoint
+    """Downloads a file of a checkpoint's weights
 
-     A file of an exported checkpoint. The URL is its own authorisation.
+     Downloads a file of a checkpoint's weights. The URL contains its authorisation.
 
     Args:
         run_id (str):

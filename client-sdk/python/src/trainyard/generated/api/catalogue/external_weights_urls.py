@@ -60,9 +60,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[ExternalUrlsResponse]:
-    """Self-authorising URLs of an exported checkpoint's files
+    """Returns URLs of the files of a checkpoint's weights
 
-     Self-authorising URLs of an exported checkpoint's files.
+     Returns URLs of the files of a checkpoint's weights. The URLs contain their authorisation.
 
     Args:
         run_id (str):
@@ -97,9 +97,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> ExternalUrlsResponse | None:
-    """Self-authorising URLs of an exported checkpoint's files
+    """Returns URLs of the files of a checkpoint's weights
 
-     Self-authorising URLs of an exported checkpoint's files.
+     Returns URLs of the files of a checkpoint's weights. The URLs contain their authorisation.
 
     Args:
         run_id (str):
@@ -129,9 +129,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[ExternalUrlsResponse]:
-    """Self-authorising URLs of an exported checkpoint's files
+    """Returns URLs of the files of a checkpoint's weights
 
-     Self-authorising URLs of an exported checkpoint's files.
+     Returns URLs of the files of a checkpoint's weights. The URLs contain their authorisation.
 
     Args:
         run_id (str):
@@ -164,9 +164,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> ExternalUrlsResponse | None:
-    """Self-authorising URLs of an exported checkpoint's files
+    """Returns URLs of the files of a checkpoint's weights
 
-     Self-authorising URLs of an exported checkpoint's files.
+     Returns URLs of the files of a checkpoint's weights. The URLs contain their authorisation.
 
     Args:
         run_id (str):

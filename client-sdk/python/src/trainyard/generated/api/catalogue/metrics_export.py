@@ -88,11 +88,10 @@ def sync_detailed(
     to_time: str | Unset = UNSET,
     format_: str | Unset = "jsonl",
 ) -> Response[File]:
-    """A run's metrics as a file, a row for each request: JSON Lines, or Parquet with a column for each
-    metric
+    """Downloads a run's metrics as a file with a row for each request
 
-     A run's metrics as a file, a row for each request: JSON Lines, or Parquet with a column for each
-    metric.
+     Downloads a run's metrics as a file with a row for each request. The format is JSON Lines, or
+    Parquet with a column for each metric.
 
     Args:
         run_id (str):
@@ -142,11 +141,10 @@ def sync(
     to_time: str | Unset = UNSET,
     format_: str | Unset = "jsonl",
 ) -> File | None:
-    """A run's metrics as a file, a row for each request: JSON Lines, or Parquet with a column for each
-    metric
+    """Downloads a run's metrics as a file with a row for each request
 
-     A run's metrics as a file, a row for each request: JSON Lines, or Parquet with a column for each
-    metric.
+     Downloads a run's metrics as a file with a row for each request. The format is JSON Lines, or
+    Parquet with a column for each metric.
 
     Args:
         run_id (str):
@@ -191,11 +189,10 @@ async def asyncio_detailed(
     to_time: str | Unset = UNSET,
     format_: str | Unset = "jsonl",
 ) -> Response[File]:
-    """A run's metrics as a file, a row for each request: JSON Lines, or Parquet with a column for each
-    metric
+    """Downloads a run's metrics as a file with a row for each request
 
-     A run's metrics as a file, a row for each request: JSON Lines, or Parquet with a column for each
-    metric.
+     Downloads a run's metrics as a file with a row for each request. The format is JSON Lines, or
+    Parquet with a column for each metric.
 
     Args:
         run_id (str):
@@ -243,11 +240,10 @@ async def asyncio(
     to_time: str | Unset = UNSET,
     format_: str | Unset = "jsonl",
 ) -> File | None:
-    """A run's metrics as a file, a row for each request: JSON Lines, or Parquet with a column for each
-    metric
+    """Downloads a run's metrics as a file with a row for each request
 
-     A run's metrics as a file, a row for each request: JSON Lines, or Parquet with a column for each
-    metric.
+     Downloads a run's metrics as a file with a row for each request. The format is JSON Lines, or
+    Parquet with a column for each metric.
 
     Args:
         run_id (str):

@@ -54,9 +54,10 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[CheckpointsResponse]:
-    """A run's checkpoints, newest first; of another tenant's run, those that are public
+    """Lists a run's checkpoints, newest first
 
-     A run's checkpoints, newest first; of another tenant's run, those that are public.
+     Lists a run's checkpoints, newest first. For a run of another tenant, the list contains only public
+    ones.
 
     Args:
         run_id (str):
@@ -85,9 +86,10 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> CheckpointsResponse | None:
-    """A run's checkpoints, newest first; of another tenant's run, those that are public
+    """Lists a run's checkpoints, newest first
 
-     A run's checkpoints, newest first; of another tenant's run, those that are public.
+     Lists a run's checkpoints, newest first. For a run of another tenant, the list contains only public
+    ones.
 
     Args:
         run_id (str):
@@ -111,9 +113,10 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[CheckpointsResponse]:
-    """A run's checkpoints, newest first; of another tenant's run, those that are public
+    """Lists a run's checkpoints, newest first
 
-     A run's checkpoints, newest first; of another tenant's run, those that are public.
+     Lists a run's checkpoints, newest first. For a run of another tenant, the list contains only public
+    ones.
 
     Args:
         run_id (str):
@@ -140,9 +143,10 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> CheckpointsResponse | None:
-    """A run's checkpoints, newest first; of another tenant's run, those that are public
+    """Lists a run's checkpoints, newest first
 
-     A run's checkpoints, newest first; of another tenant's run, those that are public.
+     Lists a run's checkpoints, newest first. For a run of another tenant, the list contains only public
+    ones.
 
     Args:
         run_id (str):

@@ -92,14 +92,14 @@ def sync_detailed(
     points: int | Unset = 1000,
     by: str | Unset = UNSET,
 ) -> Response[MetricsResponse]:
-    """The metrics that a run's forward passes, backward passes and optimizer steps returned, as curves
-    over steps and time
+    """Returns the metrics of a run's forward passes, backward passes and optimizer steps as curves over
+    steps and time
 
-     The metrics that a run's forward passes, backward passes and optimizer steps returned, as curves
-    over steps and time.
+     Returns the metrics of a run's forward passes, backward passes and optimizer steps as curves over
+    steps and time.
 
-    A curve with more values than `points` is thinned out on the server: of each of equally wide
-    stretches the smallest and the largest value are returned, so that no spike is lost.
+    A curve with more values than `points` is thinned out: it is divided into intervals of equal width,
+    and the smallest and the largest value of each are returned. Spikes are therefore never lost.
 
     Args:
         run_id (str):
@@ -152,14 +152,14 @@ def sync(
     points: int | Unset = 1000,
     by: str | Unset = UNSET,
 ) -> MetricsResponse | None:
-    """The metrics that a run's forward passes, backward passes and optimizer steps returned, as curves
-    over steps and time
+    """Returns the metrics of a run's forward passes, backward passes and optimizer steps as curves over
+    steps and time
 
-     The metrics that a run's forward passes, backward passes and optimizer steps returned, as curves
-    over steps and time.
+     Returns the metrics of a run's forward passes, backward passes and optimizer steps as curves over
+    steps and time.
 
-    A curve with more values than `points` is thinned out on the server: of each of equally wide
-    stretches the smallest and the largest value are returned, so that no spike is lost.
+    A curve with more values than `points` is thinned out: it is divided into intervals of equal width,
+    and the smallest and the largest value of each are returned. Spikes are therefore never lost.
 
     Args:
         run_id (str):
@@ -207,14 +207,14 @@ async def asyncio_detailed(
     points: int | Unset = 1000,
     by: str | Unset = UNSET,
 ) -> Response[MetricsResponse]:
-    """The metrics that a run's forward passes, backward passes and optimizer steps returned, as curves
-    over steps and time
+    """Returns the metrics of a run's forward passes, backward passes and optimizer steps as curves over
+    steps and time
 
-     The metrics that a run's forward passes, backward passes and optimizer steps returned, as curves
-    over steps and time.
+     Returns the metrics of a run's forward passes, backward passes and optimizer steps as curves over
+    steps and time.
 
-    A curve with more values than `points` is thinned out on the server: of each of equally wide
-    stretches the smallest and the largest value are returned, so that no spike is lost.
+    A curve with more values than `points` is thinned out: it is divided into intervals of equal width,
+    and the smallest and the largest value of each are returned. Spikes are therefore never lost.
 
     Args:
         run_id (str):
@@ -265,14 +265,14 @@ async def asyncio(
     points: int | Unset = 1000,
     by: str | Unset = UNSET,
 ) -> MetricsResponse | None:
-    """The metrics that a run's forward passes, backward passes and optimizer steps returned, as curves
-    over steps and time
+    """Returns the metrics of a run's forward passes, backward passes and optimizer steps as curves over
+    steps and time
 
-     The metrics that a run's forward passes, backward passes and optimizer steps returned, as curves
-    over steps and time.
+     Returns the metrics of a run's forward passes, backward passes and optimizer steps as curves over
+    steps and time.
 
-    A curve with more values than `points` is thinned out on the server: of each of equally wide
-    stretches the smallest and the largest value are returned, so that no spike is lost.
+    A curve with more values than `points` is thinned out: it is divided into intervals of equal width,
+    and the smallest and the largest value of each are returned. Spikes are therefore never lost.
 
     Args:
         run_id (str):

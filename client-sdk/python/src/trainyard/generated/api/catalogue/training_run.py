@@ -64,9 +64,10 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     access_scope: str | Unset = UNSET,
 ) -> Response[TrainingRun]:
-    """A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint
+    """Returns a training run
 
-     A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint.
+     Returns a training run. With `access_scope=accessible`, it may belong to another tenant if it has a
+    public checkpoint.
 
     Args:
         run_id (str):
@@ -98,9 +99,10 @@ def sync(
     client: AuthenticatedClient | Client,
     access_scope: str | Unset = UNSET,
 ) -> TrainingRun | None:
-    """A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint
+    """Returns a training run
 
-     A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint.
+     Returns a training run. With `access_scope=accessible`, it may belong to another tenant if it has a
+    public checkpoint.
 
     Args:
         run_id (str):
@@ -127,9 +129,10 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     access_scope: str | Unset = UNSET,
 ) -> Response[TrainingRun]:
-    """A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint
+    """Returns a training run
 
-     A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint.
+     Returns a training run. With `access_scope=accessible`, it may belong to another tenant if it has a
+    public checkpoint.
 
     Args:
         run_id (str):
@@ -159,9 +162,10 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     access_scope: str | Unset = UNSET,
 ) -> TrainingRun | None:
-    """A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint
+    """Returns a training run
 
-     A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint.
+     Returns a training run. With `access_scope=accessible`, it may belong to another tenant if it has a
+    public checkpoint.
 
     Args:
         run_id (str):

@@ -71,11 +71,10 @@ def sync_detailed(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> Response[TrainingRunsResponse]:
-    """The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs
-    that have a public checkpoint
+    """Lists the caller's training runs, newest first
 
-     The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs
-    that have a public checkpoint.
+     Lists the caller's training runs, newest first. With `access_scope=accessible`, the list includes
+    runs of other tenants that have a public checkpoint.
 
     Args:
         limit (int | Unset):  Default: 20.
@@ -113,11 +112,10 @@ def sync(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> TrainingRunsResponse | None:
-    """The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs
-    that have a public checkpoint
+    """Lists the caller's training runs, newest first
 
-     The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs
-    that have a public checkpoint.
+     Lists the caller's training runs, newest first. With `access_scope=accessible`, the list includes
+    runs of other tenants that have a public checkpoint.
 
     Args:
         limit (int | Unset):  Default: 20.
@@ -150,11 +148,10 @@ async def asyncio_detailed(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> Response[TrainingRunsResponse]:
-    """The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs
-    that have a public checkpoint
+    """Lists the caller's training runs, newest first
 
-     The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs
-    that have a public checkpoint.
+     Lists the caller's training runs, newest first. With `access_scope=accessible`, the list includes
+    runs of other tenants that have a public checkpoint.
 
     Args:
         limit (int | Unset):  Default: 20.
@@ -190,11 +187,10 @@ async def asyncio(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> TrainingRunsResponse | None:
-    """The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs
-    that have a public checkpoint
+    """Lists the caller's training runs, newest first
 
-     The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs
-    that have a public checkpoint.
+     Lists the caller's training runs, newest first. With `access_scope=accessible`, the list includes
+    runs of other tenants that have a public checkpoint.
 
     Args:
         limit (int | Unset):  Default: 20.

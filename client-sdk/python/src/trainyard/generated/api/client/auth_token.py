@@ -59,16 +59,17 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: AuthTokenRequest,
 ) -> Response[AuthTokenResponse]:
-    """A token for the caller's API key, which allows the same for a short while
+    """Exchanges the caller's API key for a token with the same permissions and a short lifetime
 
-     A token for the caller's API key, which allows the same for a short while.
+     Exchanges the caller's API key for a token with the same permissions and a short lifetime.
 
-    It is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`, `sub`
-    (user or key), `tenant` (the organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and
-    `jti`. It ends with its API key. A caller that has a token of this server already gets the same one.
+    The token is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`,
+    `sub` (user or key), `tenant` (the organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and
+    `jti`. It does not outlive its API key. A caller that already sends a token of this server gets the
+    same token.
 
     Args:
-        body (AuthTokenRequest): Body of `auth/token`.
+        body (AuthTokenRequest): Request body of `auth/token`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -94,16 +95,17 @@ def sync(
     client: AuthenticatedClient | Client,
     body: AuthTokenRequest,
 ) -> AuthTokenResponse | None:
-    """A token for the caller's API key, which allows the same for a short while
+    """Exchanges the caller's API key for a token with the same permissions and a short lifetime
 
-     A token for the caller's API key, which allows the same for a short while.
+     Exchanges the caller's API key for a token with the same permissions and a short lifetime.
 
-    It is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`, `sub`
-    (user or key), `tenant` (the organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and
-    `jti`. It ends with its API key. A caller that has a token of this server already gets the same one.
+    The token is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`,
+    `sub` (user or key), `tenant` (the organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and
+    `jti`. It does not outlive its API key. A caller that already sends a token of this server gets the
+    same token.
 
     Args:
-        body (AuthTokenRequest): Body of `auth/token`.
+        body (AuthTokenRequest): Request body of `auth/token`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -124,16 +126,17 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: AuthTokenRequest,
 ) -> Response[AuthTokenResponse]:
-    """A token for the caller's API key, which allows the same for a short while
+    """Exchanges the caller's API key for a token with the same permissions and a short lifetime
 
-     A token for the caller's API key, which allows the same for a short while.
+     Exchanges the caller's API key for a token with the same permissions and a short lifetime.
 
-    It is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`, `sub`
-    (user or key), `tenant` (the organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and
-    `jti`. It ends with its API key. A caller that has a token of this server already gets the same one.
+    The token is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`,
+    `sub` (user or key), `tenant` (the organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and
+    `jti`. It does not outlive its API key. A caller that already sends a token of this server gets the
+    same token.
 
     Args:
-        body (AuthTokenRequest): Body of `auth/token`.
+        body (AuthTokenRequest): Request body of `auth/token`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -157,16 +160,17 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: AuthTokenRequest,
 ) -> AuthTokenResponse | None:
-    """A token for the caller's API key, which allows the same for a short while
+    """Exchanges the caller's API key for a token with the same permissions and a short lifetime
 
-     A token for the caller's API key, which allows the same for a short while.
+     Exchanges the caller's API key for a token with the same permissions and a short lifetime.
 
-    It is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`, `sub`
-    (user or key), `tenant` (the organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and
-    `jti`. It ends with its API key. A caller that has a token of this server already gets the same one.
+    The token is signed with one of the keys of `/.well-known/jwks.json`. Its claims are `iss`, `aud`,
+    `sub` (user or key), `tenant` (the organisation), `email`, `role`, `scopes`, `iat`, `nbf`, `exp` and
+    `jti`. It does not outlive its API key. A caller that already sends a token of this server gets the
+    same token.
 
     Args:
-        body (AuthTokenRequest): Body of `auth/token`.
+        body (AuthTokenRequest): Request body of `auth/token`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -59,12 +59,12 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ClientConfigRequest,
 ) -> Response[ClientConfigResponse]:
-    """Settings that the server chooses for a client
+    """Returns settings that the server chooses for a client
 
-     Settings that the server chooses for a client.
+     Returns settings that the server chooses for a client.
 
     Args:
-        body (ClientConfigRequest): Body of `client/config` and `client/dynamic_config`.
+        body (ClientConfigRequest): Request body of `client/config` and `client/dynamic_config`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -90,12 +90,12 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ClientConfigRequest,
 ) -> ClientConfigResponse | None:
-    """Settings that the server chooses for a client
+    """Returns settings that the server chooses for a client
 
-     Settings that the server chooses for a client.
+     Returns settings that the server chooses for a client.
 
     Args:
-        body (ClientConfigRequest): Body of `client/config` and `client/dynamic_config`.
+        body (ClientConfigRequest): Request body of `client/config` and `client/dynamic_config`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -116,12 +116,12 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ClientConfigRequest,
 ) -> Response[ClientConfigResponse]:
-    """Settings that the server chooses for a client
+    """Returns settings that the server chooses for a client
 
-     Settings that the server chooses for a client.
+     Returns settings that the server chooses for a client.
 
     Args:
-        body (ClientConfigRequest): Body of `client/config` and `client/dynamic_config`.
+        body (ClientConfigRequest): Request body of `client/config` and `client/dynamic_config`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -145,12 +145,12 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ClientConfigRequest,
 ) -> ClientConfigResponse | None:
-    """Settings that the server chooses for a client
+    """Returns settings that the server chooses for a client
 
-     Settings that the server chooses for a client.
+     Returns settings that the server chooses for a client.
 
     Args:
-        body (ClientConfigRequest): Body of `client/config` and `client/dynamic_config`.
+        body (ClientConfigRequest): Request body of `client/config` and `client/dynamic_config`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

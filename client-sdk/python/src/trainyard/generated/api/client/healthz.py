@@ -48,9 +48,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient,
 ) -> Response[HealthResponse]:
-    """Whether the models are loaded
+    """Returns whether the models are loaded
 
-     Whether the models are loaded. Needs no key.
+     Returns whether the models are loaded. Needs no key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -73,9 +73,9 @@ def sync(
     *,
     client: AuthenticatedClient,
 ) -> HealthResponse | None:
-    """Whether the models are loaded
+    """Returns whether the models are loaded
 
-     Whether the models are loaded. Needs no key.
+     Returns whether the models are loaded. Needs no key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -94,9 +94,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient,
 ) -> Response[HealthResponse]:
-    """Whether the models are loaded
+    """Returns whether the models are loaded
 
-     Whether the models are loaded. Needs no key.
+     Returns whether the models are loaded. Needs no key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -117,9 +117,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient,
 ) -> HealthResponse | None:
-    """Whether the models are loaded
+    """Returns whether the models are loaded
 
-     Whether the models are loaded. Needs no key.
+     Returns whether the models are loaded. Needs no key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -48,12 +48,13 @@ def sync_detailed(
     *,
     client: AuthenticatedClient,
 ) -> Response[JwksResponse]:
-    """The public keys of the tokens of `auth/token`, as a JSON Web Key Set (RFC 7517)
+    """Returns the public keys that verify tokens of `auth/token`, as a JSON Web Key Set (RFC 7517)
 
-     The public keys of the tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs no key.
+     Returns the public keys that verify tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs
+    no key.
 
-    None before the first token. A new key is published five minutes before it signs, and a former one
-    until the last token that it signed has expired.
+    The set is empty before the first token. A new key is published five minutes before it signs. A
+    former key stays until the last token that it signed has expired.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -76,12 +77,13 @@ def sync(
     *,
     client: AuthenticatedClient,
 ) -> JwksResponse | None:
-    """The public keys of the tokens of `auth/token`, as a JSON Web Key Set (RFC 7517)
+    """Returns the public keys that verify tokens of `auth/token`, as a JSON Web Key Set (RFC 7517)
 
-     The public keys of the tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs no key.
+     Returns the public keys that verify tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs
+    no key.
 
-    None before the first token. A new key is published five minutes before it signs, and a former one
-    until the last token that it signed has expired.
+    The set is empty before the first token. A new key is published five minutes before it signs. A
+    former key stays until the last token that it signed has expired.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -100,12 +102,13 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient,
 ) -> Response[JwksResponse]:
-    """The public keys of the tokens of `auth/token`, as a JSON Web Key Set (RFC 7517)
+    """Returns the public keys that verify tokens of `auth/token`, as a JSON Web Key Set (RFC 7517)
 
-     The public keys of the tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs no key.
+     Returns the public keys that verify tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs
+    no key.
 
-    None before the first token. A new key is published five minutes before it signs, and a former one
-    until the last token that it signed has expired.
+    The set is empty before the first token. A new key is published five minutes before it signs. A
+    former key stays until the last token that it signed has expired.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -126,12 +129,13 @@ async def asyncio(
     *,
     client: AuthenticatedClient,
 ) -> JwksResponse | None:
-    """The public keys of the tokens of `auth/token`, as a JSON Web Key Set (RFC 7517)
+    """Returns the public keys that verify tokens of `auth/token`, as a JSON Web Key Set (RFC 7517)
 
-     The public keys of the tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs no key.
+     Returns the public keys that verify tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs
+    no key.
 
-    None before the first token. A new key is published five minutes before it signs, and a former one
-    until the last token that it signed has expired.
+    The set is empty before the first token. A new key is published five minutes before it signs. A
+    former key stays until the last token that it signed has expired.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -48,9 +48,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[OwnKeyResponse]:
-    """The API key of the call: its names, and whose it is
+    """Describes the API key of the call and its owner
 
-     The API key of the call: its names, and whose it is.
+     Describes the API key of the call and its owner.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -73,9 +73,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> OwnKeyResponse | None:
-    """The API key of the call: its names, and whose it is
+    """Describes the API key of the call and its owner
 
-     The API key of the call: its names, and whose it is.
+     Describes the API key of the call and its owner.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -94,9 +94,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[OwnKeyResponse]:
-    """The API key of the call: its names, and whose it is
+    """Describes the API key of the call and its owner
 
-     The API key of the call: its names, and whose it is.
+     Describes the API key of the call and its owner.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -117,9 +117,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> OwnKeyResponse | None:
-    """The API key of the call: its names, and whose it is
+    """Describes the API key of the call and its owner
 
-     The API key of the call: its names, and whose it is.
+     Describes the API key of the call and its owner.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -59,12 +59,12 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: TelemetryRequest,
 ) -> Response[TelemetryResponse]:
-    """Takes a client's events and keeps none of them
+    """Accepts a client's events and discards them
 
-     Takes a client's events and keeps none of them.
+     Accepts a client's events and discards them.
 
     Args:
-        body (TelemetryRequest): Body of `telemetry`.
+        body (TelemetryRequest): Request body of `telemetry`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -90,12 +90,12 @@ def sync(
     client: AuthenticatedClient | Client,
     body: TelemetryRequest,
 ) -> TelemetryResponse | None:
-    """Takes a client's events and keeps none of them
+    """Accepts a client's events and discards them
 
-     Takes a client's events and keeps none of them.
+     Accepts a client's events and discards them.
 
     Args:
-        body (TelemetryRequest): Body of `telemetry`.
+        body (TelemetryRequest): Request body of `telemetry`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -116,12 +116,12 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: TelemetryRequest,
 ) -> Response[TelemetryResponse]:
-    """Takes a client's events and keeps none of them
+    """Accepts a client's events and discards them
 
-     Takes a client's events and keeps none of them.
+     Accepts a client's events and discards them.
 
     Args:
-        body (TelemetryRequest): Body of `telemetry`.
+        body (TelemetryRequest): Request body of `telemetry`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -145,12 +145,12 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: TelemetryRequest,
 ) -> TelemetryResponse | None:
-    """Takes a client's events and keeps none of them
+    """Accepts a client's events and discards them
 
-     Takes a client's events and keeps none of them.
+     Accepts a client's events and discards them.
 
     Args:
-        body (TelemetryRequest): Body of `telemetry`.
+        body (TelemetryRequest): Request body of `telemetry`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

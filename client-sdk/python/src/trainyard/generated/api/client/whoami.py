@@ -48,9 +48,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[WhoamiResponse]:
-    """Who the caller is, and what it may do
+    """Returns who the caller is and what it may do
 
-     Who the caller is, and what it may do.
+     Returns who the caller is and what it may do.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -73,9 +73,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> WhoamiResponse | None:
-    """Who the caller is, and what it may do
+    """Returns who the caller is and what it may do
 
-     Who the caller is, and what it may do.
+     Returns who the caller is and what it may do.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -94,9 +94,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[WhoamiResponse]:
-    """Who the caller is, and what it may do
+    """Returns who the caller is and what it may do
 
-     Who the caller is, and what it may do.
+     Returns who the caller is and what it may do.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -117,9 +117,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> WhoamiResponse | None:
-    """Who the caller is, and what it may do
+    """Returns who the caller is and what it may do
 
-     Who the caller is, and what it may do.
+     Returns who the caller is and what it may do.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -61,10 +61,10 @@ def sync_detailed(
 ) -> Response[CancelFutureResponse]:
     """Cancels a sample
 
-     Cancels a sample. Repetitions are accepted, and a finished sample keeps its result.
+     Cancels a sample. The call can be repeated. A sample that has finished keeps its result.
 
     Args:
-        body (CancelFutureRequest): Body of `cancel_future`.
+        body (CancelFutureRequest): Request body of `cancel_future`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -92,10 +92,10 @@ def sync(
 ) -> CancelFutureResponse | None:
     """Cancels a sample
 
-     Cancels a sample. Repetitions are accepted, and a finished sample keeps its result.
+     Cancels a sample. The call can be repeated. A sample that has finished keeps its result.
 
     Args:
-        body (CancelFutureRequest): Body of `cancel_future`.
+        body (CancelFutureRequest): Request body of `cancel_future`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -118,10 +118,10 @@ async def asyncio_detailed(
 ) -> Response[CancelFutureResponse]:
     """Cancels a sample
 
-     Cancels a sample. Repetitions are accepted, and a finished sample keeps its result.
+     Cancels a sample. The call can be repeated. A sample that has finished keeps its result.
 
     Args:
-        body (CancelFutureRequest): Body of `cancel_future`.
+        body (CancelFutureRequest): Request body of `cancel_future`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -147,10 +147,10 @@ async def asyncio(
 ) -> CancelFutureResponse | None:
     """Cancels a sample
 
-     Cancels a sample. Repetitions are accepted, and a finished sample keeps its result.
+     Cancels a sample. The call can be repeated. A sample that has finished keeps its result.
 
     Args:
-        body (CancelFutureRequest): Body of `cancel_future`.
+        body (CancelFutureRequest): Request body of `cancel_future`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -140,17 +140,17 @@ def sync_detailed(
     | TrainingResult
     | TryAgainResponse
 ]:
-    """Waits for a request to finish, for half a minute at most, and says what came of it
+    """Waits up to half a minute for a request to finish, and returns its result
 
-     Waits for a request to finish, for half a minute at most, and says what came of it. A result can be
-    read repeatedly. Failures are answers with status 200 and a key `error`; a pending request says
+     Waits up to half a minute for a request to finish, and returns its result. A result can be read
+    repeatedly. Failed requests are answered with status 200 and a key `error`, pending ones with
     `try_again`.
 
-    All answers are JSON, except the results of samples and training passes for a client that sends
-    `Accept: application/x-protobuf`. Both forms hold the same numbers.
+    All responses are JSON, except for clients that send `Accept: application/x-protobuf`: these receive
+    results of samples and training passes as protobuf. Both forms contain the same numbers.
 
     Args:
-        body (RetrieveFutureRequest): Body of `retrieve_future`.
+        body (RetrieveFutureRequest): Request body of `retrieve_future`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -183,17 +183,17 @@ def sync(
     | TryAgainResponse
     | None
 ):
-    """Waits for a request to finish, for half a minute at most, and says what came of it
+    """Waits up to half a minute for a request to finish, and returns its result
 
-     Waits for a request to finish, for half a minute at most, and says what came of it. A result can be
-    read repeatedly. Failures are answers with status 200 and a key `error`; a pending request says
+     Waits up to half a minute for a request to finish, and returns its result. A result can be read
+    repeatedly. Failed requests are answered with status 200 and a key `error`, pending ones with
     `try_again`.
 
-    All answers are JSON, except the results of samples and training passes for a client that sends
-    `Accept: application/x-protobuf`. Both forms hold the same numbers.
+    All responses are JSON, except for clients that send `Accept: application/x-protobuf`: these receive
+    results of samples and training passes as protobuf. Both forms contain the same numbers.
 
     Args:
-        body (RetrieveFutureRequest): Body of `retrieve_future`.
+        body (RetrieveFutureRequest): Request body of `retrieve_future`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -220,17 +220,17 @@ async def asyncio_detailed(
     | TrainingResult
     | TryAgainResponse
 ]:
-    """Waits for a request to finish, for half a minute at most, and says what came of it
+    """Waits up to half a minute for a request to finish, and returns its result
 
-     Waits for a request to finish, for half a minute at most, and says what came of it. A result can be
-    read repeatedly. Failures are answers with status 200 and a key `error`; a pending request says
+     Waits up to half a minute for a request to finish, and returns its result. A result can be read
+    repeatedly. Failed requests are answered with status 200 and a key `error`, pending ones with
     `try_again`.
 
-    All answers are JSON, except the results of samples and training passes for a client that sends
-    `Accept: application/x-protobuf`. Both forms hold the same numbers.
+    All responses are JSON, except for clients that send `Accept: application/x-protobuf`: these receive
+    results of samples and training passes as protobuf. Both forms contain the same numbers.
 
     Args:
-        body (RetrieveFutureRequest): Body of `retrieve_future`.
+        body (RetrieveFutureRequest): Request body of `retrieve_future`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -261,17 +261,17 @@ async def asyncio(
     | TryAgainResponse
     | None
 ):
-    """Waits for a request to finish, for half a minute at most, and says what came of it
+    """Waits up to half a minute for a request to finish, and returns its result
 
-     Waits for a request to finish, for half a minute at most, and says what came of it. A result can be
-    read repeatedly. Failures are answers with status 200 and a key `error`; a pending request says
+     Waits up to half a minute for a request to finish, and returns its result. A result can be read
+    repeatedly. Failed requests are answered with status 200 and a key `error`, pending ones with
     `try_again`.
 
-    All answers are JSON, except the results of samples and training passes for a client that sends
-    `Accept: application/x-protobuf`. Both forms hold the same numbers.
+    All responses are JSON, except for clients that send `Accept: application/x-protobuf`: these receive
+    results of samples and training passes as protobuf. Both forms contain the same numbers.
 
     Args:
-        body (RetrieveFutureRequest): Body of `retrieve_future`.
+        body (RetrieveFutureRequest): Request body of `retrieve_future`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

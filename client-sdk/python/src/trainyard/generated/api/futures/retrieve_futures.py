@@ -59,15 +59,16 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: RetrieveFuturesRequest,
 ) -> Response[RetrieveFuturesResponse]:
-    """Waits for samples of one sampling session to finish
+    """Waits for samples of a sampling session to finish
 
-     Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
+     Waits for samples of a sampling session to finish. The cursor covers exactly the samples that are
+    returned.
 
-    Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only
-    read.
+    The results named in `retrieved_request_ids` are dropped some minutes later, unless the key has only
+    read access.
 
     Args:
-        body (RetrieveFuturesRequest): Body of `retrieve_futures`.
+        body (RetrieveFuturesRequest): Request body of `retrieve_futures`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -93,15 +94,16 @@ def sync(
     client: AuthenticatedClient | Client,
     body: RetrieveFuturesRequest,
 ) -> RetrieveFuturesResponse | None:
-    """Waits for samples of one sampling session to finish
+    """Waits for samples of a sampling session to finish
 
-     Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
+     Waits for samples of a sampling session to finish. The cursor covers exactly the samples that are
+    returned.
 
-    Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only
-    read.
+    The results named in `retrieved_request_ids` are dropped some minutes later, unless the key has only
+    read access.
 
     Args:
-        body (RetrieveFuturesRequest): Body of `retrieve_futures`.
+        body (RetrieveFuturesRequest): Request body of `retrieve_futures`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -122,15 +124,16 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: RetrieveFuturesRequest,
 ) -> Response[RetrieveFuturesResponse]:
-    """Waits for samples of one sampling session to finish
+    """Waits for samples of a sampling session to finish
 
-     Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
+     Waits for samples of a sampling session to finish. The cursor covers exactly the samples that are
+    returned.
 
-    Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only
-    read.
+    The results named in `retrieved_request_ids` are dropped some minutes later, unless the key has only
+    read access.
 
     Args:
-        body (RetrieveFuturesRequest): Body of `retrieve_futures`.
+        body (RetrieveFuturesRequest): Request body of `retrieve_futures`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -154,15 +157,16 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: RetrieveFuturesRequest,
 ) -> RetrieveFuturesResponse | None:
-    """Waits for samples of one sampling session to finish
+    """Waits for samples of a sampling session to finish
 
-     Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
+     Waits for samples of a sampling session to finish. The cursor covers exactly the samples that are
+    returned.
 
-    Results named in `retrieved_request_ids` are dropped some minutes later, unless the key may only
-    read.
+    The results named in `retrieved_request_ids` are dropped some minutes later, unless the key has only
+    read access.
 
     Args:
-        body (RetrieveFuturesRequest): Body of `retrieve_futures`.
+        body (RetrieveFuturesRequest): Request body of `retrieve_futures`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -61,15 +61,15 @@ def sync_detailed(
 ) -> Response[ChatResponse]:
     """Answers a conversation, rendered with the model's own chat template
 
-     Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a
-    stream of server-sent events, `chat.completion.chunk` each, that ends with `[DONE]`.
+     Answers a conversation, rendered with the model's own chat template. With `stream`, the response is
+    a stream of server-sent events: a `chat.completion.chunk` each, and `[DONE]` at the end.
 
-    The same under `/v1/chat/completions`.
+    Also served at `/v1/chat/completions`.
 
     Args:
-        body (ChatRequest): Body of `chat/completions`. Unknown fields are refused; what is known
-            and not supported is refused unless it has no
-            effect.
+        body (ChatRequest): Request body of `chat/completions`. Unknown fields are refused. A
+            known field that is not supported is refused
+            unless it has no effect.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -97,15 +97,15 @@ def sync(
 ) -> ChatResponse | None:
     """Answers a conversation, rendered with the model's own chat template
 
-     Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a
-    stream of server-sent events, `chat.completion.chunk` each, that ends with `[DONE]`.
+     Answers a conversation, rendered with the model's own chat template. With `stream`, the response is
+    a stream of server-sent events: a `chat.completion.chunk` each, and `[DONE]` at the end.
 
-    The same under `/v1/chat/completions`.
+    Also served at `/v1/chat/completions`.
 
     Args:
-        body (ChatRequest): Body of `chat/completions`. Unknown fields are refused; what is known
-            and not supported is refused unless it has no
-            effect.
+        body (ChatRequest): Request body of `chat/completions`. Unknown fields are refused. A
+            known field that is not supported is refused
+            unless it has no effect.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -128,15 +128,15 @@ async def asyncio_detailed(
 ) -> Response[ChatResponse]:
     """Answers a conversation, rendered with the model's own chat template
 
-     Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a
-    stream of server-sent events, `chat.completion.chunk` each, that ends with `[DONE]`.
+     Answers a conversation, rendered with the model's own chat template. With `stream`, the response is
+    a stream of server-sent events: a `chat.completion.chunk` each, and `[DONE]` at the end.
 
-    The same under `/v1/chat/completions`.
+    Also served at `/v1/chat/completions`.
 
     Args:
-        body (ChatRequest): Body of `chat/completions`. Unknown fields are refused; what is known
-            and not supported is refused unless it has no
-            effect.
+        body (ChatRequest): Request body of `chat/completions`. Unknown fields are refused. A
+            known field that is not supported is refused
+            unless it has no effect.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -162,15 +162,15 @@ async def asyncio(
 ) -> ChatResponse | None:
     """Answers a conversation, rendered with the model's own chat template
 
-     Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a
-    stream of server-sent events, `chat.completion.chunk` each, that ends with `[DONE]`.
+     Answers a conversation, rendered with the model's own chat template. With `stream`, the response is
+    a stream of server-sent events: a `chat.completion.chunk` each, and `[DONE]` at the end.
 
-    The same under `/v1/chat/completions`.
+    Also served at `/v1/chat/completions`.
 
     Args:
-        body (ChatRequest): Body of `chat/completions`. Unknown fields are refused; what is known
-            and not supported is refused unless it has no
-            effect.
+        body (ChatRequest): Request body of `chat/completions`. Unknown fields are refused. A
+            known field that is not supported is refused
+            unless it has no effect.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

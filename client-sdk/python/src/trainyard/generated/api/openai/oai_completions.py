@@ -61,13 +61,13 @@ def sync_detailed(
 ) -> Response[CompletionResponse]:
     """Completes texts or tokens
 
-     Completes texts or tokens. With `stream`, the answer is a stream of server-sent events that ends
+     Completes texts or tokens. With `stream`, the response is a stream of server-sent events that ends
     with `[DONE]`.
 
-    The same under `/v1/completions`.
+    Also served at `/v1/completions`.
 
     Args:
-        body (CompletionRequest): Body of `completions`. Unknown fields are refused.
+        body (CompletionRequest): Request body of `completions`. Unknown fields are refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -95,13 +95,13 @@ def sync(
 ) -> CompletionResponse | None:
     """Completes texts or tokens
 
-     Completes texts or tokens. With `stream`, the answer is a stream of server-sent events that ends
+     Completes texts or tokens. With `stream`, the response is a stream of server-sent events that ends
     with `[DONE]`.
 
-    The same under `/v1/completions`.
+    Also served at `/v1/completions`.
 
     Args:
-        body (CompletionRequest): Body of `completions`. Unknown fields are refused.
+        body (CompletionRequest): Request body of `completions`. Unknown fields are refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -124,13 +124,13 @@ async def asyncio_detailed(
 ) -> Response[CompletionResponse]:
     """Completes texts or tokens
 
-     Completes texts or tokens. With `stream`, the answer is a stream of server-sent events that ends
+     Completes texts or tokens. With `stream`, the response is a stream of server-sent events that ends
     with `[DONE]`.
 
-    The same under `/v1/completions`.
+    Also served at `/v1/completions`.
 
     Args:
-        body (CompletionRequest): Body of `completions`. Unknown fields are refused.
+        body (CompletionRequest): Request body of `completions`. Unknown fields are refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -156,13 +156,13 @@ async def asyncio(
 ) -> CompletionResponse | None:
     """Completes texts or tokens
 
-     Completes texts or tokens. With `stream`, the answer is a stream of server-sent events that ends
+     Completes texts or tokens. With `stream`, the response is a stream of server-sent events that ends
     with `[DONE]`.
 
-    The same under `/v1/completions`.
+    Also served at `/v1/completions`.
 
     Args:
-        body (CompletionRequest): Body of `completions`. Unknown fields are refused.
+        body (CompletionRequest): Request body of `completions`. Unknown fields are refused.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

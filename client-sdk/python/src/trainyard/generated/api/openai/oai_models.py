@@ -48,13 +48,12 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[ModelsResponse]:
-    """What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the
-    caller's sampler checkpoints
+    """Lists the models that the field `model` of the OpenAI and Anthropic APIs may name
 
-     What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the
-    caller's sampler checkpoints.
+     Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the
+    base models and the caller's sampler checkpoints.
 
-    The same under `/v1/models`.
+    Also served at `/v1/models`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -77,13 +76,12 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> ModelsResponse | None:
-    """What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the
-    caller's sampler checkpoints
+    """Lists the models that the field `model` of the OpenAI and Anthropic APIs may name
 
-     What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the
-    caller's sampler checkpoints.
+     Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the
+    base models and the caller's sampler checkpoints.
 
-    The same under `/v1/models`.
+    Also served at `/v1/models`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -102,13 +100,12 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[ModelsResponse]:
-    """What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the
-    caller's sampler checkpoints
+    """Lists the models that the field `model` of the OpenAI and Anthropic APIs may name
 
-     What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the
-    caller's sampler checkpoints.
+     Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the
+    base models and the caller's sampler checkpoints.
 
-    The same under `/v1/models`.
+    Also served at `/v1/models`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -129,13 +126,12 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> ModelsResponse | None:
-    """What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the
-    caller's sampler checkpoints
+    """Lists the models that the field `model` of the OpenAI and Anthropic APIs may name
 
-     What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the
-    caller's sampler checkpoints.
+     Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the
+    base models and the caller's sampler checkpoints.
 
-    The same under `/v1/models`.
+    Also served at `/v1/models`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

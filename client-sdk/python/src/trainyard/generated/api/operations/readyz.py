@@ -48,11 +48,10 @@ def sync_detailed(
     *,
     client: AuthenticatedClient,
 ) -> Response[ReadyResponse]:
-    """Whether requests should be sent here, by check: store, schema, workers, storage, models, shutdown
-    and disk
+    """Returns whether requests should be sent to this server
 
-     Whether requests should be sent here, by check: store, schema, workers, storage, models, shutdown
-    and disk. Needs no key.
+     Returns whether requests should be sent to this server. The checks are store, schema, workers,
+    storage, models, shutdown and disk. Needs no key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -75,11 +74,10 @@ def sync(
     *,
     client: AuthenticatedClient,
 ) -> ReadyResponse | None:
-    """Whether requests should be sent here, by check: store, schema, workers, storage, models, shutdown
-    and disk
+    """Returns whether requests should be sent to this server
 
-     Whether requests should be sent here, by check: store, schema, workers, storage, models, shutdown
-    and disk. Needs no key.
+     Returns whether requests should be sent to this server. The checks are store, schema, workers,
+    storage, models, shutdown and disk. Needs no key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -98,11 +96,10 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient,
 ) -> Response[ReadyResponse]:
-    """Whether requests should be sent here, by check: store, schema, workers, storage, models, shutdown
-    and disk
+    """Returns whether requests should be sent to this server
 
-     Whether requests should be sent here, by check: store, schema, workers, storage, models, shutdown
-    and disk. Needs no key.
+     Returns whether requests should be sent to this server. The checks are store, schema, workers,
+    storage, models, shutdown and disk. Needs no key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -123,11 +120,10 @@ async def asyncio(
     *,
     client: AuthenticatedClient,
 ) -> ReadyResponse | None:
-    """Whether requests should be sent here, by check: store, schema, workers, storage, models, shutdown
-    and disk
+    """Returns whether requests should be sent to this server
 
-     Whether requests should be sent here, by check: store, schema, workers, storage, models, shutdown
-    and disk. Needs no key.
+     Returns whether requests should be sent to this server. The checks are store, schema, workers,
+    storage, models, shutdown and disk. Needs no key.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

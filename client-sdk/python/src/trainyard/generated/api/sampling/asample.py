@@ -61,10 +61,11 @@ def sync_detailed(
 ) -> Response[SubmitResponse]:
     """Samples completions of a prompt
 
-     Samples completions of a prompt. Identified by sampling session and `seq_id`, which orders nothing.
+     Samples completions of a prompt. The sampling session and `seq_id` identify the request; `seq_id`
+    does not order it.
 
     Args:
-        body (SampleRequest): Body of `asample`.
+        body (SampleRequest): Request body of `asample`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -92,10 +93,11 @@ def sync(
 ) -> SubmitResponse | None:
     """Samples completions of a prompt
 
-     Samples completions of a prompt. Identified by sampling session and `seq_id`, which orders nothing.
+     Samples completions of a prompt. The sampling session and `seq_id` identify the request; `seq_id`
+    does not order it.
 
     Args:
-        body (SampleRequest): Body of `asample`.
+        body (SampleRequest): Request body of `asample`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -118,10 +120,11 @@ async def asyncio_detailed(
 ) -> Response[SubmitResponse]:
     """Samples completions of a prompt
 
-     Samples completions of a prompt. Identified by sampling session and `seq_id`, which orders nothing.
+     Samples completions of a prompt. The sampling session and `seq_id` identify the request; `seq_id`
+    does not order it.
 
     Args:
-        body (SampleRequest): Body of `asample`.
+        body (SampleRequest): Request body of `asample`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -147,10 +150,11 @@ async def asyncio(
 ) -> SubmitResponse | None:
     """Samples completions of a prompt
 
-     Samples completions of a prompt. Identified by sampling session and `seq_id`, which orders nothing.
+     Samples completions of a prompt. The sampling session and `seq_id` identify the request; `seq_id`
+    does not order it.
 
     Args:
-        body (SampleRequest): Body of `asample`.
+        body (SampleRequest): Request body of `asample`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

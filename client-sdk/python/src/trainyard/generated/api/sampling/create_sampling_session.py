@@ -61,12 +61,13 @@ def sync_detailed(
 ) -> Response[CreateSamplingSessionResponse]:
     """Opens a sampling session on a base model or a sampler checkpoint
 
-     Opens a sampling session on a base model or a sampler checkpoint. Identified by session and
-    `sampling_session_seq_id`; weights load when they are first needed.
+     Opens a sampling session on a base model or a sampler checkpoint. The session and
+    `sampling_session_seq_id` identify it. Weights are loaded when they are first needed.
 
     Args:
-        body (CreateSamplingSessionRequest): Body of `create_sampling_session`. With both, the
-            base model is the checkpoint's or another name of its weights.
+        body (CreateSamplingSessionRequest): Request body of `create_sampling_session`. If both
+            models are set, the base model must be the checkpoint's or
+            another name of its weights.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -94,12 +95,13 @@ def sync(
 ) -> CreateSamplingSessionResponse | None:
     """Opens a sampling session on a base model or a sampler checkpoint
 
-     Opens a sampling session on a base model or a sampler checkpoint. Identified by session and
-    `sampling_session_seq_id`; weights load when they are first needed.
+     Opens a sampling session on a base model or a sampler checkpoint. The session and
+    `sampling_session_seq_id` identify it. Weights are loaded when they are first needed.
 
     Args:
-        body (CreateSamplingSessionRequest): Body of `create_sampling_session`. With both, the
-            base model is the checkpoint's or another name of its weights.
+        body (CreateSamplingSessionRequest): Request body of `create_sampling_session`. If both
+            models are set, the base model must be the checkpoint's or
+            another name of its weights.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -122,12 +124,13 @@ async def asyncio_detailed(
 ) -> Response[CreateSamplingSessionResponse]:
     """Opens a sampling session on a base model or a sampler checkpoint
 
-     Opens a sampling session on a base model or a sampler checkpoint. Identified by session and
-    `sampling_session_seq_id`; weights load when they are first needed.
+     Opens a sampling session on a base model or a sampler checkpoint. The session and
+    `sampling_session_seq_id` identify it. Weights are loaded when they are first needed.
 
     Args:
-        body (CreateSamplingSessionRequest): Body of `create_sampling_session`. With both, the
-            base model is the checkpoint's or another name of its weights.
+        body (CreateSamplingSessionRequest): Request body of `create_sampling_session`. If both
+            models are set, the base model must be the checkpoint's or
+            another name of its weights.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -153,12 +156,13 @@ async def asyncio(
 ) -> CreateSamplingSessionResponse | None:
     """Opens a sampling session on a base model or a sampler checkpoint
 
-     Opens a sampling session on a base model or a sampler checkpoint. Identified by session and
-    `sampling_session_seq_id`; weights load when they are first needed.
+     Opens a sampling session on a base model or a sampler checkpoint. The session and
+    `sampling_session_seq_id` identify it. Weights are loaded when they are first needed.
 
     Args:
-        body (CreateSamplingSessionRequest): Body of `create_sampling_session`. With both, the
-            base model is the checkpoint's or another name of its weights.
+        body (CreateSamplingSessionRequest): Request body of `create_sampling_session`. If both
+            models are set, the base model must be the checkpoint's or
+            another name of its weights.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

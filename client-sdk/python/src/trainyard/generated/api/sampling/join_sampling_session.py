@@ -59,13 +59,13 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: JoinSamplingSessionRequest,
 ) -> Response[JoinSamplingSessionResponse]:
-    """Numbers a clone of a sampling session's client
+    """Returns a number for a clone of a sampling session's client
 
-     Numbers a clone of a sampling session's client. The clone counts its samples from `client_counter`
-    times 10^9, so that no two clients use the same `seq_id`.
+     Returns a number for a clone of a sampling session's client. The clone counts its samples from
+    `client_counter` times 10^9, so that no two clients use the same `seq_id`.
 
     Args:
-        body (JoinSamplingSessionRequest): Body of `join_sampling_session`.
+        body (JoinSamplingSessionRequest): Request body of `join_sampling_session`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -91,13 +91,13 @@ def sync(
     client: AuthenticatedClient | Client,
     body: JoinSamplingSessionRequest,
 ) -> JoinSamplingSessionResponse | None:
-    """Numbers a clone of a sampling session's client
+    """Returns a number for a clone of a sampling session's client
 
-     Numbers a clone of a sampling session's client. The clone counts its samples from `client_counter`
-    times 10^9, so that no two clients use the same `seq_id`.
+     Returns a number for a clone of a sampling session's client. The clone counts its samples from
+    `client_counter` times 10^9, so that no two clients use the same `seq_id`.
 
     Args:
-        body (JoinSamplingSessionRequest): Body of `join_sampling_session`.
+        body (JoinSamplingSessionRequest): Request body of `join_sampling_session`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -118,13 +118,13 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: JoinSamplingSessionRequest,
 ) -> Response[JoinSamplingSessionResponse]:
-    """Numbers a clone of a sampling session's client
+    """Returns a number for a clone of a sampling session's client
 
-     Numbers a clone of a sampling session's client. The clone counts its samples from `client_counter`
-    times 10^9, so that no two clients use the same `seq_id`.
+     Returns a number for a clone of a sampling session's client. The clone counts its samples from
+    `client_counter` times 10^9, so that no two clients use the same `seq_id`.
 
     Args:
-        body (JoinSamplingSessionRequest): Body of `join_sampling_session`.
+        body (JoinSamplingSessionRequest): Request body of `join_sampling_session`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -148,13 +148,13 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: JoinSamplingSessionRequest,
 ) -> JoinSamplingSessionResponse | None:
-    """Numbers a clone of a sampling session's client
+    """Returns a number for a clone of a sampling session's client
 
-     Numbers a clone of a sampling session's client. The clone counts its samples from `client_counter`
-    times 10^9, so that no two clients use the same `seq_id`.
+     Returns a number for a clone of a sampling session's client. The clone counts its samples from
+    `client_counter` times 10^9, so that no two clients use the same `seq_id`.
 
     Args:
-        body (JoinSamplingSessionRequest): Body of `join_sampling_session`.
+        body (JoinSamplingSessionRequest): Request body of `join_sampling_session`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

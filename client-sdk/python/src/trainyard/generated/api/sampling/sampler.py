@@ -54,9 +54,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[SamplerResponse]:
-    """What a sampling session samples from
+    """Returns the model that a sampling session samples from
 
-     What a sampling session samples from.
+     Returns the model that a sampling session samples from.
 
     Args:
         sampler_id (str):
@@ -85,9 +85,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> SamplerResponse | None:
-    """What a sampling session samples from
+    """Returns the model that a sampling session samples from
 
-     What a sampling session samples from.
+     Returns the model that a sampling session samples from.
 
     Args:
         sampler_id (str):
@@ -111,9 +111,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[SamplerResponse]:
-    """What a sampling session samples from
+    """Returns the model that a sampling session samples from
 
-     What a sampling session samples from.
+     Returns the model that a sampling session samples from.
 
     Args:
         sampler_id (str):
@@ -140,9 +140,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> SamplerResponse | None:
-    """What a sampling session samples from
+    """Returns the model that a sampling session samples from
 
-     What a sampling session samples from.
+     Returns the model that a sampling session samples from.
 
     Args:
         sampler_id (str):

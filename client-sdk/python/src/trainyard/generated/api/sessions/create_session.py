@@ -65,11 +65,11 @@ def sync_detailed(
 ) -> Response[CreateSessionResponse]:
     """Opens a session
 
-     Opens a session. A repetition with the same `x-idempotency-key` returns the same one.
+     Opens a session. A call that is repeated with the same `x-idempotency-key` returns the same session.
 
     Args:
         x_idempotency_key (None | str | Unset):
-        body (CreateSessionRequest): Body of `create_session`.
+        body (CreateSessionRequest): Request body of `create_session`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -99,11 +99,11 @@ def sync(
 ) -> CreateSessionResponse | None:
     """Opens a session
 
-     Opens a session. A repetition with the same `x-idempotency-key` returns the same one.
+     Opens a session. A call that is repeated with the same `x-idempotency-key` returns the same session.
 
     Args:
         x_idempotency_key (None | str | Unset):
-        body (CreateSessionRequest): Body of `create_session`.
+        body (CreateSessionRequest): Request body of `create_session`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -128,11 +128,11 @@ async def asyncio_detailed(
 ) -> Response[CreateSessionResponse]:
     """Opens a session
 
-     Opens a session. A repetition with the same `x-idempotency-key` returns the same one.
+     Opens a session. A call that is repeated with the same `x-idempotency-key` returns the same session.
 
     Args:
         x_idempotency_key (None | str | Unset):
-        body (CreateSessionRequest): Body of `create_session`.
+        body (CreateSessionRequest): Request body of `create_session`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -160,11 +160,11 @@ async def asyncio(
 ) -> CreateSessionResponse | None:
     """Opens a session
 
-     Opens a session. A repetition with the same `x-idempotency-key` returns the same one.
+     Opens a session. A call that is repeated with the same `x-idempotency-key` returns the same session.
 
     Args:
         x_idempotency_key (None | str | Unset):
-        body (CreateSessionRequest): Body of `create_session`.
+        body (CreateSessionRequest): Request body of `create_session`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -64,9 +64,9 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     access_scope: str | Unset = UNSET,
 ) -> Response[SessionResponse]:
-    """A session with its runs and samplers
+    """Returns a session with its runs and samplers
 
-     A session with its runs and samplers.
+     Returns a session with its runs and samplers.
 
     Args:
         session_id (str):
@@ -98,9 +98,9 @@ def sync(
     client: AuthenticatedClient | Client,
     access_scope: str | Unset = UNSET,
 ) -> SessionResponse | None:
-    """A session with its runs and samplers
+    """Returns a session with its runs and samplers
 
-     A session with its runs and samplers.
+     Returns a session with its runs and samplers.
 
     Args:
         session_id (str):
@@ -127,9 +127,9 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     access_scope: str | Unset = UNSET,
 ) -> Response[SessionResponse]:
-    """A session with its runs and samplers
+    """Returns a session with its runs and samplers
 
-     A session with its runs and samplers.
+     Returns a session with its runs and samplers.
 
     Args:
         session_id (str):
@@ -159,9 +159,9 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     access_scope: str | Unset = UNSET,
 ) -> SessionResponse | None:
-    """A session with its runs and samplers
+    """Returns a session with its runs and samplers
 
-     A session with its runs and samplers.
+     Returns a session with its runs and samplers.
 
     Args:
         session_id (str):

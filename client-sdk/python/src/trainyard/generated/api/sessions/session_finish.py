@@ -63,11 +63,11 @@ def sync_detailed(
 ) -> Response[Any]:
     """Ends a session
 
-     Ends a session. The first reason stands; repetitions are accepted.
+     Ends a session. The call can be repeated; the first reason is kept.
 
     Args:
         session_id (str):
-        body (FinishRequest): Body of `sessions/{id}/finish`.
+        body (FinishRequest): Request body of `sessions/{id}/finish`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -97,11 +97,11 @@ async def asyncio_detailed(
 ) -> Response[Any]:
     """Ends a session
 
-     Ends a session. The first reason stands; repetitions are accepted.
+     Ends a session. The call can be repeated; the first reason is kept.
 
     Args:
         session_id (str):
-        body (FinishRequest): Body of `sessions/{id}/finish`.
+        body (FinishRequest): Request body of `sessions/{id}/finish`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -59,12 +59,12 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: HeartbeatRequest,
 ) -> Response[HeartbeatResponse]:
-    """Keeps a session alive; 410 once it is over, so that the client stops
+    """Keeps a session alive
 
-     Keeps a session alive; 410 once it is over, so that the client stops.
+     Keeps a session alive. After the end of the session, the response is 410, so that the client stops.
 
     Args:
-        body (HeartbeatRequest): Body of `session_heartbeat`.
+        body (HeartbeatRequest): Request body of `session_heartbeat`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -90,12 +90,12 @@ def sync(
     client: AuthenticatedClient | Client,
     body: HeartbeatRequest,
 ) -> HeartbeatResponse | None:
-    """Keeps a session alive; 410 once it is over, so that the client stops
+    """Keeps a session alive
 
-     Keeps a session alive; 410 once it is over, so that the client stops.
+     Keeps a session alive. After the end of the session, the response is 410, so that the client stops.
 
     Args:
-        body (HeartbeatRequest): Body of `session_heartbeat`.
+        body (HeartbeatRequest): Request body of `session_heartbeat`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -116,12 +116,12 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: HeartbeatRequest,
 ) -> Response[HeartbeatResponse]:
-    """Keeps a session alive; 410 once it is over, so that the client stops
+    """Keeps a session alive
 
-     Keeps a session alive; 410 once it is over, so that the client stops.
+     Keeps a session alive. After the end of the session, the response is 410, so that the client stops.
 
     Args:
-        body (HeartbeatRequest): Body of `session_heartbeat`.
+        body (HeartbeatRequest): Request body of `session_heartbeat`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -145,12 +145,12 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: HeartbeatRequest,
 ) -> HeartbeatResponse | None:
-    """Keeps a session alive; 410 once it is over, so that the client stops
+    """Keeps a session alive
 
-     Keeps a session alive; 410 once it is over, so that the client stops.
+     Keeps a session alive. After the end of the session, the response is 410, so that the client stops.
 
     Args:
-        body (HeartbeatRequest): Body of `session_heartbeat`.
+        body (HeartbeatRequest): Request body of `session_heartbeat`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -61,14 +61,14 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: SessionProjectRequest,
 ) -> Response[Any]:
-    """Moves a session, with its runs and sampling sessions, into a project
+    """Moves a session, with its runs and sampling sessions, to a project
 
-     Moves a session, with its runs and sampling sessions, into a project. A project is a name that
+     Moves a session, with its runs and sampling sessions, to a project. A project is a name that
     sessions share.
 
     Args:
         session_id (str):
-        body (SessionProjectRequest): Body of `sessions/{id}/project`.
+        body (SessionProjectRequest): Request body of `sessions/{id}/project`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -96,14 +96,14 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: SessionProjectRequest,
 ) -> Response[Any]:
-    """Moves a session, with its runs and sampling sessions, into a project
+    """Moves a session, with its runs and sampling sessions, to a project
 
-     Moves a session, with its runs and sampling sessions, into a project. A project is a name that
+     Moves a session, with its runs and sampling sessions, to a project. A project is a name that
     sessions share.
 
     Args:
         session_id (str):
-        body (SessionProjectRequest): Body of `sessions/{id}/project`.
+        body (SessionProjectRequest): Request body of `sessions/{id}/project`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -71,9 +71,9 @@ def sync_detailed(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> Response[SessionsResponse]:
-    """The caller's sessions, newest first
+    """Lists the caller's sessions, newest first
 
-     The caller's sessions, newest first.
+     Lists the caller's sessions, newest first.
 
     Args:
         limit (int | Unset):  Default: 20.
@@ -111,9 +111,9 @@ def sync(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> SessionsResponse | None:
-    """The caller's sessions, newest first
+    """Lists the caller's sessions, newest first
 
-     The caller's sessions, newest first.
+     Lists the caller's sessions, newest first.
 
     Args:
         limit (int | Unset):  Default: 20.
@@ -146,9 +146,9 @@ async def asyncio_detailed(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> Response[SessionsResponse]:
-    """The caller's sessions, newest first
+    """Lists the caller's sessions, newest first
 
-     The caller's sessions, newest first.
+     Lists the caller's sessions, newest first.
 
     Args:
         limit (int | Unset):  Default: 20.
@@ -184,9 +184,9 @@ async def asyncio(
     access_scope: str | Unset = UNSET,
     project_id: str | Unset = UNSET,
 ) -> SessionsResponse | None:
-    """The caller's sessions, newest first
+    """Lists the caller's sessions, newest first
 
-     The caller's sessions, newest first.
+     Lists the caller's sessions, newest first.
 
     Args:
         limit (int | Unset):  Default: 20.

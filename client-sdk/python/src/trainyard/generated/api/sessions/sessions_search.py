@@ -64,9 +64,9 @@ def sync_detailed(
      Searches the caller's sessions, newest first.
 
     Args:
-        body (SessionSearchRequest): Body of `sessions/search`: everything that is given must
-            hold. With both `session_id` and `display_name`, a session that
-            matches either one matches.
+        body (SessionSearchRequest): Request body of `sessions/search`. A session must satisfy
+            every condition that is set. If both `session_id` and
+            `display_name` are set, it must satisfy either of these two.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -97,9 +97,9 @@ def sync(
      Searches the caller's sessions, newest first.
 
     Args:
-        body (SessionSearchRequest): Body of `sessions/search`: everything that is given must
-            hold. With both `session_id` and `display_name`, a session that
-            matches either one matches.
+        body (SessionSearchRequest): Request body of `sessions/search`. A session must satisfy
+            every condition that is set. If both `session_id` and
+            `display_name` are set, it must satisfy either of these two.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -125,9 +125,9 @@ async def asyncio_detailed(
      Searches the caller's sessions, newest first.
 
     Args:
-        body (SessionSearchRequest): Body of `sessions/search`: everything that is given must
-            hold. With both `session_id` and `display_name`, a session that
-            matches either one matches.
+        body (SessionSearchRequest): Request body of `sessions/search`. A session must satisfy
+            every condition that is set. If both `session_id` and
+            `display_name` are set, it must satisfy either of these two.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -156,9 +156,9 @@ async def asyncio(
      Searches the caller's sessions, newest first.
 
     Args:
-        body (SessionSearchRequest): Body of `sessions/search`: everything that is given must
-            hold. With both `session_id` and `display_name`, a session that
-            matches either one matches.
+        body (SessionSearchRequest): Request body of `sessions/search`. A session must satisfy
+            every condition that is set. If both `session_id` and
+            `display_name` are set, it must satisfy either of these two.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

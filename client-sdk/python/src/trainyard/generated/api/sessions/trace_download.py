@@ -72,9 +72,9 @@ def sync_detailed(
     expires: int,
     signature: str,
 ) -> Response[File]:
-    """A session's timeline as a Perfetto trace, as of now
+    """Downloads the current timeline of a session as a Perfetto trace
 
-     A session's timeline as a Perfetto trace, as of now. The URL is its own authorisation.
+     Downloads the current timeline of a session as a Perfetto trace. The URL contains its authorisation.
 
     Args:
         session_id (str):
@@ -112,9 +112,9 @@ def sync(
     expires: int,
     signature: str,
 ) -> File | None:
-    """A session's timeline as a Perfetto trace, as of now
+    """Downloads the current timeline of a session as a Perfetto trace
 
-     A session's timeline as a Perfetto trace, as of now. The URL is its own authorisation.
+     Downloads the current timeline of a session as a Perfetto trace. The URL contains its authorisation.
 
     Args:
         session_id (str):
@@ -147,9 +147,9 @@ async def asyncio_detailed(
     expires: int,
     signature: str,
 ) -> Response[File]:
-    """A session's timeline as a Perfetto trace, as of now
+    """Downloads the current timeline of a session as a Perfetto trace
 
-     A session's timeline as a Perfetto trace, as of now. The URL is its own authorisation.
+     Downloads the current timeline of a session as a Perfetto trace. The URL contains its authorisation.
 
     Args:
         session_id (str):
@@ -185,9 +185,9 @@ async def asyncio(
     expires: int,
     signature: str,
 ) -> File | None:
-    """A session's timeline as a Perfetto trace, as of now
+    """Downloads the current timeline of a session as a Perfetto trace
 
-     A session's timeline as a Perfetto trace, as of now. The URL is its own authorisation.
+     Downloads the current timeline of a session as a Perfetto trace. The URL contains its authorisation.
 
     Args:
         session_id (str):

@@ -54,9 +54,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[TraceExportResponse]:
-    """The URL of a session's timeline as a Perfetto trace
+    """Returns the URL of a session's timeline as a Perfetto trace
 
-     The URL of a session's timeline as a Perfetto trace. The URL is its own authorisation.
+     Returns the URL of a session's timeline as a Perfetto trace. The URL contains its authorisation.
 
     Args:
         session_id (str):
@@ -85,9 +85,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> TraceExportResponse | None:
-    """The URL of a session's timeline as a Perfetto trace
+    """Returns the URL of a session's timeline as a Perfetto trace
 
-     The URL of a session's timeline as a Perfetto trace. The URL is its own authorisation.
+     Returns the URL of a session's timeline as a Perfetto trace. The URL contains its authorisation.
 
     Args:
         session_id (str):
@@ -111,9 +111,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[TraceExportResponse]:
-    """The URL of a session's timeline as a Perfetto trace
+    """Returns the URL of a session's timeline as a Perfetto trace
 
-     The URL of a session's timeline as a Perfetto trace. The URL is its own authorisation.
+     Returns the URL of a session's timeline as a Perfetto trace. The URL contains its authorisation.
 
     Args:
         session_id (str):
@@ -140,9 +140,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> TraceExportResponse | None:
-    """The URL of a session's timeline as a Perfetto trace
+    """Returns the URL of a session's timeline as a Perfetto trace
 
-     The URL of a session's timeline as a Perfetto trace. The URL is its own authorisation.
+     Returns the URL of a session's timeline as a Perfetto trace. The URL contains its authorisation.
 
     Args:
         session_id (str):

@@ -61,12 +61,12 @@ def sync_detailed(
 ) -> Response[SubmitResponse]:
     """Stores a loss function as a graph of allowed operations
 
-     Stores a loss function as a graph of allowed operations. Identified by session and
-    `custom_loss_seq_id`; its future is done at once. The requests of the session's runs use it as loss
-    function `custom` with the setting `loss_id`.
+     Stores a loss function as a graph of allowed operations. The session and `custom_loss_seq_id`
+    identify it; its future is done at once. Requests of the session's runs use it as the loss function
+    `custom` with the setting `loss_id`.
 
     Args:
-        body (CreateCustomLossRequest): Body of `create_custom_loss`.
+        body (CreateCustomLossRequest): Request body of `create_custom_loss`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -94,12 +94,12 @@ def sync(
 ) -> SubmitResponse | None:
     """Stores a loss function as a graph of allowed operations
 
-     Stores a loss function as a graph of allowed operations. Identified by session and
-    `custom_loss_seq_id`; its future is done at once. The requests of the session's runs use it as loss
-    function `custom` with the setting `loss_id`.
+     Stores a loss function as a graph of allowed operations. The session and `custom_loss_seq_id`
+    identify it; its future is done at once. Requests of the session's runs use it as the loss function
+    `custom` with the setting `loss_id`.
 
     Args:
-        body (CreateCustomLossRequest): Body of `create_custom_loss`.
+        body (CreateCustomLossRequest): Request body of `create_custom_loss`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -122,12 +122,12 @@ async def asyncio_detailed(
 ) -> Response[SubmitResponse]:
     """Stores a loss function as a graph of allowed operations
 
-     Stores a loss function as a graph of allowed operations. Identified by session and
-    `custom_loss_seq_id`; its future is done at once. The requests of the session's runs use it as loss
-    function `custom` with the setting `loss_id`.
+     Stores a loss function as a graph of allowed operations. The session and `custom_loss_seq_id`
+    identify it; its future is done at once. Requests of the session's runs use it as the loss function
+    `custom` with the setting `loss_id`.
 
     Args:
-        body (CreateCustomLossRequest): Body of `create_custom_loss`.
+        body (CreateCustomLossRequest): Request body of `create_custom_loss`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -153,12 +153,12 @@ async def asyncio(
 ) -> SubmitResponse | None:
     """Stores a loss function as a graph of allowed operations
 
-     Stores a loss function as a graph of allowed operations. Identified by session and
-    `custom_loss_seq_id`; its future is done at once. The requests of the session's runs use it as loss
-    function `custom` with the setting `loss_id`.
+     Stores a loss function as a graph of allowed operations. The session and `custom_loss_seq_id`
+    identify it; its future is done at once. Requests of the session's runs use it as the loss function
+    `custom` with the setting `loss_id`.
 
     Args:
-        body (CreateCustomLossRequest): Body of `create_custom_loss`.
+        body (CreateCustomLossRequest): Request body of `create_custom_loss`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -59,13 +59,13 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: CreateModelRequest,
 ) -> Response[SubmitResponse]:
-    """Creates a run: LoRA with a positive rank, all parameters otherwise
+    """Creates a run: a LoRA adapter if the rank is positive, all parameters otherwise
 
-     Creates a run: LoRA with a positive rank, all parameters otherwise. Identified by session and
-    `model_seq_id`.
+     Creates a run: a LoRA adapter if the rank is positive, all parameters otherwise. The session and
+    `model_seq_id` identify it.
 
     Args:
-        body (CreateModelRequest): Body of `create_model`.
+        body (CreateModelRequest): Request body of `create_model`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -91,13 +91,13 @@ def sync(
     client: AuthenticatedClient | Client,
     body: CreateModelRequest,
 ) -> SubmitResponse | None:
-    """Creates a run: LoRA with a positive rank, all parameters otherwise
+    """Creates a run: a LoRA adapter if the rank is positive, all parameters otherwise
 
-     Creates a run: LoRA with a positive rank, all parameters otherwise. Identified by session and
-    `model_seq_id`.
+     Creates a run: a LoRA adapter if the rank is positive, all parameters otherwise. The session and
+    `model_seq_id` identify it.
 
     Args:
-        body (CreateModelRequest): Body of `create_model`.
+        body (CreateModelRequest): Request body of `create_model`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -118,13 +118,13 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: CreateModelRequest,
 ) -> Response[SubmitResponse]:
-    """Creates a run: LoRA with a positive rank, all parameters otherwise
+    """Creates a run: a LoRA adapter if the rank is positive, all parameters otherwise
 
-     Creates a run: LoRA with a positive rank, all parameters otherwise. Identified by session and
-    `model_seq_id`.
+     Creates a run: a LoRA adapter if the rank is positive, all parameters otherwise. The session and
+    `model_seq_id` identify it.
 
     Args:
-        body (CreateModelRequest): Body of `create_model`.
+        body (CreateModelRequest): Request body of `create_model`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -148,13 +148,13 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: CreateModelRequest,
 ) -> SubmitResponse | None:
-    """Creates a run: LoRA with a positive rank, all parameters otherwise
+    """Creates a run: a LoRA adapter if the rank is positive, all parameters otherwise
 
-     Creates a run: LoRA with a positive rank, all parameters otherwise. Identified by session and
-    `model_seq_id`.
+     Creates a run: a LoRA adapter if the rank is positive, all parameters otherwise. The session and
+    `model_seq_id` identify it.
 
     Args:
-        body (CreateModelRequest): Body of `create_model`.
+        body (CreateModelRequest): Request body of `create_model`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

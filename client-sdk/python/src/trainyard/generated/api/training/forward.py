@@ -59,9 +59,9 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ForwardBody,
 ) -> Response[SubmitResponse]:
-    """Computes a loss without its gradient; JSON, as older clients send it
+    """Computes a loss without its gradient
 
-     Computes a loss without its gradient; JSON, as older clients send it.
+     Computes a loss without its gradient. The body is JSON, as older clients send it.
 
     Args:
         body (ForwardBody): JSON body of `forward`, as older clients send it.
@@ -90,9 +90,9 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ForwardBody,
 ) -> SubmitResponse | None:
-    """Computes a loss without its gradient; JSON, as older clients send it
+    """Computes a loss without its gradient
 
-     Computes a loss without its gradient; JSON, as older clients send it.
+     Computes a loss without its gradient. The body is JSON, as older clients send it.
 
     Args:
         body (ForwardBody): JSON body of `forward`, as older clients send it.
@@ -116,9 +116,9 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ForwardBody,
 ) -> Response[SubmitResponse]:
-    """Computes a loss without its gradient; JSON, as older clients send it
+    """Computes a loss without its gradient
 
-     Computes a loss without its gradient; JSON, as older clients send it.
+     Computes a loss without its gradient. The body is JSON, as older clients send it.
 
     Args:
         body (ForwardBody): JSON body of `forward`, as older clients send it.
@@ -145,9 +145,9 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ForwardBody,
 ) -> SubmitResponse | None:
-    """Computes a loss without its gradient; JSON, as older clients send it
+    """Computes a loss without its gradient
 
-     Computes a loss without its gradient; JSON, as older clients send it.
+     Computes a loss without its gradient. The body is JSON, as older clients send it.
 
     Args:
         body (ForwardBody): JSON body of `forward`, as older clients send it.

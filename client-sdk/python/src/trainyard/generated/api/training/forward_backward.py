@@ -59,11 +59,11 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ForwardBackwardBody,
 ) -> Response[SubmitResponse]:
-    """Computes a loss and adds its gradient to the run's, unless `forward_only`
+    """Computes a loss and adds its gradient to the run's, unless `forward_only` is set
 
-     Computes a loss and adds its gradient to the run's, unless `forward_only`. The body is the protobuf
-    message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with zstd, or
-    JSON.
+     Computes a loss and adds its gradient to the run's, unless `forward_only` is set. The body is the
+    protobuf message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with
+    zstd, or JSON.
 
     Args:
         body (ForwardBackwardBody): JSON body of `forward_backward`, as older clients send it.
@@ -92,11 +92,11 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ForwardBackwardBody,
 ) -> SubmitResponse | None:
-    """Computes a loss and adds its gradient to the run's, unless `forward_only`
+    """Computes a loss and adds its gradient to the run's, unless `forward_only` is set
 
-     Computes a loss and adds its gradient to the run's, unless `forward_only`. The body is the protobuf
-    message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with zstd, or
-    JSON.
+     Computes a loss and adds its gradient to the run's, unless `forward_only` is set. The body is the
+    protobuf message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with
+    zstd, or JSON.
 
     Args:
         body (ForwardBackwardBody): JSON body of `forward_backward`, as older clients send it.
@@ -120,11 +120,11 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ForwardBackwardBody,
 ) -> Response[SubmitResponse]:
-    """Computes a loss and adds its gradient to the run's, unless `forward_only`
+    """Computes a loss and adds its gradient to the run's, unless `forward_only` is set
 
-     Computes a loss and adds its gradient to the run's, unless `forward_only`. The body is the protobuf
-    message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with zstd, or
-    JSON.
+     Computes a loss and adds its gradient to the run's, unless `forward_only` is set. The body is the
+    protobuf message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with
+    zstd, or JSON.
 
     Args:
         body (ForwardBackwardBody): JSON body of `forward_backward`, as older clients send it.
@@ -151,11 +151,11 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ForwardBackwardBody,
 ) -> SubmitResponse | None:
-    """Computes a loss and adds its gradient to the run's, unless `forward_only`
+    """Computes a loss and adds its gradient to the run's, unless `forward_only` is set
 
-     Computes a loss and adds its gradient to the run's, unless `forward_only`. The body is the protobuf
-    message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with zstd, or
-    JSON.
+     Computes a loss and adds its gradient to the run's, unless `forward_only` is set. The body is the
+    protobuf message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with
+    zstd, or JSON.
 
     Args:
         body (ForwardBackwardBody): JSON body of `forward_backward`, as older clients send it.

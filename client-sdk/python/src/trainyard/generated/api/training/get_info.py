@@ -59,12 +59,12 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: GetInfoRequest,
 ) -> Response[GetInfoResponse]:
-    """What a run trains, and where its tokenizer is
+    """Returns what a run trains, and the name of its tokenizer
 
-     What a run trains, and where its tokenizer is.
+     Returns what a run trains, and the name of its tokenizer.
 
     Args:
-        body (GetInfoRequest): Body of `get_info`.
+        body (GetInfoRequest): Request body of `get_info`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -90,12 +90,12 @@ def sync(
     client: AuthenticatedClient | Client,
     body: GetInfoRequest,
 ) -> GetInfoResponse | None:
-    """What a run trains, and where its tokenizer is
+    """Returns what a run trains, and the name of its tokenizer
 
-     What a run trains, and where its tokenizer is.
+     Returns what a run trains, and the name of its tokenizer.
 
     Args:
-        body (GetInfoRequest): Body of `get_info`.
+        body (GetInfoRequest): Request body of `get_info`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -116,12 +116,12 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: GetInfoRequest,
 ) -> Response[GetInfoResponse]:
-    """What a run trains, and where its tokenizer is
+    """Returns what a run trains, and the name of its tokenizer
 
-     What a run trains, and where its tokenizer is.
+     Returns what a run trains, and the name of its tokenizer.
 
     Args:
-        body (GetInfoRequest): Body of `get_info`.
+        body (GetInfoRequest): Request body of `get_info`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -145,12 +145,12 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: GetInfoRequest,
 ) -> GetInfoResponse | None:
-    """What a run trains, and where its tokenizer is
+    """Returns what a run trains, and the name of its tokenizer
 
-     What a run trains, and where its tokenizer is.
+     Returns what a run trains, and the name of its tokenizer.
 
     Args:
-        body (GetInfoRequest): Body of `get_info`.
+        body (GetInfoRequest): Request body of `get_info`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -59,12 +59,13 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: OptimStepRequest,
 ) -> Response[SubmitResponse]:
-    """Applies and clears a run's accumulated gradient
+    """Applies a run's accumulated gradient and clears it
 
-     Applies and clears a run's accumulated gradient.
+     Applies a run's accumulated gradient and clears it.
 
     Args:
-        body (OptimStepRequest): Body of `optim_step`: exactly one of the two kinds of parameters.
+        body (OptimStepRequest): Request body of `optim_step`. Exactly one kind of parameters must
+            be set.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -90,12 +91,13 @@ def sync(
     client: AuthenticatedClient | Client,
     body: OptimStepRequest,
 ) -> SubmitResponse | None:
-    """Applies and clears a run's accumulated gradient
+    """Applies a run's accumulated gradient and clears it
 
-     Applies and clears a run's accumulated gradient.
+     Applies a run's accumulated gradient and clears it.
 
     Args:
-        body (OptimStepRequest): Body of `optim_step`: exactly one of the two kinds of parameters.
+        body (OptimStepRequest): Request body of `optim_step`. Exactly one kind of parameters must
+            be set.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -116,12 +118,13 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: OptimStepRequest,
 ) -> Response[SubmitResponse]:
-    """Applies and clears a run's accumulated gradient
+    """Applies a run's accumulated gradient and clears it
 
-     Applies and clears a run's accumulated gradient.
+     Applies a run's accumulated gradient and clears it.
 
     Args:
-        body (OptimStepRequest): Body of `optim_step`: exactly one of the two kinds of parameters.
+        body (OptimStepRequest): Request body of `optim_step`. Exactly one kind of parameters must
+            be set.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -145,12 +148,13 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: OptimStepRequest,
 ) -> SubmitResponse | None:
-    """Applies and clears a run's accumulated gradient
+    """Applies a run's accumulated gradient and clears it
 
-     Applies and clears a run's accumulated gradient.
+     Applies a run's accumulated gradient and clears it.
 
     Args:
-        body (OptimStepRequest): Body of `optim_step`: exactly one of the two kinds of parameters.
+        body (OptimStepRequest): Request body of `optim_step`. Exactly one kind of parameters must
+            be set.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -68,18 +68,18 @@ def sync_detailed(
     x_idempotency_key: None | str | Unset = UNSET,
     x_tinker_weights_access_token: None | str | Unset = UNSET,
 ) -> Response[CopyWeightsResponse]:
-    """Copies a checkpoint that the caller may read: a new run holds one of the same kind and name, with
-    the same files
+    """Copies a checkpoint that the caller may read
 
-     Copies a checkpoint that the caller may read: a new run holds one of the same kind and name, with
-    the same files. The run can't be trained. A repetition with the same `x-idempotency-key`, or the
-    same run, returns the same copy.
+     Copies a checkpoint that the caller may read. A new run, which can't be trained, holds a checkpoint
+    of the same kind and name with the same files. A call that is repeated with the same `x-idempotency-
+    key`, or with the same run, returns the same copy.
 
     Args:
         x_idempotency_key (None | str | Unset):
         x_tinker_weights_access_token (None | str | Unset):
-        body (CopyWeightsRequest): Body of `copy_weights`: with `session_id` and `model_seq_id`
-            that run holds the copy, otherwise the run of a new session.
+        body (CopyWeightsRequest): Request body of `copy_weights`. The run that `session_id` and
+            `model_seq_id` name holds the copy; without them, the
+            run of a new session.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -109,18 +109,18 @@ def sync(
     x_idempotency_key: None | str | Unset = UNSET,
     x_tinker_weights_access_token: None | str | Unset = UNSET,
 ) -> CopyWeightsResponse | None:
-    """Copies a checkpoint that the caller may read: a new run holds one of the same kind and name, with
-    the same files
+    """Copies a checkpoint that the caller may read
 
-     Copies a checkpoint that the caller may read: a new run holds one of the same kind and name, with
-    the same files. The run can't be trained. A repetition with the same `x-idempotency-key`, or the
-    same run, returns the same copy.
+     Copies a checkpoint that the caller may read. A new run, which can't be trained, holds a checkpoint
+    of the same kind and name with the same files. A call that is repeated with the same `x-idempotency-
+    key`, or with the same run, returns the same copy.
 
     Args:
         x_idempotency_key (None | str | Unset):
         x_tinker_weights_access_token (None | str | Unset):
-        body (CopyWeightsRequest): Body of `copy_weights`: with `session_id` and `model_seq_id`
-            that run holds the copy, otherwise the run of a new session.
+        body (CopyWeightsRequest): Request body of `copy_weights`. The run that `session_id` and
+            `model_seq_id` name holds the copy; without them, the
+            run of a new session.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -145,18 +145,18 @@ async def asyncio_detailed(
     x_idempotency_key: None | str | Unset = UNSET,
     x_tinker_weights_access_token: None | str | Unset = UNSET,
 ) -> Response[CopyWeightsResponse]:
-    """Copies a checkpoint that the caller may read: a new run holds one of the same kind and name, with
-    the same files
+    """Copies a checkpoint that the caller may read
 
-     Copies a checkpoint that the caller may read: a new run holds one of the same kind and name, with
-    the same files. The run can't be trained. A repetition with the same `x-idempotency-key`, or the
-    same run, returns the same copy.
+     Copies a checkpoint that the caller may read. A new run, which can't be trained, holds a checkpoint
+    of the same kind and name with the same files. A call that is repeated with the same `x-idempotency-
+    key`, or with the same run, returns the same copy.
 
     Args:
         x_idempotency_key (None | str | Unset):
         x_tinker_weights_access_token (None | str | Unset):
-        body (CopyWeightsRequest): Body of `copy_weights`: with `session_id` and `model_seq_id`
-            that run holds the copy, otherwise the run of a new session.
+        body (CopyWeightsRequest): Request body of `copy_weights`. The run that `session_id` and
+            `model_seq_id` name holds the copy; without them, the
+            run of a new session.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -184,18 +184,18 @@ async def asyncio(
     x_idempotency_key: None | str | Unset = UNSET,
     x_tinker_weights_access_token: None | str | Unset = UNSET,
 ) -> CopyWeightsResponse | None:
-    """Copies a checkpoint that the caller may read: a new run holds one of the same kind and name, with
-    the same files
+    """Copies a checkpoint that the caller may read
 
-     Copies a checkpoint that the caller may read: a new run holds one of the same kind and name, with
-    the same files. The run can't be trained. A repetition with the same `x-idempotency-key`, or the
-    same run, returns the same copy.
+     Copies a checkpoint that the caller may read. A new run, which can't be trained, holds a checkpoint
+    of the same kind and name with the same files. A call that is repeated with the same `x-idempotency-
+    key`, or with the same run, returns the same copy.
 
     Args:
         x_idempotency_key (None | str | Unset):
         x_tinker_weights_access_token (None | str | Unset):
-        body (CopyWeightsRequest): Body of `copy_weights`: with `session_id` and `model_seq_id`
-            that run holds the copy, otherwise the run of a new session.
+        body (CopyWeightsRequest): Request body of `copy_weights`. The run that `session_id` and
+            `model_seq_id` name holds the copy; without them, the
+            run of a new session.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

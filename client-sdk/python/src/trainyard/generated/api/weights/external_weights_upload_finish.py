@@ -59,15 +59,14 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: UploadFinishRequest,
 ) -> Response[UploadFinishResponse]:
-    """Checks an upload whose files have arrived, tensor by tensor, and makes a checkpoint of it, from
-    which training and sampling can start
+    """Checks an upload whose files have arrived, tensor by tensor, and creates a checkpoint from it
 
-     Checks an upload whose files have arrived, tensor by tensor, and makes a checkpoint of it, from
-    which training and sampling can start. A repetition returns the same checkpoint or refusal. While
-    the check goes on, as behind other work, the answer is 503: repeat the call.
+     Checks an upload whose files have arrived, tensor by tensor, and creates a checkpoint from it.
+    Training and sampling can start from the checkpoint. A repeated call returns the same checkpoint or
+    refusal. While the check continues or waits for other work, the response is 503: repeat the call.
 
     Args:
-        body (UploadFinishRequest): Body of `external_weights_upload_finish`.
+        body (UploadFinishRequest): Request body of `external_weights_upload_finish`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -93,15 +92,14 @@ def sync(
     client: AuthenticatedClient | Client,
     body: UploadFinishRequest,
 ) -> UploadFinishResponse | None:
-    """Checks an upload whose files have arrived, tensor by tensor, and makes a checkpoint of it, from
-    which training and sampling can start
+    """Checks an upload whose files have arrived, tensor by tensor, and creates a checkpoint from it
 
-     Checks an upload whose files have arrived, tensor by tensor, and makes a checkpoint of it, from
-    which training and sampling can start. A repetition returns the same checkpoint or refusal. While
-    the check goes on, as behind other work, the answer is 503: repeat the call.
+     Checks an upload whose files have arrived, tensor by tensor, and creates a checkpoint from it.
+    Training and sampling can start from the checkpoint. A repeated call returns the same checkpoint or
+    refusal. While the check continues or waits for other work, the response is 503: repeat the call.
 
     Args:
-        body (UploadFinishRequest): Body of `external_weights_upload_finish`.
+        body (UploadFinishRequest): Request body of `external_weights_upload_finish`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -122,15 +120,14 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: UploadFinishRequest,
 ) -> Response[UploadFinishResponse]:
-    """Checks an upload whose files have arrived, tensor by tensor, and makes a checkpoint of it, from
-    which training and sampling can start
+    """Checks an upload whose files have arrived, tensor by tensor, and creates a checkpoint from it
 
-     Checks an upload whose files have arrived, tensor by tensor, and makes a checkpoint of it, from
-    which training and sampling can start. A repetition returns the same checkpoint or refusal. While
-    the check goes on, as behind other work, the answer is 503: repeat the call.
+     Checks an upload whose files have arrived, tensor by tensor, and creates a checkpoint from it.
+    Training and sampling can start from the checkpoint. A repeated call returns the same checkpoint or
+    refusal. While the check continues or waits for other work, the response is 503: repeat the call.
 
     Args:
-        body (UploadFinishRequest): Body of `external_weights_upload_finish`.
+        body (UploadFinishRequest): Request body of `external_weights_upload_finish`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -154,15 +151,14 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: UploadFinishRequest,
 ) -> UploadFinishResponse | None:
-    """Checks an upload whose files have arrived, tensor by tensor, and makes a checkpoint of it, from
-    which training and sampling can start
+    """Checks an upload whose files have arrived, tensor by tensor, and creates a checkpoint from it
 
-     Checks an upload whose files have arrived, tensor by tensor, and makes a checkpoint of it, from
-    which training and sampling can start. A repetition returns the same checkpoint or refusal. While
-    the check goes on, as behind other work, the answer is 503: repeat the call.
+     Checks an upload whose files have arrived, tensor by tensor, and creates a checkpoint from it.
+    Training and sampling can start from the checkpoint. A repeated call returns the same checkpoint or
+    refusal. While the check continues or waits for other work, the response is 503: repeat the call.
 
     Args:
-        body (UploadFinishRequest): Body of `external_weights_upload_finish`.
+        body (UploadFinishRequest): Request body of `external_weights_upload_finish`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

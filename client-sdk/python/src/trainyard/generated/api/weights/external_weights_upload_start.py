@@ -59,14 +59,13 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: UploadStartRequest,
 ) -> Response[UploadStartResponse]:
-    """Starts the upload of an adapter in PEFT's format: both files are sent to the URLs of the answer, and
-    `external_weights_upload_finish` makes a checkpoint of them
+    """Starts the upload of an adapter in PEFT's format
 
-     Starts the upload of an adapter in PEFT's format: both files are sent to the URLs of the answer, and
-    `external_weights_upload_finish` makes a checkpoint of them.
+     Starts the upload of an adapter in PEFT's format. The client sends both files to the URLs of the
+    response, and `external_weights_upload_finish` creates a checkpoint from them.
 
     Args:
-        body (UploadStartRequest): Body of `external_weights_upload_start`.
+        body (UploadStartRequest): Request body of `external_weights_upload_start`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -92,14 +91,13 @@ def sync(
     client: AuthenticatedClient | Client,
     body: UploadStartRequest,
 ) -> UploadStartResponse | None:
-    """Starts the upload of an adapter in PEFT's format: both files are sent to the URLs of the answer, and
-    `external_weights_upload_finish` makes a checkpoint of them
+    """Starts the upload of an adapter in PEFT's format
 
-     Starts the upload of an adapter in PEFT's format: both files are sent to the URLs of the answer, and
-    `external_weights_upload_finish` makes a checkpoint of them.
+     Starts the upload of an adapter in PEFT's format. The client sends both files to the URLs of the
+    response, and `external_weights_upload_finish` creates a checkpoint from them.
 
     Args:
-        body (UploadStartRequest): Body of `external_weights_upload_start`.
+        body (UploadStartRequest): Request body of `external_weights_upload_start`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -120,14 +118,13 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: UploadStartRequest,
 ) -> Response[UploadStartResponse]:
-    """Starts the upload of an adapter in PEFT's format: both files are sent to the URLs of the answer, and
-    `external_weights_upload_finish` makes a checkpoint of them
+    """Starts the upload of an adapter in PEFT's format
 
-     Starts the upload of an adapter in PEFT's format: both files are sent to the URLs of the answer, and
-    `external_weights_upload_finish` makes a checkpoint of them.
+     Starts the upload of an adapter in PEFT's format. The client sends both files to the URLs of the
+    response, and `external_weights_upload_finish` creates a checkpoint from them.
 
     Args:
-        body (UploadStartRequest): Body of `external_weights_upload_start`.
+        body (UploadStartRequest): Request body of `external_weights_upload_start`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -151,14 +148,13 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: UploadStartRequest,
 ) -> UploadStartResponse | None:
-    """Starts the upload of an adapter in PEFT's format: both files are sent to the URLs of the answer, and
-    `external_weights_upload_finish` makes a checkpoint of them
+    """Starts the upload of an adapter in PEFT's format
 
-     Starts the upload of an adapter in PEFT's format: both files are sent to the URLs of the answer, and
-    `external_weights_upload_finish` makes a checkpoint of them.
+     Starts the upload of an adapter in PEFT's format. The client sends both files to the URLs of the
+    response, and `external_weights_upload_finish` creates a checkpoint from them.
 
     Args:
-        body (UploadStartRequest): Body of `external_weights_upload_start`.
+        body (UploadStartRequest): Request body of `external_weights_upload_start`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

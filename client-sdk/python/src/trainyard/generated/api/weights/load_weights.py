@@ -59,16 +59,16 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: LoadWeightsRequest,
 ) -> Response[SubmitResponse]:
-    """Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
-    existing run (`model_id`, `seq_id`)
+    """Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads a checkpoint into
+    an existing run (`model_id`, `seq_id`)
 
-     Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
-    existing run (`model_id`, `seq_id`).
+     Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads a checkpoint into
+    an existing run (`model_id`, `seq_id`).
 
     Args:
-        body (LoadWeightsRequest): Body of `load_weights`. Creates a run with `session_id` and
-            `model_seq_id`; loads into an existing one with
-            `model_id` and `seq_id`.
+        body (LoadWeightsRequest): Request body of `load_weights`. With `session_id` and
+            `model_seq_id`, it creates a run; with `model_id` and
+            `seq_id`, it loads into an existing run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -94,16 +94,16 @@ def sync(
     client: AuthenticatedClient | Client,
     body: LoadWeightsRequest,
 ) -> SubmitResponse | None:
-    """Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
-    existing run (`model_id`, `seq_id`)
+    """Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads a checkpoint into
+    an existing run (`model_id`, `seq_id`)
 
-     Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
-    existing run (`model_id`, `seq_id`).
+     Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads a checkpoint into
+    an existing run (`model_id`, `seq_id`).
 
     Args:
-        body (LoadWeightsRequest): Body of `load_weights`. Creates a run with `session_id` and
-            `model_seq_id`; loads into an existing one with
-            `model_id` and `seq_id`.
+        body (LoadWeightsRequest): Request body of `load_weights`. With `session_id` and
+            `model_seq_id`, it creates a run; with `model_id` and
+            `seq_id`, it loads into an existing run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -124,16 +124,16 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: LoadWeightsRequest,
 ) -> Response[SubmitResponse]:
-    """Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
-    existing run (`model_id`, `seq_id`)
+    """Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads a checkpoint into
+    an existing run (`model_id`, `seq_id`)
 
-     Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
-    existing run (`model_id`, `seq_id`).
+     Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads a checkpoint into
+    an existing run (`model_id`, `seq_id`).
 
     Args:
-        body (LoadWeightsRequest): Body of `load_weights`. Creates a run with `session_id` and
-            `model_seq_id`; loads into an existing one with
-            `model_id` and `seq_id`.
+        body (LoadWeightsRequest): Request body of `load_weights`. With `session_id` and
+            `model_seq_id`, it creates a run; with `model_id` and
+            `seq_id`, it loads into an existing run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -157,16 +157,16 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: LoadWeightsRequest,
 ) -> SubmitResponse | None:
-    """Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
-    existing run (`model_id`, `seq_id`)
+    """Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads a checkpoint into
+    an existing run (`model_id`, `seq_id`)
 
-     Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
-    existing run (`model_id`, `seq_id`).
+     Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads a checkpoint into
+    an existing run (`model_id`, `seq_id`).
 
     Args:
-        body (LoadWeightsRequest): Body of `load_weights`. Creates a run with `session_id` and
-            `model_seq_id`; loads into an existing one with
-            `model_id` and `seq_id`.
+        body (LoadWeightsRequest): Request body of `load_weights`. With `session_id` and
+            `model_seq_id`, it creates a run; with `model_id` and
+            `seq_id`, it loads into an existing run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -64,7 +64,7 @@ def sync_detailed(
      Saves weights and optimizer state under a name.
 
     Args:
-        body (SaveWeightsRequest): Body of `save_weights`.
+        body (SaveWeightsRequest): Request body of `save_weights`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -95,7 +95,7 @@ def sync(
      Saves weights and optimizer state under a name.
 
     Args:
-        body (SaveWeightsRequest): Body of `save_weights`.
+        body (SaveWeightsRequest): Request body of `save_weights`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -121,7 +121,7 @@ async def asyncio_detailed(
      Saves weights and optimizer state under a name.
 
     Args:
-        body (SaveWeightsRequest): Body of `save_weights`.
+        body (SaveWeightsRequest): Request body of `save_weights`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -150,7 +150,7 @@ async def asyncio(
      Saves weights and optimizer state under a name.
 
     Args:
-        body (SaveWeightsRequest): Body of `save_weights`.
+        body (SaveWeightsRequest): Request body of `save_weights`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

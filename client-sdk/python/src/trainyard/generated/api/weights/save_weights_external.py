@@ -64,7 +64,7 @@ def sync_detailed(
      Exports a run's weights for download.
 
     Args:
-        body (SaveWeightsExternalRequest): Body of `save_weights_external`.
+        body (SaveWeightsExternalRequest): Request body of `save_weights_external`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -95,7 +95,7 @@ def sync(
      Exports a run's weights for download.
 
     Args:
-        body (SaveWeightsExternalRequest): Body of `save_weights_external`.
+        body (SaveWeightsExternalRequest): Request body of `save_weights_external`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -121,7 +121,7 @@ async def asyncio_detailed(
      Exports a run's weights for download.
 
     Args:
-        body (SaveWeightsExternalRequest): Body of `save_weights_external`.
+        body (SaveWeightsExternalRequest): Request body of `save_weights_external`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -150,7 +150,7 @@ async def asyncio(
      Exports a run's weights for download.
 
     Args:
-        body (SaveWeightsExternalRequest): Body of `save_weights_external`.
+        body (SaveWeightsExternalRequest): Request body of `save_weights_external`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -64,8 +64,9 @@ def sync_detailed(
      Freezes a run's weights for sampling: under a name, or in memory as a new sampling session.
 
     Args:
-        body (SaveWeightsForSamplerRequest): Body of `save_weights_for_sampler`: named with
-            `path`, ephemeral with `sampling_session_seq_id`.
+        body (SaveWeightsForSamplerRequest): Request body of `save_weights_for_sampler`. A save
+            with `path` has a name; a save with `sampling_session_seq_id` is
+            ephemeral.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -96,8 +97,9 @@ def sync(
      Freezes a run's weights for sampling: under a name, or in memory as a new sampling session.
 
     Args:
-        body (SaveWeightsForSamplerRequest): Body of `save_weights_for_sampler`: named with
-            `path`, ephemeral with `sampling_session_seq_id`.
+        body (SaveWeightsForSamplerRequest): Request body of `save_weights_for_sampler`. A save
+            with `path` has a name; a save with `sampling_session_seq_id` is
+            ephemeral.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -123,8 +125,9 @@ async def asyncio_detailed(
      Freezes a run's weights for sampling: under a name, or in memory as a new sampling session.
 
     Args:
-        body (SaveWeightsForSamplerRequest): Body of `save_weights_for_sampler`: named with
-            `path`, ephemeral with `sampling_session_seq_id`.
+        body (SaveWeightsForSamplerRequest): Request body of `save_weights_for_sampler`. A save
+            with `path` has a name; a save with `sampling_session_seq_id` is
+            ephemeral.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -153,8 +156,9 @@ async def asyncio(
      Freezes a run's weights for sampling: under a name, or in memory as a new sampling session.
 
     Args:
-        body (SaveWeightsForSamplerRequest): Body of `save_weights_for_sampler`: named with
-            `path`, ephemeral with `sampling_session_seq_id`.
+        body (SaveWeightsForSamplerRequest): Request body of `save_weights_for_sampler`. A save
+            with `path` has a name; a save with `sampling_session_seq_id` is
+            ephemeral.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

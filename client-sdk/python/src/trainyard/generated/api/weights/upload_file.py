@@ -82,16 +82,17 @@ def sync_detailed(
     expires: int,
     signature: str,
 ) -> Response[UploadedFileResponse]:
-    """Sends a file of an upload, or a part of one
+    """Uploads a file of an adapter, or a part of one
 
-     Sends a file of an upload, or a part of one. The URL is its own authorisation.
+     Uploads a file of an adapter, or a part of one. The URL contains its authorisation.
 
-    Without `Content-Range` the body is the whole file and replaces what arrived before. With `Content-
-    Range: bytes <first>-<last>/<total>` it is a part: the first byte may lie at or before the end of
-    what arrived, and bytes that are there already are skipped. What arrived stays when the connection
-    breaks: `Content-Range: bytes */<total>` with an empty body asks how much that is. 200 says that the
-    file is complete, 308 that more is missing, with what arrived in the header `Range`. `Content-
-    Digest` (of the body) and `Repr-Digest` (of the whole file) are checked where they hold `sha-256`.
+    Without `Content-Range`, the body is the whole file and replaces what arrived before. With `Content-
+    Range: bytes <first>-<last>/<total>`, it is a part. Its first byte may lie at or before the end of
+    what arrived; bytes that are already there are skipped. What arrived is kept if the connection
+    breaks. `Content-Range: bytes */<total>` with an empty body asks how much that is. Status 200 means
+    that the file is complete, 308 that more is missing; the header `Range` contains what arrived.
+    `Content-Digest` (of the body) and `Repr-Digest` (of the whole file) are checked if they contain
+    `sha-256`.
 
     Args:
         upload_id (str):
@@ -99,7 +100,7 @@ def sync_detailed(
         tenant (str):
         expires (int):
         signature (str):
-        body (File): A body that is no text.
+        body (File): A body of bytes instead of text.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -135,16 +136,17 @@ def sync(
     expires: int,
     signature: str,
 ) -> UploadedFileResponse | None:
-    """Sends a file of an upload, or a part of one
+    """Uploads a file of an adapter, or a part of one
 
-     Sends a file of an upload, or a part of one. The URL is its own authorisation.
+     Uploads a file of an adapter, or a part of one. The URL contains its authorisation.
 
-    Without `Content-Range` the body is the whole file and replaces what arrived before. With `Content-
-    Range: bytes <first>-<last>/<total>` it is a part: the first byte may lie at or before the end of
-    what arrived, and bytes that are there already are skipped. What arrived stays when the connection
-    breaks: `Content-Range: bytes */<total>` with an empty body asks how much that is. 200 says that the
-    file is complete, 308 that more is missing, with what arrived in the header `Range`. `Content-
-    Digest` (of the body) and `Repr-Digest` (of the whole file) are checked where they hold `sha-256`.
+    Without `Content-Range`, the body is the whole file and replaces what arrived before. With `Content-
+    Range: bytes <first>-<last>/<total>`, it is a part. Its first byte may lie at or before the end of
+    what arrived; bytes that are already there are skipped. What arrived is kept if the connection
+    breaks. `Content-Range: bytes */<total>` with an empty body asks how much that is. Status 200 means
+    that the file is complete, 308 that more is missing; the header `Range` contains what arrived.
+    `Content-Digest` (of the body) and `Repr-Digest` (of the whole file) are checked if they contain
+    `sha-256`.
 
     Args:
         upload_id (str):
@@ -152,7 +154,7 @@ def sync(
         tenant (str):
         expires (int):
         signature (str):
-        body (File): A body that is no text.
+        body (File): A body of bytes instead of text.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -183,16 +185,17 @@ async def asyncio_detailed(
     expires: int,
     signature: str,
 ) -> Response[UploadedFileResponse]:
-    """Sends a file of an upload, or a part of one
+    """Uploads a file of an adapter, or a part of one
 
-     Sends a file of an upload, or a part of one. The URL is its own authorisation.
+     Uploads a file of an adapter, or a part of one. The URL contains its authorisation.
 
-    Without `Content-Range` the body is the whole file and replaces what arrived before. With `Content-
-    Range: bytes <first>-<last>/<total>` it is a part: the first byte may lie at or before the end of
-    what arrived, and bytes that are there already are skipped. What arrived stays when the connection
-    breaks: `Content-Range: bytes */<total>` with an empty body asks how much that is. 200 says that the
-    file is complete, 308 that more is missing, with what arrived in the header `Range`. `Content-
-    Digest` (of the body) and `Repr-Digest` (of the whole file) are checked where they hold `sha-256`.
+    Without `Content-Range`, the body is the whole file and replaces what arrived before. With `Content-
+    Range: bytes <first>-<last>/<total>`, it is a part. Its first byte may lie at or before the end of
+    what arrived; bytes that are already there are skipped. What arrived is kept if the connection
+    breaks. `Content-Range: bytes */<total>` with an empty body asks how much that is. Status 200 means
+    that the file is complete, 308 that more is missing; the header `Range` contains what arrived.
+    `Content-Digest` (of the body) and `Repr-Digest` (of the whole file) are checked if they contain
+    `sha-256`.
 
     Args:
         upload_id (str):
@@ -200,7 +203,7 @@ async def asyncio_detailed(
         tenant (str):
         expires (int):
         signature (str):
-        body (File): A body that is no text.
+        body (File): A body of bytes instead of text.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -234,16 +237,17 @@ async def asyncio(
     expires: int,
     signature: str,
 ) -> UploadedFileResponse | None:
-    """Sends a file of an upload, or a part of one
+    """Uploads a file of an adapter, or a part of one
 
-     Sends a file of an upload, or a part of one. The URL is its own authorisation.
+     Uploads a file of an adapter, or a part of one. The URL contains its authorisation.
 
-    Without `Content-Range` the body is the whole file and replaces what arrived before. With `Content-
-    Range: bytes <first>-<last>/<total>` it is a part: the first byte may lie at or before the end of
-    what arrived, and bytes that are there already are skipped. What arrived stays when the connection
-    breaks: `Content-Range: bytes */<total>` with an empty body asks how much that is. 200 says that the
-    file is complete, 308 that more is missing, with what arrived in the header `Range`. `Content-
-    Digest` (of the body) and `Repr-Digest` (of the whole file) are checked where they hold `sha-256`.
+    Without `Content-Range`, the body is the whole file and replaces what arrived before. With `Content-
+    Range: bytes <first>-<last>/<total>`, it is a part. Its first byte may lie at or before the end of
+    what arrived; bytes that are already there are skipped. What arrived is kept if the connection
+    breaks. `Content-Range: bytes */<total>` with an empty body asks how much that is. Status 200 means
+    that the file is complete, 308 that more is missing; the header `Range` contains what arrived.
+    `Content-Digest` (of the body) and `Repr-Digest` (of the whole file) are checked if they contain
+    `sha-256`.
 
     Args:
         upload_id (str):
@@ -251,7 +255,7 @@ async def asyncio(
         tenant (str):
         expires (int):
         signature (str):
-        body (File): A body that is no text.
+        body (File): A body of bytes instead of text.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -59,12 +59,12 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: WeightsInfoRequest,
 ) -> Response[WeightsInfoResponse]:
-    """What a checkpoint holds
+    """Returns what a checkpoint contains
 
-     What a checkpoint holds.
+     Returns what a checkpoint contains.
 
     Args:
-        body (WeightsInfoRequest): Body of `weights_info`.
+        body (WeightsInfoRequest): Request body of `weights_info`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -90,12 +90,12 @@ def sync(
     client: AuthenticatedClient | Client,
     body: WeightsInfoRequest,
 ) -> WeightsInfoResponse | None:
-    """What a checkpoint holds
+    """Returns what a checkpoint contains
 
-     What a checkpoint holds.
+     Returns what a checkpoint contains.
 
     Args:
-        body (WeightsInfoRequest): Body of `weights_info`.
+        body (WeightsInfoRequest): Request body of `weights_info`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -116,12 +116,12 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: WeightsInfoRequest,
 ) -> Response[WeightsInfoResponse]:
-    """What a checkpoint holds
+    """Returns what a checkpoint contains
 
-     What a checkpoint holds.
+     Returns what a checkpoint contains.
 
     Args:
-        body (WeightsInfoRequest): Body of `weights_info`.
+        body (WeightsInfoRequest): Request body of `weights_info`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -145,12 +145,12 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: WeightsInfoRequest,
 ) -> WeightsInfoResponse | None:
-    """What a checkpoint holds
+    """Returns what a checkpoint contains
 
-     What a checkpoint holds.
+     Returns what a checkpoint contains.
 
     Args:
-        body (WeightsInfoRequest): Body of `weights_info`.
+        body (WeightsInfoRequest): Request body of `weights_info`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

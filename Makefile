@@ -1,16 +1,19 @@
 # Every target does its own setup: it needs Rust, Python >= 3.11 and a C compiler, nothing else.
 XTASK := cargo run --quiet --locked --package xtask --
 
-.PHONY: help demo recipes cookbook test test-sdk test-deployments test-cuda-sim test-gpu kernels compatibility soak deploy-check build dist lint bench model openapi sdk check-sdk
+.PHONY: help demo recipes cookbook test test-full test-sdk test-deployments test-cuda-sim test-gpu kernels compatibility soak deploy-check build dist lint bench model openapi sdk check-sdk
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## train a real model through the official SDK and show what it learned
-	@$(XTASK) demo
+	@$(XTASK) demo $(ARGS)
 
-test: ## lint, Rust tests, then the SDK suite against a real server
+test: ## all lints and tests: those of Rust, and the SDK suite against a real server
 	@$(XTASK) test
+
+test-full: ## the same with all layouts of slow tests, and the server without its features: before an issue is resolved
+	@$(XTASK) test-full
 
 test-sdk: ## only the SDK suite; ARGS go to pytest
 	@$(XTASK) test-sdk $(ARGS)
@@ -48,7 +51,7 @@ build: ## build target/release/trainyard
 dist: ## package the release binary in dist/: wheels, an archive, a Debian package, a bill of materials, checksums
 	@$(XTASK) dist
 
-lint: ## check formatting and lints
+lint: ## check formatting, the wording of comments and messages, and lints
 	@$(XTASK) lint
 
 bench: ## measure against PyTorch with PEFT on the test model, and the API; ARGS go to bench/run.py

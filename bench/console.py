@@ -80,7 +80,7 @@ def varied(metrics: str) -> str:
 
 
 class Training(threading.Thread):
-    """Repeats W1 of `trainyard bench` through the API: a LoRA step of rank 32 on 8 sequences of 256 tokens."""
+    """Repeats W1 of `trainyard-bench` through the API: a LoRA step of rank 32 on 8 sequences of 256 tokens."""
 
     def __init__(self, server, shape):
         super().__init__(daemon=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the workloads of `trainyard bench` with transformers and PEFT, as the baseline.
+"""Runs the workloads of `trainyard-bench` with transformers and PEFT, as the baseline.
 
 One workload per process, so that peak memory is the workload's own. Prints one JSON object.
 
@@ -22,6 +22,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM
 
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+DELTA_NET_LINEARS = ["in_proj_qkv", "in_proj_z", "out_proj"]
 TENANTS = 8
 PROMPT = 64
 
@@ -45,6 +46,8 @@ class Bench:
     def lora(self) -> LoraConfig:
         rank = self.options.rank
         targets = [*LINEARS, "lm_head"] if self.options.train_unembed else LINEARS
+        if "linear_attention" in (getattr(self.model.config, "layer_types", None) or []):
+            targets = targets + DELTA_NET_LINEARS
         return LoraConfig(r=rank, lora_alpha=32, lora_dropout=0.0, target_modules=targets, task_type="CAUSAL_LM")
 
     def adapt(self) -> None:

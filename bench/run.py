@@ -4,7 +4,8 @@
   python3 bench/run.py [--workloads w1,w4,w5] [--reps 5] [--no-baseline] [--output results.json]
 
 `make bench` downloads the test model, builds the release binary and calls this with ARGS. One process per workload and
-side. With `--device cuda` both sides compute on the GPU, on a model of Qwen3-8B's shape with random weights. The baseline's packages are installed into .cache/bench-venv when they are missing (several GB).
+side. With `--device cuda` both sides compute on the GPU, on a model of Qwen3-8B's shape with random weights. The baseline's
+packages are installed into .cache/bench-venv when they are missing (several GB).
 """
 
 import argparse
@@ -22,14 +23,15 @@ VENV = CACHE / "bench-venv"
 PYTHON = VENV / "bin" / "python"
 SDK_PYTHON = CACHE / "venv" / "bin" / "python"
 BASELINE_LOG = CACHE / "bench-baseline.log"
-GPU_FOLDER = CACHE / "bench-gpu"
+RANDOM_FOLDER = CACHE / "bench-random"
+BENCH = "trainyard-bench"
 PACKAGES = ["torch==2.11.0", "transformers==5.17.0", "peft==0.21.2", "gguf"]
 MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct=.cache/SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 @dataclass
 class Workload:
-    """A workload of `trainyard bench` and of `peft_baseline.py`, which accept the same flags."""
+    """A workload of `trainyard-bench` and of `peft_baseline.py`, which accept the same flags."""
 
     name: str
     kind: str
@@ -57,15 +59,18 @@ GPU_WORKLOADS = [
     Workload("w3", "w3"),
     Workload("w3b128", "w3b128"),
 ]
-SHAPES = {"qwen3-8b": "random-qwen3-8b", "tiny": "random-tiny"}
-"""Models with random weights, and the folders into which `trainyard bench` writes them."""
+SHAPES = {"qwen3-8b": "random-qwen3-8b", "tiny": "random-tiny", "hybrid-135m": "random-hybrid-135m"}
+"""Models with random weights, and the folders into which `trainyard-bench` writes them."""
+SHAPE_ON_GPU = "qwen3-8b"
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=MODEL, metavar="NAME=PATH", help="Hugging Face folder or GGUF file")
     parser.add_argument("--device", default="cpu", help="device of both sides: cpu, cuda or cuda:N")
-    parser.add_argument("--shape", default="qwen3-8b", choices=SHAPES, help="shape of the model with random weights on a GPU")
+    parser.add_argument(
+        "--shape", choices=SHAPES, help=f"a model of this shape with random weights instead; {SHAPE_ON_GPU} on a GPU"
+    )
     parser.add_argument("--workloads", help="separated by commas; all when absent")
     parser.add_argument("--dtype", default="bf16", choices=["bf16", "f32"])
     parser.add_argument("--reps", type=int, default=5)
@@ -75,12 +80,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--baseline-timeout", type=float, default=300, metavar="SECONDS", help="for each workload")
     parser.add_argument("--no-compile", action="store_true", help="skip torch.compile, which takes minutes")
     parser.add_argument("--compile-timeout", type=float, default=900, metavar="SECONDS", help="for torch.compile")
-    parser.add_argument("--no-build", action="store_true", help="use the release binary as it is")
+    parser.add_argument("--no-build", action="store_true", help="use the release binaries as they are")
     parser.add_argument("--store", action="store_true", help="only the scheduler's store, as requests are retained")
     parser.add_argument("--database-url", metavar="URL", help="an empty PostgreSQL database for --store, beside SQLite")
     parser.add_argument("--output", type=Path, help="write all results to this file as JSON")
     options = parser.parse_args()
     options.on_gpu = options.device != "cpu"
+    if options.on_gpu and not options.shape:
+        options.shape = SHAPE_ON_GPU
     known = [workload.name for workload in GPU_WORKLOADS] if options.on_gpu else NAMES
     options.workloads = options.workloads.split(",") if options.workloads else known
     unknown = set(options.workloads) - set(known)
@@ -90,21 +97,22 @@ def parse() -> argparse.Namespace:
 
 
 def model_flags(options: argparse.Namespace) -> list:
-    """Measures with `trainyard bench`."""
-    if options.on_gpu:
-        return ["--device", options.device, "--shape", options.shape, "--data-dir", GPU_FOLDER]
-    return ["--model", options.model]
+    """Returns the flags of `trainyard-bench` that choose the model."""
+    if not options.shape:
+        return ["--model", options.model]
+    return ["--device", options.device, "--shape", options.shape, "--data-dir", RANDOM_FOLDER]
 
 
 def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def release_binary(build: bool) -> Path:
+def release_binaries(build: bool) -> Path:
+    """Returns the folder of `trainyard` and `trainyard-bench`."""
     if build:
-        cargo = ["cargo", "build", "--release", "--locked", "--bin", "trainyard"]
+        cargo = ["cargo", "build", "--release", "--locked", "--bin", "trainyard", "--bin", "trainyard-bench"]
         subprocess.run(cargo, cwd=ROOT, check=True)
-    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "trainyard"
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
 
 
 def imports(python: Path, modules: str) -> bool:
@@ -163,8 +171,8 @@ class Baseline:
     """Measures PyTorch with PEFT."""
 
     def __init__(self, options: argparse.Namespace, model: Path) -> None:
-        # On a GPU the first workload writes the folder.
-        self.folder = model if options.on_gpu else baseline_folder(model)
+        # The first workload writes the folder of random weights.
+        self.folder = model if options.shape else baseline_folder(model)
         self.dtype = (options.baseline_dtype or "bf16") if options.on_gpu else baseline_dtype(options.baseline_dtype)
         self.device, _, number = options.device.partition(":")
         self.environment = os.environ | ({"CUDA_VISIBLE_DEVICES": number} if number else {})
@@ -204,12 +212,12 @@ def row(entry: dict) -> str:
     return "\n".join(lines)
 
 
-def compare(options: argparse.Namespace, binary: Path, baseline: Baseline | None) -> list[dict]:
+def compare(options: argparse.Namespace, binaries: Path, baseline: Baseline | None) -> list[dict]:
     results = []
     for workload in GPU_WORKLOADS if options.on_gpu else WORKLOADS:
         if workload.name not in options.workloads:
             continue
-        command = [binary, "bench", "--json", *model_flags(options), "--workload", workload.kind, *workload.flags]
+        command = [binaries / BENCH, "--json", *model_flags(options), "--workload", workload.kind, *workload.flags]
         ours = output_of([*command, "--dtype", options.dtype, "--reps", options.reps])
         entry = {"workload": workload.name, "trainyard": ours}
         sides = {}
@@ -227,21 +235,22 @@ def compare(options: argparse.Namespace, binary: Path, baseline: Baseline | None
     return results
 
 
-def api(options: argparse.Namespace, binary: Path) -> dict:
+def api(options: argparse.Namespace, binaries: Path) -> dict:
     """Measures W5: through HTTP with a native client, and with the SDK if it is installed."""
     folder = CACHE / "bench-http"
-    result = {"native": output_of([binary, "bench", "--http", "--json", "--reps", options.reps, "--data-dir", folder])}
+    native = [binaries / BENCH, "--http", "--json", "--reps", options.reps, "--data-dir", folder]
+    result = {"native": output_of(native)}
     if imports(SDK_PYTHON, "tinker"):
-        script = [SDK_PYTHON, ROOT / "bench" / "w5_sdk.py", "--binary", binary, "--model", folder / "tiny"]
+        script = [SDK_PYTHON, ROOT / "bench" / "w5_sdk.py", "--binary", binaries / "trainyard", "--model", folder / "tiny"]
         result["sdk"] = output_of([*script, "--reps", options.reps])
     else:
         note("W5 without the SDK: .cache/venv lacks it; `make test-sdk` installs it")
     return result
 
 
-def store(options: argparse.Namespace, binary: Path) -> dict:
+def store(options: argparse.Namespace, binaries: Path) -> dict:
     """Measures claim rounds, submissions and sweeps as requests are retained, on SQLite and, if given, PostgreSQL."""
-    command = [binary, "bench", "--store", "--json", "--reps", options.reps, "--data-dir", CACHE / "bench-store"]
+    command = [binaries / BENCH, "--store", "--json", "--reps", options.reps, "--data-dir", CACHE / "bench-store"]
     return output_of(command + (["--database-url", options.database_url] if options.database_url else []))
 
 
@@ -300,25 +309,25 @@ def print_api(result: dict) -> None:
 
 def main() -> None:
     options = parse()
-    binary = release_binary(not options.no_build)
+    binaries = release_binaries(not options.no_build)
     if options.store:
-        measured = store(options, binary)
+        measured = store(options, binaries)
         print_store(measured)
         if options.output:
             options.output.write_text(json.dumps({"store": measured}, indent=1) + "\n")
         return
     rates = [name for name in options.workloads if name != "w5"]
-    model = GPU_FOLDER / SHAPES[options.shape] if options.on_gpu else ROOT / options.model.partition("=")[2]
+    model = RANDOM_FOLDER / SHAPES[options.shape] if options.shape else ROOT / options.model.partition("=")[2]
     baseline = None
-    if rates and not options.on_gpu and not model.exists():
+    if rates and not options.shape and not model.exists():
         sys.exit(f"{model} does not exist; `make model` fetches the test model")
     if rates and not options.no_baseline:
         if baseline_ready():
             baseline = Baseline(options, model)
         else:
             note("no baseline: torch, transformers and peft could not be installed")
-    results = compare(options, binary, baseline)
-    through_api = api(options, binary) if "w5" in options.workloads else None
+    results = compare(options, binaries, baseline)
+    through_api = api(options, binaries) if "w5" in options.workloads else None
     if results:
         print_rates(options, results, baseline)
     if through_api:

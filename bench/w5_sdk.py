@@ -3,7 +3,7 @@
 
   w5_sdk.py --binary target/release/trainyard --model FOLDER [--reps 5]
 
-Starts a server on the model (the tiny one that `trainyard bench --http --data-dir DIR` leaves in DIR/tiny) and drives
+Starts a server on the model (the tiny one that `trainyard-bench --http --data-dir DIR` leaves in DIR/tiny) and drives
 it with `tinker`. Prints one JSON object: milliseconds from submit to result, and samples per second.
 """
 
@@ -46,7 +46,7 @@ class Server:
     def __enter__(self) -> str:
         for line in self.process.stdout:
             label, _, address = line.strip().partition(" ")
-            if label == "listening":
+            if label == "API":
                 return address.strip()
         raise RuntimeError("the server ended before it was ready")
 

@@ -13,6 +13,9 @@ pub(crate) enum RandomShape {
     /// The shape of Qwen3-8B, in bf16: 16 GB.
     #[value(name = "qwen3-8b")]
     Qwen3x8b,
+    /// A hybrid of SmolLM2's width, in bf16: three delta nets to one attention layer.
+    #[value(name = "hybrid-135m")]
+    Hybrid135m,
 }
 
 /// Device that the engine computes on.

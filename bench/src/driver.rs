@@ -76,7 +76,7 @@ impl Driver {
             ("target_tokens".to_owned(), Tensor::i64(targets)),
             ("weights".to_owned(), Tensor::f32(vec![1.0; length])),
         ];
-        Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs) }
+        Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs), images: Vec::new() }
     }
 
     /// Creates a run. If the run has an adapter, one step moves it away from its initial zeros.
@@ -100,8 +100,13 @@ impl Driver {
 
     /// Returns a pass of cross-entropy over `data`, checked as at its submission.
     pub(super) fn forward_backward(&self, run: &str, data: Vec<Datum>) -> Result<Operation, OpError> {
-        let batch =
-            RawBatch { data, loss_fn: "cross_entropy".to_owned(), loss_fn_config: BTreeMap::new(), custom_loss: None };
+        let batch = RawBatch {
+            data,
+            loss_fn: "cross_entropy".to_owned(),
+            loss_fn_config: BTreeMap::new(),
+            custom_loss: None,
+            decoded: Default::default(),
+        };
         let batch = self.preparer.prepare(&self.model.name, batch)?;
         Ok(Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only: false }))
     }
@@ -208,8 +213,14 @@ pub(super) fn sample(source: SamplerSource, prompt: Vec<i64>, new: u32, prompt_l
         topk_sample_logprobs: 0,
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
+        images: Vec::new(),
     };
-    Operation::Sample(Box::new(SampleOperation { session: SessionId::new("bench"), source, sample }))
+    Operation::Sample(Box::new(SampleOperation {
+        session: SessionId::new("bench"),
+        source,
+        sample,
+        images: Default::default(),
+    }))
 }
 
 /// Returns the sample of an operation's result.
@@ -239,7 +250,8 @@ mod tests {
         let engine = CpuEngine::new(vec![("m".to_owned(), load(&path)?)], options)?;
         let model = engine.models().into_iter().next().ok_or("no model")?;
         let mut driver = Driver::new(BenchEngine::One(Box::new(engine)), model, Parallel::default());
-        let lora = LoraSpec { rank: 2, seed: 1, train_unembed: false, train_mlp: true, train_attn: true };
+        let lora =
+            LoraSpec { rank: 2, seed: 1, train_unembed: false, train_mlp: true, train_attn: true, latent_up: false };
         let runs = ["a", "b", "c"];
         for run in runs {
             driver.create_trained(run, Some(lora.clone()))?;

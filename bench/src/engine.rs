@@ -1,21 +1,17 @@
 //! Loads and inspects the engine that is measured.
 
 use std::error::Error;
-use std::path::Path;
 
 use trainyard_gpu_runtime::backend::cpu::{Blocking, GemmStats, Peaks};
 use trainyard_gpu_runtime::backend::cuda::{Cuda, CudaDevice, measure_rates};
 use trainyard_gpu_runtime::backend::{Backend, DeviceInfo, HostBackend, HostKernels};
-use trainyard_gpu_runtime::config::{LoadError, ModelSource};
+use trainyard_gpu_runtime::load::open;
 use trainyard_gpu_runtime::{ConfiguredParts, CpuEngine, CudaEngine, EngineOptions, Parallel, ParallelEngine};
 use trainyard_protocol::{BaseModel, Engine};
 
 use crate::choices::BenchDevice;
 use crate::flags::{BenchFlags, NamedModel};
 use crate::system;
-
-/// Opens a model by its path or its id in the hub's cache.
-pub type OpenModel = fn(&Path) -> Result<ModelSource, LoadError>;
 
 /// Returns the kernels that are measured.
 ///
@@ -132,7 +128,6 @@ impl BenchEngine {
 pub(crate) fn load_engine(
     flags: &BenchFlags,
     model: &NamedModel,
-    open: OpenModel,
     parallel: Parallel,
 ) -> Result<(BenchEngine, BaseModel), Box<dyn Error>> {
     let name = &model.name;

@@ -1,18 +1,19 @@
-//! The command line of `trainyard bench`.
+//! The command line of `trainyard-bench`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args;
+use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use trainyard_gpu_runtime::backend::HostKernels;
 use trainyard_gpu_runtime::{Dtype, Parallel};
 
 use crate::choices::{BenchDevice, RandomShape, Workload};
 
-/// Flags of `trainyard bench`.
-#[derive(Args, Clone, Debug)]
-pub struct BenchFlags {
+/// Measures training and sampling on this machine.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "trainyard-bench", version, about)]
+pub(crate) struct BenchFlags {
     /// The base model: a name and its Hugging Face folder or GGUF file. When absent, a tiny one for --http, and for --parallel one of
     /// 55 million parameters that 2, 4 and 8 ranks can share, or a mixture of experts for ep.
     #[arg(long, value_name = "NAME=PATH", required_unless_present_any = ["http", "store", "parallel", "shape"])]
@@ -71,6 +72,9 @@ pub struct BenchFlags {
     /// The server to measure; one is started when absent.
     #[arg(long, requires = "http")]
     pub(crate) url: Option<String>,
+    /// The program of the server to start; the `trainyard` beside this program when absent.
+    #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "url")]
+    pub(crate) server: Option<PathBuf>,
     /// The API key for it.
     #[arg(long, default_value = "tml-bench", requires = "http")]
     pub(crate) api_key: String,

@@ -1,4 +1,4 @@
-//! Report of `trainyard bench`.
+//! The report of the engine that `trainyard-bench` prints.
 
 use std::io::{self, Write};
 

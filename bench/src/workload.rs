@@ -66,7 +66,14 @@ fn job(driver: &mut Driver, choice: Workload, flags: &BenchFlags) -> Result<Job,
 }
 
 fn lora(flags: &BenchFlags, seed: u64) -> LoraSpec {
-    LoraSpec { rank: flags.rank, seed, train_unembed: flags.train_unembed, train_mlp: true, train_attn: true }
+    LoraSpec {
+        rank: flags.rank,
+        seed,
+        train_unembed: flags.train_unembed,
+        train_mlp: true,
+        train_attn: true,
+        latent_up: false,
+    }
 }
 
 fn train(

@@ -28,11 +28,16 @@ from server import TINY, Server
 from wire import Wire
 
 
+# The longest modules. Parallel processes take whole modules, so one that started late would end alone.
+FIRST = {"test_kill.py"}
+
+
 def pytest_addoption(parser):
     default = os.environ.get("TRAINYARD_DEPLOYMENT", "sqlite")
     parser.addoption("--deployment", choices=KINDS, default=default, help="what the suite runs against")
     parser.addoption("--parallel", metavar="LAYOUT", help="how each server or worker divides its models, such as tp=2")
     parser.addoption("--device", choices=["cpu", "cuda"], default="cpu", help="what each server or worker computes on")
+    parser.addoption("--full", action="store_true", help="also run tests marked `slow_layout`")
     parser.addoption("--write-compatibility", action="store_true", help="write the generated part of docs/users/compatibility.md")
     parser.addoption("--write-pictures", action="store_true", help="write the pictures of docs/users/console.md")
 
@@ -64,7 +69,9 @@ def pytest_generate_tests(metafunc):
 def pytest_collection_modifyitems(config, items):
     """`deployments(KIND, …)` marks what makes sense with these alone. Tests that deploy by themselves run with sqlite.
     `processor(reason)` marks what makes no sense on a GPU, `real_device(reason)` what does not on a simulated one, `ranks(number)`
-    what needs a GPU for each of so many ranks."""
+    what needs a GPU for each of so many ranks, `slow_layout(reason, parameters, …)` which parameters of a test only
+    `--full` runs."""
+    items.sort(key=lambda item: item.path.name not in FIRST)
     kind, device = config.getoption("--deployment"), config.getoption("--device")
     for item in items:
         for name, where in [("processor", "a GPU"), ("real_device", "a simulated GPU")]:
@@ -77,6 +84,11 @@ def pytest_collection_modifyitems(config, items):
         marker = item.get_closest_marker("ranks")
         if marker and device == "cuda" and marker.args[0] > cuda_device.COUNT:
             item.add_marker(pytest.mark.skip(reason=f"{marker.args[0]} ranks need as many GPUs"))
+        marker = item.get_closest_marker("slow_layout")
+        if marker and not config.getoption("--full"):
+            reason, *ids = marker.args
+            if any(item.name.endswith(f"[{chosen}]") for chosen in ids):
+                item.add_marker(pytest.mark.skip(reason=f"only with --full, as in make test-full: {reason}"))
         marker = item.get_closest_marker("deployments")
         if marker and kind not in marker.args:
             item.add_marker(pytest.mark.skip(reason=f"not for {kind}"))

@@ -17,7 +17,7 @@ from server import GOLDEN, KEY, TINY
 WAIT = 120 * PATIENCE
 ADAM = types.AdamParams(learning_rate=1e-2, beta1=0.9, beta2=0.95, eps=1e-8)
 TOKENS = [5, 17, 250, 3, 44, 101, 7, 499]
-ALICE, BOB = "tml-alice-0123456789", "tml-bob-0123456789"
+ALICE, BOB = "tml-alice-0123456789-0123456789", "tml-bob-0123456789-0123456789"
 TWO_TENANTS = f"""
 [[keys]]
 tenant = "alice"

@@ -109,7 +109,7 @@ class IdentityProvider:
     def claims(self, **changes) -> dict:
         now = int(time.time())
         usual = {"iss": self.url, "aud": AUDIENCE, "sub": "s-1", "iat": now, "exp": now + 600}
-        usual |= {"org": "acme", "email": "eve@acme.example", "groups": ["developers"]}
+        usual |= {"org": "acme", "email": "eve@acme.example", "email_verified": True, "groups": ["developers"]}
         return {name: value for name, value in (usual | changes).items() if value is not None}
 
     def token(self, **changes) -> str:

@@ -5,6 +5,7 @@ import os
 import pathlib
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -66,8 +67,9 @@ def database(server: str):
 class Cluster:
     """A server with a folder and a port of its own, which survive restarts; `kill` gives it no chance to write."""
 
-    def __init__(self, settings=(), files=None):
-        """`settings` are `NAME=VALUE`; `files` are contents by name, put where settings look for relative names."""
+    def __init__(self, settings=(), files=None, copied_from=None):
+        """`settings` are `NAME=VALUE`; `files` are contents by name, put where settings look for relative names. A copy of
+        a running cluster is its standby, with streaming replication."""
         folder = binaries()
         if folder is None:
             raise RuntimeError(f"PostgreSQL is not installed: `make test-sdk` does it, or set {URL_VARIABLE}")
@@ -79,6 +81,9 @@ class Cluster:
             shutil.chown(self.folder, self.user)
         create = [folder / "initdb", "--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8"]
         create += ["--locale", "C", "--pgdata", self.folder / "data"]
+        if copied_from is not None:
+            create = [folder / "pg_basebackup", "--pgdata", self.folder / "data", "--dbname", copied_from.conninfo()]
+            create += ["--write-recovery-conf", "--checkpoint", "fast"]
         subprocess.run(create, check=True, capture_output=True, cwd=self.folder, **self._owner())
         for name, content in (files or {}).items():
             path = self.folder / "data" / name
@@ -107,6 +112,27 @@ class Cluster:
                 raise RuntimeError(f"PostgreSQL is not ready:\n{self.process.tail()}")
             time.sleep(0.02)
         return self
+
+    def conninfo(self) -> str:
+        return f"host=127.0.0.1 port={self.port} user={SUPERUSER} dbname=postgres"
+
+    def demote(self, primary: "Cluster"):
+        """The stopped server is the standby of another when it starts again."""
+        data = self.folder / "data"
+        (data / "standby.signal").touch()
+        with open(data / "postgresql.auto.conf", "a") as settings:
+            settings.write(f"primary_conninfo = '{primary.conninfo()}'\n")
+        if self.user:
+            shutil.chown(data / "standby.signal", self.user)
+
+    def promote(self, limit=60):
+        """The standby is the primary when this returns."""
+        assert query(self.url, f"SELECT pg_promote(wait_seconds => {limit})", limit * 2) == [["t"]]
+
+    def stop(self, limit=60):
+        """Ends all connections, writes everything, also to a standby, and stops."""
+        self.process.child.send_signal(signal.SIGINT)
+        assert self.process.child.wait(limit) == 0, self.process.tail()
 
     def kill(self):
         """SIGKILL to the server and to those that serve connections, like a power failure."""

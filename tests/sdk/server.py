@@ -13,7 +13,8 @@ from process import PATIENCE, Process, free_port
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden"
 BINARY = pathlib.Path(os.environ.get("TRAINYARD_BIN", REPOSITORY / "target" / "debug" / "trainyard"))
-KEY = "tml-local-tests"
+BENCH = BINARY.with_name("trainyard-bench")
+KEY = "tml-local-tests-0123456789"
 
 TINY = "tiny-llama"
 TINY_MODELS = {TINY: GOLDEN / "llama"}

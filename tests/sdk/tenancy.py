@@ -10,7 +10,7 @@ import httpx
 from process import PATIENCE
 from server import BINARY
 
-ROOT = "tml-root-0123456789"
+ROOT = "tml-root-0123456789-0123456789"
 """An admin of the operator, from the configuration file."""
 
 CONFIG = f"""

@@ -12,7 +12,7 @@ from helpers import KEY
 MODEL = chat_model.NAME
 ALPHA, BETA, NOBODY = "alpha", "betas", "omega"
 """Names of equal length: two tenants, and one that does not exist."""
-KEYS = {ALPHA: "tml-alpha-0123456789", BETA: "tml-betas-0123456789"}
+KEYS = {ALPHA: "tml-alpha-0123456789-0123456789", BETA: "tml-betas-0123456789-0123456789"}
 CONFIG = f"""
 [[tenants]]
 name = "ops"

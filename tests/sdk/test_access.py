@@ -7,7 +7,7 @@ import wire as raw
 from process import PATIENCE, Process, free_port
 from server import BINARY, KEY, TINY, Server, engine_flags
 
-CONFIG = '[[tenants]]\nname = "alpha"\nkeys = [{ key = "tml-alpha" }]\n'
+CONFIG = '[[tenants]]\nname = "alpha"\nkeys = [{ key = "tml-alpha-0123456789-0123456789" }]\n'
 
 
 def test_a_public_url_without_keys_is_refused_at_the_start(tmp_path):
@@ -47,16 +47,16 @@ def guarded(tmp_path_factory):
 
 
 def test_a_bearer_token_is_a_key(guarded):
-    wire = raw.Wire(guarded, key="tml-alpha")
+    wire = raw.Wire(guarded, key="tml-alpha-0123456789-0123456789")
     del wire.http.headers["x-api-key"]
     assert wire.post("create_session", {}).status_code == 401
-    wire.http.headers["authorization"] = "Bearer tml-alpha"
+    wire.http.headers["authorization"] = "Bearer tml-alpha-0123456789-0123456789"
     assert wire.session()
 
 
 def test_the_hub_asks_for_a_key_and_knows_another_hub(guarded):
     """Its clients send HF_TOKEN as a bearer token."""
-    url, key = f"{guarded.url}/hf/{TINY}/resolve/main/config.json", {"authorization": "Bearer tml-alpha"}
+    url, key = f"{guarded.url}/hf/{TINY}/resolve/main/config.json", {"authorization": "Bearer tml-alpha-0123456789-0123456789"}
     assert httpx.get(url).status_code == 401
     assert httpx.get(url, headers=key).status_code == 200
     other = httpx.get(f"{guarded.url}/hf/api/datasets/org/data?full=1", headers=key)

@@ -1,4 +1,4 @@
-"""`trainyard bench --http` counts every operation and meets no error, whatever the speed."""
+"""`trainyard-bench --http` counts every operation and meets no error, whatever the speed."""
 
 import json
 import subprocess
@@ -7,14 +7,14 @@ import pytest
 
 import cuda_device
 from process import PATIENCE
-from server import BINARY
+from server import BENCH
 
 
 @pytest.mark.alone
 @pytest.mark.real_device("2,500 requests take an hour")
 @pytest.mark.deployments("sqlite")
 def test_the_service_is_measured_without_an_error(tmp_path):
-    command = [BINARY, "bench", "--http", "--json", "--reps", "1", "--clients", "8", "--data-dir", tmp_path]
+    command = [BENCH, "--http", "--json", "--reps", "1", "--clients", "8", "--data-dir", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300 * PATIENCE)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
@@ -32,7 +32,7 @@ def test_the_service_is_measured_without_an_error(tmp_path):
 @pytest.mark.deployments("sqlite")
 def test_a_gpu_is_measured_with_random_weights(simulated, tmp_path):
     """No model is needed: it is written on the first call, and read on the second."""
-    command = [BINARY, "bench", "--device", "cuda", "--shape", "tiny", "--data-dir", tmp_path, "--reps", "1", "--rank", "2"]
+    command = [BENCH, "--device", "cuda", "--shape", "tiny", "--data-dir", tmp_path, "--reps", "1", "--rank", "2"]
     command += ["--workload", "w1,w3b1", "--batch", "1", "--seq", "8", "--new-tokens", "2"]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=200 * PATIENCE)
     assert done.returncode == 0, done.stderr
@@ -56,6 +56,6 @@ def test_a_gpu_is_measured_with_random_weights(simulated, tmp_path):
 @pytest.mark.deployments("sqlite")
 def test_a_gpu_that_is_not_there_is_not_measured(simulated, tmp_path, monkeypatch):
     cuda_device.without_devices(monkeypatch)
-    command = [BINARY, "bench", "--device", "cuda", "--shape", "tiny", "--data-dir", tmp_path]
+    command = [BENCH, "--device", "cuda", "--shape", "tiny", "--data-dir", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE)
     assert done.returncode == 1 and "--device: cuda:0: cuInit failed: CUDA_ERROR_NO_DEVICE" in done.stderr, done

@@ -12,7 +12,7 @@ import wire as raw
 from cuda_device import is_simulated
 from helpers import ADAM, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, prompt
 from process import PATIENCE
-from server import BINARY, KEY
+from server import BENCH, KEY
 
 RUNS = 16 if is_simulated() else 64
 RANKS = (1, 2, 4, 8, 16, 32)
@@ -64,7 +64,7 @@ def test_2000_samples_outstanding(service, sampler):
 
 def load(url):
     """500 one-token samples per second and 2,000 at once, by the program's own client; nothing is left behind."""
-    command = [BINARY, "bench", "--http", "--url", url, "--api-key", KEY, "--json", "--reps", "1", "--clients", "8"]
+    command = [BENCH, "--http", "--url", url, "--api-key", KEY, "--json", "--reps", "1", "--clients", "8"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300 * PATIENCE)
     assert done.returncode == 0, done.stderr
     assert [rate["errors"] for rate in json.loads(done.stdout)["rates"]] == [0, 0, 0], done.stdout

@@ -9,7 +9,7 @@ from deployment import launch
 from helpers import ADAM, WAIT, client, datum, lora, sample
 from helpers import TOKENS as TEXT
 from server import TINY
-from tenancy import CONFIG, new_key, seconds_until
+from tenancy import CONFIG, ROOT, new_key, seconds_until
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.deployments("sqlite")]
 KNOWN_WITHIN = 1.0
@@ -31,6 +31,10 @@ def logged_in(url, key) -> tuple[dict, dict]:
     answer = httpx.post(f"{url}/console/login", json={"key": key}, timeout=30)
     cookie = {"cookie": answer.headers["set-cookie"].split(";")[0]}
     return cookie, cookie | {"x-csrf-token": answer.json()["csrf"]}
+
+
+def overview(url, headers) -> list[dict]:
+    return httpx.get(f"{url}/console/data/overview", headers=headers, timeout=30).json()["workers"]
 
 
 def test_a_logout_ends_the_session_on_every_server(cluster, key):
@@ -71,6 +75,7 @@ def test_every_server_shows_samples_and_engines_of_all_workers(cluster, key):
         assert (found["newest"], found["count"]) == (3, 3)
     assert httpx.delete(f"{first}/{path}", headers=cookie, timeout=30).status_code == 403, "without the second token"
     assert httpx.delete(f"{first}/{path}", headers=changes, timeout=30).json() == {"deleted": 3}
-    overview = lambda: httpx.get(f"{first}/console/data/overview", headers=cookie, timeout=30).json()["workers"]  # noqa: E731
-    held = lambda: [(worker["engine"] or {}).get("memory_bytes", 0) > 0 for worker in overview()]  # noqa: E731
+    assert not any(worker["engine"] for worker in overview(first, cookie)), "only the operator sees them"
+    operator = {"x-api-key": ROOT}
+    held = lambda: [(worker["engine"] or {}).get("memory_bytes", 0) > 0 for worker in overview(first, operator)]  # noqa: E731
     seconds_until(lambda: held() == [True, True])

@@ -6,8 +6,6 @@ import sys
 import tomllib
 import zipfile
 
-import pytest
-
 import trainyard
 from server import REPOSITORY
 
@@ -36,7 +34,6 @@ def test_nothing_tells_users_to_install_the_package_of_somebody_else():
 
 
 def test_the_wheel_has_that_name(tmp_path):
-    pytest.importorskip("hatchling")
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(build, check=True, cwd=CLIENT, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
@@ -44,6 +41,6 @@ def test_the_wheel_has_that_name(tmp_path):
     assert wheel.name == f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        assert {"trainyard/client.py", "trainyard/recipes/core/attempts.py", f"{stem}.dist-info/METADATA"} <= names
+        assert {"trainyard/client.py", "trainyard/recipes/core/attempts.py", "trainyard/demo_programs/demo.py", f"{stem}.dist-info/METADATA"} <= names
         metadata = archive.read(f"{stem}.dist-info/METADATA").decode()
     assert f"\nName: {NAME}\n" in metadata and "Provides-Extra: recipes" in metadata

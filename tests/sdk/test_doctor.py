@@ -51,7 +51,7 @@ def test_a_healthy_configuration_is_found_so_and_nothing_is_made(tmp_path):
     assert {check["group"] for check in doctor.report["checks"]} >= GROUPS - {"tokenizers"}
     assert list(tmp_path.iterdir()) == []
     text = doctor.text()
-    assert "kernels" in text and "failures: 0" in text.lower() or "All is well" in text
+    assert "kernels" in text and "failures: 0" in text.lower() or "No problems found" in text
 
 
 @pytest.mark.processor("classes of kernels are the processor's")
@@ -143,7 +143,11 @@ def test_a_port_that_is_taken(tmp_path):
 
 
 def test_options_that_the_server_refuses(tmp_path):
-    assert "--host" in Doctor(tmp_path, "--host", "0.0.0.0").failure("configuration")["value"]
+    assert "--host" in Doctor(tmp_path, "--host", "nowhere").failure("configuration")["value"]
+
+
+def test_a_server_that_others_reach_without_a_key_in_its_store(tmp_path):
+    assert "--host: 0.0.0.0 is not loopback" in Doctor(tmp_path, "--host", "0.0.0.0").failure("store")["value"]
 
 
 @pytest.mark.processor("it is that of the machine")

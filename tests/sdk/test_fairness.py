@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wire as raw
-from helpers import WAIT, client, datum, lora
+from helpers import WAIT, client, datum, lora, wait_until
 from server import SMOL, TINY, TINY_MODELS, smol_path
 
 TENANTS = 8
@@ -24,11 +24,11 @@ REQUESTS = 20
 
 MODELS = TINY_MODELS | {SMOL: smol_path()}
 DTYPE = "bf16"
-CONFIG = "\n".join(f'[[keys]]\ntenant = "team-{i}"\nkey = "tml-team-{i}-0123456789"' for i in range(TENANTS))
+CONFIG = "\n".join(f'[[keys]]\ntenant = "team-{i}"\nkey = "tml-team-{i}-0123456789-0123456789"' for i in range(TENANTS))
 
 
 def key(tenant: int) -> str:
-    return f"tml-team-{tenant}-0123456789"
+    return f"tml-team-{tenant}-0123456789-0123456789"
 
 
 pytestmark = [
@@ -81,6 +81,37 @@ def queue_tokens(wire, rng, runs, requests, datums):
     for seq in range(1, requests + 1):
         for model in models:
             assert wire.forward_backward(model, seq, data).status_code == 200
+
+
+def test_passes_are_narrow_beside_a_short_sample(deployed):
+    """Another tenant's 2,048 sequences do not decide how wide the passes of a sample of four tokens are."""
+    wide, short = (raw.Wire(deployed, key(tenant)) for tenant in (0, 1))
+    sampler, own = (wire.sampling_session(wire.session(), base_model=SMOL).json() for wire in (wide, short))
+    for seq in range(32):
+        answer = wide.asample(sampler["sampling_session_id"], seq, num_samples=64, params={"max_tokens": 2000})
+        assert answer.status_code == 200
+    before = sampled(deployed)
+    wait_until(lambda: width(before, sampled(deployed)) >= 128, "the passes do not become wide", 120)
+    for seq in range(4):
+        before = sampled(deployed)
+        request = short.asample(own["sampling_session_id"], seq).json()["request_id"]
+        assert len(short.samples(request).sequences) == 1
+        after = sampled(deployed)
+        # The first one meets a wide pass. A tenant's part is 32 rows, with tiles 128.
+        assert seq == 0 or width(before, after) <= 132, (before, after)
+
+
+def sampled(deployment) -> tuple[int, int]:
+    """Sampling passes, and tokens that were sampled in them, so far."""
+    text = httpx.get(f"{deployment.url}/metrics").text
+    names = ("sampling_passes", "sampled_tokens")
+    passes, tokens = (re.findall(rf"^trainyard_{name}_total (\d+)$", text, re.M)[0] for name in names)
+    return int(passes), int(tokens)
+
+
+def width(before, after) -> float:
+    """Tokens that a pass sampled on average."""
+    return (after[1] - before[1]) / max(after[0] - before[0], 1)
 
 
 def test_equal_tenants_get_equal_shares(deployed):

@@ -10,14 +10,21 @@ from server import GOLDEN
 FAMILIES = [
     "deepseek_v3",
     "gemma3",
+    "glm4_moe",
     "gpt_oss",
+    "kimi_k25",
+    "lfm2",
     "llama",
     "llama3_rope",
     "llama_tied",
+    "ministral3",
     "mistral_swa",
+    "olmo3",
+    "phi3",
     "qwen2",
     "qwen3",
     "qwen3_moe",
+    "smollm3",
 ]
 MODELS = {f"tiny-{family}": GOLDEN / family for family in FAMILIES}
 

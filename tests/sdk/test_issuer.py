@@ -84,7 +84,8 @@ def test_tokens_that_are_not_for_this_server_are_refused(server, provider):
         ({"org": None}, 'lacks the claim "org"'),
         ({"groups": ["guests"]}, "gives no role here"),
         ({"groups": None}, "gives no role here"),
-        ({"email_verified": False}, '"email_verified" is false'),
+        ({"email_verified": False}, '"email_verified" is not true'),
+        ({"email_verified": "false"}, '"email_verified" is not true'),
     ]:
         assert reason in refusal(server, provider.token(**changes)), changes
     # Keys of others, algorithms that the key is not for, and the issuer's name on the service's own key.

@@ -1,14 +1,16 @@
 """API keys of the store: created, limited, expired and revoked while servers run."""
 
+import subprocess
 import time
 
+import httpx
 import pytest
 import tinker as sdk
 
 import wire as raw
 from deployment import launch
 from helpers import WAIT, client, lora, rest
-from server import TINY
+from server import BINARY, TINY
 from tenancy import CONFIG, ROOT, admin, new_key, seconds_until, tinker, trainyard
 
 REVOKED_WITHIN = 1.0
@@ -101,6 +103,8 @@ def test_the_official_command_line_logs_in_and_out(server, tmp_path):
     assert own.get("auth/apikey/me").json()["name"] == "test"
     assert own.delete("auth/apikey/me").status_code == 204
     assert status(server, key) == 401
+    described = raw.Wire(server, ROOT).http.get("auth/apikey/me")
+    assert (described.status_code, ROOT[4:] in described.text) == (200, False)
     # A key of the file is not the store's to revoke.
     assert raw.Wire(server, ROOT).http.delete("auth/apikey/me").status_code == 403
 
@@ -134,3 +138,42 @@ def test_every_server_of_a_cluster_refuses_a_revoked_key(tmp_path, postgres_serv
         # By the command line, which is no server.
         key, number = new_key(cluster, "acme")
         assert revoked_within(key, lambda: trainyard(cluster, "keys", "revoke", "acme", number)) < REVOKED_WITHIN
+
+
+def test_an_address_that_guesses_keys_waits_and_whoever_works_there_does_not(server):
+    """The proxies of this machine are trusted, so the clients of this test have addresses of their own."""
+
+    def call(key, address, path="/api/v1/training_runs", **request):
+        headers = {"x-api-key": key, "x-forwarded-for": f"198.51.100.9, {address}"}
+        method = "POST" if request else "GET"
+        return httpx.request(method, server.url + path, headers=headers, timeout=60, **request)
+
+    def log_in(key, address):
+        return call(key, address, "/console/login", json={"key": key})
+
+    guesser, other = "203.0.113.1", "203.0.113.2"
+    known, fresh = (new_key(server, "acme")[0] for _ in range(2))
+    assert call(known, guesser).status_code == 200
+    for guess in range(20):
+        act = log_in if guess % 2 else call
+        assert act(f"tml-guess-{guess}", guesser).status_code == 401
+    for act in (call, log_in):
+        waits = act(fresh, guesser)
+        assert (waits.status_code, "too many wrong API keys" in waits.text) == (429, True)
+        assert 1 <= int(waits.headers["retry-after"]) <= 32
+    assert (call(known, guesser).status_code, call(fresh, other).status_code) == (200, 200)
+    seconds_until(lambda: call(fresh, guesser).status_code == 200)
+    log = server.text()
+    assert "wrong API keys: the address has to wait" in log and "console: a login failed" in log
+    assert "tml-guess" not in log
+    with admin(server.url) as root:
+        day = time.strftime("%Y-%m-%d", time.gmtime())
+        entries = root.get(f"audit?day={day}").text
+    assert "login_fail" in entries and "wrong_keys" in entries and "tml-guess" not in entries
+
+
+def test_a_key_of_the_file_that_can_be_guessed_is_refused_at_the_start(tmp_path):
+    (tmp_path / "trainyard.toml").write_text('[[tenants]]\nname = "t"\nkeys = [{ name = "ci", key = "tml-hunter2" }]\n')
+    done = subprocess.run([BINARY, "serve", "--port", "0"], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode != 0 and 'key of "ci" can be guessed: 42 bits at most' in done.stderr, done.stderr
+    assert "hunter2" not in done.stdout + done.stderr

@@ -23,6 +23,7 @@ SEED = int(os.environ.get("TRAINYARD_KILL_SEED", "20260401"))
 
 @pytest.mark.deployments("sqlite")
 @pytest.mark.timeout(900)
+@pytest.mark.slow_layout("in the cluster a PostgreSQL server is killed too", "postgres")
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_survives_kills_at_random_moments(kind, tmp_path, undisturbed):
     """Losses, samples and final weights are equal to the bit; the client meets no error."""
@@ -31,6 +32,7 @@ def test_training_survives_kills_at_random_moments(kind, tmp_path, undisturbed):
 
 @pytest.mark.deployments("sqlite")
 @pytest.mark.timeout(900)
+@pytest.mark.slow_layout("each layout and each kind of deployment has another one", "tp=2-sqlite", "dp=2-cluster")
 @pytest.mark.parametrize("kind", ["sqlite", "cluster"])
 def test_workers_of_several_ranks_survive_kills(kind, tmp_path, undisturbed_on, layout):
     """What one layout computes undisturbed."""
@@ -60,13 +62,13 @@ def survive(kind, tmp_path, undisturbed, flags):
             database.close()
 
 
-KILLS = 40
-KILLED_STEPS = 100
+KILLS = {"few": 16, "many": 40}
+KILLED_STEPS = {"few": 60, "many": 100}
 """So many that a fast machine is still training when the first kill comes, after 4 s at most."""
 BATCH = [datum(TOKENS * 3), datum(TOKENS[::-1] * 3)]
 
 
-def train_smol(server, steps=KILLED_STEPS):
+def train_smol(server, steps):
     """Losses and final log-probabilities of a run of the real model; every request is submitted ahead."""
     with client(server) as service:
         run = lora(service, model=SMOL, rank=8, seed=3)
@@ -81,13 +83,16 @@ def train_smol(server, steps=KILLED_STEPS):
 @pytest.mark.deployments("sqlite")
 @pytest.mark.timeout(900)
 @pytest.mark.real_device("a model of 135 million parameters takes hours")
-def test_kills_from_outside_at_any_rate_fail_no_request(tmp_path):
-    """A server that is killed 40 times, 0.5 to 4 s apart, makes progress, and ends with an undisturbed run's numbers."""
+@pytest.mark.slow_layout("a shorter run is killed as often", "many")
+@pytest.mark.parametrize("kills_at_most", KILLS)
+def test_kills_from_outside_at_any_rate_fail_no_request(tmp_path, kills_at_most):
+    """A server that is killed again and again, 0.5 to 4 s apart, makes progress, and ends with an undisturbed run's numbers."""
+    most, steps = KILLS[kills_at_most], KILLED_STEPS[kills_at_most]
     folders = [tmp_path / name for name in ("calm", "struck")]
     for folder in folders:
         folder.mkdir()
     calm, struck = [Server(folder, models={SMOL: smol_path()}, dtype="bf16") for folder in folders]
-    expected = train_smol(calm.start())
+    expected = train_smol(calm.start(), steps)
     assert calm.stop() == 0
     struck.start()
     done = threading.Event()
@@ -96,7 +101,7 @@ def test_kills_from_outside_at_any_rate_fail_no_request(tmp_path):
 
     def disturb():
         nonlocal kills
-        while kills < KILLS and not done.wait(chance.uniform(0.5, 4)):
+        while kills < most and not done.wait(chance.uniform(0.5, 4)):
             struck.kill()
             kills += 1
             struck.processes[0].start()
@@ -104,11 +109,11 @@ def test_kills_from_outside_at_any_rate_fail_no_request(tmp_path):
     killer = threading.Thread(target=disturb)
     killer.start()
     try:
-        losses, final = train_smol(struck)
+        losses, final = train_smol(struck, steps)
     finally:
         done.set()
         killer.join()
-    assert kills > KILLS / 4
+    assert kills > most / 4
     assert losses == expected[0]
     assert_bits_equal(final, expected[1])
     struck.wait_until_ready()

@@ -11,7 +11,7 @@ import pytest
 from helpers import TOKENS, WAIT, client, datum, forward, full, logprobs, lora, refused, sample, train
 from server import TINY, Server
 
-TRAINER, SAMPLER = "tml-trainer-0123456789", "tml-sampler-0123456789"
+TRAINER, SAMPLER = "tml-trainer-0123456789-0123456789", "tml-sampler-0123456789-0123456789"
 CONFIG = f"""
 [[keys]]
 tenant = "trainer"

@@ -22,7 +22,7 @@ TURNS = 500
 
 BROAD = "broad"
 HIDDEN, INTERMEDIATE, LAYERS, VOCABULARY = 768, 2048, 3, 512
-TRAINER, SAMPLER = "tml-trainer-0123456789", "tml-sampler-0123456789"
+TRAINER, SAMPLER = "tml-trainer-0123456789-0123456789", "tml-sampler-0123456789-0123456789"
 CONFIG = f'[[keys]]\ntenant = "trainer"\nkey = "{TRAINER}"\n[[keys]]\ntenant = "sampler"\nkey = "{SAMPLER}"\n'
 
 

@@ -22,7 +22,7 @@ ENDLESS = chat_model.ENDLESS
 MODELS = TINY_MODELS | {MODEL: FOLDER, SAME: FOLDER, UNLIKE: GOLDEN / "qwen2"}
 MODELS |= {ENDLESS: chat_model.write_endless(pathlib.Path(tempfile.mkdtemp()) / ENDLESS)}
 # Two tenants, each with a key; the second may use few tokens.
-OTHER, POOR = "tml-other-0123456789", "tml-poor-0123456789"
+OTHER, POOR = "tml-other-0123456789-0123456789", "tml-poor-0123456789-0123456789"
 CONFIG = f"""
 [[tenants]]
 name = "main"

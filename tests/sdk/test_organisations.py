@@ -12,7 +12,7 @@ from helpers import WAIT, rest
 from tenancy import CONFIG as TENANTS
 from tenancy import admin, new_key, seconds_until, trainyard
 
-FIXED = "tml-fixed-0123456789"
+FIXED = "tml-fixed-0123456789-0123456789"
 CONFIG = (
     TENANTS
     + f"""
@@ -27,7 +27,7 @@ KNOWN_WITHIN = 1.0
 
 LIMITS = (
     "weight", "max_runs", "max_queued_tokens", "tokens_per_minute", "max_storage_bytes", "max_queued_requests",
-    "max_queued_bytes",
+    "max_queued_bytes", "max_queued_samples",
 )  # fmt: skip
 
 
@@ -67,7 +67,9 @@ def test_limits_are_set_changed_and_unset_by_operators(server):
     member = organisation(server, "limited")
     session = member.session()
     with admin(server.url) as root:
-        nothing = {limit: {"origin": "default"} for limit in LIMITS}
+        # A default that limits is shown.
+        in_force = {"weight": 1, "max_queued_requests": 32_768, "max_queued_bytes": 16 << 30}
+        nothing = {limit: {"origin": "default"} | ({"value": in_force[limit]} if limit in in_force else {}) for limit in LIMITS}
         assert root.get(limits_path("limited")).json() == nothing
         told = root.put(limits_path("limited"), json={"max_runs": 1, "weight": 7}).json()
         assert told == nothing | {name: {"value": n, "origin": "store"} for name, n in [("max_runs", 1), ("weight", 7)]}
@@ -110,22 +112,26 @@ def test_limits_that_cannot_be_are_refused_by_name_and_change_nothing(server):
         assert (refused.status_code, refused.json()["detail"]) == (
             400, "max_runs: the configuration file sets it to 3; it can't be changed here",
         )  # fmt: skip
-        assert root.get(limits_path("fixed")).json()["weight"] == {"origin": "default"}
+        assert root.get(limits_path("fixed")).json()["weight"] == {"value": 1, "origin": "default"}
 
 
 def test_the_command_line_manages_limits_beside_the_server(server):
     member = organisation(server, "cli")
     session = member.session()
     trainyard(server, "tenants", "set-limits", "cli", "max_runs=1", "max_storage_bytes=50_000")
-    found = {line[0]: line[1:] for line in trainyard(server, "tenants", "limits", "cli")}
+    header, *lines = trainyard(server, "tenants", "limits", "cli")
+    found = {line[0]: line[1:] for line in lines}
+    assert header == ["LIMIT", "VALUE", "SET BY"]
     assert (found["max_runs"], found["max_storage_bytes"]) == (["1", "store"], ["50000", "store"])
     assert (found["weight"], list(found)) == (["-", ""], list(LIMITS))
     time.sleep(KNOWN_WITHIN)
     assert [member.create_model(session, n).status_code for n in range(2)] == [200, 429]
+    trainyard(server, "tenants", "set-limits", "cli", "max_storage_bytes=3GiB")
+    assert ["max_storage_bytes", "3 GiB", "store"] in trainyard(server, "tenants", "limits", "cli")
     trainyard(server, "tenants", "unset-limits", "cli", "max_runs")
     time.sleep(KNOWN_WITHIN)
     assert member.create_model(session, 1).status_code == 200
-    assert trainyard(server, "tenants", "limits", "fixed")[1] == ["max_runs", "3", "file"]
+    assert trainyard(server, "tenants", "limits", "fixed")[2] == ["max_runs", "3", "file"]
     for words, reason in [
         (("set-limits", "cli", "weight=0"), "weight: must be from 1 to 1000, not 0"),
         (("set-limits", "cli", "max_runs"), '"max_runs": expected LIMIT=VALUE'),

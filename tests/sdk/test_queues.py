@@ -5,7 +5,7 @@ import threading
 from helpers import TOKENS, WAIT, client, datum, lora, train
 from wire import Wire
 
-KEY = "tml-bounded-0123456789"
+KEY = "tml-bounded-0123456789-0123456789"
 CONFIG = f"""
 [queue]
 max_run_queued_requests = 20

@@ -13,7 +13,9 @@ from process import PATIENCE
 from server import REPOSITORY
 from wire import Wire
 
-RUNS, QUEUE, RATE, STORE, FREE = (f"tml-{name}-0123456789" for name in ("runs", "queue", "rate", "store", "free"))
+RUNS, QUEUE, FEW, RATE, STORE, FREE = (
+    f"tml-{name}-0123456789-0123456789" for name in ("runs", "queue", "few", "rate", "store", "free")
+)
 CONFIG = f"""
 [[tenants]]
 name = "runs"
@@ -24,6 +26,11 @@ max_runs = 1
 name = "queue"
 keys = [{{ key = "{QUEUE}" }}]
 max_queued_tokens = 200
+
+[[tenants]]
+name = "few"
+keys = [{{ key = "{FEW}" }}]
+max_queued_samples = 1
 
 [[tenants]]
 name = "rate"
@@ -83,6 +90,18 @@ def test_the_sdk_waits_for_a_run_by_itself(server):
     freed.join()
 
 
+def test_the_sdk_reports_the_quota_of_runs_when_none_ends(server):
+    """After two retries, ten seconds apart: not silence for minutes."""
+    wire = Wire(server, RUNS)
+    for session in wire.http.get("sessions?limit=100").json()["sessions"]:
+        finish(wire, session)
+    taken = wire.session()
+    wire.run(taken)
+    with client(server, RUNS) as service, pytest.raises(tinker.RateLimitError, match="1 of 1 training runs are live"):
+        lora(service)
+    finish(wire, taken)
+
+
 def test_samples_beyond_the_queued_tokens_are_put_off_and_accepted_again(server):
     wire = Wire(server, QUEUE)
     sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
@@ -95,6 +114,29 @@ def test_samples_beyond_the_queued_tokens_are_put_off_and_accepted_again(server)
     wire.post("cancel_future", {"request_id": large.json()["request_id"]})
     deadline = time.monotonic() + 30 * PATIENCE
     while (retried := wire.asample(sampler, 1)).status_code == 429 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert wire.samples(retried.json()["request_id"]).sequences
+
+
+def test_a_tenant_has_as_many_unfinished_samples_as_its_quota(server):
+    wire = Wire(server, FEW)
+    sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
+    ask = {"num_samples": 512, "params": {"max_tokens": 500, "stop": []}}
+    large = wire.asample(sampler, 0, **ask)
+    # Every API server counts what it knows of, once a second.
+    deadline = time.monotonic() + 10 * PATIENCE
+    number = 1
+    while (second := wire.asample(sampler, number)).status_code == 200 and time.monotonic() < deadline:
+        number += 1
+        time.sleep(0.1)
+    assert refused(second, "max_queued_samples", 1) >= 1
+    assert wire.asample(sampler, 0, **ask).json() == large.json()
+    free = Wire(server, FREE)
+    free_sampler = free.sampling_session(free.session()).json()["sampling_session_id"]
+    assert free.samples(free.asample(free_sampler, 0).json()["request_id"]).sequences
+    wire.post("cancel_future", {"request_id": large.json()["request_id"]})
+    deadline = time.monotonic() + 30 * PATIENCE
+    while (retried := wire.asample(sampler, number)).status_code == 429 and time.monotonic() < deadline:
         time.sleep(0.1)
     assert wire.samples(retried.json()["request_id"]).sequences
 
@@ -162,7 +204,7 @@ def test_the_metrics_page_lists_what_is_exposed(server):
     assert value('trainyard_quota_refusals_total{quota="max_queued_tokens"}') >= 1
     assert value('trainyard_quota_refusals_total{quota="max_storage_bytes"}') >= 1
     assert value('trainyard_request_wait_seconds_count{kind="forward_backward"}') >= 3
-    assert value('trainyard_requests_total{kind="sample",outcome="cancelled"}') == 1
+    assert value('trainyard_requests_total{kind="sample",outcome="cancelled"}') == 2
     # Only the tenant with the rate limit trained on 600 and 20 tokens, in passes of at most 256.
     assert value("trainyard_microbatch_tokens_total") >= 620 and value("trainyard_microbatches_total") >= 4
     assert value("trainyard_microbatch_capacity_tokens_total") >= value("trainyard_microbatch_tokens_total")

@@ -115,7 +115,7 @@ def test_a_rank_that_does_not_exist_is_refused(tmp_path):
     database = "postgres://nobody@127.0.0.1:1/none"
     meeting = ["--parallel", "tp=2", "--rendezvous", "127.0.0.1:1"]
     assert "--rank: 2, but the ranks of --parallel tp=2 are 0 to 1" in refusal(tmp_path, database, *meeting, "--rank", "2")
-    assert "--rendezvous: needs --rank too" in refusal(tmp_path, database, *meeting)
+    assert "--rendezvous: requires --rank" in refusal(tmp_path, database, *meeting)
 
 
 def test_ranks_that_compute_differently_are_refused(tmp_path, postgres_server):

@@ -107,6 +107,21 @@ def test_the_environment_of_the_page_on_recipes_can_be_played(tmp_path, monkeypa
     assert not episode.step("9").done and episode.step("It is 1.").reward == 1.0
 
 
+def test_the_tools_of_the_page_on_recipes_are_called(tmp_path, monkeypatch):
+    (program,) = [code for code in blocks((USERS / "recipes.md").read_text(), "python") if "class Shopping" in code]
+    (tmp_path / "page_shop.py").write_text(program)
+    monkeypatch.syspath_prepend(tmp_path)
+    from trainyard.recipes.envs import EnvironmentConfig
+
+    episode = load_suite(EnvironmentConfig(name="page_shop:Shop"), held_out=True).make(0)
+    assert [described["function"]["name"] for described in episode.tools] == ["look_up"]
+    assert "tea and bread" in episode.reset()[0]["content"]
+    call = '<tool_call>{"name": "look_up", "arguments": {"article": "tea"}}</tool_call>'
+    looked = episode.step(call)
+    assert not looked.done and looked.messages == [{"role": "tool", "content": "3"}]
+    assert episode.step("They cost 7 euros.").reward == 1.0
+
+
 def test_no_page_installs_a_package_of_somebody_else():
     """The name `trainyard` of the package index is not this project's."""
     folders = {".": "*.md", "docs": "**/*.md", "client-sdk": "*/*.md"}

@@ -1,4 +1,4 @@
-"""Metrics of runs: what the SDK was told is what can be read afterwards, as curves and as files."""
+"""Metrics of runs: what the SDK was told can be read afterwards, as curves and as files, beside what is recorded for comparisons."""
 
 import io
 import json
@@ -12,6 +12,19 @@ from helpers import TOKENS as TEXT
 
 CONFIG = TWO_TENANTS
 STEPS = 6
+WEIGHTS = [0.0, 0.5] + [1.0] * (len(TEXT) - 3)
+PER_TOKEN = "loss:per_weighted_token"
+
+
+def recorded(told) -> dict:
+    """The metrics of a request, with what only the server records."""
+    if "loss:sum" in told:
+        return told | {PER_TOKEN: pytest.approx(told["loss:sum"] / sum(WEIGHTS))}
+    return told | {"learning_rate": ADAM.learning_rate}
+
+
+def example():
+    return datum(TEXT[:-1], target_tokens=TEXT[1:], weights=WEIGHTS)
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +34,10 @@ def trained(server):
         run = lora(service)
         passes, steps = [], []
         for _ in range(STEPS):
-            forward, step = run.forward_backward([datum(TEXT)], "cross_entropy"), run.optim_step(ADAM)
+            forward, step = run.forward_backward([example()], "cross_entropy"), run.optim_step(ADAM)
             passes.append(forward.result(WAIT).metrics)
             steps.append(step.result(WAIT).metrics)
-        evaluated = run.forward([datum(TEXT)], "cross_entropy").result(WAIT).metrics
+        evaluated = run.forward([example()], "cross_entropy").result(WAIT).metrics
         yield run.model_id, passes, steps, evaluated
 
 
@@ -51,6 +64,9 @@ def test_curves_have_what_the_client_was_told(server, trained):
         found = curve(answer, "optim_step", name)
         assert (found["steps"], found["values"]) == (list(range(STEPS)), [metrics[name] for metrics in steps])
     assert curve(answer, "forward", "loss:sum")["values"] == [evaluated["loss:sum"]]
+    per_token = [metrics["loss:sum"] / sum(WEIGHTS) for metrics in passes]
+    assert PER_TOKEN not in passes[0] and curve(answer, "forward_backward", PER_TOKEN)["values"] == pytest.approx(per_token)
+    assert curve(answer, "optim_step", "learning_rate")["values"] == [ADAM.learning_rate] * STEPS
     assert curve(answer, "forward", "loss:sum")["steps"] == [STEPS]
 
 
@@ -71,7 +87,7 @@ def test_exports_are_the_same_rows(server, trained):
     run, passes, steps, evaluated = trained
     lines = [json.loads(line) for line in read(server, run, path="metrics/export").text.splitlines()]
     expected = [metrics for pair in zip(passes, steps, strict=True) for metrics in pair] + [evaluated]
-    assert [line["metrics"] for line in lines] == expected
+    assert [line["metrics"] for line in lines] == [recorded(told) for told in expected]
     assert [line["step"] for line in lines] == [step for step in range(STEPS) for _ in "ab"] + [STEPS]
     exported = read(server, run, path="metrics/export", format="parquet")
     assert exported.headers["content-type"] == "application/vnd.apache.parquet"

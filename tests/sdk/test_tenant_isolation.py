@@ -69,6 +69,7 @@ PLAIN = set(
     by dtype effort ending_before event_type events file format from_time function_call functions graph id input input_schema inputs
     json_schema kind last_created_at logit_bias loss_fn mcp_servers metadata modalities model_seq_id name note
     metrics optimizer_params owner path platform prediction prev_cursor prompt prompt_cache_key reasoning_content reasoning_effort refusal
+    media_type url
     response_format role safety_identifier sampling_session_seq_id scopes sdk_version seq_id service_tier shape signature
     sparse_col_indices sparse_crow_indices starting_on stop stop_sequences suffix system tags target_prompt_logprobs text
     thinking to_time tokens tool_call_id tool_choice tool_use_id tools type user user_metadata verbosity web_search_options

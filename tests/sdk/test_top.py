@@ -85,7 +85,7 @@ def test_it_shows_the_service_and_ends_when_asked(server, key):
 
 
 def test_a_wrong_key_is_a_message(server):
-    terminal = top(server, "tml-nobody-0123456789")
+    terminal = top(server, "tml-nobody-0123456789-0123456789")
     terminal.wait_for("not known to this server")
     assert terminal.end() == 1
     assert b"\x1b[?1049h" not in terminal.seen

@@ -44,11 +44,11 @@ SESSION_SECONDS = 30
 SETTLE_SECONDS = 180
 """Seconds allowed for cleaning up after the end: sessions and leases expire, retention ends."""
 
-VANDAL, STRANGER = "tml-vandal-0123456789", "tml-stranger-0123456789"
+VANDAL, STRANGER = "tml-vandal-0123456789-0123456789", "tml-stranger-0123456789-0123456789"
 
 
 def key(tenant: int) -> str:
-    return f"tml-tenant-{tenant}-0123456789"
+    return f"tml-tenant-{tenant}-0123456789-0123456789"
 
 
 def program(tenant: int) -> str:

@@ -46,7 +46,7 @@ class Vandal(Background):
             ("no zstd", lambda: self._post("forward_backward", b"abc", PROTOBUF | {"content-encoding": "zstd"}), {400}),
             ("no such type", lambda: self._post("forward_backward", b"a", {"content-type": "text/csv"}), {415}),
             ("no such path", lambda: self._post("no_such_path", b"", JSON), {404}),
-            ("no such key", self._no_key, {401}),
+            ("no such key", self._no_key, {401, 429}),
             ("no such run", lambda: self._optimize("run-00000000"), {404}),
             ("another tenant's run", lambda: self._optimize(self.stranger), {404}),
             ("a number that is none", lambda: self._optimize(self.stranger, learning_rate="NaN"), {400, 404, 422}),

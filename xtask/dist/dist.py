@@ -113,10 +113,10 @@ def check(release: Release, made: list[pathlib.Path], stripped: pathlib.Path) ->
 
 
 def install(environment: pathlib.Path, wheels: list[pathlib.Path]) -> pathlib.Path:
-    """A new virtual environment with these wheels, without what they depend on and without a network."""
+    """A new virtual environment with these wheels and what they depend on."""
     run([sys.executable, "-m", "venv", environment])
     pip = [environment / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    run([*pip, "--no-index", "--no-deps", *wheels])
+    run([*pip, *wheels])
     return environment
 
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::Result;
 use crate::process::{cache, command, run, succeeds};
@@ -30,8 +31,13 @@ pub(crate) fn install(package: &str) -> Result<bool> {
 }
 
 /// Returns the folder of NVIDIA's real driver library. The library is unpacked but not installed, so that nothing else
-/// on the machine finds it. It is fetched on the first call.
+/// on the machine finds it. It is fetched on the first call, whose failure is final.
 pub(crate) fn libcuda() -> Result<PathBuf> {
+    static FOUND: OnceLock<Result<PathBuf>> = OnceLock::new();
+    FOUND.get_or_init(fetch_libcuda).clone()
+}
+
+fn fetch_libcuda() -> Result<PathBuf> {
     let folder = cache()?.join(LIBCUDA);
     let unpacked = folder.join("unpacked");
     if !unpacked.exists() {

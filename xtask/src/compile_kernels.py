@@ -1,7 +1,7 @@
 """Compiles the CUDA kernels to PTX with NVIDIA's compiler library, which does not need a GPU.
 
-compile_kernels.py LIBRARIES SOURCES PTX: each file of SOURCES but the preludes, with the prelude in front (and behind it the one for
-tensor cores, where the file's name begins so), becomes a file of PTX, which begins with a checksum of what it was made from, the
+compile_kernels.py LIBRARIES SOURCES PTX: each file of SOURCES but the preludes, with the prelude in front (and behind it the one that the
+beginning of the file's name stands for), becomes a file of PTX, which begins with a checksum of what it was made from, the
 compiler and its options. A file that already begins so is not written again: the compiler numbers registers differently each time.
 """
 
@@ -12,7 +12,8 @@ import zlib
 
 OPTIONS = ["--gpu-architecture=compute_80", "--std=c++17", "--fmad=false"]
 PRELUDE = "prelude.cu"
-TENSOR, TENSOR_PRELUDE = "tensor_", "tensor_prelude.cu"
+OTHER_PRELUDES = {"tensor_": "tensor_prelude.cu", "mixer_": "mixer_prelude.cu"}
+"""Preludes of files whose names begin so."""
 
 # The kernels use no newer instructions, and drivers refuse versions that they do not know: this is the version of CUDA 11.0.
 VERSION = ".version 7.0"
@@ -53,14 +54,16 @@ def main() -> None:
     nvrtc = ctypes.CDLL(str(libraries / "libnvrtc.so.12"))
     major, minor = ctypes.c_int(), ctypes.c_int()
     check(nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), "name its version")
-    prelude, tensor = ((sources / name).read_bytes() for name in (PRELUDE, TENSOR_PRELUDE))
+    prelude = (sources / PRELUDE).read_bytes()
+    others = {start: (sources / name).read_bytes() for start, name in OTHER_PRELUDES.items()}
     target.mkdir(exist_ok=True)
-    names = {path.stem for path in sources.glob("*.cu")} - {pathlib.Path(name).stem for name in (PRELUDE, TENSOR_PRELUDE)}
+    names = {path.stem for path in sources.glob("*.cu")} - {pathlib.Path(name).stem for name in (PRELUDE, *OTHER_PRELUDES.values())}
     for old in target.glob("*.ptx"):
         if old.stem not in names:
             old.unlink()
     for name in sorted(names):
-        whole = prelude + (tensor if name.startswith(TENSOR) else b"") + (sources / f"{name}.cu").read_bytes()
+        other = b"".join(text for start, text in others.items() if name.startswith(start))
+        whole = prelude + other + (sources / f"{name}.cu").read_bytes()
         head = f"// source {zlib.crc32(whole):08x}, compiler {major.value}.{minor.value}, {' '.join(OPTIONS)}\n"
         result = target / f"{name}.ptx"
         if result.exists() and result.read_text().startswith(head):

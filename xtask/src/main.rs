@@ -5,22 +5,24 @@
 
 mod apt;
 mod browser;
+mod check;
 mod demo;
 mod dist;
 mod gpu;
 mod kernels;
+mod lint;
 mod postgres;
 mod postgres_install;
 mod process;
 mod programs;
 mod python;
+mod rust_tests;
 mod sdk;
 mod tasks;
 
 use std::process::ExitCode;
 
-/// Result of a task. The error is one line, shown to the user.
-type Result<T = ()> = std::result::Result<T, String>;
+pub(crate) use process::Result;
 
 /// Name, description and implementation of a task.
 type Task = (&'static str, &'static str, fn() -> Result);
@@ -28,8 +30,13 @@ type Task = (&'static str, &'static str, fn() -> Result);
 const TASKS: &[Task] = &[
     ("build", "build the release binary", tasks::build),
     ("dist", "package the release binary: wheels, archive, Debian package, bill of materials", dist::dist),
-    ("lint", "check formatting and lints", tasks::lint),
-    ("test", "lint, Rust tests, then the SDK suite against a real server", tasks::test),
+    ("lint", "check formatting, the wording of comments and messages, and lints", lint::lint),
+    ("test", "all lints and tests: those of Rust, and the SDK suite against a real server", check::test),
+    (
+        "test-full",
+        "the same, with the parameters of tests that others stand for, and the server without its features",
+        check::test_full,
+    ),
     ("deploy-check", "validate the templates for deployments", tasks::deploy_check),
     ("test-sdk", "only the SDK suite", tasks::test_sdk),
     (
@@ -56,13 +63,17 @@ const TASKS: &[Task] = &[
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_else(|| "help".into());
     match TASKS.iter().find(|(task, ..)| *task == name) {
-        Some((_, _, run)) => match run() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(message) => {
-                eprintln!("\nxtask {name}: {message}");
-                ExitCode::FAILURE
+        Some((_, _, run)) => {
+            let done = run();
+            process::print_steps();
+            match done {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(message) => {
+                    eprintln!("\nxtask {name}: {message}");
+                    ExitCode::FAILURE
+                }
             }
-        },
+        }
         None => help(&name),
     }
 }

@@ -27,6 +27,10 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(50);
 
+/// Settings with which the server does not wait for the disk. What is committed still survives the end of its processes;
+/// only a crash of the machine loses it, and with it the tests. Clusters that tests kill have PostgreSQL's defaults.
+const UNSYNCED: [&str; 2] = ["fsync=off", "full_page_writes=off"];
+
 /// Shell script that runs the server ("$@") until standard input closes, which also happens when xtask is killed. It
 /// then stops the server without waiting for clients, and removes the folder.
 const SUPERVISE: &str = r#"dir=$1; shift; "$@" & server=$!; read -r _; kill -INT $server; wait $server; rm -rf "$dir""#;
@@ -88,7 +92,8 @@ impl Cluster {
         let dir = owner.folder()?;
         let data = dir.join("data");
         let mut create = owner.command(&binaries.program("initdb"));
-        create.args(["--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--pgdata"]);
+        create.args(["--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"]);
+        create.arg("--pgdata");
         create.arg(&data).current_dir(&dir).stdout(Stdio::null());
         if let Err(error) = run(create) {
             let _ = std::fs::remove_dir_all(&dir);
@@ -99,6 +104,7 @@ impl Cluster {
         server.args(["-c", SUPERVISE, "postgres"]).arg(&dir).arg(binaries.program("postgres")).arg("-D").arg(&data);
         server.args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
         server.args(["-c", "unix_socket_directories=", "-c", "max_connections=300"]);
+        server.args(UNSYNCED.into_iter().flat_map(|setting| ["-c", setting]));
         // Ctrl-C goes to the tests; the server outlives them.
         let log = std::fs::File::create(dir.join("log")).map_err(|e| format!("create the server's log: {e}"))?;
         server.current_dir(&dir).process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);

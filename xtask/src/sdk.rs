@@ -24,6 +24,11 @@ pub(crate) fn sdk() -> Result {
 /// documentation of the Rust client.
 pub(crate) fn check() -> Result {
     programs()?;
+    sources()
+}
+
+/// Runs the same checks. The programs must have been built.
+pub(crate) fn sources() -> Result {
     step("Python client", || {
         run(python_tool("check")?)?;
         for tool in [&["mypy"][..], &["ruff", "check", "--quiet"], &["ruff", "format", "--check", "--quiet"]] {

@@ -4,16 +4,17 @@ use std::io::Write as _;
 
 use crate::Result;
 use crate::postgres::Database;
-use crate::process::{cache, cargo, command, root, run, step, succeeds, target};
+use crate::process::{cache, cargo, command, root, run, step, target};
 use crate::programs::programs;
-use crate::{apt, browser, kernels, python, sdk};
+use crate::{apt, browser, kernels, python};
 
 /// Name of the test model in the server.
 pub(crate) const MODEL_NAME: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
 
-/// The SDK suite mostly waits, so its files run in two processes. They run in the order of their names, so that the
-/// longest are not last.
-const PARALLEL: &[&str] = &["--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder"];
+/// The SDK suite mostly waits, so its files run in three processes, in the order in which they are collected: the longest
+/// first.
+pub(crate) const PARALLEL: &[&str] =
+    &["--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "20"];
 
 /// Variable that names the folder of NVIDIA's real driver library to tests.
 const LIBCUDA: &str = "TRAINYARD_TEST_LIBCUDA";
@@ -27,11 +28,14 @@ const DEPLOYMENTS: &[&[&str]] = &[
     &["--deployment", "cluster", "--parallel", "dp=2"],
 ];
 
+/// Flag of the SDK suite for parameters of tests that others stand for.
+pub(crate) const FULL: &str = "--full";
+
 /// Flags that run all servers on a GPU, which the driver simulates.
-const ON_GPU: &[&str] = &["--device", "cuda"];
+pub(crate) const ON_GPU: &[&str] = &["--device", "cuda"];
 
 /// The same flags for tests that are slow on a simulated GPU: a test may take two hours.
-const SIMULATED: &[&str] = &["--device", "cuda", "--timeout", "7200"];
+const SIMULATED: &[&str] = &["--device", "cuda", "--full", "--timeout", "7200"];
 
 /// Factor by which calls of such tests may take longer.
 const PATIENCE: &str = "30";
@@ -41,63 +45,29 @@ pub(crate) fn build() -> Result {
     step("release build", || run(cargo(&["build", "--release", "--locked", "--bin", "trainyard"])))
 }
 
-/// Checks formatting, then runs clippy on every target.
-pub(crate) fn lint() -> Result {
-    ensure_components();
-    step("formatting", || run(cargo(&["fmt", "--all", "--check"])))?;
-    let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"];
-    step("lints", || run(cargo(&clippy)))
-}
-
 /// Validates the templates for deployments.
 pub(crate) fn deploy_check() -> Result {
     step("templates for deployments", || run(command(python::deploy_venv()?, &["deploy/check.py"])))
 }
 
-/// Runs every check that must pass before a change is merged, fastest first.
-pub(crate) fn test() -> Result {
-    lint()?;
-    deploy_check()?;
-    sdk::check()?;
-    // If the assembler can't be installed, only the checksums of the committed results are compared.
-    match python::ptxas() {
-        Ok(_) => kernels::check_resources()?,
-        Err(message) => eprintln!("    without NVIDIA's assembler: {message}"),
-    }
-    step("test model", model)?;
-    let database = database()?;
-    step("Rust tests", || {
-        let mut tests = cargo(&["test", "--workspace", "--locked"]);
-        tests.env("TRAINYARD_TEST_MODEL", python::model()?);
-        // If the compiler can't be installed, only its kernels are not tested.
-        match python::nvrtc() {
-            Ok(compiler) => {
-                tests.env("CUDASIM_NVRTC", compiler);
-            }
-            Err(message) => eprintln!("    without NVIDIA's compiler: {message}"),
-        }
-        database.hand_to(&mut tests);
-        run(tests)
-    })?;
-    sdk_tests("core of the SDK suite on a simulated GPU", &database, &["tests/sdk", "-m", "gpu_core"], ON_GPU)?;
-    sdk_suite(&database, &[])
-}
-
 /// Drives a real server with the unmodified SDK.
 pub(crate) fn test_sdk() -> Result {
+    ready()?;
     sdk_suite(&database()?, &[])
 }
 
 /// Drives every name of the SDK's surface and writes the generated part of `docs/users/compatibility.md`.
 pub(crate) fn compatibility() -> Result {
+    ready()?;
     sdk_tests("SDK surface", &database()?, &["tests/sdk/test_surface.py", "--write-compatibility"], &[])
 }
 
 /// Runs the SDK suite on every kind of deployment, and on workers of two ranks. Tests with a fixed duration take a
 /// minute.
 pub(crate) fn test_deployments() -> Result {
+    ready()?;
     let database = database()?;
-    DEPLOYMENTS.iter().try_for_each(|deployment| sdk_suite(&database, deployment))
+    DEPLOYMENTS.iter().try_for_each(|deployment| sdk_suite(&database, &[*deployment, &[FULL]].concat()))
 }
 
 /// Runs half an hour of mixed work under faults. Further arguments are passed to `tests/soak/soak.py`.
@@ -123,9 +93,15 @@ fn sdk_suite(database: &Database, deployment: &[&str]) -> Result {
     sdk_tests(&name, database, &[&["tests/sdk"], PARALLEL].concat(), deployment)
 }
 
-fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deployment: &[&str]) -> Result {
+/// Builds and installs what the SDK suite needs.
+fn ready() -> Result {
     programs()?;
     browser::ensure();
+    Ok(())
+}
+
+/// Runs some tests of the SDK suite. The programs must have been built.
+pub(crate) fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deployment: &[&str]) -> Result {
     step(name, || {
         let mut tests = command(python::venv()?, &["-m", "pytest"]);
         tests.args(chosen).args(std::env::args().skip(2)).args(deployment);
@@ -144,6 +120,14 @@ fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deployment: &[&st
             }
             Err(message) => eprintln!("    without NVIDIA's driver library: {message}"),
         }
+        if deployment.contains(&FULL) {
+            match python::peft() {
+                Ok(interpreter) => {
+                    tests.env("TRAINYARD_TEST_PEFT", interpreter);
+                }
+                Err(message) => eprintln!("    without PEFT: {message}"),
+            }
+        }
         database.hand_to(&mut tests);
         run(tests)
     })
@@ -161,6 +145,7 @@ pub(crate) fn test_cuda_sim() -> Result {
         run(tests)
     })?;
     kernels::check_resources()?;
+    ready()?;
     let database = database()?;
     sdk_tests("SDK suite on a simulated GPU", &database, &[&["tests/sdk"], PARALLEL].concat(), SIMULATED)
 }
@@ -182,9 +167,10 @@ pub(crate) fn model() -> Result {
     Ok(())
 }
 
-/// Measures the release binary, and the baseline beside it. Further arguments are passed to `bench/run.py`.
+/// Measures the release build, and the baseline beside it. Further arguments are passed to `bench/run.py`.
 pub(crate) fn bench() -> Result {
-    build()?;
+    let binaries = ["build", "--release", "--locked", "--bin", "trainyard", "--bin", "trainyard-bench"];
+    step("release build", || run(cargo(&binaries)))?;
     let python = python::venv()?;
     let mut bench = command(python, &["bench/run.py", "--no-build"]);
     let arguments: Vec<String> = std::env::args().skip(2).collect();
@@ -213,13 +199,4 @@ pub(crate) fn openapi() -> Result {
         .map_err(|e| format!("write {}: {e}", path.display()))?;
     eprintln!("    wrote {}", path.display());
     Ok(())
-}
-
-/// Adds rustfmt and clippy, which a minimal toolchain lacks, if rustup manages the toolchain.
-fn ensure_components() {
-    for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
-        if !succeeds(cargo(&[tool, "--version"])) {
-            let _ = run(command("rustup", &["component", "add", component]));
-        }
-    }
 }

@@ -1,12 +1,12 @@
-//! Starts the server that is measured: this program, as a process of its own.
+//! Starts the server that is measured.
 
-use std::env;
 use std::error::Error;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use super::super::flags::{BenchFlags, NamedModel};
 
@@ -15,7 +15,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 const STOP_STEP: Duration = Duration::from_millis(20);
 
 /// Label of the line that names the address; see the server's banner.
-const LISTENING: &str = "listening";
+const LISTENING: &str = "API";
 
 /// A running server. Dropping the value stops it.
 pub(super) struct ServerProcess {
@@ -26,7 +26,8 @@ pub(super) struct ServerProcess {
 impl ServerProcess {
     /// Starts a server and waits until the model is loaded.
     pub(super) fn start(flags: &BenchFlags, model: &NamedModel, data_dir: &Path) -> Result<Self, Box<dyn Error>> {
-        let mut command = Command::new(env::current_exe()?);
+        let program = program(flags)?;
+        let mut command = Command::new(&program);
         command.args(["serve", "--host", "127.0.0.1", "--port", "0", "--dtype", flags.dtype.name(), "--model"]);
         command.arg(format!("{}={}", model.name, model.path.display()));
         command.arg("--data-dir").arg(data_dir);
@@ -41,7 +42,7 @@ impl ServerProcess {
         }
         // A configuration file in the caller's folder does not apply to the benchmark.
         command.current_dir(data_dir).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn()?;
+        let mut child = command.spawn().map_err(|error| format!("start {}: {error}", program.display()))?;
         let output = child.stdout.take().ok_or("the server has no standard output")?;
         let mut server = Self { child, url: String::new() };
         for line in BufReader::new(output).lines() {
@@ -56,6 +57,16 @@ impl ServerProcess {
     pub(super) fn id(&self) -> u32 {
         self.child.id()
     }
+}
+
+/// Returns the absolute path of the server's program.
+fn program(flags: &BenchFlags) -> Result<PathBuf, Box<dyn Error>> {
+    let program = match &flags.server {
+        Some(program) => program.clone(),
+        None => env::current_exe()?.with_file_name("trainyard"),
+    };
+    let absolute = fs::canonicalize(&program);
+    absolute.map_err(|error| format!("--server: {}: {error}", program.display()).into())
 }
 
 impl Drop for ServerProcess {

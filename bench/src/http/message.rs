@@ -71,3 +71,26 @@ impl TrainingRequest {
         Self { model_id, seq_id: 1, data: vec![example], loss_fn: "cross_entropy".to_owned() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+    use trainyard_wire::images::ImageRules;
+    use trainyard_wire::training;
+
+    use super::super::client::example_tokens;
+    use super::TrainingRequest;
+
+    /// These message types must match the server's.
+    #[test]
+    fn a_server_reads_the_training_request() {
+        let body = TrainingRequest::new("s:train:0".to_owned(), &example_tokens()).encode_to_vec();
+        assert_eq!(
+            training::proto_ids(&body).map(|(run, seq_id)| (run.to_string(), seq_id)),
+            Some(("s:train:0".to_owned(), 1))
+        );
+        let batch =
+            training::decode(body.into()).and_then(|request| training::batch(request, &ImageRules::text_only("m")));
+        assert!(batch.is_ok_and(|batch| batch.data[0].tokens.len() == 16 && batch.data[0].loss_fn_inputs.len() == 2));
+    }
+}

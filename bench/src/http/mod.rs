@@ -1,4 +1,4 @@
-//! `trainyard bench --http`: measures the whole service as a client sees it. The calls of the Tinker SDK drive a server
+//! `trainyard-bench --http`: measures the whole service as a client sees it. The calls of the Tinker SDK drive a server
 //! in a process of its own, or one that is already running.
 
 mod child;
@@ -16,7 +16,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use prost::Message;
 use tokio::runtime::Builder;
 use trainyard_gpu_runtime::Parallel;
 use trainyard_protocol::LoraSpec;
@@ -24,11 +23,10 @@ use trainyard_protocol::LoraSpec;
 use self::child::ServerProcess;
 use self::connection::ServerAddress;
 use self::measure::HttpBench;
-use self::message::TrainingRequest;
 pub(super) use self::report::HttpReport;
 use self::report::Quantiles;
 use super::driver::{Driver, optim_step, sample, sampled};
-use super::engine::{OpenModel, load_engine};
+use super::engine::load_engine;
 use super::flags::{BenchFlags, NamedModel};
 use super::folder::BenchFolder;
 use super::synthetic::{self, TINY};
@@ -44,13 +42,8 @@ const SCHEDULE: Duration = Duration::from_secs(5);
 /// Number of simultaneous samples.
 const OUTSTANDING: usize = 2000;
 
-/// Returns the body of the measured `forward_backward` requests.
-pub fn forward_backward_body(model_id: &str) -> Vec<u8> {
-    TrainingRequest::new(model_id.to_owned(), &client::example_tokens()).encode_to_vec()
-}
-
 /// Measures a server started on `--model` or on a tiny model, or the server at `--url`.
-pub(super) fn measure(flags: &BenchFlags, open: OpenModel) -> Result<HttpReport, Box<dyn Error>> {
+pub(super) fn measure(flags: &BenchFlags) -> Result<HttpReport, Box<dyn Error>> {
     if flags.clients == 0 {
         return Err("--clients must be at least 1".into());
     }
@@ -67,7 +60,7 @@ pub(super) fn measure(flags: &BenchFlags, open: OpenModel) -> Result<HttpReport,
             NamedModel { name: TINY.name.to_owned(), path }
         }
     };
-    let alone = engine_alone(flags, &model, open)?;
+    let alone = engine_alone(flags, &model)?;
     let data = folder.path.join("server");
     fs::create_dir_all(&data)?;
     let sync_ms = sync_time(&data.join("sync"))?;
@@ -130,15 +123,18 @@ fn drive(
 }
 
 /// Measures the medians of the same operations without the API, in milliseconds.
-fn engine_alone(
-    flags: &BenchFlags,
-    model: &NamedModel,
-    open: OpenModel,
-) -> Result<Vec<(&'static str, f64)>, Box<dyn Error>> {
+fn engine_alone(flags: &BenchFlags, model: &NamedModel) -> Result<Vec<(&'static str, f64)>, Box<dyn Error>> {
     const RUN: &str = "alone";
-    let (engine, described) = load_engine(flags, model, open, Parallel::default())?;
+    let (engine, described) = load_engine(flags, model, Parallel::default())?;
     let mut driver = Driver::new(engine, described, Parallel::default());
-    let lora = LoraSpec { rank: flags.rank, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    let lora = LoraSpec {
+        rank: flags.rank,
+        seed: 1,
+        train_unembed: true,
+        train_mlp: true,
+        train_attn: true,
+        latent_up: false,
+    };
     driver.create_trained(RUN, Some(lora))?;
     let source = driver.snapshot(RUN)?;
     let (datum, prompt) = (driver.datum(16), driver.tokens(16));

@@ -1,4 +1,4 @@
-//! Report of `trainyard bench --http`.
+//! Report of `trainyard-bench --http`.
 
 use std::io::{self, Write};
 

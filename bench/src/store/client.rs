@@ -14,8 +14,7 @@ use trainyard_scheduler::{
     Scheduler,
 };
 
-use super::MODEL;
-use super::worker::snapshot_of;
+use super::worker::{MODEL, snapshot_of};
 
 /// Requests of an ended session: the creation of its run, a save, and samples from that save.
 const REQUESTS: usize = 100;
@@ -116,7 +115,7 @@ fn new_session() -> NewSession {
 }
 
 fn new_run(session: &SessionId) -> NewRun {
-    let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
     NewRun {
         session: session.clone(),
         model_seq_id: 0,

@@ -1,4 +1,4 @@
-//! `trainyard bench --store`: times rounds of the scheduler as more and more requests are retained.
+//! `trainyard-bench --store`: times rounds of the scheduler as more and more requests are retained.
 
 mod client;
 mod report;
@@ -9,19 +9,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Builder;
-use trainyard_scheduler::{Database, Options, Scheduler, Storage, WorkerOptions, migrate};
+use trainyard_scheduler::{Database, Options, Scheduler, WorkerOptions, migrate};
+use trainyard_storage::Storage;
 
 use self::client::Client;
 pub(super) use self::report::StoreReport;
 use self::report::{Operation, StoreTimes};
-use self::worker::IdleEngine;
+use self::worker::{IdleEngine, MODEL};
 use super::flags::BenchFlags;
 use super::folder::BenchFolder;
 use super::measured::Spread;
 use super::system;
 
-/// Name of the base model that the worker claims to serve.
-const MODEL: &str = "bench";
 /// Measurements of each operation per repetition.
 const OPERATIONS: u32 = 20;
 /// The lease outlasts the measurement, so that only measured rounds happen.

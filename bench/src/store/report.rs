@@ -1,4 +1,4 @@
-//! Report of `trainyard bench --store`.
+//! The report of the store that `trainyard-bench --store` prints.
 
 use std::io::{self, Write};
 

@@ -9,6 +9,9 @@ use std::time::Duration;
 use trainyard_protocol::SessionId;
 use trainyard_scheduler::{Effect, Encoding, NewSamplingSession, Outcome, RequestKind, Scheduler, Work, WorkItem};
 
+/// Name of the base model that the worker claims to serve.
+pub(super) const MODEL: &str = "bench";
+
 /// A thread that completes requests.
 pub(super) struct IdleEngine {
     thread: JoinHandle<()>,
@@ -44,7 +47,7 @@ pub(super) fn snapshot_of(session: &SessionId) -> NewSamplingSession {
     NewSamplingSession {
         session: session.clone(),
         seq_id: 0,
-        base_model: super::MODEL.to_owned(),
+        base_model: MODEL.to_owned(),
         model_path: None,
         snapshot: Some(format!("{session}/0")),
     }

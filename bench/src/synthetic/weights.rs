@@ -6,7 +6,7 @@ use half::bf16;
 use serde_json::{Map, Value, json};
 use trainyard_gpu_runtime::rng::kaiming_uniform_fill;
 
-use super::Shape;
+use super::{DeltaNets, Shape};
 
 const SEED: u64 = 1;
 /// Largest absolute value of the random weights.
@@ -25,17 +25,23 @@ fn tensors(shape: &Shape) -> Vec<(String, Vec<usize>)> {
     };
     let mut all = vec![("model.embed_tokens.weight".to_owned(), vec![vocab, hidden])];
     for layer in 0..layers {
-        let attention = [
-            ("input_layernorm", vec![hidden]),
-            ("self_attn.q_proj", vec![hidden, hidden]),
-            ("self_attn.k_proj", vec![kv, hidden]),
-            ("self_attn.v_proj", vec![kv, hidden]),
-            ("self_attn.o_proj", vec![hidden, hidden]),
-            ("post_attention_layernorm", vec![hidden]),
-        ];
-        let mut parts: Vec<_> = attention.map(|(name, shape)| (name.to_owned(), shape)).into();
-        if shape.head_norms || shape.experts.is_some() {
-            parts.extend(["q", "k"].map(|of| (format!("self_attn.{of}_norm"), vec![head_dim])));
+        let mut parts: Vec<_> =
+            ["input_layernorm", "post_attention_layernorm"].map(|name| (name.to_owned(), vec![hidden])).into();
+        match shape.delta_nets_of(layer) {
+            Some(of) => all.extend(
+                delta_net(of, hidden)
+                    .map(|(name, extents)| (format!("model.layers.{layer}.linear_attn.{name}"), extents)),
+            ),
+            None => {
+                // A gate beside each query.
+                let queries = if shape.delta_nets.is_some() { 2 * hidden } else { hidden };
+                let attention =
+                    [("q", [queries, hidden]), ("k", [kv, hidden]), ("v", [kv, hidden]), ("o", [hidden, hidden])];
+                parts.extend(attention.map(|(of, shape)| (format!("self_attn.{of}_proj"), shape.to_vec())));
+                if shape.head_norms || shape.experts.is_some() {
+                    parts.extend(["q", "k"].map(|of| (format!("self_attn.{of}_norm"), vec![head_dim])));
+                }
+            }
         }
         match &shape.experts {
             None => parts.extend(gated("mlp", inner)),
@@ -47,8 +53,27 @@ fn tensors(shape: &Shape) -> Vec<(String, Vec<usize>)> {
         all.extend(parts.into_iter().map(|(name, shape)| (format!("model.layers.{layer}.{name}.weight"), shape)));
     }
     all.push(("model.norm.weight".to_owned(), vec![hidden]));
-    all.push(("lm_head.weight".to_owned(), vec![vocab, hidden]));
+    // A hybrid's unembedding is its embedding.
+    if shape.delta_nets.is_none() {
+        all.push(("lm_head.weight".to_owned(), vec![vocab, hidden]));
+    }
     all
+}
+
+/// Returns the names and shapes of a delta net's tensors.
+fn delta_net(of: &DeltaNets, hidden: usize) -> [(&'static str, Vec<usize>); 9] {
+    let width = of.width();
+    [
+        ("in_proj_qkv.weight", vec![3 * width, hidden]),
+        ("in_proj_z.weight", vec![width, hidden]),
+        ("in_proj_a.weight", vec![of.heads, hidden]),
+        ("in_proj_b.weight", vec![of.heads, hidden]),
+        ("conv1d.weight", vec![3 * width, 1, of.kernel]),
+        ("A_log", vec![of.heads]),
+        ("dt_bias", vec![of.heads]),
+        ("norm.weight", vec![of.dim]),
+        ("out_proj.weight", vec![hidden, width]),
+    ]
 }
 
 /// Writes the safetensors format: the header's length, the header in JSON, the numbers.
@@ -66,7 +91,7 @@ pub(super) fn write(shape: &Shape, mut out: impl Write) -> io::Result<()> {
     out.write_all(header.as_bytes())?;
     for (index, (_, shape)) in (0..).zip(tensors(shape)) {
         let mut values = vec![1.0; shape.iter().product()];
-        // Norms stay at one.
+        // Norms, and what else has one axis, stay at one.
         if shape.len() > 1 {
             kaiming_uniform_fill(SEED, index, &mut values, BOUND);
         }

@@ -37,7 +37,7 @@ def login(world, command):
 @works("tinker auth status")
 def status(world, command):
     assert "Tinker accessible: yes" in command()
-    assert "401" in command(key="tml-nobody-0123456789", fails=True)
+    assert "401" in command(key="tml-nobody-0123456789-0123456789", fails=True)
 
 
 @works("tinker auth whoami")
@@ -47,7 +47,7 @@ def whoami(world, command):
     assert (told["email"], told["org_urn"]) == (email, "tml:organization:acme")
     assert told["user_urn"] in command(key=key, form="table")
     assert json.loads(command())["email"] is None, "the key of a program"
-    assert "401" in command(key="tml-nobody-0123456789", fails=True)
+    assert "401" in command(key="tml-nobody-0123456789-0123456789", fails=True)
 
 
 def window() -> list[str]:

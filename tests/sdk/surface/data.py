@@ -34,7 +34,7 @@ def chunk_length(world, call):
     assert call.get(INPUT.chunks[0]) == len(world.scores(INPUT)) == len(TOKENS)
 
 
-@client_only("ImageChunk.length", "ImageAssetPointerChunk.length", note="the server refuses these chunks")
+@client_only("ImageChunk.length", "ImageAssetPointerChunk.length", note="the server counts images and refuses pointers")
 def image_length(world, call):
     chunk = {
         "ImageChunk": lambda: types.ImageChunk(data=b"", format="png", expected_tokens=3),

@@ -149,7 +149,7 @@ def get_telemetry(world, call):
 def raise_if_tinker_not_accessible(world, call):
     with environment(world, world.member):
         call.on(tinker.auth)
-    with environment(world, "tml-nobody-0123456789"), pytest.raises(tinker.AuthenticationError):
+    with environment(world, "tml-nobody-0123456789-0123456789"), pytest.raises(tinker.AuthenticationError):
         call.on(tinker.auth)
 
 

@@ -89,7 +89,7 @@ def whoami(world, call):
     assert stranger.org_urn == "tml:organization:stranger"
     assert len({found.user_urn, program.user_urn, stranger.user_urn}) == 3
     with pytest.raises(tinker.AuthenticationError):
-        call.on(rest(world.server, "tml-nobody-0123456789"))
+        call.on(rest(world.server, "tml-nobody-0123456789-0123456789"))
 
 
 def admin(name: str) -> list[str]:

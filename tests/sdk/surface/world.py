@@ -16,7 +16,7 @@ from surface import losses
 from tenancy import new_key, trainyard
 from tenancy import tinker as command_line
 
-MEMBER, CHIEF, STRANGER = "tml-member-0123456789", "tml-chief-0123456789", "tml-stranger-0123456789"
+MEMBER, CHIEF, STRANGER = "tml-member-0123456789-0123456789", "tml-chief-0123456789-0123456789", "tml-stranger-0123456789-0123456789"
 LONG = f"{TINY}:peft:256"
 """Another name for the same weights."""
 

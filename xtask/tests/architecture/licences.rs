@@ -9,6 +9,19 @@ pub(crate) fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     satisfied && parser.words.is_empty()
 }
 
+/// Returns the first text of each element of a list in `deny.toml`, in order; empty if there is no such list.
+pub(crate) fn listed<'a>(text: &'a str, list: &str) -> Vec<&'a str> {
+    let start = format!("\n{list} = [");
+    let Some((_, rest)) = text.split_once(&start) else { return Vec::new() };
+    let elements = rest.split("\n]").next().unwrap_or_default();
+    // A list on one line ends on it.
+    let on_one_line = elements.lines().next().and_then(|line| line.strip_suffix(']'));
+    match on_one_line {
+        Some(line) => line.split('"').skip(1).step_by(2).collect(),
+        None => elements.lines().filter_map(|line| line.split('"').nth(1)).collect(),
+    }
+}
+
 struct Parser<'a> {
     words: &'a [&'a str],
     allowed: &'a [&'a str],

@@ -10,6 +10,17 @@ pub(crate) struct Reference {
     pub(crate) line: usize,
     /// Path such as `trainyard_server::wire::json`, with aliases, `self`, `super` and `crate` replaced.
     pub(crate) path: String,
+    pub(crate) kind: Kind,
+}
+
+/// What a file does with a path.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Use,
+    /// All names below the path are imported.
+    Glob,
+    /// Other files may import what is there from the file's module, under this name.
+    Export(String),
 }
 
 /// A module that a file declares without a body.
@@ -129,15 +140,21 @@ fn walk(tokens: &[Token<'_>], scope: &mut Scope, collect: bool) -> BTreeSet<Refe
             }
             // `impl Trait + use<'a>` is not an import.
             "use" if tokens.get(at + 1).is_some_and(|t| t.text != "<") => {
+                let exported = is_public(&tokens[..at]);
                 at += 1;
                 let mut leaves = Vec::new();
                 tree(tokens, &mut at, &mut Vec::new(), &mut leaves);
                 for leaf in leaves {
                     let path = scope.resolve(&leaf.path);
-                    if collect && leaf.binding != "_" && path.len() > 1 {
+                    if collect && !["_", "*"].contains(&leaf.binding) && path.len() > 1 {
                         scope.aliases.insert(leaf.binding.to_owned(), path.clone());
                     }
-                    found.insert(Reference { line: leaf.line, path: path.join("::") });
+                    let kind = match leaf.binding {
+                        "*" => Kind::Glob,
+                        name if exported && inline.is_empty() => Kind::Export(name.to_owned()),
+                        _ => Kind::Use,
+                    };
+                    found.insert(Reference { line: leaf.line, path: path.join("::"), kind });
                 }
             }
             _ if token.is_name() => {
@@ -150,7 +167,11 @@ fn walk(tokens: &[Token<'_>], scope: &mut Scope, collect: bool) -> BTreeSet<Refe
                     at += 2;
                 }
                 if path.len() > 1 {
-                    found.insert(Reference { line: token.line, path: scope.resolve(&path).join("::") });
+                    found.insert(Reference {
+                        line: token.line,
+                        path: scope.resolve(&path).join("::"),
+                        kind: Kind::Use,
+                    });
                 }
             }
             _ => {}
@@ -158,6 +179,12 @@ fn walk(tokens: &[Token<'_>], scope: &mut Scope, collect: bool) -> BTreeSet<Refe
         at += 1;
     }
     found
+}
+
+/// Returns whether the item after these tokens is public, also within its crate only.
+fn is_public(before: &[Token<'_>]) -> bool {
+    let end = before.iter().rposition(|token| [";", "}", "{", "]"].contains(&token.text)).map_or(0, |at| at + 1);
+    before[end..].first().is_some_and(|token| token.text == "pub")
 }
 
 struct Leaf<'a> {
@@ -185,7 +212,7 @@ fn tree<'a>(tokens: &[Token<'a>], at: &mut usize, prefix: &mut Vec<&'a str>, lea
                 break;
             }
             "*" => {
-                leaves.push(Leaf { line: token.line, path: prefix.clone(), binding: "_" });
+                leaves.push(Leaf { line: token.line, path: prefix.clone(), binding: "*" });
                 *at += 1;
                 break;
             }

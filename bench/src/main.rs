@@ -1,4 +1,4 @@
-//! `trainyard bench`: measures the engine on this machine, with or without the API around it, and the store.
+//! `trainyard-bench`: measures the engine on this machine, with or without the API around it, and the store.
 
 mod choices;
 mod driver;
@@ -13,14 +13,12 @@ mod synthetic;
 mod system;
 mod workload;
 
-pub use engine::OpenModel;
-pub use flags::BenchFlags;
-pub use http::forward_backward_body;
-
 use std::error::Error;
 use std::fs;
 use std::io::{self, Write};
+use std::process::ExitCode;
 
+use clap::Parser;
 use serde::Serialize;
 use trainyard_gpu_runtime::Parallel;
 use trainyard_gpu_runtime::backend::cpu::Peaks;
@@ -28,25 +26,36 @@ use trainyard_gpu_runtime::backend::cpu::Peaks;
 use choices::{BenchDevice, EVERY, RandomShape, Workload};
 use driver::Driver;
 use engine::{kernels, load_engine};
-use flags::NamedModel;
+use flags::{BenchFlags, NamedModel};
 use folder::BenchFolder;
 use measured::Overhead;
 use report::Report;
+
+fn main() -> ExitCode {
+    match bench(&BenchFlags::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing more can be done when standard error is gone.
+            let _ = writeln!(io::stderr(), "trainyard-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Runs the measurements and prints the report.
 ///
 /// # Errors
 /// A model can't be opened, a server can't be started or reached, or standard output is closed.
-pub fn bench(flags: &BenchFlags, open: OpenModel) -> Result<(), Box<dyn Error>> {
+fn bench(flags: &BenchFlags) -> Result<(), Box<dyn Error>> {
     if flags.http {
-        let report = http::measure(flags, open)?;
+        let report = http::measure(flags)?;
         return print(flags, &report, |out| report.write_table(out));
     }
     if flags.store {
         let report = store::measure(flags)?;
         return print(flags, &report, |out| report.write_table(out));
     }
-    let report = measure(flags, open)?;
+    let report = measure(flags)?;
     print(flags, &report, |out| report.write_table(out))
 }
 
@@ -65,7 +74,7 @@ fn print(
     Ok(())
 }
 
-fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>> {
+fn measure(flags: &BenchFlags) -> Result<Report, Box<dyn Error>> {
     if flags.batch == 0 || flags.seq == 0 {
         return Err("--batch and --seq must be at least 1".into());
     }
@@ -89,7 +98,7 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
     let mut drivers = Vec::new();
     for layout in [Some(Parallel::default()), flags.parallel].into_iter().flatten() {
         if drivers.is_empty() || layout.world() > 1 {
-            let (engine, described) = load_engine(flags, model, open, layout)?;
+            let (engine, described) = load_engine(flags, model, layout)?;
             drivers.push((engine, described, layout));
         }
     }
@@ -131,6 +140,7 @@ fn random_model(flags: &BenchFlags, shape: RandomShape) -> Result<(NamedModel, B
     let (shape, file) = match shape {
         RandomShape::Tiny => (&synthetic::TINY_QWEN3, "random-tiny"),
         RandomShape::Qwen3x8b => (&synthetic::QWEN3_8B, "random-qwen3-8b"),
+        RandomShape::Hybrid135m => (&synthetic::HYBRID_135M, "random-hybrid-135m"),
     };
     let partial = format!("{file}.partial");
     let folder = BenchFolder::new(flags.data_dir.as_deref(), &partial)?;
@@ -158,21 +168,14 @@ mod tests {
 
     use clap::Parser;
     use trainyard_gpu_runtime::backend::HostKernels;
-    use trainyard_gpu_runtime::load::load;
 
     use super::{BenchFlags, measure};
-
-    #[derive(Parser)]
-    struct Program {
-        #[command(flatten)]
-        flags: BenchFlags,
-    }
 
     fn run(extra: &[&str]) -> Result<super::Report, Box<dyn Error>> {
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
         let model = format!("m={}", model.display());
         let args = ["bench", "--model", &model, "--reps", "1", "--rank", "2", "--batch", "2", "--seq", "8"];
-        measure(&Program::try_parse_from(args.iter().chain(extra))?.flags, load)
+        measure(&BenchFlags::try_parse_from(args.iter().chain(extra))?)
     }
 
     #[test]
@@ -225,14 +228,14 @@ mod tests {
         let path = folder.path().to_str().ok_or("no text")?;
         let args = ["bench", "--shape", "tiny", "--data-dir", path, "--reps", "1", "--workload", "w1,w3b1"];
         let args = args.into_iter().chain(["--batch", "1", "--seq", "8", "--rank", "2", "--new-tokens", "2"]);
-        let flags = Program::try_parse_from(args)?.flags;
-        let report = measure(&flags, load)?;
+        let flags = BenchFlags::try_parse_from(args)?;
+        let report = measure(&flags)?;
         assert_eq!((report.model.as_str(), report.device.as_str()), ("trainyard/random-tiny", "cpu"));
         let counted: Vec<_> = report.workloads.iter().map(|w| (w.name, w.tokens)).collect();
         assert_eq!(counted, [("w1", 8), ("w3b1", 2)]);
         let weights = folder.path().join("random-tiny").join("model.safetensors");
         let written = std::fs::metadata(&weights)?.modified()?;
-        measure(&flags, load)?;
+        measure(&flags)?;
         assert_eq!(std::fs::metadata(&weights)?.modified()?, written);
         Ok(())
     }

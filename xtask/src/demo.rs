@@ -9,18 +9,24 @@ use crate::python;
 /// Profile of the server for demonstrations: it computes as fast as a release and is compiled in less time.
 const PROFILE: &str = "demo";
 
+/// Features that the demonstration does not use are most of what it would wait for.
+const MINIMAL: &[&str] = &["--no-default-features"];
+
+/// All features, as in a release.
+const COMPLETE: &[&str] = &[];
+
 /// Starts the server and the programs; a wheel contains it too, for `trainyard demo`.
 const START: &str = "client-sdk/python/src/trainyard/demo.py";
 
 /// Runs the examples of the official SDK; further arguments are flags of the demonstration.
 pub(crate) fn demo() -> Result {
-    with_server("demo", |_| Ok(std::env::args().skip(2).collect()))
+    with_server("demo", MINIMAL, |_| Ok(std::env::args().skip(2).collect()))
 }
 
 /// Runs each recipe in a small form, checks its effect and draws the figures of `docs/users/recipes.md`; further arguments
 /// go to the program.
 pub(crate) fn recipes() -> Result {
-    with_server("recipes", |python| {
+    with_server("recipes", COMPLETE, |python| {
         let mut program: Vec<_> = ["--".to_owned(), python].into();
         program.extend(["client-sdk/python/checks/run.py", "--figures", "docs/users/figures"].map(str::to_owned));
         program.extend(["--runs".to_owned(), cache()?.join("recipes").display().to_string()]);
@@ -31,8 +37,8 @@ pub(crate) fn recipes() -> Result {
 
 /// Builds a server, starts it with the test model, runs a program of the demonstration or another one, then stops the
 /// server.
-fn with_server(name: &str, program: impl FnOnce(String) -> Result<Vec<String>>) -> Result {
-    let binary = build()?;
+fn with_server(name: &str, features: &[&str], program: impl FnOnce(String) -> Result<Vec<String>>) -> Result {
+    let binary = build(features)?;
     let mut model = PathBuf::new();
     let mut interpreter = PathBuf::new();
     step("test model and Python packages", || {
@@ -48,8 +54,8 @@ fn with_server(name: &str, program: impl FnOnce(String) -> Result<Vec<String>>) 
 
 /// Builds the server for demonstrations and returns its path. Only the server's package is chosen, so that features of
 /// dependencies which other packages need are not compiled.
-fn build() -> Result<PathBuf> {
+fn build(features: &[&str]) -> Result<PathBuf> {
     let words = ["build", "--profile", PROFILE, "--locked", "--package", "trainyard-server", "--bin", "trainyard"];
-    step("build for demonstrations", || run(cargo(&words)))?;
+    step("build for demonstrations", || run(cargo(&[&words, features].concat())))?;
     Ok(target().join(PROFILE).join("trainyard"))
 }

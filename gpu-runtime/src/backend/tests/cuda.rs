@@ -1,8 +1,9 @@
 //! The backend for GPUs on a simulated device: its ops against the reference backend, and every family against PyTorch.
 
-use super::golden::{Golden, adapter_training, full_parameter_steps, logprobs, lora_gradients, rounded_gradient};
+use super::golden::{Golden, adapter_training, full_parameter_steps, logprobs, lora_gradients, rounding_errors};
 use super::ops::close;
 use crate::backend::check;
+use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::cuda::Cuda;
 use crate::backend::cuda::tests::simulated::{on_backend, on_backend_with};
 use crate::backend::reference::Reference;
@@ -138,20 +139,25 @@ fn families_with_states_are_golden() {
     on_backend_with(SEED, Dtype::F32, |_| are_golden(FAMILIES));
 }
 
+/// Weights rounded to bf16 alone change a family's numbers, some a lot. Sums of bf16 products add less than that again.
 #[test]
 fn families_are_golden_in_bf16() {
     on_backend_with(SEED, Dtype::Bf16, |_| {
         // Of these a token's experts are others where weights are rounded: two are as good.
-        const OTHERS: [&str; 3] = ["qwen3_moe", "kimi_k25", "granitemoehybrid_moe"];
-        let own = families().into_iter().filter(|family| !OTHERS.contains(&&**family));
-        let own: Vec<_> = own.collect();
-        assert!(own.len() >= 20, "{own:?}");
+        const OTHERS: [&str; 5] = ["qwen3_moe", "kimi_k25", "granitemoehybrid_moe", "nemotron_h", "nemotron_h_latent"];
+        let own: Vec<_> = families().into_iter().filter(|family| !OTHERS.contains(&&**family)).collect();
+        assert!(own.len() >= 18, "{own:?}");
+        let mut wrong = Vec::new();
         for family in own {
             let g = Golden::open(&family, Cuda::open(0, Dtype::Bf16).unwrap());
-            let error = rounded_gradient(&g, 5e-2);
-            eprintln!("family {family}: the gradient is off by {error}");
-            assert!(error < 5e-2, "{family}: gradient off by {error}");
+            let errors = rounding_errors(&g);
+            let weights = rounding_errors(&Golden::open(&family, Cpu::with_isa(1, Isa::Portable)));
+            eprintln!("family {family}: {errors:?}, with rounded weights alone {weights:?}");
+            if !(errors.mean < 2.0 * weights.mean && errors.gradient < 2.0 * weights.gradient && errors.mean < 3e-2) {
+                wrong.push(family);
+            }
             g.backend.gpu().synchronize().unwrap();
         }
+        assert!(wrong.is_empty(), "{wrong:?}");
     });
 }

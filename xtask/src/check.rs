@@ -44,7 +44,8 @@ fn check(suite: &[&str]) -> Result {
         results.push(sdk_tests("SDK suite", &database, &shared, suite));
         // Nothing is received if the tests do not compile, which the other thread reports.
         if let Ok(tests) = tests.recv() {
-            results.push(step("Rust tests", || rust_tests::run(&tests, |test| environment(test, &database))));
+            let full = suite.contains(&FULL);
+            results.push(step("Rust tests", || rust_tests::run(&tests, |test| environment(test, &database, full))));
         }
         results.push(joined(behind));
     });
@@ -101,7 +102,10 @@ fn machine_code() -> Result {
     }
 }
 
-fn environment(test: &mut Command, database: &Database) -> Result {
+fn environment(test: &mut Command, database: &Database, full: bool) -> Result {
+    if full {
+        test.env("TRAINYARD_TEST_FULL", "1");
+    }
     test.env("TRAINYARD_TEST_MODEL", python::model()?);
     // If the compiler can't be installed, only its kernels are not tested, and their tests say so.
     if let Ok(compiler) = python::nvrtc() {

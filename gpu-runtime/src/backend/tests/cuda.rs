@@ -86,6 +86,9 @@ fn the_op_suite_passes() {
 /// One order of blocks, warps and streams.
 const SEED: (&str, &str) = ("CUDASIM_SEED", "3");
 
+/// Set by `make test-full`.
+const FULL: &str = "TRAINYARD_TEST_FULL";
+
 /// Log-probabilities, and gradients of adapters and of all parameters, are PyTorch's.
 fn is_golden(family: &str, cuda: Cuda, steps: usize) -> Golden<Cuda> {
     let g = Golden::open(family, cuda);
@@ -104,54 +107,98 @@ fn training_is_golden() {
     });
 }
 
-/// The families of a test, each on a device of its own.
-fn are_golden(families: &[&str]) {
-    for family in families {
-        eprintln!("family {family}");
-        let g = is_golden(family, Cuda::open(0, Dtype::F32).unwrap(), 1);
-        g.backend.gpu().synchronize().unwrap();
+/// Families of a test: those that stand for others, and those others with `make test-full`.
+struct Chosen {
+    always: &'static [&'static str],
+    in_full: &'static [&'static str],
+}
+
+impl Chosen {
+    fn families(&self) -> impl Iterator<Item = &'static str> {
+        let others = if std::env::var_os(FULL).is_some() { self.in_full } else { &[] };
+        self.always.iter().chain(others).copied()
+    }
+
+    /// Compares each family with PyTorch, on a device of its own.
+    fn are_golden(&self) {
+        for family in self.families() {
+            eprintln!("family {family}");
+            let g = is_golden(family, Cuda::open(0, Dtype::F32).unwrap(), 1);
+            g.backend.gpu().synchronize().unwrap();
+        }
     }
 }
 
+const DENSE: Chosen = Chosen {
+    always: &["llama3_rope", "mistral_swa", "gemma3"],
+    in_full: &["llama", "llama_tied", "qwen2", "qwen3", "smollm3"],
+};
+
+/// Heads that are rotated in part or scaled by position, and norms over all heads.
+const OTHER_ROTATIONS: Chosen = Chosen { always: &["phi3", "olmo3"], in_full: &["ministral3"] };
+
+const EXPERTS: Chosen = Chosen { always: &["gpt_oss", "deepseek_v3"], in_full: &["qwen3_moe", "kimi_k25", "glm4_moe"] };
+
+const STATES: Chosen = Chosen {
+    always: &["lfm2", "qwen3_5", "nemotron_h"],
+    in_full: &["granitemoehybrid", "granitemoehybrid_moe", "nemotron_h_latent", "qwen3_5_moe"],
+};
+
 #[test]
 fn dense_families_are_golden() {
-    const FAMILIES: &[&str] = &["llama3_rope", "llama_tied", "mistral_swa", "qwen2", "qwen3", "gemma3", "smollm3"];
-    on_backend_with(SEED, Dtype::F32, |_| are_golden(FAMILIES));
+    on_backend_with(SEED, Dtype::F32, |_| DENSE.are_golden());
 }
 
-/// Families with heads that are rotated in part or scaled by position, or with norms over all heads.
 #[test]
 fn families_with_other_rotations_are_golden() {
-    const FAMILIES: &[&str] = &["phi3", "ministral3", "olmo3"];
-    on_backend_with(SEED, Dtype::F32, |_| are_golden(FAMILIES));
+    on_backend_with(SEED, Dtype::F32, |_| OTHER_ROTATIONS.are_golden());
 }
 
 #[test]
 fn families_with_experts_are_golden() {
-    const FAMILIES: &[&str] = &["qwen3_moe", "gpt_oss", "deepseek_v3", "kimi_k25", "glm4_moe"];
-    on_backend_with(SEED, Dtype::F32, |_| are_golden(FAMILIES));
+    on_backend_with(SEED, Dtype::F32, |_| EXPERTS.are_golden());
 }
 
 #[test]
 fn families_with_states_are_golden() {
-    const FAMILIES: &[&str] =
-        &["lfm2", "granitemoehybrid", "qwen3_5", "nemotron_h", "nemotron_h_latent", "qwen3_5_moe"];
-    on_backend_with(SEED, Dtype::F32, |_| are_golden(FAMILIES));
+    on_backend_with(SEED, Dtype::F32, |_| STATES.are_golden());
+}
+
+#[test]
+fn every_family_is_in_one_of_the_lists() {
+    let lists = [DENSE, OTHER_ROTATIONS, EXPERTS, STATES];
+    let mut listed: Vec<_> = lists.iter().flat_map(|list| list.always.iter().chain(list.in_full)).copied().collect();
+    listed.sort_unstable();
+    assert_eq!(listed, families());
 }
 
 /// Weights rounded to bf16 alone change a family's numbers, some a lot. Sums of bf16 products add less than that again.
 #[test]
 fn families_are_golden_in_bf16() {
+    // Of other families a token's experts are others where weights are rounded: two are as good.
+    const ROUNDED: Chosen = Chosen {
+        always: &["llama", "gemma3", "gpt_oss", "deepseek_v3", "lfm2", "qwen3_5"],
+        in_full: &[
+            "llama3_rope",
+            "llama_tied",
+            "mistral_swa",
+            "qwen2",
+            "qwen3",
+            "smollm3",
+            "phi3",
+            "olmo3",
+            "ministral3",
+            "glm4_moe",
+            "granitemoehybrid",
+            "qwen3_5_moe",
+        ],
+    };
     on_backend_with(SEED, Dtype::Bf16, |_| {
-        // Of these a token's experts are others where weights are rounded: two are as good.
-        const OTHERS: [&str; 5] = ["qwen3_moe", "kimi_k25", "granitemoehybrid_moe", "nemotron_h", "nemotron_h_latent"];
-        let own: Vec<_> = families().into_iter().filter(|family| !OTHERS.contains(&&**family)).collect();
-        assert!(own.len() >= 18, "{own:?}");
         let mut wrong = Vec::new();
-        for family in own {
-            let g = Golden::open(&family, Cuda::open(0, Dtype::Bf16).unwrap());
+        for family in ROUNDED.families() {
+            let g = Golden::open(family, Cuda::open(0, Dtype::Bf16).unwrap());
             let errors = rounding_errors(&g);
-            let weights = rounding_errors(&Golden::open(&family, Cpu::with_isa(1, Isa::Portable)));
+            let weights = rounding_errors(&Golden::open(family, Cpu::with_isa(1, Isa::Portable)));
             eprintln!("family {family}: {errors:?}, with rounded weights alone {weights:?}");
             if !(errors.mean < 2.0 * weights.mean && errors.gradient < 2.0 * weights.gradient && errors.mean < 3e-2) {
                 wrong.push(family);

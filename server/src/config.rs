@@ -101,6 +101,8 @@ pub struct Config {
     pub retention: Option<Duration>,
     /// The time for which the usage of single requests is kept; the scheduler's default when `None`.
     pub usage_retention: Option<Duration>,
+    /// The most rows of usage of single requests; the scheduler's default when `None`.
+    pub usage_rows: Option<u64>,
     /// The time for which usage by hour is kept; the scheduler's default when `None`.
     pub usage_history: Option<Duration>,
     /// Base models, in the order given.
@@ -298,6 +300,7 @@ impl Config {
             session_timeout: flags.session_seconds.or(file.session_seconds).map(Duration::from_secs),
             retention: flags.retention_hours.or(file.retention_hours).map(retention).transpose()?,
             usage_retention: days("--usage-days", flags.usage_days.or(file.usage_days))?,
+            usage_rows: flags.usage_rows.or(file.usage_rows),
             usage_history: days("--usage-history-days", flags.usage_history_days.or(file.usage_history_days))?,
             lease: Duration::from_secs(flags.lease_seconds.or(file.lease_seconds).unwrap_or(LEASE_SECONDS)),
         };

@@ -2,7 +2,7 @@
 
 use trainyard_protocol::{SessionId, TenantId};
 
-use crate::store::usage;
+use crate::store::{usage, usage_by_hour};
 use crate::{Error, HourlyUsage, RequestUsage, Scheduler, StorageInUse, StoredCheckpoint, Timestamp};
 
 impl Scheduler {
@@ -33,6 +33,15 @@ impl Scheduler {
         limit: u32,
     ) -> Result<Vec<RequestUsage>, Error> {
         usage::request_usage(&mut self.core.reader_of(tenant).await?, tenant, from, to, after, limit).await
+    }
+
+    /// Returns the time from which the usage of a tenant's single requests is complete.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn requests_complete_from(&self, tenant: &TenantId) -> Result<Timestamp, Error> {
+        let kept = usage_by_hour::kept_from(&mut self.core.reader_of(tenant).await?, tenant).await?;
+        Ok(kept.max(self.core.now().minus(self.core.options.usage_retention)))
     }
 
     /// Returns the checkpoints that were stored at some time from `from` to before `to`.

@@ -31,6 +31,9 @@ pub struct Options {
     pub retention: Duration,
     /// Time for which the usage of single requests is kept. Its sums by hour remain.
     pub usage_retention: Duration,
+    /// Most rows of usage of single requests, of all tenants. Further ones take the place of the oldest of the tenants that
+    /// have most.
+    pub usage_rows: u64,
     /// Time for which usage by hour, and the storage of deleted checkpoints, are kept.
     pub usage_history: Duration,
     /// Tokens of executed work after which a run is saved: a recovery replays at most that many.
@@ -69,6 +72,7 @@ impl Options {
             session_timeout: Duration::from_secs(300),
             retention: Duration::from_secs(24 * 3600),
             usage_retention: 35 * DAY,
+            usage_rows: 4_000_000,
             usage_history: 400 * DAY,
             snapshot_tokens: 200_000,
             kept_snapshots: 8,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Error;
 use crate::context::core::Core;
 use crate::store::db::{Conn, RowScope};
-use crate::store::usage_by_hour;
+use crate::store::usage_by_hour::{self, Kept};
 use crate::writer::write::Write;
 
 /// Delay after which usage of a moment has been recorded by all transactions.
@@ -38,7 +38,11 @@ impl Write for CollectUsage {
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
         let (now, options) = (core.now(), &core.options);
         let added = usage_by_hour::add_up_usage(conn, now.minus(LAG)).await?;
-        let (requests, history) = (now.minus(options.usage_retention), now.minus(options.usage_history));
-        Ok(usage_by_hour::delete_usage(conn, requests, history).await? || added)
+        let kept = Kept {
+            requests: now.minus(options.usage_retention),
+            rows: options.usage_rows,
+            history: now.minus(options.usage_history),
+        };
+        Ok(usage_by_hour::delete_usage(conn, kept).await? || added)
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Table {
 }
 
 /// Every table of a copy; tables that others refer to come first. Tables about processes are left out.
-pub(crate) const TABLES: [Table; 23] = [
+pub(crate) const TABLES: [Table; 25] = [
     table("secrets", &["name"]),
     table("sessions", &["id"]),
     Table { folders: &["snapshot_dir"], ..table("runs", &["id"]) },
@@ -49,6 +49,8 @@ pub(crate) const TABLES: [Table; 23] = [
     table("audit_log", &["id"]),
     table("usage", &["request_id"]),
     table("usage_by_hour", &["tenant", "hour", "session_id", "base_model", "project_id", "user_id"]),
+    table("usage_rows", &["tenant", "hour"]),
+    table("usage_kept", &["tenant"]),
     Table { has_first_rows: true, ..table("usage_progress", &["until_at"]) },
     table("stored_checkpoints", &["run_id", "kind", "name", "from_at"]),
 ];

@@ -101,6 +101,8 @@ const ROWS: &[(&str, &str)] = &[
             sampled)
         VALUES ('{t}', 1, 'base', 's-{t}', '', '', 0, 0, 0, 0)",
     ),
+    ("usage_rows", "INSERT INTO usage_rows (tenant, hour, requests) VALUES ('{t}', 1, 1)"),
+    ("usage_kept", "INSERT INTO usage_kept (tenant, from_at) VALUES ('{t}', 1)"),
     (
         "stored_checkpoints",
         "INSERT INTO stored_checkpoints (run_id, kind, name, from_at, tenant, base_model, session_id, size_bytes)

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::*;
 use crate::store::db::{Conn, connect_as_system, sql};
+use crate::store::usage_by_hour::{Kept, delete_usage};
 use crate::{AuditCategory, HourlyUsage, NewAuditEntry};
 
 const HOUR: i64 = 3_600_000;
@@ -53,6 +54,51 @@ async fn usage_is_added_up_by_hour_and_the_sums_outlive_the_requests() {
     bench.pass(DAY * 400);
     bench.collect_garbage().await;
     assert_eq!(hours(&bench, from).await, []);
+}
+
+/// Inserts usage of so many requests of a tenant, one a minute from a time.
+async fn used_by(conn: &mut Conn, tenant: &str, from: i64, requests: i64) {
+    const SQL: &str = "INSERT INTO usage (request_id, tenant, at, kind, base_model, session_id, user_id, trained, prefill,
+            cached, sampled)
+        VALUES ($1, $2, $3, 'forward', 'base', 's', NULL, 1, 0, 0, 0)";
+    for i in 0..requests {
+        let insert = sql(SQL).bind(format!("{tenant}-{i}")).bind(tenant);
+        insert.bind(from + i * 60_000).execute(conn).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn rows_of_usage_have_a_bound_that_tenants_with_few_do_not_feel() {
+    let bench = bench().await;
+    let conn = &mut connect_as_system(&bench.database.database).await.unwrap();
+    let from = bench.scheduler.core.now().0 / HOUR * HOUR - 5 * HOUR;
+    used_by(conn, "me", from, 240).await;
+    used_by(conn, "other", from, 30).await;
+    // A call adds up 20 spans of five minutes.
+    for _ in 0..4 {
+        bench.collect_garbage().await;
+    }
+    assert_eq!(count(conn, "SELECT CAST(sum(requests) AS BIGINT) FROM usage_rows").await, 270);
+    let kept = Kept { requests: Timestamp(0), rows: 150, history: Timestamp(0) };
+    while delete_usage(conn, kept).await.unwrap() {}
+    let rows = "SELECT CAST(count(*) AS BIGINT) FROM usage WHERE tenant = 'other'";
+    assert_eq!(count(conn, rows).await, 30);
+    // At most 120 of this tenant's are left, in whole hours.
+    assert_eq!(count(conn, "SELECT count(*) FROM usage WHERE tenant = 'me'").await, 120);
+    assert_eq!(count(conn, "SELECT CAST(sum(requests) AS BIGINT) FROM usage_rows").await, 150);
+    let kept = from + 2 * HOUR;
+    assert_eq!(count(conn, "SELECT min(at) FROM usage WHERE tenant = 'me'").await, kept);
+    let s = &bench.scheduler;
+    assert_eq!(s.requests_complete_from(&bench.me).await.unwrap(), Timestamp(kept));
+    let retained = s.core.now().minus(DAY * 35);
+    assert_eq!(s.requests_complete_from(&TenantId::new("other")).await.unwrap(), retained);
+    let sums: Vec<_> = hours(&bench, from).await.into_iter().map(|(hour, trained, _)| (hour, trained)).collect();
+    assert_eq!(sums, [(0, 60), (1, 60), (2, 60), (3, 60)]);
+    // Rows that are too old are no longer counted.
+    bench.pass(DAY * 36);
+    bench.collect_garbage().await;
+    assert_eq!(count(conn, "SELECT count(*) FROM usage").await, 0);
+    assert_eq!(count(conn, "SELECT count(*) FROM usage_rows").await, 0);
 }
 
 #[tokio::test]

@@ -124,6 +124,7 @@ async fn open_scheduler(config: &Config, files: &Files) -> Result<Scheduler, Box
         session_timeout: config.session_timeout.unwrap_or(defaults.session_timeout),
         retention: config.retention.unwrap_or(defaults.retention),
         usage_retention: config.usage_retention.unwrap_or(defaults.usage_retention),
+        usage_rows: config.usage_rows.unwrap_or(defaults.usage_rows),
         usage_history: config.usage_history.unwrap_or(defaults.usage_history),
         ..defaults
     };

@@ -70,6 +70,7 @@ pub(super) struct FileConfig {
     pub(super) session_seconds: Option<u64>,
     pub(super) retention_hours: Option<f64>,
     pub(super) usage_days: Option<u32>,
+    pub(super) usage_rows: Option<u64>,
     pub(super) usage_history_days: Option<u32>,
     pub(super) http: FileHttp,
     pub(super) images: FileImages,

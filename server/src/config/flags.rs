@@ -247,6 +247,10 @@ pub struct SharedFlags {
     /// Days for which the usage of single requests is kept; its sums by hour remain [default: 35].
     #[arg(long, env = "TRAINYARD_USAGE_DAYS", value_name = "DAYS", help_heading = "Lifetimes")]
     pub usage_days: Option<u32>,
+    /// Most rows of usage of single requests, of all tenants; further ones take the place of the oldest of the tenants that
+    /// have most [default: 4000000].
+    #[arg(long, env = "TRAINYARD_USAGE_ROWS", value_name = "ROWS", help_heading = "Lifetimes")]
+    pub usage_rows: Option<u64>,
     /// Days for which usage by hour, and the storage of deleted checkpoints, are kept [default: 400].
     #[arg(long, env = "TRAINYARD_USAGE_HISTORY_DAYS", value_name = "DAYS", help_heading = "Lifetimes")]
     pub usage_history_days: Option<u32>,

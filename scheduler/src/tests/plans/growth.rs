@@ -3,7 +3,7 @@
 //!
 //! 50 tenants, each with 10 requests per second in four sessions at a time, a checkpoint every hour of which one a day is
 //! kept with its session, and 100 entries of the audit log a day. The test has a tenth of the tenants. Rows of single
-//! requests are deleted after `--retention-hours` and `--usage-days`: their number depends only on the rate.
+//! requests are deleted after `--retention-hours`; those of their usage have a bound of their own, `--usage-rows`.
 
 use trainyard_protocol::TenantId;
 

@@ -548,7 +548,9 @@ async fn used(plans: &mut Plans) {
             usage::insert_usage(conn, &[(&sample, tokens), (&step, tokens)], T).await?;
             usage::hourly_usage(conn, &me(), from, to).await?;
             usage_by_hour::add_up_usage(conn, Timestamp(NOW + DAY)).await?;
-            usage_by_hour::delete_usage(conn, Timestamp(1), Timestamp(1)).await?;
+            let kept = usage_by_hour::Kept { requests: Timestamp(1), rows: 0, history: Timestamp(1) };
+            usage_by_hour::delete_usage(conn, kept).await?;
+            usage_by_hour::kept_from(conn, &me()).await?;
             usage::hourly_usage(conn, &me(), from, to).await?;
             usage::request_usage(conn, &me(), from, to, "", 100).await?;
             usage::begin_storage(conn, &path("e2"), 10, T).await?;

@@ -23,7 +23,7 @@ const PAGE: u32 = 2_000;
 const HEADER: &str = "request_id,ended_at,kind,base_model,session_id,project_id,user,trained,prefill,cached,sampled\n";
 
 /// Exports as CSV what each request of an organisation used; for admins. The file contains the requests that ended in
-/// the period.
+/// the period. A period that begins before the time from which they are kept is refused with that time.
 #[utoipa::path(
     get, path = "/api/v1/admin/usage.csv", tag = "administration", params(UsageQuery),
     responses((status = 200, description = "success", body = String, content_type = "text/csv"), Refusals),
@@ -35,6 +35,13 @@ pub(in crate::api) async fn admin_usage_csv(
 ) -> Result<Response, ApiError> {
     let period = period::read(&query, state.clock.now())?;
     let organisation = organisation(&caller, query.organisation)?;
+    let complete_from = state.scheduler.requests_complete_from(&organisation).await?;
+    if period.0 < complete_from {
+        return Err(ApiError::invalid(format!(
+            "starting_on: the usage of single requests is complete from {}; sums by hour go back further",
+            rfc3339(complete_from.as_millis())
+        )));
+    }
     // What can fail, fails before the answer begins.
     let first = Export { state, organisation, period, after: String::new() }.page().await?;
     let pages = stream::unfold(Some(first), |page| async move {

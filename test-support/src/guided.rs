@@ -99,7 +99,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of an input's content.
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

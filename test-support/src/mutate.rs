@@ -94,7 +94,7 @@ impl<'a> Corpus<'a> {
     }
 }
 
-/// Inputs as bytes.
+/// Mutations of inputs that are bytes.
 struct Bytes<'a>(Corpus<'a>);
 
 impl Inputs for Bytes<'_> {
@@ -116,7 +116,7 @@ impl Inputs for Bytes<'_> {
     }
 }
 
-/// Inputs as JSON values.
+/// Mutations of inputs that are JSON values.
 struct Values<'a>(Corpus<'a>);
 
 impl Inputs for Values<'_> {

@@ -4,7 +4,7 @@ use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters};
 
 use super::fuel::BYTES_PER_FUEL;
-use super::{cycler, program, text_methods};
+use super::{cycler, operands, program, text_methods};
 
 /// Characters beyond the length that `truncate` leaves, by default.
 const LEEWAY: i64 = 5;
@@ -24,13 +24,14 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_filter("format", format);
     environment.add_filter("indent", indent);
     environment.add_filter("int", int);
-    environment.add_filter("list", |state: &State<'_, '_>, value: Value| filters::list(state, iterable(value)?));
+    environment
+        .add_filter("list", |state: &State<'_, '_>, value: Value| filters::list(state, operands::iterable(value)?));
     environment.add_filter("truncate", truncate);
     environment.add_filter("urlencode", url_encoded);
     environment.add_filter("wordcount", |value: &Value| words(&value.to_string()));
     environment.add_test("callable", |value: &Value| {
         let is_function = value.kind() == ValueKind::Plain && value.as_object().is_some();
-        value.is_undefined() || is_function || is_macro(value)
+        value.is_undefined() || is_function || operands::is_macro(value)
     });
     environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     environment.add_test("sequence", |value: &Value| {
@@ -63,16 +64,6 @@ fn named(args: Rest<ValueOrKwargs>, names: &[&str]) -> Result<Kwargs, Error> {
         all.push((name.to_owned(), given.peek(name)?));
     }
     Ok(Kwargs::from_iter(all))
-}
-
-/// Returns whether a value is a macro, which otherwise looks like a map.
-pub(super) fn is_macro(value: &Value) -> bool {
-    value.as_object().is_some_and(|object| object.type_name().ends_with("::Macro"))
-}
-
-/// Refuses `none`, which `minijinja` treats as an empty list.
-pub(super) fn iterable(value: Value) -> Result<Value, Error> {
-    if value.is_none() { Err(invalid("none is not iterable")) } else { Ok(value) }
 }
 
 fn pay(state: &State<'_, '_>, bytes: usize) -> Result<(), Error> {

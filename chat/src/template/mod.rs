@@ -16,6 +16,7 @@ mod fuel;
 mod fuzz;
 mod generation;
 mod methods;
+mod operands;
 mod printf;
 mod program;
 mod python_json;

@@ -9,8 +9,8 @@ use minijinja::machinery::{Instruction, Instructions};
 use minijinja::value::{Rest, Tuple, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, escape_formatter};
 
-use super::filters;
 use super::fuel::BYTES_PER_FUEL;
+use super::operands;
 use super::python_text::other_text;
 
 /// Maximum depth of a value that is visited.
@@ -85,7 +85,7 @@ static TESTS: [(&str, &str); 20] = [
 
 /// The operators of an environment's templates, as functions that no variable of a template can name.
 const CONCATENATE: &str = "~";
-/// The attribute `arguments`.
+/// Name of the function that reads the attribute `arguments`.
 const ARGUMENTS: &str = ".arguments";
 const COMPARISONS: [&str; 7] = ["==", "!=", "<", "<=", ">", ">=", "in"];
 
@@ -107,10 +107,8 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
         environment.add_filter(guarded, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let mut args = args.into_values();
             charge_filter(state, name, &args, visits)?;
-            if let ("join" | "sort" | "unique" | "min" | "max" | "groupby" | "map" | "select", [items, ..]) =
-                (name, &*args)
-            {
-                filters::iterable(items.clone())?;
+            if let ("join" | "sort" | "unique" | "min" | "max" | "groupby", [items, ..]) = (name, &*args) {
+                operands::iterable(items.clone())?;
             }
             match (name, args.as_mut_slice()) {
                 ("join", [items]) => *items = with_texts(items)?,
@@ -125,7 +123,7 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
         environment.add_test(guarded, move |state: &mut State<'_, '_>, args: Rest<Value>| {
             args.iter().try_for_each(|arg| charge(state, arg).map(drop))?;
             if let [a, b] = &**args {
-                check_operands(name, a, b)?;
+                operands::check(name, a, b)?;
             }
             state.perform_test(name, &args)
         });
@@ -134,7 +132,7 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
         environment.add_function(name, move |state: &mut State<'_, '_>, a: Value, b: Value| {
             charge(state, &a)?;
             charge(state, &b)?;
-            check_operands(name, &a, &b)?;
+            operands::check(name, &a, &b)?;
             state.perform_test(name, &[a, b])
         });
     }
@@ -153,7 +151,7 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
     environment.add_function(ARGUMENTS, |value: Value| {
         let arguments = value.get_attr("arguments")?;
         // Those of a macro are a tuple in Python.
-        Ok::<_, Error>(if filters::is_macro(&value) {
+        Ok::<_, Error>(if operands::is_macro(&value) {
             Value::from(Tuple::from(arguments.try_iter()?.collect::<Vec<_>>()))
         } else {
             arguments
@@ -161,28 +159,6 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
     });
     // It writes all that there is.
     environment.remove_global("debug");
-}
-
-/// Refuses operands that Python can't compare, or search.
-fn check_operands(name: &str, a: &Value, b: &Value) -> Result<(), Error> {
-    let class = |value: &Value| match value.kind() {
-        ValueKind::Bool => ValueKind::Number,
-        kind => kind,
-    };
-    let fits = match name {
-        "<" | "<=" | ">" | ">=" | "lt" | "le" | "gt" | "ge" | "lessthan" | "greaterthan" => {
-            class(a) == class(b)
-                && matches!(class(a), ValueKind::Number | ValueKind::String | ValueKind::Seq)
-                && a.is_tuple() == b.is_tuple()
-        }
-        "in" => b.kind() != ValueKind::String || a.kind() == ValueKind::String,
-        _ => true,
-    };
-    if fits {
-        return Ok(());
-    }
-    let text = format!("{name} is not supported between a {} and a {}", a.kind(), b.kind());
-    Err(Error::new(ErrorKind::InvalidOperation, text))
 }
 
 /// Converts items to texts where `minijinja` writes them differently than Python.

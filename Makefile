@@ -1,7 +1,7 @@
 # Every target does its own setup: it needs Rust, Python >= 3.11 and a C compiler, nothing else.
 XTASK := cargo run --quiet --locked --package xtask --
 
-.PHONY: help demo recipes cookbook test test-full test-sdk test-deployments test-cuda-sim test-gpu kernels compatibility soak deploy-check build dist lint bench model openapi sdk check-sdk
+.PHONY: help demo recipes cookbook test test-full test-sdk test-deployments test-cuda-sim test-gpu kernels compatibility soak fuzz schemathesis deploy-check build dist lint bench model openapi sdk check-sdk
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,12 @@ compatibility: ## drive every name of the SDK and write the generated part of do
 
 soak: ## half an hour of mixed work of 64 tenants under faults; ARGS go to tests/soak/soak.py
 	@$(XTASK) soak $(ARGS)
+
+fuzz: ## search for inputs that a decoder does not survive, guided by coverage; ARGS are targets and seconds
+	@$(XTASK) fuzz $(ARGS)
+
+schemathesis: ## random requests after the API description with the keys of three roles; ARGS go to tests/schemathesis/run.py
+	@$(XTASK) schemathesis $(ARGS)
 
 test-cuda-sim: ## the simulated CUDA libraries, NVIDIA's compiler and assembler on kernels, and the SDK suite on a simulated GPU; ARGS go to pytest
 	@$(XTASK) test-cuda-sim $(ARGS)

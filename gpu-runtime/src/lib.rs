@@ -22,6 +22,7 @@ pub mod rng;
 mod sampling;
 mod stop;
 pub mod tokenizer;
+mod tokenizer_file;
 mod vision;
 
 pub use backend::Dtype;

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tokenizers::Tokenizer;
 use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_STOP_TOKENS};
 use trainyard_protocol::{OpError, Stop};
 
 use crate::config::LoadError;
+use crate::tokenizer_file::TokenizerFile;
 
 /// Decodes tokens to text. Special tokens are not skipped.
-pub(crate) struct Detokenizer(Tokenizer);
+pub(crate) struct Detokenizer(TokenizerFile);
 
 impl fmt::Debug for Detokenizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,9 +21,7 @@ impl fmt::Debug for Detokenizer {
 impl Detokenizer {
     /// Reads the text of a `tokenizer.json`.
     pub(crate) fn from_json(json: &[u8]) -> Result<Self, LoadError> {
-        Tokenizer::from_bytes(json)
-            .map(Self)
-            .map_err(|error| LoadError::Malformed { path: "tokenizer.json".to_owned(), reason: error.to_string() })
+        TokenizerFile::from_json(json).map(Self)
     }
 
     /// The text of tokens; unknown ids have none, and incomplete UTF-8 becomes U+FFFD. Should the tokenizer's
@@ -31,19 +29,18 @@ impl Detokenizer {
     pub(crate) fn decode(&self, tokens: &[u32]) -> String {
         self.0.decode(tokens, false).unwrap_or_else(|error| {
             tracing::warn!(%error, "the tokenizer cannot decode");
-            tokens.iter().filter_map(|&token| self.0.id_to_token(token)).collect()
+            tokens.iter().filter_map(|&token| self.0.entry(token)).collect()
         })
     }
 
     /// The content of the `tokenizer.json`.
     #[cfg_attr(not(any(test, feature = "grammar")), allow(dead_code, reason = "only grammars use it"))]
     pub(crate) fn to_json(&self) -> Result<serde_json::Value, String> {
-        let text = self.0.to_string(false).map_err(|error| error.to_string())?;
-        serde_json::from_str(&text).map_err(|error| error.to_string())
+        self.0.to_json().map_err(|error| error.to_string())
     }
 
     fn has_text(&self, token: u32) -> bool {
-        self.0.id_to_token(token).is_some()
+        self.0.entry(token).is_some()
     }
 }
 

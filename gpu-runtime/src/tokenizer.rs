@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tokenizers::{Decoder, DecoderWrapper, Tokenizer};
-
 use crate::config::LoadError;
+use crate::tokenizer_file::TokenizerFile;
 
 /// Result of encoding and decoding a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,19 +21,15 @@ pub struct RoundTrip {
 /// # Errors
 /// [`LoadError::Malformed`] when the tokenizer can't be read, or can't do that.
 pub fn round_trip(json: &[u8], text: &str) -> Result<RoundTrip, LoadError> {
-    let tokenizer = Tokenizer::from_bytes(json).map_err(malformed)?;
-    let encoded = tokenizer.encode(text, false).map_err(malformed)?;
-    let text = tokenizer.decode(encoded.get_ids(), false).map_err(malformed)?;
-    Ok(RoundTrip { tokens: encoded.len(), text, vocabulary: tokenizer.get_vocab_size(true) })
-}
-
-fn malformed(error: tokenizers::Error) -> LoadError {
-    LoadError::Malformed { path: "tokenizer.json".to_owned(), reason: error.to_string() }
+    let tokenizer = TokenizerFile::from_json(json)?;
+    let tokens = tokenizer.encode(text, false)?;
+    let text = tokenizer.decode(&tokens, false)?;
+    Ok(RoundTrip { tokens: tokens.len(), text, vocabulary: tokenizer.vocabulary() })
 }
 
 /// A model's tokenizer, for clients that send text.
 pub struct TextTokenizer {
-    tokenizer: Tokenizer,
+    tokenizer: TokenizerFile,
     /// Whether the text of tokens is the concatenation of their bytes.
     byte_level: bool,
     /// Added tokens that do not stand for text.
@@ -45,15 +40,10 @@ impl TextTokenizer {
     /// Reads a `tokenizer.json`, without its truncation and padding: both would change a text.
     ///
     /// # Errors
-    /// [`LoadError::Malformed`] if the file can't be read.
+    /// [`LoadError::Malformed`] if the file can't be read, or has values that the tokenizer library does not survive.
     pub fn from_json(json: &[u8]) -> Result<Self, LoadError> {
-        let mut tokenizer = Tokenizer::from_bytes(json).map_err(malformed)?;
-        tokenizer.with_truncation(None).map_err(malformed)?;
-        tokenizer.with_padding(None);
-        let byte_level = matches!(tokenizer.get_decoder(), Some(DecoderWrapper::ByteLevel(_)));
-        let added = tokenizer.get_added_tokens_decoder();
-        let special = added.into_iter().filter(|(_, token)| token.special).map(|(id, token)| (id, token.content));
-        Ok(Self { byte_level, special: special.collect(), tokenizer })
+        let tokenizer = TokenizerFile::from_json(json)?;
+        Ok(Self { byte_level: tokenizer.is_byte_level(), special: tokenizer.special(), tokenizer })
     }
 
     /// The tokens of a text. `framed` adds what the tokenizer puts around a text, such as a token for its beginning.
@@ -61,8 +51,7 @@ impl TextTokenizer {
     /// # Errors
     /// [`LoadError::Malformed`] when the tokenizer can't encode it.
     pub fn encode(&self, text: &str, framed: bool) -> Result<Vec<u32>, LoadError> {
-        let encoded = self.tokenizer.encode_fast(text, framed).map_err(malformed)?;
-        Ok(encoded.get_ids().to_vec())
+        self.tokenizer.encode(text, framed)
     }
 
     /// The text of tokens without special ones; unknown ids have none, and incomplete UTF-8 becomes U+FFFD. Should the
@@ -70,13 +59,13 @@ impl TextTokenizer {
     pub fn decode(&self, tokens: &[u32]) -> String {
         self.tokenizer.decode(tokens, true).unwrap_or_else(|error| {
             tracing::warn!(%error, "the tokenizer cannot decode");
-            tokens.iter().filter_map(|&token| self.tokenizer.id_to_token(token)).collect()
+            tokens.iter().filter_map(|&token| self.tokenizer.entry(token)).collect()
         })
     }
 
     /// The id of a token by its text.
     pub fn id(&self, token: &str) -> Option<u32> {
-        self.tokenizer.token_to_id(token)
+        self.tokenizer.id(token)
     }
 
     /// The text of a special token.
@@ -91,7 +80,7 @@ impl TextTokenizer {
 
     /// The bytes of one token, special or not; those of an unknown id are none.
     pub fn bytes(&self, token: u32) -> Vec<u8> {
-        let Some(entry) = self.tokenizer.id_to_token(token) else { return Vec::new() };
+        let Some(entry) = self.tokenizer.entry(token) else { return Vec::new() };
         if self.special.contains_key(&token) {
             return entry.into_bytes();
         }
@@ -105,9 +94,7 @@ impl TextTokenizer {
         if entry.contains('\u{2581}') {
             return entry.replace('\u{2581}', " ").into_bytes();
         }
-        let decoder = self.tokenizer.get_decoder();
-        let decoded = decoder.and_then(|decoder| decoder.decode(vec![entry.clone()]).ok());
-        decoded.unwrap_or(entry).into_bytes()
+        self.tokenizer.decode_entry(&entry).unwrap_or(entry).into_bytes()
     }
 }
 

@@ -3,6 +3,8 @@
 //! A crate that depends on this one for its tests counts all their allocations ([`heap`]).
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "tests")]
 
+mod coverage;
+mod guided;
 pub mod heap;
 pub mod mutate;
 mod random;

@@ -4,6 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::guided::{Inputs, Search, files as files_of};
 use crate::random::Random;
 
 /// Inputs that a target gets, unless the corpus or `FUZZ_INPUTS` sets another number.
@@ -12,6 +15,8 @@ const INPUTS: u64 = 3_000;
 const CHANGES: usize = 6;
 /// Bytes of the longest input.
 const LONGEST: usize = 1 << 16;
+/// Maximum depth of a JSON value, which is more than parsers accept.
+const DEEPEST: usize = 200;
 /// Processor time that a target may take for an input.
 const MOST_TIME: Duration = Duration::from_secs(5);
 
@@ -57,26 +62,28 @@ impl<'a> Corpus<'a> {
     pub fn each(self, mut target: impl FnMut(&[u8])) {
         let files = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz").join(self.name));
         files.iter().for_each(|file| in_time(file, &mut target));
+        if let Some(search) = Search::from_environment(self.name) {
+            return search.run(&Bytes(self), files, |input| in_time(input, &mut target));
+        }
         for mut random in self.seeds() {
             let mut input = files[random.below(files.len())].clone();
-            for _ in 0..=random.below(self.changes) {
-                mutate(&mut input, &files, self.words, &mut random);
-            }
-            input.truncate(LONGEST);
+            Bytes(self).mutate(&mut input, &files, &mut random);
             in_time(&input, &mut target);
         }
     }
 
     /// Calls a target with mutations of the values in the files, which must be JSON: this reaches the code behind a
     /// parser.
-    pub fn each_value(self, mut target: impl FnMut(&serde_json::Value)) {
+    pub fn each_value(self, mut target: impl FnMut(&Value)) {
         let files = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz").join(self.name));
-        let values: Vec<serde_json::Value> = files.iter().map(|file| serde_json::from_slice(file).unwrap()).collect();
+        let values: Vec<Value> = files.iter().map(|file| serde_json::from_slice(file).unwrap()).collect();
+        if let Some(search) = Search::from_environment(self.name) {
+            let mut run = |value: &Value| in_time(value.to_string().as_bytes(), |_| target(value));
+            return search.run(&Values(self), values, &mut run);
+        }
         for mut random in self.seeds() {
             let mut value = values[random.below(values.len())].clone();
-            for _ in 0..=random.below(self.changes) {
-                super::values::mutate(&mut value, &values, self.words, &mut random);
-            }
+            Values(self).mutate(&mut value, &values, &mut random);
             in_time(value.to_string().as_bytes(), |_| target(&value));
         }
     }
@@ -84,6 +91,52 @@ impl<'a> Corpus<'a> {
     fn seeds(self) -> impl Iterator<Item = Random> {
         let inputs = std::env::var("FUZZ_INPUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(self.inputs);
         (0..inputs).map(|seed| Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d))
+    }
+}
+
+/// Mutations of inputs that are bytes.
+struct Bytes<'a>(Corpus<'a>);
+
+impl Inputs for Bytes<'_> {
+    type Input = Vec<u8>;
+
+    fn mutate(&self, input: &mut Vec<u8>, others: &[Vec<u8>], random: &mut Random) {
+        for _ in 0..=random.below(self.0.changes) {
+            mutate(input, others, self.0.words, random);
+        }
+        input.truncate(LONGEST);
+    }
+
+    fn write(&self, input: &Vec<u8>) -> Option<Vec<u8>> {
+        Some(input.clone())
+    }
+
+    fn read(&self, file: &[u8]) -> Option<Vec<u8>> {
+        Some(file.to_vec())
+    }
+}
+
+/// Mutations of inputs that are JSON values.
+struct Values<'a>(Corpus<'a>);
+
+impl Inputs for Values<'_> {
+    type Input = Value;
+
+    fn mutate(&self, value: &mut Value, others: &[Value], random: &mut Random) {
+        for _ in 0..=random.below(self.0.changes) {
+            super::values::mutate(value, others, self.0.words, random);
+        }
+    }
+
+    fn write(&self, value: &Value) -> Option<Vec<u8>> {
+        if super::values::depth(value) > DEEPEST {
+            return None;
+        }
+        Some(value.to_string().into_bytes()).filter(|text| text.len() <= LONGEST)
+    }
+
+    fn read(&self, file: &[u8]) -> Option<Value> {
+        serde_json::from_slice(file).ok()
     }
 }
 
@@ -102,8 +155,7 @@ fn processor_time() -> Duration {
 }
 
 fn read(folder: &Path) -> Vec<Vec<u8>> {
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
+    let paths = files_of(folder);
     assert!(!paths.is_empty(), "{folder:?} is empty");
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }

@@ -68,6 +68,15 @@ fn hostile(random: &mut Random) -> Value {
     }
 }
 
+/// Returns how deeply values are nested.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// Counts a value and those within it.
 fn nodes(value: &Value) -> usize {
     match value {

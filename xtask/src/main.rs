@@ -8,6 +8,7 @@ mod browser;
 mod check;
 mod demo;
 mod dist;
+mod fuzz;
 mod gpu;
 mod kernels;
 mod lint;
@@ -46,6 +47,8 @@ const TASKS: &[Task] = &[
     ),
     ("compatibility", "drive every name of the SDK and write docs/users/compatibility.md", tasks::compatibility),
     ("soak", "half an hour of mixed work under faults", tasks::soak),
+    ("fuzz", "search for inputs that a decoder does not survive", fuzz::fuzz),
+    ("schemathesis", "random requests after the API description, with three keys", tasks::schemathesis),
     ("test-cuda-sim", "the simulated CUDA libraries, and the SDK suite on a simulated GPU", tasks::test_cuda_sim),
     ("test-gpu", "the tests of CUDA on the GPU of this machine", gpu::test),
     ("kernels", "compile the CUDA kernels to PTX with NVIDIA's compiler", kernels::kernels),

@@ -82,6 +82,18 @@ pub(crate) fn soak() -> Result {
     })
 }
 
+/// Sends random requests after the API description to a server with three keys. Further arguments are passed to
+/// `tests/schemathesis/run.py`.
+pub(crate) fn schemathesis() -> Result {
+    programs()?;
+    step("schemathesis", || {
+        let mut requests = command(python::venv()?, &["tests/schemathesis/run.py"]);
+        requests.args(std::env::args().skip(2)).env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
+        requests.env("TRAINYARD_TEST_MODEL", python::model()?);
+        run(requests)
+    })
+}
+
 fn database() -> Result<Database> {
     eprintln!("\n==> database for tests");
     Database::open()

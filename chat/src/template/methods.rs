@@ -27,6 +27,10 @@ pub(super) fn call(state: &mut State<'_, '_>, value: &Value, method: &str, args:
             return Ok(made);
         }
         if let ("join", [items]) = (method, args) {
+            if let Some(other) = items.try_iter()?.find(|item| item.as_str().is_none()) {
+                let text = format!("join: expected texts, found a {}", other.kind());
+                return Err(Error::new(ErrorKind::InvalidOperation, text));
+            }
             return unknown_method_callback(state, value, method, &[with_texts(items)?]);
         }
     }

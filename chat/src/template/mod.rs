@@ -7,11 +7,17 @@
 mod chains;
 #[cfg(test)]
 mod compatibility_tests;
+mod cycler;
+#[cfg(test)]
+mod differential_tests;
+mod filters;
 mod fuel;
 #[cfg(test)]
 mod fuzz;
 mod generation;
 mod methods;
+mod operands;
+mod printf;
 mod program;
 mod python_json;
 mod python_text;
@@ -91,6 +97,8 @@ impl ChatTemplate {
             if source.len() > MAX_SOURCE {
                 return Err(TemplateError::Failed(format!("it is longer than {MAX_SOURCE} bytes")));
             }
+            // As Jinja2 reads a source.
+            *source = source.replace("\r\n", "\n").replace('\r', "\n");
             if let Some(other) = generation::without_generation(source).map_err(TemplateError::Failed)? {
                 *source = other;
             }
@@ -161,6 +169,7 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_unknown_method_callback(methods::call);
     minijinja_contrib::add_to_environment(&mut environment);
+    filters::add(&mut environment);
     program::count_operators(&mut environment);
     chains::pay_for_chains(&mut environment);
     shared::guard(&mut environment);

@@ -13,7 +13,7 @@ use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 
 use super::fuel::BYTES_PER_FUEL;
-use super::{chains, methods, python_text, shared};
+use super::{chains, methods, printf, python_text, shared};
 
 /// The name of [`add`]; no variable of a template can have it.
 const ADD: &str = "+";
@@ -95,7 +95,7 @@ fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
 }
 
 /// Computes `a % b`: formats a text, or returns a remainder.
-fn remainder(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
+pub(super) fn remainder(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
     let Some(text) = a.as_str() else {
         state.consume_fuel(COMPILED)?;
         // No filter is the operator, but an expression of another program is.
@@ -110,12 +110,18 @@ fn remainder(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error
     let bytes = text.len().saturating_add(methods::widths(text)) as u64;
     state.consume_fuel(size.saturating_mul(fields).saturating_add(bytes / BYTES_PER_FUEL as u64))?;
     let is_map = text.contains("%(");
-    let shown = |value: &Value| match value.kind() {
-        ValueKind::Seq | ValueKind::Map if !is_map => Ok(python_text::other_text(value)?.map(Value::from)),
-        _ => Ok::<_, Error>(None),
+    if is_map {
+        return format(FormatStyle::Printf, text, &values).map(Value::from);
+    }
+    let (text, values) = printf::simplified(text, values)?;
+    // A width may come from an argument.
+    state.consume_fuel((methods::widths(&text) / BYTES_PER_FUEL) as u64)?;
+    let shown = |value: Value| match value.kind() {
+        ValueKind::Seq | ValueKind::Map => Ok(python_text::other_text(&value)?.map_or(value, Value::from)),
+        _ => Ok::<_, Error>(value),
     };
-    let values = values.into_iter().map(|value| Ok(shown(&value)?.unwrap_or(value)));
-    format(FormatStyle::Printf, text, &values.collect::<Result<Vec<_>, Error>>()?).map(Value::from)
+    let values = values.into_iter().map(shown).collect::<Result<Vec<_>, Error>>()?;
+    format(FormatStyle::Printf, &text, &values).map(Value::from)
 }
 
 /// Implements the filter `sum` for numbers.
@@ -127,6 +133,9 @@ fn sum(
     options: Kwargs,
 ) -> Result<Value, Error> {
     let named = options.peek::<Option<Value>>("start")?;
+    if let (None, Some(list)) = (attribute, start.as_ref().or(named.as_ref()).filter(|start| is_list(start))) {
+        return values.try_iter()?.try_fold(list.clone(), |all, item| add(state, &all, &item));
+    }
     if let Some(start) = start.as_ref().or(named.as_ref()).filter(|start| !start.is_number()) {
         let text = format!("sum: expected a number as the start, found a {}", start.kind());
         return Err(Error::new(ErrorKind::InvalidOperation, text));

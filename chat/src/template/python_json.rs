@@ -108,7 +108,7 @@ fn write(value: &Value, layout: &Layout, charge: Charge<'_>, depth: usize, out: 
         return Err(refused(format!("tojson: more than {MAX_DEPTH} levels")));
     }
     match value.kind() {
-        ValueKind::Undefined | ValueKind::None => out.push_str("null"),
+        ValueKind::None => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
         ValueKind::Number => out.push_str(&number(value)),
         ValueKind::String => {

@@ -1,4 +1,5 @@
-//! Values as Python's `str` and `repr` write them, where `minijinja` writes floats otherwise: `1e-05`, `1e+16`.
+//! Values as Python's `str` and `repr` write them, where `minijinja` writes them otherwise: `1e-05`, `1e+16`, `Undefined` and
+//! escaped characters in lists and maps.
 
 use minijinja::value::ValueKind;
 use minijinja::{Error, Value};
@@ -25,7 +26,7 @@ pub(super) fn float_repr(float: f64) -> String {
     }
 }
 
-/// Returns Python's `str` of a float, or of a list, a tuple or a map that contains one; `None` for values that
+/// Returns Python's `str` of a float, or of a list, a tuple or a map that contains what differs; `None` for values that
 /// `minijinja` writes like Python. The caller must have paid for the value, so that it is finite.
 ///
 /// # Errors
@@ -35,22 +36,23 @@ pub(super) fn other_text(value: &Value) -> Result<Option<String>, Error> {
     if let Some(float) = float(value) {
         return Ok(Some(float_repr(float)));
     }
-    if !has_float(value)? {
+    if !matches!(value.kind(), ValueKind::Seq | ValueKind::Map) || !differs(value)? {
         return Ok(None);
     }
-    let mut text = String::new();
-    repr(value, &mut text)?;
-    Ok(Some(text))
+    repr_of(value).map(Some)
 }
 
-/// Returns whether a list or a map contains a float at any depth.
-fn has_float(value: &Value) -> Result<bool, Error> {
+/// Returns whether a value is a float or another one that is written differently within a list, or contains one at any
+/// depth.
+fn differs(value: &Value) -> Result<bool, Error> {
     match value.kind() {
+        ValueKind::Undefined => Ok(true),
         ValueKind::Number => Ok(float(value).is_some()),
+        ValueKind::String => Ok(value.as_str().is_some_and(|text| !text.chars().all(is_plain))),
         ValueKind::Seq | ValueKind::Map => {
             for item in value.try_iter()? {
-                let inner = if value.kind() == ValueKind::Map { value.get_item(&item)? } else { item };
-                if has_float(&inner)? {
+                let inner = if value.kind() == ValueKind::Map { value.get_item(&item)? } else { item.clone() };
+                if differs(&inner)? || (value.kind() == ValueKind::Map && differs(&item)?) {
                     return Ok(true);
                 }
             }
@@ -58,6 +60,53 @@ fn has_float(value: &Value) -> Result<bool, Error> {
         }
         _ => Ok(false),
     }
+}
+
+fn is_plain(character: char) -> bool {
+    is_printable(character) || matches!(character, '\n' | '\r' | '\t')
+}
+
+/// Returns whether Python prints a character as it is.
+pub(super) fn is_printable(character: char) -> bool {
+    let mut encoded = [b'a', 0, 0, 0, 0];
+    let length = 1 + character.encode_utf8(&mut encoded[1..]).len();
+    // Behind a letter, marks that combine with it are not escaped.
+    let text = std::str::from_utf8(&encoded[..length]).unwrap_or_default();
+    matches!(character, '\'' | '"' | '\\') || text.escape_debug().eq(text.chars())
+}
+
+/// Returns Python's `repr` of a text.
+fn text_repr(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::from(quote);
+    for character in text.chars() {
+        match character {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            _ if character == quote => out.extend(['\\', quote]),
+            _ if is_printable(character) => out.push(character),
+            _ => out.push_str(&match u32::from(character) {
+                code @ 0..=0xff => format!("\\x{code:02x}"),
+                code @ 0x100..=0xffff => format!("\\u{code:04x}"),
+                code => format!("\\U{code:08x}"),
+            }),
+        }
+    }
+    out.push(quote);
+    out
+}
+
+/// Returns Python's `repr` of a value, which must have been paid for.
+///
+/// # Errors
+///
+/// Fails if items can't be listed.
+pub(super) fn repr_of(value: &Value) -> Result<String, Error> {
+    let mut text = String::new();
+    repr(value, &mut text)?;
+    Ok(text)
 }
 
 fn repr(value: &Value, out: &mut String) -> Result<(), Error> {
@@ -82,6 +131,8 @@ fn repr(value: &Value, out: &mut String) -> Result<(), Error> {
             }
             out.push('}');
         }
+        ValueKind::Undefined => out.push_str("Undefined"),
+        ValueKind::String => out.push_str(&text_repr(value.as_str().unwrap_or_default())),
         _ => match float(value) {
             Some(float) => out.push_str(&float_repr(float)),
             None => out.push_str(&format!("{value:?}")),

@@ -6,24 +6,27 @@
 //! too deeply.
 
 use minijinja::machinery::{Instruction, Instructions};
-use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
+use minijinja::value::{Rest, Tuple, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, escape_formatter};
 
 use super::fuel::BYTES_PER_FUEL;
+use super::operands;
 use super::python_text::other_text;
 
 /// Maximum depth of a value that is visited.
 const MAX_DEPTH: usize = 128;
 
 /// Filters that write or compare their arguments: name, name of the guarded filter, and number of visits to each item.
-static FILTERS: [(&str, &str, u64); 35] = [
+static FILTERS: [(&str, &str, u64); 39] = [
     ("attr", "+attr", 1),
     ("capitalize", "+capitalize", 1),
+    ("center", "+center", 1),
     ("dictsort", "+dictsort", 16),
     ("e", "+e", 1),
     ("escape", "+escape", 1),
     ("filesizeformat", "+filesizeformat", 1),
     ("float", "+float", 1),
+    ("forceescape", "+forceescape", 1),
     ("format", "+format", 1),
     ("groupby", "+groupby", 16),
     ("indent", "+indent", 1),
@@ -52,6 +55,8 @@ static FILTERS: [(&str, &str, u64); 35] = [
     ("truncate", "+truncate", 1),
     ("unique", "+unique", 16),
     ("upper", "+upper", 1),
+    ("urlencode", "+urlencode", 3),
+    ("wordcount", "+wordcount", 1),
 ];
 
 /// Tests that compare their arguments: name, and name of the guarded test.
@@ -80,6 +85,8 @@ static TESTS: [(&str, &str); 20] = [
 
 /// The operators of an environment's templates, as functions that no variable of a template can name.
 const CONCATENATE: &str = "~";
+/// Name of the function that reads the attribute `arguments`.
+const ARGUMENTS: &str = ".arguments";
 const COMPARISONS: [&str; 7] = ["==", "!=", "<", "<=", ">", ">=", "in"];
 
 /// Registers the functions that [`guarded`] calls.
@@ -100,6 +107,9 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
         environment.add_filter(guarded, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let mut args = args.into_values();
             charge_filter(state, name, &args, visits)?;
+            if let ("join" | "sort" | "unique" | "min" | "max" | "groupby", [items, ..]) = (name, &*args) {
+                operands::iterable(items.clone())?;
+            }
             match (name, args.as_mut_slice()) {
                 ("join", [items]) => *items = with_texts(items)?,
                 // Not where an attribute of the items is joined.
@@ -112,6 +122,9 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
     for (name, guarded) in TESTS {
         environment.add_test(guarded, move |state: &mut State<'_, '_>, args: Rest<Value>| {
             args.iter().try_for_each(|arg| charge(state, arg).map(drop))?;
+            if let [a, b] = &**args {
+                operands::check(name, a, b)?;
+            }
             state.perform_test(name, &args)
         });
     }
@@ -119,6 +132,7 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
         environment.add_function(name, move |state: &mut State<'_, '_>, a: Value, b: Value| {
             charge(state, &a)?;
             charge(state, &b)?;
+            operands::check(name, &a, &b)?;
             state.perform_test(name, &[a, b])
         });
     }
@@ -133,6 +147,15 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
         let (a, b) = (text(&a)?, text(&b)?);
         state.consume_fuel((a.len() + b.len()).div_ceil(BYTES_PER_FUEL) as u64)?;
         Ok(Value::from([a, b].concat()))
+    });
+    environment.add_function(ARGUMENTS, |value: Value| {
+        let arguments = value.get_attr("arguments")?;
+        // Those of a macro are a tuple in Python.
+        Ok::<_, Error>(if operands::is_macro(&value) {
+            Value::from(Tuple::from(arguments.try_iter()?.collect::<Vec<_>>()))
+        } else {
+            arguments
+        })
     });
     // It writes all that there is.
     environment.remove_global("debug");
@@ -162,6 +185,7 @@ pub(super) fn guarded(instructions: &mut Instructions<'_>) {
             Instruction::Gt => call(">"),
             Instruction::Gte => call(">="),
             Instruction::In => call("in"),
+            Instruction::GetAttr("arguments") => Instruction::CallFunction(ARGUMENTS, Some(1)),
             Instruction::ApplyFilter(name, count, local) => match FILTERS.iter().find(|filter| filter.0 == *name) {
                 Some((_, guarded, _)) => Instruction::ApplyFilter(guarded, *count, *local),
                 None => continue,

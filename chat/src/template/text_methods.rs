@@ -3,6 +3,8 @@
 use minijinja::value::{Kwargs, Tuple, from_args};
 use minijinja::{Error, ErrorKind, Value};
 
+use super::python_text;
+
 /// Calls a method; returns `None` if it is not one of these.
 ///
 /// # Errors
@@ -31,6 +33,14 @@ pub(super) fn call(text: &str, method: &str, args: &[Value]) -> Result<Option<Va
             Value::from([sign, &zeros, digits].concat())
         }
         "ljust" | "rjust" | "center" => justified(text, method, args)?,
+        "title" => Value::from(titled(text)),
+        "casefold" => Value::from(text.to_lowercase().replace('ß', "ss").replace('ς', "σ")),
+        "istitle" => Value::from(text.chars().any(is_cased) && titled(text) == text),
+        "isdecimal" => Value::from(
+            !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || (c > '\u{7f}' && c.is_numeric())),
+        ),
+        "isidentifier" => Value::from(is_identifier(text)),
+        "isprintable" => Value::from(text.chars().all(python_text::is_printable)),
         "swapcase" => Value::from(text.chars().flat_map(swapped).collect::<String>()),
         "expandtabs" => {
             let (size,): (Option<i64>,) = from_args(args)?;
@@ -108,6 +118,11 @@ fn lines(text: &str, args: &[Value]) -> Result<Value, Error> {
     let (keep, named): (Option<bool>, Kwargs) = from_args(args)?;
     let keep = keep.or(named.get("keepends")?).unwrap_or(false);
     named.assert_all_used()?;
+    Ok(split_lines(text, keep).into_iter().map(Value::from).collect())
+}
+
+/// Returns the lines of a text, with their ends if `keep` is set.
+pub(super) fn split_lines(text: &str, keep: bool) -> Vec<&str> {
     let ends = |c: char| {
         matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
     };
@@ -122,10 +137,10 @@ fn lines(text: &str, args: &[Value]) -> Result<Value, Error> {
             characters.as_str()
         });
         let whole = &rest[..rest.len() - after.len()];
-        lines.push(Value::from(if keep { whole } else { &rest[..end] }));
+        lines.push(if keep { whole } else { &rest[..end] });
         rest = after;
     }
-    Ok(Value::from(lines))
+    lines
 }
 
 fn partition(text: &str, separator: &str, from_right: bool) -> Value {
@@ -152,6 +167,30 @@ fn justified(text: &str, method: &str, args: &[Value]) -> Result<Value, Error> {
         _ => lacking / 2 + usize::from(lacking % 2 == 1 && width % 2 == 1),
     };
     Ok(Value::from([&fill.repeat(left), text, &fill.repeat(lacking - left)].concat()))
+}
+
+fn is_cased(character: char) -> bool {
+    character.is_lowercase() || character.is_uppercase()
+}
+
+/// Returns a text in which each letter after something else is upper case, and the others are lower case.
+fn titled(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut within = false;
+    for character in text.chars() {
+        if within {
+            out.extend(character.to_lowercase());
+        } else {
+            out.extend(character.to_uppercase());
+        }
+        within = is_cased(character);
+    }
+    out
+}
+
+fn is_identifier(text: &str) -> bool {
+    let starts = text.chars().next().is_some_and(|first| first.is_alphabetic() || first == '_');
+    starts && text.chars().all(|character| character.is_alphanumeric() || character == '_')
 }
 
 fn swapped(character: char) -> Vec<char> {

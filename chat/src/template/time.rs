@@ -16,36 +16,68 @@ pub(super) fn strftime(now: OffsetDateTime, format: &str) -> Result<String, Erro
             out.push(character);
             continue;
         }
-        let code = characters.next();
-        let (month, weekday) = (now.month().to_string(), now.weekday().to_string());
-        let short = |name: &str| name.chars().take(3).collect::<String>();
-        let hour12 = (now.hour() + 11) % 12 + 1;
-        let part = match code {
-            Some('Y') => format!("{:04}", now.year()),
-            Some('y') => format!("{:02}", now.year().rem_euclid(100)),
-            Some('m') => format!("{:02}", u8::from(now.month())),
-            Some('d') => format!("{:02}", now.day()),
-            Some('H') => format!("{:02}", now.hour()),
-            Some('I') => format!("{hour12:02}"),
-            Some('M') => format!("{:02}", now.minute()),
-            Some('S') => format!("{:02}", now.second()),
-            Some('j') => format!("{:03}", now.ordinal()),
-            Some('p') => if now.hour() < 12 { "AM" } else { "PM" }.to_owned(),
-            Some('B') => month,
-            Some('b') => short(&month),
-            Some('A') => weekday,
-            Some('a') => short(&weekday),
-            Some('Z') => "UTC".to_owned(),
-            Some('%') => "%".to_owned(),
-            other => {
-                let code = other.map_or_else(String::new, String::from);
-                let text = format!("strftime_now: %{code} is not supported");
-                return Err(Error::new(ErrorKind::InvalidOperation, text));
-            }
+        let mut code = characters.next();
+        let unpadded = code == Some('-');
+        if unpadded {
+            code = characters.next();
+        }
+        let Some(part) = code.and_then(|code| part(now, code)) else {
+            let (flag, code) = (if unpadded { "-" } else { "" }, code.map_or_else(String::new, String::from));
+            let text = format!("strftime_now: %{flag}{code} is not supported");
+            return Err(Error::new(ErrorKind::InvalidOperation, text));
         };
-        out.push_str(&part);
+        let number = part.trim_start_matches([' ', '0']);
+        let is_number = !part.is_empty() && part.trim_start().bytes().all(|byte| byte.is_ascii_digit());
+        out.push_str(match unpadded && is_number {
+            true if number.is_empty() => "0",
+            true => number,
+            false => &part,
+        });
     }
     Ok(out)
+}
+
+/// Returns the text of a code; `None` if it is not supported.
+fn part(now: OffsetDateTime, code: char) -> Option<String> {
+    let (month, weekday) = (now.month().to_string(), now.weekday().to_string());
+    let short = |name: &str| name.chars().take(3).collect::<String>();
+    let two = |number: u8| format!("{number:02}");
+    let several = |codes: &str| {
+        let parts = codes.chars().map(|code| if code.is_alphabetic() { part(now, code) } else { Some(code.into()) });
+        parts.collect::<Option<String>>()
+    };
+    Some(match code {
+        'Y' => format!("{:04}", now.year()),
+        'y' => format!("{:02}", now.year().rem_euclid(100)),
+        'm' => two(now.month().into()),
+        'd' => two(now.day()),
+        'e' => format!("{:2}", now.day()),
+        'H' => two(now.hour()),
+        'I' => two((now.hour() + 11) % 12 + 1),
+        'M' => two(now.minute()),
+        'S' => two(now.second()),
+        'f' => format!("{:06}", now.microsecond()),
+        'j' => format!("{:03}", now.ordinal()),
+        'U' => two(now.sunday_based_week()),
+        'W' => two(now.monday_based_week()),
+        'V' => two(now.iso_week()),
+        'w' => now.weekday().number_days_from_sunday().to_string(),
+        'u' => now.weekday().number_from_monday().to_string(),
+        'p' => if now.hour() < 12 { "AM" } else { "PM" }.to_owned(),
+        'B' => month,
+        'b' | 'h' => short(&month),
+        'A' => weekday,
+        'a' => short(&weekday),
+        'D' | 'x' => several("m/d/y")?,
+        'F' => several("Y-m-d")?,
+        'T' | 'X' => several("H:M:S")?,
+        'R' => several("H:M")?,
+        'c' => several("a b e H:M:S Y")?,
+        // The time has no zone in Python.
+        'Z' | 'z' => String::new(),
+        '%' => "%".to_owned(),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

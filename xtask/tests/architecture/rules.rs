@@ -258,6 +258,7 @@ pub(crate) struct ImportRule {
 pub(crate) const UNSAFE: &[(&str, &str)] = &[
     ("gpu-runtime/src/backend", "vector instructions, the thread pool's closures, and the libraries of CUDA"),
     ("test-support/src/heap.rs", "an allocator that counts, for tests"),
+    ("test-support/src/coverage.rs", "counters of branches, which the compiler makes for `make fuzz`"),
     ("gpu-runtime/src/memory.rs", "a call of the C library's allocator"),
     ("amx-emulator/src/arithmetic.rs", "vector instructions with their own rounding mode"),
     (

@@ -14,8 +14,9 @@ def main() -> int:
         found = ""
         try:
             importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            found = error.name or str(error)
+        except ImportError as error:
+            # The cookbook's own errors begin with the package.
+            found = error.name or str(error).partition(" ")[0]
         if found != ABSENT.get(name, ""):
             failed.append(f"{name}: lacks {found or 'nothing'}, and should lack {ABSENT.get(name, 'nothing')}")
     print("\n".join([*failed, f"{len(modules) - len(ABSENT)} modules imported, {len(ABSENT)} lack packages"]))

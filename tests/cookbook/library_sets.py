@@ -53,6 +53,13 @@ def repositories() -> dict[str, dict[str, bytes]]:
     }
 
 
+def files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
+    """Writes files that programs read; returns them by name."""
+    drawn = folder / "picture.png"
+    picture(random.Random("picture"), LABELS["sun"]).save(drawn)
+    return {"arrow": arrow(folder / "arrow"), "picture": drawn}
+
+
 def arrow(folder: pathlib.Path) -> pathlib.Path:
     """Writes the questions that the programs of `sdft` read from Arrow folders."""
     import datasets

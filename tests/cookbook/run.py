@@ -135,7 +135,7 @@ def place_at(options: argparse.Namespace, tiny: bool) -> Iterator[Place]:
         variables = environment(server.url, datasets.url, runs)
         variables["SANDBOX_URL"] = stack.enter_context(fusion())
         sources = options.sources.resolve() if options.sources else None
-        made = stand_ins.files(runs) | ({"arrow": library_sets.arrow(runs / "arrow")} if tiny else {})
+        made = stand_ins.files(runs) | (library_sets.files(runs) if tiny else {})
         yield Place(runs, sources, made, variables)
 
 

@@ -158,12 +158,18 @@ def environment(server: str, datasets: str, runs: pathlib.Path) -> dict[str, str
 
 
 def tools(runs: pathlib.Path) -> pathlib.Path:
-    """Returns a folder with a `uv` that starts programs of the cookbook's tests in the present environment."""
+    """Returns a folder with stand-ins of tools.
+
+    `uv` starts programs of the cookbook's tests in the present environment. `tmux` does nothing, where programs would
+    leave windows behind.
+    """
     folder = runs / "bin"
     folder.mkdir(exist_ok=True)
-    script = folder / "uv"
-    script.write_text(f'#!/bin/sh\n# uv run python ...\nshift 2\nexec {sys.executable} "$@"\n')
-    script.chmod(0o755)
+    scripts = {"uv": f'# uv run python ...\nshift 2\nexec {sys.executable} "$@"', "tmux": "exit 0"}
+    for name, commands in scripts.items():
+        script = folder / name
+        script.write_text(f"#!/bin/sh\n{commands}\n")
+        script.chmod(0o755)
     return folder
 
 

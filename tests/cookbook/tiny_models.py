@@ -1,5 +1,7 @@
 """Tiny models with random weights, each of the family that its name in the cookbook's table belongs to.
 
+  tiny_models.py FAMILY FOLDER  makes the one of a folder of `tests/golden`
+
 Weights are those of `tests/golden`, whose vocabularies have 512 tokens. Their tokenizer has a token for each byte and
 one for each special token of any chat format of these families, so that the cookbook's renderers find what they expect.
 """
@@ -7,6 +9,7 @@ one for each special token of any chat format of these families, so that the coo
 import json
 import pathlib
 import shutil
+import sys
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 
@@ -136,3 +139,7 @@ def made(folder: pathlib.Path) -> dict[str, pathlib.Path]:
     """Makes all models; names of one family share a folder, and so the memory of one."""
     folders = {family: tiny(family, folder / family.replace("/", "-")) for family in dict.fromkeys(MODELS.values())}
     return {name: folders[family] for name, family in MODELS.items()}
+
+
+if __name__ == "__main__":
+    tiny(sys.argv[1], pathlib.Path(sys.argv[2]))

@@ -17,8 +17,10 @@ from server import TINY_MODELS
 
 from trainyard.recipes import agent_env, dpo, grpo, sft  # isort: skip
 from trainyard.recipes.core import data, datums, images  # isort: skip
+from trainyard.recipes.core.agents import Session  # isort: skip
 from trainyard.recipes.core.chat import Chat, messages_of  # isort: skip
 from trainyard.recipes.core.config import ConfigError  # isort: skip
+from trainyard.recipes.core.rollout import Limits, Sampled  # isort: skip
 from trainyard.recipes.envs import Environment, Outcome  # isort: skip
 from trainyard.recipes.envs.counting import Counting  # isort: skip
 
@@ -154,6 +156,25 @@ def test_a_model_without_a_tower_takes_no_images(tmp_path):
     chat = Chat(chat_model.tokenizer(folder), lambda: images.Vision.load(str(folder)))
     with pytest.raises(ConfigError, match=r"preprocessor_config\.json"):
         chat.prompt([asked(DATA_URI)])
+
+
+def test_agents_send_images(chat):
+    """The proxy continues the sequence of a conversation with an image, and a further image follows what was sampled."""
+    sampled, prompts = [*chat.encode("yes"), 1], []
+
+    class Policy:
+        def sample(self, prompt, limits, seed):
+            prompts.append(list(prompt))
+            return Sampled(sampled, [0.0] * len(sampled), [0] * len(sampled), True)
+
+    session = Session(Policy(), chat, Limits(max_turns=2), 0)
+    said = [asked(DATA_URI, kind="image_url")]
+    said.append(session.answer({"messages": said})["choices"][0]["message"])
+    session.answer({"messages": [*said, asked(DATA_URI, kind="image_url")]})
+    assert len(session.conversations) == 1
+    first, second = prompts
+    assert second[: len(first) + len(sampled)] == first + sampled
+    assert [chunk.type for chunk in images.model_input(second).chunks].count("image") == 2
 
 
 def test_counting_is_the_same_every_time():

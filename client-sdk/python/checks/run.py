@@ -39,6 +39,8 @@ SLOW = {
     "steps": 10,
 }
 KS = (1, 2, 4)
+VISION = "tiny-vision"
+"""A model with a tower, which the server serves beside the first one."""
 
 
 class Checks:
@@ -240,6 +242,30 @@ def agent_env(checks: Checks) -> None:
     checks.resumes("agent_env", "agent_env", **settings)
 
 
+def counting(checks: Checks) -> None:
+    """Pictures, on a tiny random model with a tower: it learns to answer with numbers, then with those of the squares."""
+    settings = {
+        "model": VISION,
+        "train_unembed": "true",
+        "environment.name": "counting",
+        "environment.options.most": 3,
+        "groups": 4,
+        "group_size": 16,
+        "limits.max_tokens": 2,
+        "eval_tasks": 24,
+        "adam.learning_rate": 1e-2,
+        "steps": 24,
+        "save_every": 12,
+        "eval_every": 12,
+    }
+    seeds = checks.every_seed("grpo", "counting", **settings)
+    checks.moved("counting", "held_out/reward", seeds, up=True)
+    # Chance among the three numbers.
+    correct = [mean(line["env/correct"] for line in lines[-4:]) for lines in seeds]
+    checks.check("counting: better than chance", min(correct) > 1 / 3, ", ".join(f"{one:.3f}" for one in correct))
+    checks.resumes("grpo", "counting", **settings)
+
+
 def async_grpo(checks: Checks) -> None:
     """The same work as `grpo` with an environment that takes seconds: at least 1.5 times as fast, and it learns."""
     sync = checks.every_seed("grpo", "slow_sync", **SLOW)
@@ -257,7 +283,10 @@ def async_grpo(checks: Checks) -> None:
     checks.resumes("async_grpo", "async_exact", **exact)
 
 
-ALL = {one.__name__: one for one in (sft, dpo, reward_model, distill, grpo, ppo, evaluation, agent_env, async_grpo)}
+ALL = {
+    one.__name__: one
+    for one in (sft, dpo, reward_model, distill, grpo, ppo, evaluation, agent_env, counting, async_grpo)
+}
 
 
 def main() -> int:

@@ -44,6 +44,7 @@ REASONS = (
     lacks("scripts.get_access_token", "Set TINKER_CREDENTIAL_CMD", "it asks the hosted service for a token"),
     lacks("scripts.inkling.sample_audio", "doesn't exist on the Hub", INKLING),
     lacks("scripts.inkling.sample_reasoning", "Inkling", INKLING, "prompt=Hello", "efforts=[0.1]"),
+    lacks("supervised.train", "must take a type annotated argument", "its command line is broken in this version"),
     lacks("xmux.control", "assert metadata is not None", "it is the screen of a `tmux` session, and asks no server", "none"),
 )  # fmt: skip
 

@@ -1,13 +1,12 @@
 """Programs of the cookbook beside its recipes' training: scripts, sweeps, evaluations of what was saved, and tools."""
 
-from programs import FRESH, LOSS, RECIPES, REWARD, Program, falls
+from programs import FRESH, REWARD, Program
 from tiny_programs import DENSE, GROUPS, PACKAGE, QWEN, RARE, SMALL, VISION, agree, recorded, says, talk, tiny
 
 TRAINED = "chat_sl_qwen3"
-BUILDER = "dataset_builder"
 SWEEP = (
     "recipe=sft", f"base.model_name={DENSE}", "base.batch_size=16", "base.eval_every=0", "base.save_every=0",
-    "training_budget_examples=32", "learning_rates=[1e-3,1e-2]", "lora_ranks=[4]", "sweep_dir={folder}",
+    "training_budget_examples=32", "learning_rates=[1e-3,1e-2]", "lora_ranks=[4]", "sweep_dir={folder}/Qwen-Qwen3-8B",
 )  # fmt: skip
 DOWNLOAD = (
     "import sys; from tinker_cookbook import weights; weights.download(tinker_path=sys.argv[1], output_dir=sys.argv[2])"
@@ -15,18 +14,6 @@ DOWNLOAD = (
 
 SCRIPT_PROGRAMS = (
     Program("imports", ("{here}/imports.py",), printed=says("modules imported"), tiny=True),
-    Program(
-        "supervised_train",
-        (
-            "-m", f"{PACKAGE}.supervised.train", "log_path={folder}", f"model_name={DENSE}", "recipe_name=own",
-            f"{BUILDER}={RECIPES}.chat_sl.chat_datasets:NoRobotsBuilder",
-            f"{BUILDER}.common_config.model_name_for_tokenizer={DENSE}", f"{BUILDER}.common_config.renderer_name=qwen3",
-            f"{BUILDER}.common_config.max_length=512", f"{BUILDER}.common_config.batch_size=16", "max_steps=3",
-            "learning_rate=1e-2", "lora_rank=8", *RARE,
-        ),
-        falls(LOSS),
-        tiny=True,
-    ),
     talk("sweep", "recipes.chat_sl.sweep", says("Recommendations written"), *SWEEP),
     talk("sweep_cli", "recipes.chat_sl.sweep.cli", says("Recommendations written"), *SWEEP),
     talk(
@@ -59,9 +46,13 @@ SCRIPT_PROGRAMS = (
         "copy_checkpoint", "scripts.copy_checkpoint", says("tinker://"), "--source-path", "{state}", after=TRAINED,
     ),
     Program("adapter", ("-c", DOWNLOAD, "{state}", "{folder}"), after=TRAINED, tiny=True),
-    talk(
-        "merge_adapter", "scripts.merge_tinker_adapter_to_hf_model", says(""), "--tinker-adapter-path", "{before}",
-        "--hf-model", "{runs}/models/qwen3", "--output-path", "{folder}", after="adapter",
+    Program(
+        "merge_adapter",
+        (
+            "-m", f"{PACKAGE}.scripts.merge_tinker_adapter_to_hf_model", "--tinker-adapter-path", "{before}",
+            "--hf-model", "{runs}/models/qwen3", "--output-path", "{folder}",
+        ),
+        files=("config.json", "model.safetensors"), after="adapter", tiny=True,
     ),
     talk("audit_log", "scripts.save_audit_log", says(""), "--once", "--output-dir", "{folder}"),
     talk(

@@ -172,7 +172,7 @@ TINY_PROGRAMS = (
         "rubric_data", ("-m", f"{RECIPES}.rubric.generate_data"), printed=says("Generated train dataset"), tiny=True
     ),
     tiny(
-        "sdft", "recipes.sdft.train", recorded("train_mean_nll", 1), "groups_per_batch=4", "max_tokens=8", "topk=4",
+        "sdft", "recipes.sdft.train", recorded("sdft/mean_teacher_entropy", 2), "groups_per_batch=4", "max_tokens=8", "topk=4",
         "max_steps=2", *SMALL, *RARE,
     ),
     talk("custom_evaluators", "eval.custom_evaluators", says("accuracy")),

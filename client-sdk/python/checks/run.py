@@ -243,7 +243,7 @@ def agent_env(checks: Checks) -> None:
 
 
 def counting(checks: Checks) -> None:
-    """Pictures, on a tiny random model with a tower: it learns to answer with numbers, then with those of the squares."""
+    """Pictures, on a tiny random model with a tower: it learns to answer with numbers, then with the right ones."""
     settings = {
         "model": VISION,
         "train_unembed": "true",

@@ -45,7 +45,13 @@ REASONS = (
     lacks("scripts.inkling.sample_audio", "doesn't exist on the Hub", INKLING),
     lacks("scripts.inkling.sample_reasoning", "Inkling", INKLING, "prompt=Hello", "efforts=[0.1]"),
     lacks("supervised.train", "must take a type annotated argument", "its command line is broken in this version"),
-    lacks("xmux.control", "assert metadata is not None", "it is the screen of a `tmux` session, and asks no server", "none"),
+    lacks(
+        "scripts.inkling.sample_vision", no("tml_renderers"), INKLING,
+        "model_name=Qwen/Qwen3-VL-30B-A3B-Instruct", "image_path={picture}",
+    ),
+    lacks(
+        "xmux.control", "assert metadata is not None", "it is the screen of a `tmux` session, and asks no server", "none",
+    ),
 )  # fmt: skip
 
 # Modules of recipes that are no programs, and the package that they lack.

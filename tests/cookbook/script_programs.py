@@ -59,10 +59,6 @@ SCRIPT_PROGRAMS = (
         "viz_sft_dataset", "supervised.viz_sft_dataset", says("press enter"), f"model_name={DENSE}",
         "dataset_path=NoRobotsBuilder", typed="\n" * 100,
     ),
-    talk(
-        "sample_vision", "scripts.inkling.sample_vision", says(""), "model_name=Qwen/Qwen3-VL-30B-A3B-Instruct",
-        "image_path={picture}", "max_tokens=8",
-    ),
     talk("trace", "utils.trace", says("To view the trace"), "{before}/metrics.jsonl", "{folder}.json", after=TRAINED),
     talk("xmux_async_rl_sweep", "xmux.examples.async_rl_sweep", says("Launching"), "--dry_run"),
     talk("xmux_ml_sweep", "xmux.examples.ml_sweep", says(""), "1", "--dry-run"),

@@ -127,6 +127,8 @@ MODELS = {
     "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": "nemotron_h_latent",
     "meta-llama/Llama-3.1-8B-Instruct": "llama",
     "meta-llama/Llama-3.2-1B": "llama",
+    # From where the cookbook takes the tokenizer of Llama.
+    "thinkingmachineslabinc/meta-llama-3-instruct-tokenizer": "llama",
     "deepseek-ai/DeepSeek-V3.1": "deepseek_v3",
     "openai/gpt-oss-20b": "gpt_oss",
     "zai-org/GLM-5.3": "indexed/glm_moe_dsa",

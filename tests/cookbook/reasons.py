@@ -43,7 +43,7 @@ REASONS = (
     lacks("recipes.verifiers_rl.evaluate", no("verifiers"), "as `verifiers_rl.train`"),
     lacks("scripts.get_access_token", "Set TINKER_CREDENTIAL_CMD", "it asks the hosted service for a token"),
     lacks("scripts.inkling.sample_audio", "doesn't exist on the Hub", INKLING),
-    lacks("scripts.inkling.sample_reasoning", "Inkling", INKLING, "prompt=Hello", "efforts=[0.1]"),
+    lacks("scripts.inkling.sample_reasoning", "tml_renderers", INKLING, "prompt=Hello", "efforts=[0.1]"),
     lacks("supervised.train", "must take a type annotated argument", "its command line is broken in this version"),
     lacks(
         "scripts.inkling.sample_vision", no("tml_renderers"), INKLING,

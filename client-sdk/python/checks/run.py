@@ -39,6 +39,8 @@ SLOW = {
     "steps": 10,
 }
 KS = (1, 2, 4)
+MOST = 3
+"""Squares in a picture."""
 VISION = "tiny-vision"
 """A model with a tower, which the server serves beside the first one."""
 
@@ -243,26 +245,27 @@ def agent_env(checks: Checks) -> None:
 
 
 def counting(checks: Checks) -> None:
-    """Pictures, on a tiny random model with a tower: it learns to answer with numbers, then with the right ones."""
-    settings = {
-        "model": VISION,
-        "train_unembed": "true",
+    """Pictures, on a tiny random model with a tower: `sft` teaches it to count badly, `grpo` better."""
+    begun = {"model": VISION, "train_unembed": "true", "eval_every": 0}
+    guesses = data.guesses(checks.runs / "data" / "guesses.jsonl", MOST)
+    first = {"data": guesses, "steps": 150, "save_every": 150, "batch_size": 16, "adam.learning_rate": 3e-3}
+    checks.recipe("sft", "guessing-0", seed=0, **begun | first)
+    saved = (checks.runs / "guessing-0" / "checkpoints.jsonl").read_text().splitlines()[-1]
+    settings = begun | {
+        "load": json.loads(saved)["path"],
         "environment.name": "counting",
-        "environment.options.most": 3,
-        "groups": 4,
-        "group_size": 16,
-        "limits.max_tokens": 2,
+        "environment.options.most": MOST,
+        "groups": 8,
+        "group_size": 8,
+        "limits.max_tokens": 1,
         "eval_tasks": 24,
-        "adam.learning_rate": 1e-2,
+        "eval_every": 12,
+        "adam.learning_rate": 6e-4,
         "steps": 24,
         "save_every": 12,
-        "eval_every": 12,
     }
     seeds = checks.every_seed("grpo", "counting", **settings)
     checks.moved("counting", "held_out/reward", seeds, up=True)
-    # Chance among the three numbers.
-    correct = [mean(line["env/correct"] for line in lines[-4:]) for lines in seeds]
-    checks.check("counting: better than chance", min(correct) > 1 / 3, ", ".join(f"{one:.3f}" for one in correct))
     checks.resumes("grpo", "counting", **settings)
 
 

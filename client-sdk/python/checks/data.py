@@ -124,7 +124,7 @@ def write(folder: pathlib.Path) -> dict[str, pathlib.Path]:
 
 
 def guesses(path: pathlib.Path, most: int) -> pathlib.Path:
-    """Writes pictures of the environment `counting`; four of ten answers are any number, so that counting is learned badly."""
+    """Writes pictures of the environment `counting`; of ten answers four are any number, so that little is learned."""
     sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "src"))
     from trainyard.recipes.envs.counting import Counting
 

@@ -5,7 +5,7 @@ from tiny_programs import DENSE, GROUPS, PACKAGE, QWEN, RARE, SMALL, VISION, agr
 
 TRAINED = "chat_sl_qwen3"
 SWEEP = (
-    "recipe=sft", f"base.model_name={DENSE}", "base.batch_size=16", "base.eval_every=0", "base.save_every=0",
+    "recipe=sft", f"base.model_name={DENSE}", "base.batch_size=16", "base.eval_every=1", "base.save_every=0",
     "training_budget_examples=32", "learning_rates=[1e-3,1e-2]", "lora_ranks=[4]", "sweep_dir={folder}/Qwen-Qwen3-8B",
 )  # fmt: skip
 DOWNLOAD = (

@@ -82,7 +82,8 @@ def played(steps: int) -> Callable[[Metrics], str]:
 class Program:
     """A command line after `python`.
 
-    In it `{folder}` is the program's own folder and `{labelled}` a file of conversations.
+    In it `{folder}` is the program's own folder, `{runs}` the folder of all, and `{labelled}` a file of conversations;
+    see `Place.names` for the others.
     """
 
     name: str
@@ -95,6 +96,23 @@ class Program:
     printed: Callable[[str], str] | None = None
     # Whether it runs in the folder of the cookbook's sources.
     in_sources: bool = False
+    # Whether it runs on tiny models of the families that it names, and not on the test model.
+    tiny: bool = False
+    # For a program that can not run here: the error with which it ends, and why.
+    refused: str = ""
+    reason: str = ""
+    # What is typed.
+    typed: str = ""
+    # Another program, which runs first. Its folder is `{before}`; what it saved last is `{sampler}` and `{state}`.
+    after: str = ""
+    # Modules that it starts in processes of their own.
+    starts: tuple[str, ...] = ()
+
+    @property
+    def modules(self) -> set[str]:
+        """The modules of the cookbook that it starts."""
+        own = {self.arguments[1]} if self.arguments[0] == "-m" and self.arguments[1] != "pytest" else set()
+        return own | set(self.starts)
 
 
 def program(name: str, module: str, check: Callable[[Metrics], str], *arguments: str) -> Program:

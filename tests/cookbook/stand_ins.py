@@ -7,6 +7,9 @@ import json
 import pathlib
 import random
 import struct
+from collections.abc import Callable, Iterable
+
+import rows
 
 ITEMS = ["apples", "pencils", "stamps", "marbles", "books", "coins", "shells", "tickets"]
 NAMES = ["Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gus", "Hana"]
@@ -47,22 +50,31 @@ def pair(rng: random.Random) -> dict:
     return {"chosen": f"{prompt} They are {colour}.", "rejected": f"{prompt} That is none of my business, ask {name}."}
 
 
-# Configuration, row maker and number of rows of each split, by name.
-SETS = {
-    "HuggingFaceH4/no_robots": ("default", conversation, {"train": 256, "test": 128}),
-    "openai/gsm8k": ("main", problem, {"train": 6, "test": 4}),
-    "Anthropic/hh-rlhf": ("default", pair, {"train": 48, "test": 16}),
+Row = Callable[[random.Random], dict]
+
+# By name and configuration: what makes a row, and the number of rows of each split.
+SETS: dict[str, dict[str, tuple[Row, dict[str, int]]]] = {
+    "HuggingFaceH4/no_robots": {"default": (conversation, {"train": 256, "test": 128})},
+    "openai/gsm8k": {"main": (problem, {"train": 6, "test": 4})},
+    "Anthropic/hh-rlhf": {"default": (pair, {"train": 48, "test": 16})},
+    **rows.SETS,
 }
 
 
-def card(configuration: str, splits: list[str]) -> str:
+def file_of(configurations: Iterable[str], configuration: str, split: str) -> str:
+    """Returns the file of a split; configurations are in its name only where there are several."""
+    return f"{split}.jsonl" if len(list(configurations)) == 1 else f"{configuration}-{split}.jsonl"
+
+
+def card(configurations: dict[str, tuple[Row, dict[str, int]]]) -> str:
     """Returns the front page, whose header maps splits to files."""
     header = {
         "configs": [
             {
-                "config_name": configuration,
-                "data_files": [{"split": split, "path": f"{split}.jsonl"} for split in splits],
+                "config_name": name,
+                "data_files": [{"split": split, "path": file_of(configurations, name, split)} for split in splits],
             }
+            for name, (_, splits) in configurations.items()
         ]
     }
     # JSON is valid YAML.
@@ -72,27 +84,58 @@ def card(configuration: str, splits: list[str]) -> str:
 def repositories() -> dict[str, dict[str, bytes]]:
     """Returns the files of all data sets by name; the same on every call."""
     made = {}
-    for name, (configuration, row, splits) in SETS.items():
+    for name, configurations in SETS.items():
         rng = random.Random(name)
-        files = {"README.md": card(configuration, list(splits)).encode()}
-        for split, rows in splits.items():
-            files[f"{split}.jsonl"] = "".join(json.dumps(row(rng)) + "\n" for _ in range(rows)).encode()
+        files = {"README.md": card(configurations).encode()}
+        for configuration, (row, splits) in configurations.items():
+            for split, count in splits.items():
+                lines = "".join(json.dumps(row(rng)) + "\n" for _ in range(count))
+                files[file_of(configurations, configuration, split)] = lines.encode()
         made[name] = files
     return made
 
 
-def prompt_distillation(folder: pathlib.Path) -> pathlib.Path:
-    """Writes the inputs of prompt distillation: sentences below the working folder, and labelled conversations."""
-    sentences = folder / "tinker_cookbook" / "example_data" / "multilingual.txt"
-    sentences.parent.mkdir(parents=True, exist_ok=True)
-    sentences.write_text("".join(f"{sentence}\n" for sentence in SENTENCES), encoding="utf-8")
-    labelled = folder / "labelled.jsonl"
+def files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
+    """Writes files that programs read; returns those by name that are not at fixed places below the working folder."""
+    example_data = folder / "tinker_cookbook" / "example_data"
+    example_data.mkdir(parents=True, exist_ok=True)
+    (example_data / "multilingual.txt").write_text("".join(f"{sentence}\n" for sentence in SENTENCES), encoding="utf-8")
+    task = folder / ".cache" / "harbor" / "tasks" / "stand-in" / "one"
+    (task / "tests").mkdir(parents=True, exist_ok=True)
+    (task / "instruction.md").write_text("Write hello into a file.")
+    (task / "task.toml").write_text("")
+    (task / "tests" / "test.sh").write_text("exit 1\n")
+    job = {"log_relpath": "job", "entrypoint": "tinker_cookbook.xmux.examples.fake_train:main"}
+    settings = {"model": "none", "lr": 0.1, "duration": 0, "failure_rate": 0.0}
+    made = {
+        "job": (folder / "job.json", json.dumps({**job, "entrypoint_config": settings})),
+        "labelled": (folder / "labelled.jsonl", labelled()),
+        "rubrics": (folder / "rubrics.jsonl", rubrics()),
+        "forecasts": (folder / "forecasts.csv", rows.forecasts()),
+    }
+    for path, content in made.values():
+        path.write_text(content, encoding="utf-8")
+    return {name: path for name, (path, _) in made.items()}
+
+
+def labelled() -> str:
+    """Returns conversations that name the language of a sentence."""
     rows = [
         [{"role": "user", "content": sentence}, {"role": "assistant", "content": language}]
         for sentence, language in zip(SENTENCES, ["en", "de", "fr", "es"], strict=True)
     ]
-    labelled.write_text("".join(json.dumps({"messages": row}) + "\n" for row in rows * 4), encoding="utf-8")
-    return labelled
+    return "".join(json.dumps({"messages": row}) + "\n" for row in rows * 4)
+
+
+def rubrics() -> str:
+    """Returns questions with what a judge should look for."""
+    rubric = {
+        "rubric_str": "Is it right?",
+        "extraction_regex": "<score>(.*?)</score>",
+        "grader_output_format_instruction": "Say <score>0</score> or <score>1</score>.",
+    }
+    asked = [[{"role": "user", "content": f"What is {number} + 1?"}] for number in range(8)]
+    return "".join(json.dumps({"convo": convo, "rubric_items": [rubric]}) + "\n" for convo in asked)
 
 
 def strings(*words: bytes) -> bytes:

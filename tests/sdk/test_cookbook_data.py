@@ -1,4 +1,4 @@
-"""Data sets that `make cookbook` makes, and the hub that serves them: without the cookbook's packages."""
+"""What `make cookbook` runs, its data sets and the hub that serves them: without the cookbook's packages."""
 
 import json
 import re
@@ -12,7 +12,10 @@ from server import REPOSITORY, TINY
 sys.path.insert(0, str(REPOSITORY / "tests" / "cookbook"))
 
 import data_hub  # isort: skip
+import inventory  # isort: skip
+import page  # isort: skip
 import stand_ins  # isort: skip
+import tiny_models  # isort: skip
 
 COLUMNS = {
     "HuggingFaceH4/no_robots": {"prompt", "prompt_id", "messages", "category"},
@@ -27,6 +30,50 @@ def rows(files, split):
     return [json.loads(line) for line in files[f"{split}.jsonl"].decode().splitlines()]
 
 
+def test_every_program_of_the_cookbook_runs_or_has_a_reason():
+    known = inventory.listed()
+    assert not page.uncovered(known)
+    assert len(page.uncovered(known | {"tinker_cookbook.recipes.new": "program"})) == 1
+    assert all(program.reason and program.refused for program in page.REASONS)
+    assert not set().union(*(program.modules for program in page.REASONS + page.RUN)) - known.keys()
+
+
+def test_the_page_lists_what_is_run():
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.written(text) == text, "run tests/cookbook/page.py --write"
+
+
+def test_a_new_module_is_noticed(tmp_path):
+    recipes = tmp_path / "recipes" / "new"
+    recipes.mkdir(parents=True)
+    (recipes / "train.py").write_text("if __name__ == '__main__':\n    pass\n")
+    (recipes / "env.py").write_text("TEXT = \"\"\"\nif __name__ == '__main__':\n\"\"\"\n")
+    (recipes / "env_test.py").write_text("if __name__ == '__main__':\n    pass\n")
+    found = inventory.inventory(tmp_path)
+    program, module = (f"tinker_cookbook.recipes.new.{name}" for name in ("train", "env"))
+    assert found == {program: "program", module: "module"}
+    assert inventory.differences(found, {module: "program", "gone": "module"}) == [
+        f"new module: {module}", f"new program: {program}", "no longer there: gone",
+    ]  # fmt: skip
+
+
+def test_tokens_of_tiny_models_have_the_ids_that_their_configurations_name():
+    tokens = tiny_models.vocabulary()
+    assert len(tokens) == len(set(tokens)) == tiny_models.VOCABULARY
+    for folder in set(tiny_models.MODELS.values()):
+        described = json.loads((tiny_models.GOLDEN / folder / "config.json").read_text())
+        if "image_token_id" in described:
+            assert tokens[described["image_token_id"]] == "<|image_pad|>"
+            assert tokens[described["vision_start_token_id"]] == "<|vision_start|>"
+
+
+def test_data_sets_of_several_configurations_have_a_file_for_each_split():
+    name = "agentica-org/DeepCoder-Preview-Dataset"
+    files = stand_ins.repositories()[name]
+    assert {"lcbv5-train.jsonl", "lcbv5-test.jsonl", "codeforces-test.jsonl"} < files.keys()
+    assert "codeforces-train.jsonl" not in files
+
+
 def test_data_sets_are_the_same_every_time():
     assert stand_ins.repositories() == stand_ins.repositories()
 
@@ -34,7 +81,8 @@ def test_data_sets_are_the_same_every_time():
 @pytest.mark.parametrize("name", COLUMNS)
 def test_rows_have_the_columns_and_splits_of_the_public_set(name):
     files = stand_ins.repositories()[name]
-    for split, number in stand_ins.SETS[name][2].items():
+    ((_, splits),) = stand_ins.SETS[name].values()
+    for split, number in splits.items():
         found = rows(files, split)
         assert len(found) == number
         assert all(set(row) == COLUMNS[name] for row in found)

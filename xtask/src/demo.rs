@@ -18,6 +18,10 @@ const COMPLETE: &[&str] = &[];
 /// Starts the server and the programs; a wheel contains it too, for `trainyard demo`.
 const START: &str = "client-sdk/python/src/trainyard/demo.py";
 
+/// Program that makes tiny models, and the folder of `tests/golden` that has one with a vision tower.
+const TINY_MODELS: &str = "tests/cookbook/tiny_models.py";
+const VISION: &str = "vision/qwen3_vl";
+
 /// Runs the examples of the official SDK; further arguments are flags of the demonstration.
 pub(crate) fn demo() -> Result {
     with_server("demo", MINIMAL, |_| Ok(std::env::args().skip(2).collect()))
@@ -27,7 +31,12 @@ pub(crate) fn demo() -> Result {
 /// go to the program.
 pub(crate) fn recipes() -> Result {
     with_server("recipes", COMPLETE, |python| {
-        let mut program: Vec<_> = ["--".to_owned(), python].into();
+        let images = cache()?.join("tiny-vision");
+        let mut make = command(&python, &[TINY_MODELS, VISION]);
+        make.arg(&images);
+        run(make)?;
+        let mut program: Vec<_> = ["--also".to_owned(), format!("tiny-vision={}", images.display())].into();
+        program.extend(["--".to_owned(), python]);
         program.extend(["client-sdk/python/checks/run.py", "--figures", "docs/users/figures"].map(str::to_owned));
         program.extend(["--runs".to_owned(), cache()?.join("recipes").display().to_string()]);
         program.extend(std::env::args().skip(2));

@@ -1,7 +1,10 @@
 """Data that the checks make: conversations in Pig Latin, pairs of answers, sums."""
 
+import base64
 import json
 import pathlib
+import random
+import sys
 
 WORDS = [
     "river",
@@ -118,3 +121,22 @@ def write(folder: pathlib.Path) -> dict[str, pathlib.Path]:
         paths[name] = folder / f"{name}.jsonl"
         paths[name].write_text("".join(json.dumps(record) + "\n" for record in records))
     return paths
+
+
+def guesses(path: pathlib.Path, most: int) -> pathlib.Path:
+    """Writes pictures of the environment `counting`; of ten answers four are any number, so that little is learned."""
+    sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "src"))
+    from trainyard.recipes.envs.counting import Counting
+
+    suite, guess = Counting(most=most), random.Random("guesses")
+    lines = []
+    for index in range(512):
+        task = suite.make(index)
+        (message,) = task.reset()
+        image, question = message["content"]
+        url = f"data:image/png;base64,{base64.b64encode(image['image']).decode()}"
+        asked = [{"type": "image_url", "image_url": {"url": url}}, question]
+        answer = {"role": "assistant", "content": str(task.count if guess.random() < 0.6 else guess.randint(1, most))}
+        lines.append(json.dumps({"messages": [{"role": "user", "content": asked}, answer]}) + "\n")
+    path.write_text("".join(lines))
+    return path

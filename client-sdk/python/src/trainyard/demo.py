@@ -62,6 +62,7 @@ def _options(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--part", choices=PARTS, action="append", help="run only this part; may be repeated")
     parser.add_argument("--binary", type=pathlib.Path, help="the server's program [default: the installed one]")
     parser.add_argument("--model", type=pathlib.Path, help=f"the file of {MODEL_NAME} [default: it is downloaded]")
+    parser.add_argument("--also", action="append", default=[], metavar="NAME=PATH", help="another model to serve")
     parser.add_argument("--cache", type=pathlib.Path, default=default_cache(), help="folder of downloads [%(default)s]")
     parser.add_argument("--python", type=pathlib.Path, help="an interpreter that has the programs' packages")
     parser.add_argument("--name", default="demo", help="name of the data folder and the log in --cache [%(default)s]")
@@ -84,7 +85,8 @@ def _run(options: argparse.Namespace) -> int:
     found = options.model or _model_of_checkout() or model(cache, python)
     program = options.program or [str(python), str(programs() / "demo.py"), *(options.part or [])]
     log = cache / f"{options.name}-server.log"
-    with _server(binary, found, cache / f"{options.name}-data", log) as url:
+    models = [f"{MODEL_NAME}={found}", *options.also]
+    with _server(binary, models, cache / f"{options.name}-data", log) as url:
         print(f"    serving {MODEL_NAME} at {url}", file=sys.stderr)
         environment = os.environ | {
             "TINKER_BASE_URL": url,
@@ -194,13 +196,13 @@ def _command(doing: str, command: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def _server(binary: pathlib.Path, model: pathlib.Path, data: pathlib.Path, log: pathlib.Path) -> Iterator[str]:
-    """A server with an empty data folder, which has loaded the model; it stops at the end."""
+def _server(binary: pathlib.Path, models: list[str], data: pathlib.Path, log: pathlib.Path) -> Iterator[str]:
+    """A server with an empty data folder, which has loaded the models; it stops at the end."""
     if data.exists():
         shutil.rmtree(data)
     port = _free_port()
     command = [str(binary), "serve", "--host", "127.0.0.1", "--port", str(port), "--data-dir", str(data)]
-    command += ["--model", f"{MODEL_NAME}={model}"]
+    command += [word for model in models for word in ("--model", model)]
     with log.open("wb") as output:
         try:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)

@@ -3,7 +3,7 @@
     python -m trainyard.recipes.agent_env --folder runs/agent --environment.name sql --limits.max_turns 4
 
 The loop is that of `grpo`; an episode is one sequence, in which only the model's own tokens are learned. Environments
-are `arithmetic`, `code`, `sql`, `search`, `prompts`, `verifiers`, or a `MODULE:FACTORY` of yours
+are `arithmetic`, `counting`, `code`, `sql`, `search`, `prompts`, `verifiers`, or a `MODULE:FACTORY` of yours
 (`trainyard.recipes.envs`).
 """
 

@@ -30,6 +30,7 @@ from .core.agents import Agent, AgentEpisode
 from .core.attempts import Episode, Episodes, Group, Tally
 from .core.config import check, opt, run_main
 from .core.episodes import Player, load_suites, snapshot, summary
+from .core.images import model_input
 from .core.objective import Objective
 from .core.rollout import Limits, Sampled, Trajectory
 from .core.run import Run, opened, seed_of
@@ -90,7 +91,7 @@ class InFlight:
                 temperature=limits.temperature,
                 seed=seed_of(seed, len(answer.tokens)),
             )
-            tokens = types.ModelInput.from_ints([*prompt, *answer.tokens])
+            tokens = model_input([*prompt, *answer.tokens])
             sequence = self.sampler.sample(tokens, 1, params).result().sequences[0]
             answer.tokens += sequence.tokens
             answer.logprobs += sequence.logprobs or []

@@ -18,6 +18,7 @@ from tinker import types
 from .core import data, datums
 from .core.chat import Chat, Message, as_messages
 from .core.config import ConfigError, check, opt, run_main
+from .core.images import model_input
 from .core.run import Common, Run, opened, seed_of
 
 
@@ -76,7 +77,7 @@ def sampled(sampler: tinker.SamplingClient, wanted: Sequence[list[int]], config:
     """`config.samples` answers to each prompt."""
     pending = [
         sampler.sample(
-            types.ModelInput.from_ints(prompt),
+            model_input(prompt),
             config.samples,
             types.SamplingParams(max_tokens=config.max_tokens, temperature=1.0, seed=seed_of(seed, at)),
         )
@@ -91,7 +92,7 @@ def sampled(sampler: tinker.SamplingClient, wanted: Sequence[list[int]], config:
 
 def distances(teacher: tinker.SamplingClient, samples: Sequence[Sample]) -> list[list[float]]:
     """For each token of each answer how much likelier it is under who sampled it than under the teacher."""
-    pending = [teacher.compute_logprobs(types.ModelInput.from_ints(one.tokens)) for one in samples]
+    pending = [teacher.compute_logprobs(model_input(one.tokens)) for one in samples]
     return [
         [own - (other or 0.0) for own, other in zip(one.logprobs, future.result()[len(one.prompt) :], strict=True)]
         for one, future in zip(samples, pending, strict=True)
@@ -144,9 +145,7 @@ class OffPolicy:
         samples = sampled(self.teacher, wanted, self.config, seed)
         params = types.SamplingParams(max_tokens=1, temperature=1.0, seed=0)
         pending = [
-            self.teacher.sample(
-                types.ModelInput.from_ints(one.tokens), 1, params, topk_prompt_logprobs=self.config.top_k
-            )
+            self.teacher.sample(model_input(one.tokens), 1, params, topk_prompt_logprobs=self.config.top_k)
             for one in samples
         ]
         found, entropy = [], 0.0
@@ -157,7 +156,7 @@ class OffPolicy:
         count = sum(len(one.answer) for one in samples)
         examples = [
             types.Datum(
-                model_input=types.ModelInput.from_ints(one.tokens[:-1]),
+                model_input=model_input(one.tokens[:-1]),
                 loss_fn_inputs={
                     "target_tokens": types.TensorData.from_numpy(targets),
                     "weights": types.TensorData.from_numpy((weights / count).astype(np.float32)),

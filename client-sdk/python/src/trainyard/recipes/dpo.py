@@ -16,10 +16,10 @@ from statistics import mean
 from typing import Any, Literal
 
 import tinker
-from tinker import types
 
 from .core import data, datums
 from .core.config import ConfigError, check, opt, run_main
+from .core.images import model_input
 from .core.preferences import Pair, logistic, pairs, sequences
 from .core.run import Common, Run, opened
 
@@ -68,7 +68,7 @@ def sums(run: Run, batch: Sequence[Pair]) -> list[float]:
 def reference_sums(reference: tinker.SamplingClient, batch: Sequence[Pair]) -> list[float]:
     """The same under the reference."""
     examples = sequences(batch)
-    pending = [reference.compute_logprobs(types.ModelInput.from_ints(example.tokens)) for example in examples]
+    pending = [reference.compute_logprobs(model_input(example.tokens)) for example in examples]
     return [
         sum(weight * (lp or 0.0) for weight, lp in zip(example.weights, future.result(), strict=True))
         for example, future in zip(examples, pending, strict=True)

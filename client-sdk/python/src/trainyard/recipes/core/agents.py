@@ -19,6 +19,7 @@ from typing import Any
 
 from ..envs import BlackBox, Environment, Outcome
 from .chat import Chat, Message, tool_calls
+from .images import parts_of
 from .rollout import Limits, Policy, Trajectory, play
 from .run import seed_of
 
@@ -118,6 +119,8 @@ def flat(message: Message) -> tuple[str, str]:
 def templated(message: Message) -> Message:
     """A message with its calls of tools in the text, as the model wrote them."""
     content = message.get("content") or ""
+    if parts_of(message):
+        return {"role": message["role"], "content": content}
     if not isinstance(content, str):
         content = "".join(part.get("text", "") for part in content)
     calls = message.get("tool_calls") or []

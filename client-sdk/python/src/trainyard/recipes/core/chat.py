@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast
 
 from .config import ConfigError
+from .images import Loader, Picture, Vision, file_of, parts_of, plain, whole, with_images
 
 Message = dict[str, Any]
 """`role`, `content`, and what else the template of the model reads (`tool_calls`, `name`, …)."""
@@ -42,14 +43,26 @@ class Example:
         self.weights += [weight] * len(tokens)
 
     def cut(self, length: int) -> Example:
+        """The first tokens, without an image that would be cut in two."""
+        length = whole(self.tokens, length)
         return Example(self.tokens[:length], self.weights[:length])
 
 
 class Chat:
-    """The chat template of a model."""
+    """The chat template of a model. `load` reads how the model takes images, at the first one."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: Tokenizer, load: Loader | None = None) -> None:
+        self.tokenizer, self._load = tokenizer, load
+        self._vision: Vision | None = None
+
+    @property
+    def vision(self) -> Vision:
+        """How the model takes images."""
+        if self._vision is None:
+            if self._load is None:
+                raise ConfigError("data: images are not supported here")
+            self._vision = self._load()
+        return self._vision
 
     def encode(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
@@ -59,16 +72,28 @@ class Chat:
 
     def render(self, messages: list[Message], tools: list[Message] | None = None, ask: bool = False) -> str:
         """The text of a conversation; `ask` adds the beginning of the assistant's turn."""
-        if any(has_images(message) for message in messages):
-            raise ConfigError("data: recipes do not support images in conversations")
         text = self.tokenizer.apply_chat_template(
-            messages, tools=tools or None, add_generation_prompt=ask, tokenize=False
+            [plain(message) for message in messages], tools=tools or None, add_generation_prompt=ask, tokenize=False
         )
         return str(text)
 
     def prompt(self, messages: list[Message], tools: list[Message] | None = None) -> list[int]:
         """The tokens up to where the assistant begins."""
-        return self.encode(self.render(messages, tools, ask=True))
+        pictures = self._pictures(messages)
+        return self._complete(self.render(messages, tools, ask=True), pictures)
+
+    def _pictures(self, messages: Sequence[Message]) -> list[Picture]:
+        """The images of a conversation."""
+        return [self.vision.picture(file_of(part)) for message in messages for part in parts_of(message)]
+
+    def _complete(self, text: str, pictures: list[Picture]) -> list[int]:
+        """The tokens of a text that has all these images."""
+        if not pictures:
+            return self.encode(text)
+        left = iter(pictures)
+        tokens = self.vision.placed(self.encode(text), left)
+        none_left(left)
+        return tokens
 
     def example(self, messages: list[Message], loss_on: LossOn = "all", tools: list[Message] | None = None) -> Example:
         """A conversation with a loss on the assistant's turns: all, the last, or those with `"train": true`.
@@ -79,18 +104,25 @@ class Chat:
         turns = [at for at, message in enumerate(messages) if message["role"] == "assistant"]
         if not turns:
             raise ConfigError("data: a conversation has no turn of the assistant")
-        plain = [{key: value for key, value in message.items() if key != "train"} for message in messages]
+        bare = [{key: value for key, value in message.items() if key != "train"} for message in messages]
+        pictures = self._pictures(bare[: turns[-1] + 1])
+        left = iter(pictures)
+
+        def encode(text: str) -> list[int]:
+            return self.vision.placed(self.encode(text), left) if pictures else self.encode(text)
+
         example, done = Example(), ""
         for at in turns:
-            prompt, through = self.render(plain[:at], tools, ask=True), self.render(plain[: at + 1], tools)
+            prompt, through = self.render(bare[:at], tools, ask=True), self.render(bare[: at + 1], tools)
             if not through.startswith(prompt) or not prompt.startswith(done):
                 raise ConfigError("data: the chat template changes earlier turns, so that they can't be told apart")
             answer = self._up_to_end(through[len(prompt) :])
             marked = bool(messages[at].get("train"))
             trained = {"all": True, "last": at == turns[-1], "marked": marked}[loss_on]
-            example.add(self.encode(prompt[len(done) :]), 0.0)
-            example.add(self.encode(answer), float(trained))
+            example.add(encode(prompt[len(done) :]), 0.0)
+            example.add(encode(answer), float(trained))
             done = prompt + answer
+        none_left(left)
         return example
 
     def _up_to_end(self, answer: str) -> str:
@@ -108,16 +140,16 @@ class Chat:
         _, found, tail = text.partition(MARK)
         if not found:
             raise ConfigError("tokenizer: the chat template does not show the assistant's words unchanged")
-        tokens = self.encode(tail)
+        tokens = self._complete(tail, self._pictures(messages))
         if sampled and tokens and sampled[-1] == tokens[0]:
             return tokens[1:]
         return tokens
 
 
-def has_images(message: Message) -> bool:
-    """Whether a message has parts other than texts."""
-    content = message.get("content")
-    return isinstance(content, list) and any(isinstance(part, dict) and part.get("type") != "text" for part in content)
+def none_left(pictures: Iterator[Picture]) -> None:
+    """Refuses a conversation of whose images the template showed fewer than it has."""
+    if next(pictures, None) is not None:
+        raise ConfigError("tokenizer: the chat template does not show all images of a conversation")
 
 
 def tool_calls(text: str) -> list[dict[str, Any]]:
@@ -137,10 +169,10 @@ def tool_calls(text: str) -> list[dict[str, Any]]:
 def messages_of(record: dict[str, Any], key: str = "messages") -> list[Message]:
     """The conversation of a record: `messages`, or `prompt` with `completion` or `response`."""
     if isinstance(record.get(key), list):
-        return cast(list[Message], record[key])
+        return with_images(cast(list[Message], record[key]), record.get("images"))
     prompt, answer = record.get("prompt"), record.get("completion", record.get("response"))
     if prompt is not None and answer is not None:
-        return [*as_messages(prompt), *as_messages(answer, "assistant")]
+        return with_images([*as_messages(prompt), *as_messages(answer, "assistant")], record.get("images"))
     raise ConfigError(f"data: a record needs {key!r}, or 'prompt' and 'completion'; it has {', '.join(record)}")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .config import ConfigError, missing
+from .images import anchored
 
 Record = dict[str, Any]
 
@@ -43,13 +44,13 @@ def _from_jsonl(path: Path, key: str) -> list[Record]:
             raise ConfigError(f"{key}: {path}:{number}: {error}") from error
         if not isinstance(record, dict):
             raise ConfigError(f"{key}: {path}:{number}: an object is expected")
-        records.append(record)
+        records.append(anchored(record, path.parent))
     return records
 
 
 def _from_parquet(path: Path, key: str) -> list[Record]:
     parquet = _module("pyarrow.parquet", "pyarrow", key, "pyarrow")
-    records: list[Record] = parquet.read_table(path).to_pylist()
+    records: list[Record] = [anchored(record, path.parent) for record in parquet.read_table(path).to_pylist()]
     return records
 
 

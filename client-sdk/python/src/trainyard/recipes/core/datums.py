@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tinker import types
 
 from .chat import Example
+from .images import model_input
 
 
 def supervised(example: Example, scale: float = 1.0) -> types.Datum:
@@ -34,7 +35,7 @@ def datum(tokens: Sequence[int], **inputs: types.TensorData) -> types.Datum:
     """Each token but the first is a target."""
     targets = types.TensorData.from_numpy(np.asarray(tokens[1:], np.int64))
     return types.Datum(
-        model_input=types.ModelInput.from_ints(list(tokens[:-1])),
+        model_input=model_input(tokens[:-1]),
         loss_fn_inputs={"target_tokens": targets, **inputs},
     )
 

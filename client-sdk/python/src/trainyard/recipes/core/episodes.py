@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from statistics import mean, pstdev
 
 import tinker
-from tinker import types
 
 from ..envs import EnvironmentConfig, Suite, load_suite
 from .attempts import Episode, Episodes, Group, Tally
 from .config import opt
 from .data import Tasks
+from .images import model_input
 from .rollout import Limits, Policy, Snapshot, Trajectory
 from .run import Common, Run, seed_of
 from .values import RewardModel
@@ -116,7 +116,7 @@ def snapshot(run: Run, version: int) -> Snapshot:
 
 def log_ratios(reference: tinker.SamplingClient, trajectories: Sequence[Trajectory]) -> list[dict[int, float]]:
     """For each trajectory, at each sampled token, the log-ratio to the reference (k1)."""
-    pending = [reference.compute_logprobs(types.ModelInput.from_ints(one.tokens)) for one in trajectories]
+    pending = [reference.compute_logprobs(model_input(one.tokens)) for one in trajectories]
     found = []
     for one, future in zip(trajectories, pending, strict=True):
         references = enumerate(future.result())

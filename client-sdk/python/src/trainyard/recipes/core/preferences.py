@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from . import data
 from .chat import Chat, Example, as_messages
 from .config import ConfigError
+from .images import with_images
 
 
 @dataclass
@@ -27,9 +28,9 @@ def pairs(records: Sequence[data.Record], key: str, chat: Chat, max_length: int)
             if name not in record:
                 raise ConfigError(f"{key}: record {number} has no {name!r}; it has {', '.join(record)}")
         prompt = as_messages(record["prompt"]) if "prompt" in record else []
+        answers = [[*prompt, *as_messages(record[name], "assistant")] for name in ("chosen", "rejected")]
         both = [
-            chat.example([*prompt, *as_messages(record[name], "assistant")], "last").cut(max_length)
-            for name in ("chosen", "rejected")
+            chat.example(with_images(messages, record.get("images")), "last").cut(max_length) for messages in answers
         ]
         if all(sum(one.weights[1:]) for one in both):
             found.append(Pair(*both))

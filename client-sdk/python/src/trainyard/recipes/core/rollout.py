@@ -12,6 +12,7 @@ from tinker import types
 from ..envs import Environment
 from .chat import Chat
 from .config import check, opt
+from .images import model_input
 from .run import seed_of
 
 
@@ -68,7 +69,7 @@ class Snapshot:
 
     def sample(self, prompt: Sequence[int], limits: Limits, seed: int) -> Sampled:
         params = types.SamplingParams(max_tokens=limits.max_tokens, temperature=limits.temperature, seed=seed)
-        response = self.sampler.sample(types.ModelInput.from_ints(list(prompt)), 1, params).result()
+        response = self.sampler.sample(model_input(prompt), 1, params).result()
         sequence = response.sequences[0]
         tokens, logprobs = list(sequence.tokens), list(sequence.logprobs or [])
         return Sampled(tokens, logprobs, [self.version] * len(tokens), sequence.stop_reason == "stop")

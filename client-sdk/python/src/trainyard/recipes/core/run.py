@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -17,6 +18,7 @@ from tinker import types
 
 from .chat import Chat, Tokenizer, load_tokenizer
 from .config import ConfigError, as_dict, check, flatten, opt
+from .images import Vision
 from .progress import Progress
 from .server import server_url, wait_for
 from .sinks import Metrics, lines, open_sinks
@@ -104,7 +106,8 @@ class Run:
         self._beside: dict[str, str] = dict(saved[-1].get("beside", {})) if saved else {}
         self.beside: dict[str, tinker.TrainingClient] = {}
         named = config.tokenizer
-        self.chat = Chat(load_tokenizer(named) if named else cast(Tokenizer, self.training.get_tokenizer()))
+        tokenizer = load_tokenizer(named) if named else cast(Tokenizer, self.training.get_tokenizer())
+        self.chat = Chat(tokenizer, functools.partial(Vision.load, named or self.model))
         flat = flatten(as_dict(config))
         self.sinks = open_sinks(config.sinks, config.project, self.folder, self.first_step, flat)
         self.progress = Progress(recipe, config.steps, self.first_step)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tinker import types
 
 from . import datums
+from .images import model_input
 from .rollout import Trajectory
 
 VALUE_MSE = cast(types.LossFnType, "value_mse")
@@ -34,7 +35,7 @@ def valued(
         inputs["weights"] = datums.floats(weights)
     if old_values is not None:
         inputs["old_values"] = datums.floats(old_values)
-    return types.Datum(model_input=types.ModelInput.from_ints(list(tokens)), loss_fn_inputs=inputs)
+    return types.Datum(model_input=model_input(tokens), loss_fn_inputs=inputs)
 
 
 def sloped(tokens: Sequence[int], slope: float) -> types.Datum:
@@ -42,7 +43,7 @@ def sloped(tokens: Sequence[int], slope: float) -> types.Datum:
     # The slope of cross-entropy by a value is minus its weight.
     weights = [0.0] * (len(tokens) - 1) + [-slope]
     return types.Datum(
-        model_input=types.ModelInput.from_ints(list(tokens)),
+        model_input=model_input(tokens),
         loss_fn_inputs={
             "target_tokens": types.TensorData.from_numpy(np.asarray(tokens, np.int64)),
             "weights": datums.floats(weights),

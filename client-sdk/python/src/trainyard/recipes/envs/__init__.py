@@ -14,6 +14,7 @@ __all__ = ["BlackBox", "Environment", "EnvironmentConfig", "Outcome", "Suite", "
 
 BUILT_IN = {
     "arithmetic": "arithmetic:Arithmetic",
+    "counting": "counting:Counting",
     "code": "code:Code",
     "sql": "sql:Sql",
     "search": "search:Search",

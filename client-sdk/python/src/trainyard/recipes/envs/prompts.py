@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..core import data
 from ..core.chat import Message, as_messages
 from ..core.config import ConfigError, check
+from ..core.images import with_images
 from ..core.rewards import Reward, load_reward
 from .base import Environment, Outcome
 
@@ -47,7 +48,7 @@ class Answer(Environment):
 
     def reset(self) -> list[Message]:
         head = [{"role": "system", "content": self.system}] if self.system else []
-        return head + as_messages(self.record[self.key])
+        return head + with_images(as_messages(self.record[self.key]), self.record.get("images"))
 
     def step(self, reply: str) -> Outcome:
         return Outcome(float(self.reward(reply, self.record)))

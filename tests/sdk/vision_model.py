@@ -1,0 +1,20 @@
+"""A tiny model with a vision tower, a tokenizer and a chat template that shows images."""
+
+import pathlib
+import sys
+
+from server import REPOSITORY
+
+# At the end: its modules have common names.
+sys.path.append(str(REPOSITORY / "tests" / "cookbook"))
+
+import tiny_models  # isort: skip
+
+NAME = "tiny-vision"
+UNIT = 16
+"""Pixels of a position's side."""
+
+
+def write(folder: pathlib.Path) -> pathlib.Path:
+    """Makes the model in a folder."""
+    return tiny_models.tiny("vision/qwen3_vl", folder)

@@ -230,7 +230,7 @@ impl Api {
         );
         self.send_for_json(request).await
     }
-    /// Exports as CSV what each request of an organisation used; for admins. The file contains the requests that ended in the period.
+    /// Exports as CSV what each request of an organisation used; for admins. The file contains the requests that ended in the period. A period that begins before the time from which they are kept is refused with that time.
     ///
     /// `GET /api/v1/admin/usage.csv`
     ///

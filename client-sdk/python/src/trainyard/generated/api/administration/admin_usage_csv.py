@@ -68,7 +68,8 @@ def sync_detailed(
     """Exports as CSV what each request of an organisation used; for admins
 
      Exports as CSV what each request of an organisation used; for admins. The file contains the requests
-    that ended in the period.
+    that ended in the period. A period that begins before the time from which they are kept is refused
+    with that time.
 
     Args:
         starting_on (str):
@@ -106,7 +107,8 @@ def sync(
     """Exports as CSV what each request of an organisation used; for admins
 
      Exports as CSV what each request of an organisation used; for admins. The file contains the requests
-    that ended in the period.
+    that ended in the period. A period that begins before the time from which they are kept is refused
+    with that time.
 
     Args:
         starting_on (str):
@@ -139,7 +141,8 @@ async def asyncio_detailed(
     """Exports as CSV what each request of an organisation used; for admins
 
      Exports as CSV what each request of an organisation used; for admins. The file contains the requests
-    that ended in the period.
+    that ended in the period. A period that begins before the time from which they are kept is refused
+    with that time.
 
     Args:
         starting_on (str):
@@ -175,7 +178,8 @@ async def asyncio(
     """Exports as CSV what each request of an organisation used; for admins
 
      Exports as CSV what each request of an organisation used; for admins. The file contains the requests
-    that ended in the period.
+    that ended in the period. A period that begins before the time from which they are kept is refused
+    with that time.
 
     Args:
         starting_on (str):

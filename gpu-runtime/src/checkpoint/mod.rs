@@ -39,7 +39,7 @@ pub(crate) use state::{
     MANIFEST_FILE, MODEL_FILE, Manifest, MomentsRef, SCALAR_HEAD_FILE, read_manifest, read_optimizer, write_manifest,
     write_model_files, write_optimizer,
 };
-pub(crate) use stored::stored_tensors;
+pub(crate) use stored::{SharedSource, kept_tensors, stored_tensors};
 pub(crate) use tensors::{NamedTensor, TensorMap, read_tensors, write_tensors};
 pub(crate) use uploaded::{ExpectedModule, read_uploaded};
 

@@ -1,10 +1,11 @@
 //! Parameters as files of their family hold them: under the names there, fused and stacked.
 
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 use super::Elements;
 use crate::backend::ChunkSink;
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, TensorSource};
 use crate::load::{Arrangement, Columns, file_tensors};
 use crate::model::ParamSpec;
 
@@ -19,6 +20,31 @@ pub(crate) enum StoredElements<'a, T> {
     Columns(Columns, Vec<&'a T>),
     /// Values that no run trains.
     Fixed(&'a [f32]),
+    /// A tensor of the base model's files.
+    OfBase(BaseTensor<'a>),
+}
+
+/// Source of a base model's tensors, which others read in between.
+pub(crate) type SharedSource = Mutex<Box<dyn TensorSource>>;
+
+/// A tensor that is read piece by piece as it is written.
+pub(crate) struct BaseTensor<'a> {
+    source: &'a SharedSource,
+    name: String,
+    elements: usize,
+}
+
+impl BaseTensor<'_> {
+    /// Elements that are read at a time.
+    const PIECE: usize = 1 << 20;
+
+    fn for_each_chunk(&self, sink: &mut ChunkSink<'_>) -> io::Result<()> {
+        (0..self.elements).step_by(Self::PIECE).try_for_each(|start| {
+            let part = start..self.elements.min(start + Self::PIECE);
+            let piece = self.source.lock().unwrap_or_else(PoisonError::into_inner).read_part(&self.name, part);
+            sink(&piece.map_err(io::Error::other)?)
+        })
+    }
 }
 
 impl<T: Elements> Elements for StoredElements<'_, T> {
@@ -26,6 +52,7 @@ impl<T: Elements> Elements for StoredElements<'_, T> {
         match self {
             Self::Rows(parts) | Self::Columns(_, parts) => parts.iter().map(|part| part.count()).sum(),
             Self::Fixed(values) => values.len(),
+            Self::OfBase(tensor) => tensor.elements,
         }
     }
 
@@ -46,6 +73,7 @@ impl<T: Elements> Elements for StoredElements<'_, T> {
                 })
             }
             Self::Fixed(values) => sink(values),
+            Self::OfBase(tensor) => tensor.for_each_chunk(sink),
         }
     }
 }
@@ -67,4 +95,18 @@ pub(crate) fn stored_tensors<'a, T: Elements>(
     let corrections = c.corrections().map(|(name, values)| (name, vec![values.len()], StoredElements::Fixed(values)));
     let all = parameters.chain(corrections);
     all.map(|(name, shape, elements)| (c.spelling.in_files(&name), shape, elements)).collect()
+}
+
+/// The tensors of a base model's files that belong to the model, although no parameter is stored in them: vision towers and
+/// indexers. Buffers that are not numbers are left out.
+pub(crate) fn kept_tensors<'a, T>(c: &ModelConfig, source: &'a SharedSource) -> Vec<StoredTensor<'a, T>> {
+    let tensors = source.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = tensors.names().into_iter().filter(|name| c.spelling.is_kept(name) && tensors.refusal(name).is_none());
+    kept.filter_map(|name| {
+        let shape = tensors.shape(&name)?;
+        let elements = shape.iter().product();
+        let in_files = c.spelling.in_files(&name);
+        Some((in_files, shape, StoredElements::OfBase(BaseTensor { source, name, elements })))
+    })
+    .collect()
 }

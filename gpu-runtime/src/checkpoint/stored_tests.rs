@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use safetensors::tensor::{SafeTensors, TensorView};
 use safetensors::{Dtype, serialize};
 use tempfile::TempDir;
 
-use super::{NamedTensor, stored_tensors, write_tensors};
+use super::{NamedTensor, kept_tensors, stored_tensors, write_tensors};
 use crate::config::{ExpertStorage, FusedRows, ModelConfig, ModelSource, Rename, Spelling};
 use crate::load::load;
 use crate::load::tests::families;
@@ -53,11 +54,29 @@ fn stored(c: &ModelConfig, source: &ModelSource) -> Tensors {
     read(folder.path())
 }
 
+/// Writes a model's parameters, and what else belongs to it, as a checkpoint has them.
+fn whole(source: ModelSource) -> Tensors {
+    let (folder, values) = (tempfile::tempdir().unwrap(), parameters(&source));
+    let ModelSource { config, tensors, .. } = source;
+    let tensors = Mutex::new(tensors);
+    let specs = ParamTable::new(&config).specs;
+    let mut stored = stored_tensors(&config, &specs, &values);
+    stored.extend(kept_tensors(&config, &tensors));
+    let named: Vec<NamedTensor<'_, _>> =
+        stored.iter().map(|(name, shape, v)| (name.clone(), shape.clone(), v)).collect();
+    write_tensors(&folder.path().join(FILE), &named).unwrap();
+    read(folder.path())
+}
+
 #[test]
 fn every_family_is_written_as_it_was_read() {
-    for family in &families() {
+    // These have tensors that no run trains.
+    let frozen =
+        ["indexed/deepseek_v32", "indexed/glm_moe_dsa", "vision/qwen3_vl", "vision/qwen3_vl_moe", "vision/qwen3_5_vl"];
+    for family in families().iter().map(String::as_str).chain(frozen) {
         let source = load(&golden(family)).unwrap();
-        let (found, mut expected) = (stored(&source.config, &source), read(&golden(family)));
+        let (found, mut expected) = (whole(source), read(&golden(family)));
+        let source = load(&golden(family)).unwrap();
         // What the model does not use is not written.
         expected.retain(|name, _| source.config.spelling.canonical(name).is_some());
         assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{family}");
@@ -192,7 +211,8 @@ fn another() -> Spelling {
             FusedRows { module: "mlp.gate_up_proj", parts: &["mlp.gate_proj", "mlp.up_proj"] },
         ],
         unused: &["mtp."],
-        unused_in_blocks: &[],
+        kept: &[],
+        kept_in_blocks: &[],
         block_limit: Some(2),
     }
 }

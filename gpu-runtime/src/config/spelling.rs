@@ -39,8 +39,11 @@ pub struct Spelling {
     pub fused: &'static [FusedRows],
     /// Beginnings of names in files that no model of the family uses here.
     pub unused: &'static [&'static str],
-    /// Beginnings of names within blocks that are not used here.
-    pub unused_in_blocks: &'static [&'static str],
+    /// Beginnings of names of parts that are not trained or not used here, such as vision towers. Their names are not
+    /// translated. They belong to the model: checkpoints of all parameters contain them.
+    pub kept: &'static [&'static str],
+    /// The same within blocks, after translation.
+    pub kept_in_blocks: &'static [&'static str],
     /// Number of blocks, where files have more that only predict further tokens.
     pub block_limit: Option<usize>,
 }
@@ -50,8 +53,11 @@ impl Spelling {
     ///
     /// A name that no rule covers is taken for one of a bare decoder, unless it begins as the table's names do.
     pub fn canonical(&self, in_file: &str) -> Option<String> {
-        if self.unused.iter().any(|unused| in_file.starts_with(unused)) {
+        if starts_with_any(in_file, self.unused) {
             return None;
+        }
+        if starts_with_any(in_file, self.kept) {
+            return Some(in_file.to_owned());
         }
         let renamed = self.prefixes.iter().find_map(|rename| replaced(in_file, rename.in_files, rename.canonical));
         let name = match renamed {
@@ -60,8 +66,7 @@ impl Spelling {
             None => format!("model.{in_file}"),
         };
         let Some((layer, rest)) = split_block(&name) else { return Some(name) };
-        let is_unused = self.unused_in_blocks.iter().any(|unused| rest.starts_with(unused));
-        if is_unused || self.block_limit.is_some_and(|blocks| layer >= blocks) {
+        if self.block_limit.is_some_and(|blocks| layer >= blocks) {
             return None;
         }
         let renames = self.blocks.get(layer).copied().unwrap_or_default();
@@ -71,6 +76,9 @@ impl Spelling {
 
     /// The name in files of a tensor of the parameter table, or of one that holds several of these.
     pub fn in_files(&self, canonical: &str) -> String {
+        if starts_with_any(canonical, self.kept) {
+            return canonical.to_owned();
+        }
         let in_block = split_block(canonical).and_then(|(layer, rest)| {
             let renames = self.blocks.get(layer).copied().unwrap_or_default();
             let rest = renames.iter().find_map(|rename| replaced(rest, rename.canonical, rename.in_files))?;
@@ -79,6 +87,12 @@ impl Spelling {
         let name = in_block.unwrap_or_else(|| canonical.to_owned());
         let renamed = self.prefixes.iter().find_map(|rename| replaced(&name, rename.canonical, rename.in_files));
         renamed.unwrap_or(name)
+    }
+
+    /// Whether a tensor belongs to the model, although no parameter is stored in it. `canonical` is its name here.
+    pub fn is_kept(&self, canonical: &str) -> bool {
+        let in_block = || split_block(canonical).is_some_and(|(_, rest)| starts_with_any(rest, self.kept_in_blocks));
+        starts_with_any(canonical, self.kept) || in_block()
     }
 
     /// The name of a module in adapters: as in files, but without the prefix that is before all names there.
@@ -102,6 +116,10 @@ impl Spelling {
             Some((block_name(layer, &format!("{}{kind}", fused.module)), at))
         })
     }
+}
+
+fn starts_with_any(name: &str, beginnings: &[&str]) -> bool {
+    beginnings.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// `name` with another beginning, if it begins with `from`.
@@ -140,7 +158,8 @@ mod tests {
             blocks: vec![ATTENTION, MLP],
             fused: &[FusedRows { module: "self_attn.qkv_proj", parts: &["self_attn.q_proj", "self_attn.k_proj"] }],
             unused: &["mtp."],
-            unused_in_blocks: &["mixer.indexer."],
+            kept: &["vision_tower.", "model.visual."],
+            kept_in_blocks: &["self_attn.indexer."],
             block_limit: Some(2),
         }
     }
@@ -166,6 +185,23 @@ mod tests {
     }
 
     #[test]
+    fn parts_that_are_kept_have_names_too() {
+        let spelling = single_mixers();
+        for (in_files, canonical) in [
+            ("vision_tower.patch_embed.weight", "vision_tower.patch_embed.weight"),
+            ("model.visual.norm.weight", "model.visual.norm.weight"),
+            ("backbone.layers.0.mixer.indexer.wk.weight", "model.layers.0.self_attn.indexer.wk.weight"),
+        ] {
+            assert_eq!(spelling.canonical(in_files).as_deref(), Some(canonical));
+            assert_eq!(spelling.in_files(canonical), in_files);
+            assert!(spelling.is_kept(canonical), "{canonical}");
+        }
+        for other in ["model.norm.weight", "model.layers.0.self_attn.q_proj.weight", "visual.norm.weight"] {
+            assert!(!spelling.is_kept(other), "{other}");
+        }
+    }
+
+    #[test]
     fn modules_of_adapters_have_no_prefix() {
         let of = |module: &str| single_mixers().in_adapters(module);
         assert_eq!(of("model.layers.0.self_attn.q_proj"), "model.layers.0.mixer.q_proj");
@@ -178,7 +214,6 @@ mod tests {
         let spelling = single_mixers();
         assert_eq!(spelling.canonical("mtp.layers.0.weight"), None);
         assert_eq!(spelling.canonical("backbone.layers.2.mixer.q_proj.weight"), None);
-        assert_eq!(spelling.canonical("backbone.layers.0.mixer.indexer.wk.weight"), None);
         assert!(Spelling::default().canonical("model.layers.2.mixer.q_proj.weight").is_some());
     }
 

@@ -8,8 +8,9 @@ use trainyard_protocol::{BaseModel, OpError, Vision};
 use super::fingerprint::Fingerprint;
 use super::rank_groups::RankGroups;
 use crate::backend::{Backend, VisionOps};
+use crate::checkpoint::SharedSource;
 use crate::collective::{Ranks, slice_of};
-use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, VisionConfig, WeightFiles};
+use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, VisionConfig, WeightFiles};
 use crate::grammar::{Grammar, GrammarCompiler};
 use crate::loss::ImageRules;
 use crate::model::zero::replicas::own_part;
@@ -28,7 +29,7 @@ pub(super) struct Base<B: Backend> {
     /// Made when the first schema comes.
     grammars: OnceLock<Result<GrammarCompiler, OpError>>,
     /// Source of the unrounded weights, which full-parameter runs start from.
-    tensors: Mutex<Box<dyn TensorSource>>,
+    pub(super) tensors: SharedSource,
     weight_files: WeightFiles,
     /// The vision tower, in models that take images here.
     pub(super) tower: Option<Arc<Tower<B>>>,

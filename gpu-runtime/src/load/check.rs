@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::config::{LoadError, ModelConfig, TensorSource, VisionConfig};
+use crate::config::{LoadError, ModelConfig, TensorSource};
 use crate::model::ParamTable;
 
 /// The output projection, and the table that stands for it where both are tied.
@@ -28,9 +28,7 @@ pub(super) fn check(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<
             },
         };
     }
-    for tensor in config.vision.iter().flat_map(VisionConfig::tensors) {
-        unused.remove(&tensor.name);
-    }
+    unused.retain(|name| !config.spelling.is_kept(name));
     if config.tie_word_embeddings {
         unused.remove(HEAD);
     }

@@ -6,7 +6,7 @@ use trainyard_gpu_runtime::{Dtype, EngineOptions};
 use trainyard_images::{Format, Limits, Preprocessor, decode};
 use trainyard_protocol::{
     Category, DecodedImages, Engine, ForwardBackward, Image, ImageDigest, ImageSpan, OpError, Operation, RawBatch,
-    RunId, SampleOperation, SampleResult, SamplerSource, Vision,
+    RunId, SampleOperation, SampleResult, SamplerSource, SaveExternal, SaveTarget, Vision,
 };
 
 use crate::support::{Driver, datum, golden, layout_options, lora, loss_result, params, sample, sample_result, tokens};
@@ -145,6 +145,24 @@ fn equal_images_give_equal_log_probabilities() {
                 assert_eq!((&all[3], &all[4]), (&of_text[0], &of_two[0]), "{family}, {dtype:?}");
             }
         }
+    }
+}
+
+/// A checkpoint of all parameters is served as a model of its own, with the tower of the base model.
+#[test]
+fn checkpoints_of_all_parameters_have_the_tower() {
+    for family in FAMILIES {
+        let options = EngineOptions { dtype: Dtype::F32, ..EngineOptions::default() };
+        let mut d = open(family, options.clone());
+        d.create("run", None);
+        let folder = tempfile::tempdir().unwrap();
+        let target = SaveTarget { dir: folder.path().join("saved"), overwrite: false };
+        d.run(Operation::SaveExternal(SaveExternal { run: RunId::new("run"), target: target.clone() })).unwrap();
+        let input = Input::default().text(5, 1).image(family, &vision(&d), 0).text(9, 2);
+        let expected = forward(&mut d, std::slice::from_ref(&input));
+        let mut saved = Driver::with_options(&target.dir, EngineOptions { threads: 2, ..options });
+        saved.create("run", None);
+        assert_eq!(forward(&mut saved, &[input]), expected, "{family}");
     }
 }
 

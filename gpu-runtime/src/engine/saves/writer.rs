@@ -11,8 +11,8 @@ use trainyard_protocol::{LoraSpec, OpError, OpResult, RunSpec, SaveTarget};
 use crate::backend::{Backend, ChunkSink, Params};
 use crate::checkpoint::{
     AdapterModule, Elements, Kind, MODEL_FILE, Manifest, MomentsRef, NamedTensor, SCALAR_HEAD_FILE, is_known_to_peft,
-    stored_tensors, write_adapter, write_atomically, write_manifest, write_model_files, write_optimizer, write_run,
-    write_tensors, written_name,
+    kept_tensors, stored_tensors, write_adapter, write_atomically, write_manifest, write_model_files, write_optimizer,
+    write_run, write_tensors, written_name,
 };
 use crate::engine::base::Base;
 use crate::engine::sampler::SamplerWeights;
@@ -231,7 +231,8 @@ fn named<'a, T>(params: &[ParamSpec], values: &'a [T]) -> Vec<NamedTensor<'a, T>
 fn write_full<B: Backend>(dir: &Path, base: &Base<B>, masters: &[impl Elements]) -> Result<(), OpError> {
     write_model_files(dir, &base.files)?;
     let (whole, path) = (base.whole(), dir.join(MODEL_FILE));
-    let stored = stored_tensors(&whole.config, &whole.table.specs, masters);
+    let mut stored = stored_tensors(&whole.config, &whole.table.specs, masters);
+    stored.extend(kept_tensors(&whole.config, &base.tensors));
     let tensors: Vec<NamedTensor<'_, _>> =
         stored.iter().map(|(name, shape, v)| (name.clone(), shape.clone(), v)).collect();
     write_tensors(&path, &tensors)

@@ -1,6 +1,6 @@
 //! GLM-5 (`glm_moe_dsa`) and DeepSeek-V3.2 (DeepSeek-AI 2025, arXiv:2512.02556): DeepSeek-V3's blocks, in which a query attends to the
 //! `index_topk` positions that an indexer chooses. Among so few positions it attends to all of them, so the context ends there, and
-//! the indexer's tensors are not used.
+//! the indexer's tensors are kept for checkpoints only.
 
 use super::deepseek_v3::{self, Routing};
 use crate::config::{LoadError, ModelConfig, Spelling};
@@ -9,7 +9,7 @@ use crate::load::keys::Keys;
 const GLM: Routing = Routing { groups: 1, chosen_groups: 1, scaling: 2.5, dense_blocks: 3 };
 /// Positions that a query attends to, unless a configuration sets another number.
 const CHOSEN: usize = 2048;
-const UNUSED: &[&str] = &["self_attn.indexer."];
+const KEPT: &[&str] = &["self_attn.indexer."];
 
 pub(super) fn glm(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     of(&keys, "glm_moe_dsa", deepseek_v3::with_routing(&keys, &GLM)?)
@@ -28,7 +28,7 @@ fn of(keys: &Keys<'_>, arch: &'static str, base: ModelConfig) -> Result<ModelCon
             "{arch}: a longer context needs the indexer, which is not supported; the context ends at index_topk"
         );
     }
-    let spelling = Spelling { unused_in_blocks: UNUSED, ..base.spelling.clone() };
+    let spelling = Spelling { kept_in_blocks: KEPT, ..base.spelling.clone() };
     let max_position_embeddings = base.max_position_embeddings.min(chosen);
     Ok(ModelConfig { arch, max_position_embeddings, spelling, ..base })
 }

@@ -7,7 +7,7 @@ use crate::config::{LoadError, ModelConfig, Spelling};
 use crate::load::keys::Keys;
 
 /// The tower of images and its projection.
-const UNUSED: &[&str] =
+const KEPT: &[&str] =
     &["vision_tower.", "mm_projector.", "model.vision_tower.", "model.mm_projector.", "model.multi_modal_projector."];
 
 pub(super) fn k2(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
@@ -21,6 +21,6 @@ pub(super) fn k25(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
         return Err(LoadError::Unsupported(format!("model_type {found:?} in text_config (supported: {supported})")));
     }
     let base = deepseek_v3::config(text)?;
-    let spelling = Spelling { prefixes: TEXT_OF_IMAGES, unused: UNUSED, ..base.spelling.clone() };
+    let spelling = Spelling { prefixes: TEXT_OF_IMAGES, kept: KEPT, ..base.spelling.clone() };
     Ok(ModelConfig { arch: "kimi_k25", spelling, ..base })
 }

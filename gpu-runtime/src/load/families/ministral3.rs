@@ -7,7 +7,7 @@ use crate::config::{Attention, LoadError, ModelConfig, Spelling};
 use crate::load::keys::Keys;
 
 /// The tower of images and its projection.
-const UNUSED: &[&str] =
+const KEPT: &[&str] =
     &["vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."];
 
 pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
@@ -29,6 +29,6 @@ pub(super) fn with_images(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
         }
     };
     let tied = keys.flag("tie_word_embeddings")?.unwrap_or(base.tie_word_embeddings);
-    let spelling = Spelling { prefixes: TEXT_OF_IMAGES, unused: UNUSED, ..Spelling::default() };
+    let spelling = Spelling { prefixes: TEXT_OF_IMAGES, kept: KEPT, ..Spelling::default() };
     Ok(ModelConfig { arch: "mistral3", tie_word_embeddings: tied, spelling, ..base })
 }

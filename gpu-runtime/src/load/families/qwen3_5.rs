@@ -25,7 +25,7 @@ const FUSED: &[FusedRows] = &[
         parts: &["linear_attn.conv_q", "linear_attn.conv_k", "linear_attn.conv_v"],
     },
 ];
-/// Layers that predict further tokens, and the vision tower.
+/// Layers that predict further tokens, and the vision tower of files whose configuration has none.
 const UNUSED: &[&str] = &["mtp.", "model.visual.", "visual."];
 const UNUSED_WITH_TOWER: &[&str] = &["mtp."];
 

@@ -1,7 +1,7 @@
 //! Vision towers of Qwen3-VL and of Qwen3.5, 3.6 and 3.8, and the positions of images in their text models.
 
 use super::common::MAX_LAYERS;
-use crate::config::{LoadError, ModelConfig, Rename, RopeSections, VisionConfig};
+use crate::config::{LoadError, ModelConfig, Rename, RopeSections, Spelling, VisionConfig};
 use crate::load::keys::Keys;
 
 /// Names in files with a text model beside a vision tower, then in those of the text model only.
@@ -27,7 +27,8 @@ pub(super) fn with_tower(
     let Some(vision) = keys.object("vision_config")? else { return Ok(config) };
     let rope_sections = Some(sections(text, &config, default_sections)?);
     let vision = Some(tower(keys, &vision, &config, deepstack)?);
-    Ok(ModelConfig { rope_sections, vision, ..config })
+    let spelling = Spelling { kept: &[TOWER], ..config.spelling.clone() };
+    Ok(ModelConfig { rope_sections, vision, spelling, ..config })
 }
 
 fn tower(keys: &Keys<'_>, vision: &Keys<'_>, config: &ModelConfig, deepstack: bool) -> Result<VisionConfig, LoadError> {

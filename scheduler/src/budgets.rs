@@ -1,4 +1,4 @@
-//! Bounds on what one call reads at once. `docs/operators/budgets.md` lists them with those of the other crates.
+//! Bounds on what one call reads at once, and on what is kept. `docs/operators/budgets.md` lists them with those of the other crates.
 
 /// Bytes of metadata that one page of a listing or a search reads, at most; one entry may have more.
 pub const PAGE_BYTES: usize = 16 << 20;
@@ -14,3 +14,6 @@ pub const CHANGED_TOGETHER: usize = 256;
 pub const TIMELINE_REQUESTS: i64 = 100_000;
 /// Most entries of the audit log in one answer.
 pub const AUDIT_ENTRIES: i64 = 10_000;
+
+/// Most rows of usage of single requests, unless [`Options::usage_rows`](crate::Options::usage_rows) is set.
+pub const USAGE_ROWS: u64 = 4_000_000;

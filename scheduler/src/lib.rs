@@ -22,7 +22,7 @@
 //! | `queue` | the order of execution: a state machine in memory |
 //! | `store` | the tables, one file for each |
 //! | `quotas` | weights, quotas and rate limits of tenants |
-//! | `budgets` | bounds on what one call reads at once |
+//! | `budgets` | bounds on what one call reads at once, and on what is kept |
 //! | `types` | values that cross the scheduler's boundary |
 //!
 //! Imports against this direction are limited to a few names:

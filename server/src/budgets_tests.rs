@@ -14,7 +14,7 @@ use trainyard_protocol::limits::{
     MAX_TEXT_BYTES, MAX_TOPK_LOGPROBS,
 };
 use trainyard_scheduler::budgets::{
-    ACKNOWLEDGED_TOGETHER, CHANGED_TOGETHER, PAGE_BYTES, SEARCHED_BYTES, SEARCHED_ENTRIES,
+    ACKNOWLEDGED_TOGETHER, CHANGED_TOGETHER, PAGE_BYTES, SEARCHED_BYTES, SEARCHED_ENTRIES, USAGE_ROWS,
 };
 use trainyard_scheduler::{MAX_CUSTOM_LOSSES, MAX_OPEN_UPLOADS, MAX_STORED_SAMPLES, TrainingLimits};
 use trainyard_wire::images::ImageLimits;
@@ -149,6 +149,7 @@ fn budgets() -> Vec<(&'static str, Amount)> {
         ("metadata that a search reads", bytes(SEARCHED_BYTES)),
         ("results acknowledged in one transaction", count(ACKNOWLEDGED_TOGETHER)),
         ("requests cancelled in one transaction", count(CHANGED_TOGETHER)),
+        ("rows of usage of single requests", count(USAGE_ROWS)),
         ("days of a report of usage", count(USAGE_DAYS)),
         // Callers.
         ("token", bytes(TOKEN_BYTES)),

@@ -2,8 +2,9 @@
 //! the same bits.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use trainyard_protocol::{
     AdamParams, Category, Datum, Engine as _, ForwardBackward, LoraSpec, ModelExtents, ModelHead, Optimizer,
@@ -242,4 +243,34 @@ fn stats_count_tokens_and_report_held_memory() {
     assert!(stats.sampling_passes >= 12);
     assert_eq!((stats.loaded_runs, stats.active_samples, stats.kv_limit), (1, 0, 2 << 30));
     assert!(stats.kv_bytes > 0, "the prompt's full blocks stay in the cache");
+}
+
+/// Requests that nobody waits for end within their pass. Their run stays as it was, and so does a pass that they share.
+#[test]
+fn abandoned_requests_end_within_their_pass() {
+    let abandoned = Arc::new(Mutex::new(BTreeSet::new()));
+    let mut engine = engine();
+    let asked = Arc::clone(&abandoned);
+    engine.ask_when_abandoned(Arc::new(move |id: &RequestId| asked.lock().unwrap().contains(id.as_str())));
+    create(&mut engine, "a", 1);
+    create(&mut engine, "b", 2);
+    let run = |engine: &mut CpuEngine, requests: [&str; 2], gone: &[&str]| {
+        *abandoned.lock().unwrap() = gone.iter().map(|id| (*id).to_owned()).collect();
+        start(engine, requests[0], pass("a", 3));
+        start(engine, requests[1], pass("b", 3));
+        drain(engine)
+    };
+    let expected = run(&mut engine, ["a1", "b1"], &[]);
+    let alone = run(&mut engine, ["a2", "b2"], &["a2", "b2"]);
+    for id in ["a2", "b2"] {
+        let error = alone[id].result.as_ref().map(drop).unwrap_err();
+        assert!(error.message.contains("its session ended"), "{error}");
+        assert!(alone[id].lost_run.is_none());
+    }
+    let shared = run(&mut engine, ["a3", "b3"], &["a3"]);
+    let outputs = |done: &BTreeMap<String, Completion>, id: &str| match &done[id].result {
+        Ok(OpResult::ForwardBackward(result)) => format!("{:?}", result.outputs),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(outputs(&shared, "b3"), outputs(&expected, "b1"));
 }

@@ -1,8 +1,8 @@
-//! The early end of evaluations whose result nobody needs.
+//! The early end of evaluations and passes whose result nobody needs.
 
 use std::sync::Arc;
 
-/// Tells whether the result of an evaluation is no longer needed. The answer may take a lock.
+/// Tells whether the result of an evaluation or a pass is no longer needed. The answer may take a lock.
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 

@@ -22,7 +22,8 @@ pub(super) enum GradientSink<'a, 'b, B: Backend> {
     Full(&'a mut GradientSum<B>, Option<GradientSum<B>>),
 }
 
-/// Adds the gradient to `sink`, given that with respect to the residual stream after the last block, `dx`.
+/// Adds the gradient to `sink`, given that with respect to the residual stream after the last block, `dx`. Once `interrupt`
+/// is set, it returns before its next block, and the gradient is incomplete.
 pub(super) fn backward<B: Backend>(
     backend: &B,
     weights: &mut WeightSource<'_, B>,
@@ -31,6 +32,7 @@ pub(super) fn backward<B: Backend>(
     activations: Activations<B>,
     mut dx: B::Rows,
     mut sink: GradientSink<'_, '_, B>,
+    interrupt: &dyn Fn() -> bool,
 ) {
     let Activations { blocks, spans, positions, rotation, image_rows } = activations;
     let model = weights.model();
@@ -40,6 +42,9 @@ pub(super) fn backward<B: Backend>(
         GradientSink::Full(..) => Vec::new(),
     };
     for (layer, saved) in blocks.into_iter().enumerate().rev() {
+        if interrupt() {
+            return;
+        }
         let block = weights.block(backend, layer);
         let rotation = rotation.as_ref();
         let batch =

@@ -30,6 +30,8 @@ pub(crate) struct PassInput<'a, B: Backend> {
     pub groups: &'a [RowGroup<B>],
     /// Images and positions, where sequences have images or continue behind some.
     pub images: Option<&'a PassImages<B>>,
+    /// Ends the pass before its next block, when nobody needs its result.
+    pub interrupt: Option<&'a dyn Fn() -> bool>,
 }
 
 /// Activations that a block's backward pass needs.
@@ -106,7 +108,8 @@ fn positions(rows: usize, spans: &[Span]) -> Vec<u32> {
 }
 
 /// Runs the batch through all blocks and appends the rows to the sequences' keys and values. With `save`, the last `save`
-/// blocks save the activations for the backward pass, and the others their input.
+/// blocks save the activations for the backward pass, and the others their input. The result of a pass that is interrupted
+/// is incomplete.
 pub(crate) fn forward<B: Backend>(
     backend: &B,
     weights: &mut WeightSource<'_, B>,
@@ -123,6 +126,10 @@ pub(crate) fn forward<B: Backend>(
     });
     let (mut saved, mut dispatches, layers) = (Vec::new(), Vec::new(), model.config.num_layers());
     for layer in 0..layers {
+        // What it has computed until then is never read.
+        if input.interrupt.is_some_and(|is_set| is_set()) {
+            break;
+        }
         let block = weights.block(backend, layer);
         let batch = BlockPass {
             backend,

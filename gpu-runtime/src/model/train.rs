@@ -1,5 +1,6 @@
 //! A training pass over a microbatch: forward, loss, backward.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ pub(crate) struct TrainGroup<'a, B: Backend> {
     pub data: Vec<&'a PreparedDatum>,
     /// Embeddings of each datum's images, in the order of [`PreparedDatum::images`]; empty if no datum has images.
     pub images: Vec<Vec<Arc<ImageEmbedding<B>>>>,
-    /// Ends the evaluation of a custom loss, with an error.
+    /// Ends the evaluation of a custom loss with an error, and a pass between its blocks once it is set for all groups.
     pub interrupt: Interrupt,
     /// Destination of its gradient; with `None` only the loss is computed.
     pub grads: Option<&'a mut GradientSum<B>>,
@@ -70,7 +71,8 @@ struct ActiveRows<B: Backend> {
     groups: Vec<RowGroup<B>>,
 }
 
-/// Runs the groups' datums through the model together. The gradient of a group whose loss fails is untouched. `saved`
+/// Runs the groups' datums through the model together. The gradient of a group whose loss fails is untouched, unless the
+/// pass is interrupted, which fails all groups: then gradients are incomplete. `saved`
 /// blocks save their activations, the others recompute them: the bits are the same. With `full`, the one group trains all
 /// parameters; where replicas divide these, [`GatheredPass::finish`](super::GatheredPass::finish) has to follow.
 pub(crate) fn train_pass<'w, B: Backend>(
@@ -88,8 +90,28 @@ pub(crate) fn train_pass<'w, B: Backend>(
     let trains = groups.iter().any(|g| g.grads.is_some());
     let rows = rows_of(&data);
     let images = images_of(groups, &rows);
-    let input = PassInput { tokens: &tokens, rows: &rows, kv: &mut kv, groups: &row_groups, images: images.as_ref() };
+    // A pass that somebody waits for goes on: its numbers do not depend on whoever has gone.
+    let interrupts: Vec<Interrupt> = groups.iter().map(|group| group.interrupt.clone()).collect();
+    let stopped = Cell::new(false);
+    let is_interrupted = || {
+        // Once it has stopped, a pass stays so, whatever the next answer were.
+        if !stopped.get() && !interrupts.is_empty() && interrupts.iter().all(Interrupt::is_set) {
+            stopped.set(true);
+        }
+        stopped.get()
+    };
+    let input = PassInput {
+        tokens: &tokens,
+        rows: &rows,
+        kv: &mut kv,
+        groups: &row_groups,
+        images: images.as_ref(),
+        interrupt: Some(&is_interrupted),
+    };
     let Pass { x, activations, dispatches } = forward(backend, &mut weights, input, trains.then_some(saved));
+    if is_interrupted() {
+        return interrupted(groups);
+    }
     let targets = targets_of(&data);
     let (w, scalar_head) = weights.head(backend);
     let logit_bytes = tokens.len() * w.model.config.vocab_rows() * size_of::<f32>();
@@ -125,10 +147,20 @@ pub(crate) fn train_pass<'w, B: Backend>(
         let failed: Vec<bool> = outputs.iter().map(Result::is_err).collect();
         let sinks = groups.iter_mut().zip(failed);
         let sums = sinks.map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() }).collect();
-        let pass = BackwardPass { backend, w, tokens: &tokens, groups: &row_groups, active };
+        let interrupt = &is_interrupted;
+        let pass = BackwardPass { backend, w, tokens: &tokens, groups: &row_groups, active, interrupt };
         pass.run(&mut weights, head, hidden, x, activations, sums, full);
+        if is_interrupted() {
+            return interrupted(groups);
+        }
     }
     outputs
+}
+
+/// The outcome of a pass whose requests have all been abandoned.
+fn interrupted<B: Backend>(groups: &[TrainGroup<'_, B>]) -> GroupOutputs {
+    let failed = || FailedDatum { at: 0, error: OpError::user("interrupted: its session ended") };
+    groups.iter().map(|_| Err(failed())).collect()
 }
 
 /// State of the end of a forward pass, for its backward pass.
@@ -146,6 +178,7 @@ struct BackwardPass<'a, B: Backend> {
     tokens: &'a [u32],
     groups: &'a [RowGroup<B>],
     active: ActiveRows<B>,
+    interrupt: &'a dyn Fn() -> bool,
 }
 
 impl<B: Backend> BackwardPass<'_, B> {
@@ -159,7 +192,7 @@ impl<B: Backend> BackwardPass<'_, B> {
         mut sums: Vec<Option<&mut GradientSum<B>>>,
         full: bool,
     ) {
-        let Self { backend, tokens, groups, .. } = self;
+        let Self { backend, tokens, groups, interrupt, .. } = self;
         if full {
             let Some(Some(sum)) = sums.into_iter().next() else { return };
             let mut ends = weights.gathered().map(|pass| pass.zeros_of_head(backend));
@@ -167,13 +200,13 @@ impl<B: Backend> BackwardPass<'_, B> {
             let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Full(own), &[]);
             drop((self.w, self.active, head, hidden, x));
             let ends = weights.gathered().zip(ends).and_then(|(pass, ends)| pass.reduce_head(ends, sum));
-            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Full(sum, ends));
+            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Full(sum, ends), interrupt);
         } else {
             let trains: Vec<bool> = sums.iter().map(Option::is_some).collect();
             let mut sinks: Vec<_> = sums.iter_mut().map(|sum| sum.as_mut().map(|sum| &mut sum.values)).collect();
             let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Adapters(&mut sinks), &trains);
             drop((head, hidden, x));
-            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Adapters(&mut sinks));
+            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Adapters(&mut sinks), interrupt);
         }
     }
 
@@ -215,7 +248,7 @@ impl<B: Backend> BackwardPass<'_, B> {
 
 /// Images of the datums, whose rows are given; `None` for a batch without images.
 fn images_of<B: Backend>(groups: &[TrainGroup<'_, B>], rows: &[(Range<usize>, usize)]) -> Option<PassImages<B>> {
-    if groups.iter().all(|group| group.images.is_empty()) {
+    if groups.iter().flat_map(|group| &group.images).all(Vec::is_empty) {
         return None;
     }
     let mut pass = PassImages { coordinates: Vec::new(), images: Vec::new() };

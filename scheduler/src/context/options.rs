@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use trainyard_storage::Storage;
 
+use crate::budgets::USAGE_ROWS;
 use crate::context::clock::{Clock, SystemClock};
 use crate::execution::crashes::WorkerEnd;
 use crate::quotas::Policies;
@@ -72,7 +73,7 @@ impl Options {
             session_timeout: Duration::from_secs(300),
             retention: Duration::from_secs(24 * 3600),
             usage_retention: 35 * DAY,
-            usage_rows: 4_000_000,
+            usage_rows: USAGE_ROWS,
             usage_history: 400 * DAY,
             snapshot_tokens: 200_000,
             kept_snapshots: 8,

@@ -92,6 +92,7 @@ pub(crate) async fn delete_usage(conn: &mut Conn, kept: Kept) -> Result<bool, Er
 
 /// Deletes whole hours of single requests, oldest first, until at most `most` rows are left. Tenants with the most rows
 /// lose theirs: what one tenant keeps does not depend on another's appetite, as long as it has less than its even part.
+/// Returns whether there may be more.
 async fn delete_excess(conn: &mut Conn, most: u64) -> Result<bool, Error> {
     const COUNTS: &str = "-- delete_excess: counts
         SELECT tenant, CAST(sum(requests) AS BIGINT) AS requests FROM usage_rows GROUP BY tenant ORDER BY tenant";
@@ -101,16 +102,18 @@ async fn delete_excess(conn: &mut Conn, most: u64) -> Result<bool, Error> {
             WHERE tenant = $1) AS newest
         WHERE requests > $2 ORDER BY hour DESC LIMIT 1";
     const KEEP: &str = "-- delete_excess: keep
-        INSERT INTO usage_kept (tenant, from_at) SELECT $1, least_of.at FROM (
-            SELECT CASE WHEN until_at < $2 THEN until_at ELSE $2 END AS at FROM usage_progress) AS least_of
-        WHERE true
+        INSERT INTO usage_kept (tenant, from_at)
+        SELECT $1, CASE WHEN until_at < $2 THEN until_at ELSE $2 END FROM usage_progress WHERE true
         ON CONFLICT (tenant) DO UPDATE SET from_at = excluded.from_at WHERE usage_kept.from_at < excluded.from_at";
+    // Counts are of what is kept, however long the deletion of the rows takes.
+    const FORGET: &str = "-- delete_excess: forget
+        DELETE FROM usage_rows WHERE tenant = $1 AND hour <= $2";
+    const KEPT: &str = "-- delete_excess: kept
+        SELECT tenant FROM usage_kept ORDER BY tenant";
     const DELETE: &str = "-- delete_excess
         DELETE FROM usage WHERE request_id IN (
             SELECT request_id FROM usage WHERE tenant = $1 AND at < (SELECT from_at FROM usage_kept WHERE tenant = $1)
             ORDER BY at LIMIT $2)";
-    const DELETED: &str = "-- delete_excess: deleted
-        DELETE FROM usage_rows WHERE tenant = $1 AND hour <= $2";
     let doing = || failed("delete usage");
     let rows = sql(COUNTS).fetch_all(conn).await.map_err(doing())?;
     let count = |row: &Row| Ok((column::<String>(row, "tenant")?, as_u64(column(row, "requests")?)));
@@ -120,11 +123,16 @@ async fn delete_excess(conn: &mut Conn, most: u64) -> Result<bool, Error> {
         let newest = sql(NEWEST).bind(tenant.as_str()).bind(as_i64(part)).scalar(conn).await.map_err(doing())?;
         let Some(hour): Option<i64> = newest else { continue };
         sql(KEEP).bind(tenant.as_str()).bind((hour + 1) * HOUR).execute(conn).await.map_err(doing())?;
-        let deleted = sql(DELETE).bind(tenant.as_str()).bind(MOST).execute(conn).await.map_err(doing())?;
-        if deleted >= MOST.unsigned_abs() {
+        sql(FORGET).bind(tenant.as_str()).bind(hour).execute(conn).await.map_err(doing())?;
+    }
+    let tenants: Vec<String> = sql(KEPT).scalars(conn).await.map_err(doing())?;
+    let mut left = MOST;
+    for tenant in &tenants {
+        let deleted = sql(DELETE).bind(tenant.as_str()).bind(left).execute(conn).await.map_err(doing())?;
+        left -= i64::try_from(deleted).unwrap_or(left);
+        if left <= 0 {
             return Ok(true);
         }
-        sql(DELETED).bind(tenant.as_str()).bind(hour).execute(conn).await.map_err(doing())?;
     }
     Ok(false)
 }

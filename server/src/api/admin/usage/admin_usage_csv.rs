@@ -35,13 +35,6 @@ pub(in crate::api) async fn admin_usage_csv(
 ) -> Result<Response, ApiError> {
     let period = period::read(&query, state.clock.now())?;
     let organisation = organisation(&caller, query.organisation)?;
-    let complete_from = state.scheduler.requests_complete_from(&organisation).await?;
-    if period.0 < complete_from {
-        return Err(ApiError::invalid(format!(
-            "starting_on: the usage of single requests is complete from {}; sums by hour go back further",
-            rfc3339(complete_from.as_millis())
-        )));
-    }
     // What can fail, fails before the answer begins.
     let first = Export { state, organisation, period, after: String::new() }.page().await?;
     let pages = stream::unfold(Some(first), |page| async move {
@@ -75,6 +68,14 @@ impl Export {
             .scheduler
             .request_usage(&self.organisation, self.period.0, self.period.1, &self.after, PAGE)
             .await?;
+        // Old rows may be deleted between two pages.
+        let complete_from = self.state.scheduler.requests_complete_from(&self.organisation).await?;
+        if self.period.0 < complete_from {
+            return Err(ApiError::invalid(format!(
+                "starting_on: the usage of single requests is complete from {}; sums by hour go back further",
+                rfc3339(complete_from.as_millis())
+            )));
+        }
         let mut text = if self.after.is_empty() { HEADER.to_owned() } else { String::new() };
         found.iter().for_each(|usage| text.push_str(&line(usage)));
         let rest = match found.last() {

@@ -21,8 +21,8 @@ pub(super) fn experts(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     let mut config = ModelConfig { arch: "qwen3_vl_moe", ..qwen3_moe::config(text)? };
     for experts in config.blocks.iter_mut().filter_map(|block: &mut Block| block.experts.as_mut()) {
         experts.rule = RouterRule::softmax(experts.rule.per_token, true);
-        // Released files store them transposed, which shows in the shapes.
-        experts.storage = ExpertStorage::Rows;
+        // As in released files.
+        experts.storage = ExpertStorage::Columns;
     }
     with_tower(&keys, &text, config)
 }

@@ -57,7 +57,7 @@ class Episode(Environment):
         number = NUMBER.search(reply)
         if number is None:
             return Outcome(0.0, metrics={"correct": 0.0, "number": 0.0})
-        # Numbers with many digits are no near misses.
+        # A number with many digits is not a near miss, however it goes on.
         found = int(number[0][:12])
         correct = found == self.count
         near = self.partial / (1 + abs(found - self.count))

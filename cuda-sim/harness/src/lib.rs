@@ -3,7 +3,7 @@
 //! ```no_run
 //! use cuda_sim_harness::Simulator;
 //!
-//! let simulator = Simulator::new("my-test")?;
+//! let simulator = Simulator::new()?;
 //! let mut program = simulator.command("target/debug/my-program");
 //! program.env("CUDASIM_SEED", "7");
 //! assert!(program.status()?.success());
@@ -12,8 +12,11 @@
 
 use std::ffi::OsStr;
 use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use tempfile::TempDir;
 
 /// The libraries as they are built, and the names that programs load.
 const LIBRARIES: &[(&str, &[&str])] = &[
@@ -23,30 +26,28 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("libcuda_sim_nccl.so", &["libnccl.so", "libnccl.so.2"]),
 ];
 
-/// A folder with the simulated libraries under the names of the real ones.
+/// A folder with links to the simulated libraries under the names of the real ones. It is deleted when this is dropped.
 #[derive(Debug)]
 pub struct Simulator {
-    folder: PathBuf,
+    folder: TempDir,
 }
 
 impl Simulator {
-    /// A folder of this name below `target/cuda-sim/`, made anew.
+    /// A folder of its own below `target/`: programs in other tests and processes never see it.
     ///
     /// # Errors
     ///
     /// If the libraries were not built, or the folder can't be written.
-    pub fn new(name: &str) -> Result<Self> {
+    pub fn new() -> Result<Self> {
         let built = built()?;
-        let folder = built.join("cuda-sim").join(name);
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder)?;
+        let folder = tempfile::Builder::new().prefix("cuda-sim-").tempdir_in(&built)?;
         for (library, names) in LIBRARIES {
             let Some(library) = find(&built, library) else { continue };
             for name in *names {
-                std::fs::copy(&library, folder.join(name))?;
+                symlink(&library, folder.path().join(name))?;
             }
         }
-        if !folder.join("libcuda.so").exists() {
+        if !folder.path().join("libcuda.so").exists() {
             return Err(Error::new(ErrorKind::NotFound, "libcuda_sim_driver.so is not built"));
         }
         Ok(Self { folder })
@@ -58,7 +59,7 @@ impl Simulator {
     ///
     /// If the library has no such name.
     pub fn remove_symbol(&self, library: &str, symbol: &str) -> Result<()> {
-        let path = self.folder.join(library);
+        let path = self.folder.path().join(library);
         let mut bytes = std::fs::read(&path)?;
         let name: Vec<u8> = [b"\0", symbol.as_bytes(), b"\0"].concat();
         let places: Vec<usize> =
@@ -76,13 +77,13 @@ impl Simulator {
     /// Folder with the simulated libraries.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// A program that finds the simulated libraries first.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.env("LD_LIBRARY_PATH", &self.folder);
+        command.env("LD_LIBRARY_PATH", self.folder.path());
         command
     }
 }

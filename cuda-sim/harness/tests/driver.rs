@@ -7,7 +7,7 @@ use cuda_sim_harness::Simulator;
 
 /// Runs a program of `cuda-sim-host`; returns its success, its output, and the simulator's messages.
 fn run(program: &str, settings: &[(&str, &str)]) -> (bool, String, String) {
-    let simulator = Simulator::new(&format!("{program}-{}", settings.len())).unwrap();
+    let simulator = Simulator::new().unwrap();
     run_on(&simulator, program, settings)
 }
 
@@ -93,9 +93,10 @@ fn memory_that_is_freed_while_another_stream_copies_it_is_reported() {
 
 #[test]
 fn page_locked_memory_and_events_fail_where_they_are_told_to() {
-    let path = std::env::temp_dir().join(format!("cuda-sim-host-faults-{}", std::process::id()));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path();
     for (fault, error) in [("pinned 1 1", "OUT_OF_MEMORY"), ("event 1", "UNKNOWN")] {
-        std::fs::write(&path, fault).unwrap();
+        std::fs::write(path, fault).unwrap();
         let (success, out, _) = run("copy-out", &[("CUDASIM_FAULT_FILE", path.to_str().unwrap())]);
         assert!(!success && out.contains(error), "{fault}: {out}");
     }
@@ -129,7 +130,7 @@ fn a_machine_without_a_device_says_so() {
 
 #[test]
 fn a_removed_symbol_is_missing() {
-    let simulator = Simulator::new("missing-symbol").unwrap();
+    let simulator = Simulator::new().unwrap();
     simulator.remove_symbol("libcuda.so", "cuModuleLoadData").unwrap();
     let (success, _, report) = run_on(&simulator, "vec-add", &[]);
     assert!(!success && report.contains("cuModuleLoadData"), "{report}");

@@ -37,18 +37,18 @@ fn right(ranks: &[(String, String); 2]) {
 
 #[test]
 fn cublaslt_multiplies_bf16() {
-    let (out, report) = run(&Simulator::new("matmul").unwrap(), "matmul", &[]);
+    let (out, report) = run(&Simulator::new().unwrap(), "matmul", &[]);
     assert_eq!(out.trim(), "right=true", "{report}");
 }
 
 #[test]
 fn two_processes_agree_in_all_collectives() {
-    right(&two_ranks(&Simulator::new("processes").unwrap(), "rank", &[]));
+    right(&two_ranks(&Simulator::new().unwrap(), "rank", &[]));
 }
 
 #[test]
 fn two_threads_agree_in_all_collectives() {
-    let simulator = Simulator::new("threads").unwrap();
+    let simulator = Simulator::new().unwrap();
     for seed in ["1", "2", "3"] {
         let (out, report) = run(&simulator, "ranks", &[("CUDASIM_DEVICES", "2"), ("CUDASIM_SEED", seed)]);
         assert!(out.contains("rank 0 right=true") && out.contains("rank 1 right=true"), "{out}{report}");
@@ -58,7 +58,7 @@ fn two_threads_agree_in_all_collectives() {
 #[test]
 fn a_dead_rank_is_an_error_and_no_hang() {
     let settings = [("CUDASIM_NCCL_DIE", "1:2"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
-    let ranks = two_ranks(&Simulator::new("dead-rank").unwrap(), "rank", &settings);
+    let ranks = two_ranks(&Simulator::new().unwrap(), "rank", &settings);
     assert!(ranks[0].1.contains("rank 1 left the communicator"), "{}", ranks[0].1);
     assert!(ranks[1].1.contains("rank 1 of 2: injected fault: it dies"), "{}", ranks[1].1);
     for (out, _) in &ranks {
@@ -70,7 +70,7 @@ fn a_dead_rank_is_an_error_and_no_hang() {
 #[test]
 fn ranks_may_be_idle_for_longer_than_they_wait_for_each_other() {
     let settings = [("CUDASIM_NCCL_TIMEOUT_MS", "5000"), ("PAUSE_MS", "7000")];
-    right(&two_ranks(&Simulator::new("idle").unwrap(), "rank", &settings));
+    right(&two_ranks(&Simulator::new().unwrap(), "rank", &settings));
 }
 
 /// A rank that polls its stream can give up; a rank that only waits gets an error in the end.
@@ -78,12 +78,12 @@ fn ranks_may_be_idle_for_longer_than_they_wait_for_each_other() {
 fn a_silent_rank_keeps_nobody_from_ending() {
     let settings = [("CUDASIM_NCCL_HANG", "1:1"), ("POLL_MS", "500"), ("CUDASIM_NCCL_TIMEOUT_MS", "600000")];
     let began = Instant::now();
-    for (out, report) in two_ranks(&Simulator::new("silent").unwrap(), "rank", &settings) {
+    for (out, report) in two_ranks(&Simulator::new().unwrap(), "rank", &settings) {
         assert!(out.contains("failed: \"not done\""), "{out}{report}");
     }
     assert!(began.elapsed() < Duration::from_secs(300), "less than ranks wait for each other");
     let settings = [("CUDASIM_NCCL_HANG", "1:1"), ("CUDASIM_NCCL_TIMEOUT_MS", "5000")];
-    let [(first, report), _] = two_ranks(&Simulator::new("missed").unwrap(), "rank", &settings);
+    let [(first, report), _] = two_ranks(&Simulator::new().unwrap(), "rank", &settings);
     assert!(!first.contains("right=true") && report.contains("rank 1 never called"), "{first}{report}");
 }
 
@@ -92,7 +92,7 @@ fn a_silent_rank_keeps_nobody_from_ending() {
 fn a_stream_does_not_wait_for_a_collective_of_another() {
     for seed in ["1", "2", "3", "4"] {
         let settings = [("CUDASIM_SCHEDULE", "late"), ("CUDASIM_SEED", seed), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
-        let simulator = Simulator::new("two-stream-rank").unwrap();
+        let simulator = Simulator::new().unwrap();
         right(&two_ranks(&simulator, "two-stream-rank", &settings));
     }
 }
@@ -101,20 +101,20 @@ fn a_stream_does_not_wait_for_a_collective_of_another() {
 #[test]
 fn a_device_comes_to_its_collectives_while_its_host_does_nothing() {
     let settings = [("CUDASIM_SCHEDULE", "late"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
-    right(&two_ranks(&Simulator::new("sleeping-rank").unwrap(), "sleeping-rank", &settings));
+    right(&two_ranks(&Simulator::new().unwrap(), "sleeping-rank", &settings));
 }
 
 #[test]
 fn a_communicator_is_destroyed_after_its_collectives() {
     for schedule in ["late", "eager"] {
-        let simulator = Simulator::new("destroying-rank").unwrap();
+        let simulator = Simulator::new().unwrap();
         right(&two_ranks(&simulator, "destroying-rank", &[("CUDASIM_SCHEDULE", schedule)]));
     }
 }
 
 #[test]
 fn counters_are_those_of_the_kernel() {
-    let (out, report) = run(&Simulator::new("counters").unwrap(), "counters", &[]);
+    let (out, report) = run(&Simulator::new().unwrap(), "counters", &[]);
     // 1000 elements of 4 bytes: 32 warps of which the last has 8 lanes, three requests each.
     let expected = ["global_load_bytes=8000", "global_store_bytes=4000", "global_requests=96", "global_sectors=375"];
     assert_eq!(out.lines().collect::<Vec<_>>(), expected, "{report}");

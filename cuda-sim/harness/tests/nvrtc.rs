@@ -10,7 +10,7 @@ fn run(program: &str, seed: u64) -> Option<(String, String)> {
         eprintln!("skipped: CUDASIM_NVRTC does not name the folder of libnvrtc.so.12");
         return None;
     };
-    let simulator = Simulator::new(&format!("{program}-{seed}")).unwrap();
+    let simulator = Simulator::new().unwrap();
     let mut command = simulator.command(env!("CARGO_BIN_EXE_cuda-sim-host"));
     let paths = [simulator.folder().as_os_str(), &compiler];
     command.env("LD_LIBRARY_PATH", std::env::join_paths(paths).unwrap());

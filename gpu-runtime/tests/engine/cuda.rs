@@ -34,7 +34,7 @@ pub(crate) fn simulated_with<F: FnOnce()>(
     if [MARK, ON_GPU].into_iter().any(|name| std::env::var_os(name).is_some()) {
         return body();
     }
-    let simulator = Simulator::new(&format!("engine-{}", test.replace("::", "-"))).unwrap();
+    let simulator = Simulator::new().unwrap();
     without.into_iter().for_each(|(library, symbol)| simulator.remove_symbol(library, symbol).unwrap());
     let mut program = simulator.command(std::env::current_exe().unwrap());
     program.args([test, "--exact", "--nocapture", "--test-threads", "1"]);

@@ -2,7 +2,6 @@
 //! variable is set, tests run in this process on a GPU.
 
 use std::process::Command;
-use std::sync::LazyLock;
 
 use cuda_sim_harness::Simulator;
 
@@ -21,8 +20,6 @@ const ON_GPU: &str = "TRAINYARD_TEST_ON_GPU";
 /// Orders of blocks, warps and streams.
 const SEEDS: [(&str, &str); 2] = [("CUDASIM_SEED", "1"), ("CUDASIM_SEED", "2")];
 
-static SIMULATOR: LazyLock<Simulator> = LazyLock::new(|| Simulator::new("gpu-runtime").unwrap());
-
 /// Calls `body`, a closure of a test, with the simulated device, in processes of their own. Every slice has memory of exactly its
 /// size, so that the simulator stops at what is read or written beyond it, and at what is read before it is written.
 pub(super) fn on_device<F: FnOnce(&CudaDevice)>(body: F) {
@@ -31,7 +28,8 @@ pub(super) fn on_device<F: FnOnce(&CudaDevice)>(body: F) {
         body(&device);
         return device.synchronize().unwrap();
     }
-    SEEDS.into_iter().for_each(|seed| run::<F>(&SIMULATOR, &[seed]));
+    let simulator = Simulator::new().unwrap();
+    SEEDS.into_iter().for_each(|seed| run::<F>(&simulator, &[seed]));
 }
 
 /// Like [`on_device`], but with a backend of the given type.
@@ -39,7 +37,8 @@ pub(crate) fn on_backend<F: FnOnce(Cuda)>(dtype: Dtype, body: F) {
     if is_there() {
         return body(Cuda::open(0, dtype).unwrap());
     }
-    SEEDS.into_iter().for_each(|seed| run::<F>(&SIMULATOR, &[seed]));
+    let simulator = Simulator::new().unwrap();
+    SEEDS.into_iter().for_each(|seed| run::<F>(&simulator, &[seed]));
 }
 
 /// Like [`on_backend`], but with one setting of the simulator.
@@ -47,7 +46,7 @@ pub(crate) fn on_backend_with<F: FnOnce(Cuda)>(setting: (&str, &str), dtype: Dty
     if is_there() {
         return body(Cuda::open(0, dtype).unwrap());
     }
-    run::<F>(&SIMULATOR, &[setting]);
+    run::<F>(&Simulator::new().unwrap(), &[setting]);
 }
 
 /// Calls `body` with what opening the simulated device returned, for one setting of the simulator. A GPU has no such settings.
@@ -56,7 +55,7 @@ pub(super) fn with_setting<F: FnOnce(Result<CudaDevice>)>(setting: (&str, &str),
     if is_there() {
         return body(CudaDevice::open(0, 0));
     }
-    run::<F>(&SIMULATOR, &[setting]);
+    run::<F>(&Simulator::new().unwrap(), &[setting]);
 }
 
 /// Calls `body` for some settings of the simulator.
@@ -64,7 +63,7 @@ pub(super) fn with_settings<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
     if is_there() {
         return body();
     }
-    run::<F>(&SIMULATOR, settings);
+    run::<F>(&Simulator::new().unwrap(), settings);
 }
 
 /// Runs a test with a library that lacks a function.
@@ -73,7 +72,7 @@ pub(super) fn without_symbol<F: FnOnce(Result<CudaDevice>)>(library: &str, symbo
     if is_there() {
         return body(CudaDevice::open(0, 0));
     }
-    let simulator = Simulator::new(&format!("gpu-runtime-{symbol}")).unwrap();
+    let simulator = Simulator::new().unwrap();
     simulator.remove_symbol(library, symbol).unwrap();
     run::<F>(&simulator, &SEEDS[..1]);
 }
@@ -90,8 +89,9 @@ fn on_gpu() -> bool {
 pub(super) fn fails_with_mutant(test: &str, mutant: usize) -> bool {
     let (module, _) = module_path!().rsplit_once("::").unwrap();
     let test = format!("{}::{test}", module.split_once("::").unwrap().1);
+    let simulator = Simulator::new().unwrap();
     SEEDS.into_iter().any(|seed| {
-        let output = command(&SIMULATOR, &test, &[seed]).env(MUTANT, mutant.to_string()).output().unwrap();
+        let output = command(&simulator, &test, &[seed]).env(MUTANT, mutant.to_string()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(text.contains("running 1 test"), "no test is named {test}");
         !output.status.success()

@@ -14,7 +14,7 @@ use super::texts::{EndToken, ModelText};
 pub enum Piece {
     /// More of the text, thoughts or calls.
     Part(Part),
-    /// Tokens whose log-probabilities were requested.
+    /// Tokens whose ids or log-probabilities were requested.
     Tokens(Vec<Token>),
     /// The completion has ended.
     End(End),
@@ -48,8 +48,8 @@ pub struct SequenceText {
     detokenizer: Detokenizer,
     stop: StopFilter,
     parser: OutputParser,
-    /// Whether the request asks for log-probabilities.
-    logprobs: bool,
+    /// Whether the request asks for ids or log-probabilities of tokens.
+    tokens: bool,
     /// A token that ends the text without being part of it, whether or not it is a special token.
     end: Option<EndToken>,
     ended: bool,
@@ -58,14 +58,14 @@ pub struct SequenceText {
 }
 
 impl SequenceText {
-    /// Begins a completion that ends at the first of the strings `stop`. `logprobs` asks for [`Piece::Tokens`].
-    pub fn new(text: Arc<ModelText>, stop: Vec<String>, format: OutputFormat, logprobs: bool) -> Self {
+    /// Begins a completion that ends at the first of the strings `stop`. `tokens` asks for [`Piece::Tokens`].
+    pub fn new(text: Arc<ModelText>, stop: Vec<String>, format: OutputFormat, tokens: bool) -> Self {
         Self {
             detokenizer: Detokenizer::new(Arc::clone(&text)),
             text,
             stop: StopFilter::new(stop),
             parser: OutputParser::new(format),
-            logprobs,
+            tokens,
             end: None,
             ended: false,
             matched: None,
@@ -80,7 +80,7 @@ impl SequenceText {
 
     /// Adds further tokens, and the pieces that they complete to `pieces`.
     pub fn push(&mut self, progress: &SampleProgress, pieces: &mut Vec<Piece>) {
-        if self.logprobs {
+        if self.tokens {
             pieces.push(Piece::Tokens((0..progress.tokens.len()).filter_map(|at| token(progress, at)).collect()));
         }
         for &token in &progress.tokens {

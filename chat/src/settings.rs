@@ -33,6 +33,8 @@ pub struct Settings {
     pub stop: Vec<String>,
     /// Number of candidates to return with the log-probabilities; `None` for no log-probabilities.
     pub logprobs: Option<u32>,
+    /// Whether to return the ids of tokens.
+    pub token_ids: bool,
     /// Penalties, biases and other controls, within their ranges.
     pub controls: SamplingControls,
 }
@@ -48,6 +50,7 @@ impl Default for Settings {
             seed: None,
             stop: Vec::new(),
             logprobs: None,
+            token_ids: false,
             controls: SamplingControls::default(),
         }
     }

@@ -8,6 +8,7 @@ import tempfile
 import httpx
 import openai
 import pytest
+from tinker import types
 
 import chat_model
 from helpers import KEY, WAIT, cancelled, client, lora, sample, wait_until
@@ -168,6 +169,57 @@ def test_completions_take_texts_and_tokens(oai, chat_sampler, tokenizer):
     assert [choice.index for choice in several.choices] == [0, 1, 2, 3]
     assert several.choices[0].text == several.choices[1].text == text != several.choices[2].text
     assert len(oai.completions.create(model=MODEL, prompt="a").choices[0].text) > 0
+
+
+def test_token_ids_are_those_that_were_sampled(oai, chat_sampler):
+    request = {"model": MODEL, "messages": CHAT, "seed": 5, "max_tokens": 24, "n": 3, "logprobs": True, "stop": ["e"]}
+    plain = oai.chat.completions.create(**request)
+    assert "prompt_token_ids" not in plain.model_extra and "token_ids" not in plain.choices[0].model_extra
+    request["extra_body"] = {"return_token_ids": True}
+    whole = oai.chat.completions.create(**request)
+    prompt = whole.prompt_token_ids
+    assert len(prompt) == whole.usage.prompt_tokens
+    assert sum(len(choice.token_ids) for choice in whole.choices) == whole.usage.completion_tokens
+    for choice, without in zip(whole.choices, plain.choices, strict=True):
+        assert choice.message == without.message
+        # Each token has its log-probability, which the trainer's forward pass repeats to the bit.
+        scored = [token.logprob for token in choice.logprobs.content]
+        every = types.ModelInput.from_ints(prompt + choice.token_ids)
+        assert chat_sampler.compute_logprobs(every).result(WAIT)[len(prompt) :] == scored
+    prompts, ids, scores = [], [[], [], []], [[], [], []]
+    for chunk in oai.chat.completions.create(**request, stream=True):
+        prompts.append(chunk.model_extra.get("prompt_token_ids"))
+        for choice in chunk.choices:
+            ids[choice.index] += choice.token_ids
+            scores[choice.index] += choice.logprobs.content if choice.logprobs else []
+    assert prompts[0] == prompt and not any(prompts[1:])
+    assert ids == [choice.token_ids for choice in whole.choices]
+    assert scores == [choice.logprobs.content for choice in whole.choices]
+
+
+def test_completions_return_the_ids_of_each_prompt(oai, tokenizer):
+    prompts = ["some words", "others"]
+    request = {"model": MODEL, "prompt": prompts, "n": 2, "max_tokens": 6, "seed": 3}
+    request["extra_body"] = {"return_token_ids": True}
+    whole = oai.completions.create(**request)
+    assert [choice.prompt_token_ids for choice in whole.choices] == [
+        tokenizer.encode(prompt) for prompt in prompts for _ in range(2)
+    ]
+    assert sum(len(choice.token_ids) for choice in whole.choices) == whole.usage.completion_tokens
+    begun, ids = {}, [[] for _ in whole.choices]
+    for chunk in oai.completions.create(**request, stream=True):
+        for choice in chunk.choices:
+            if given := choice.model_extra.get("prompt_token_ids"):
+                assert begun.setdefault(choice.index, given) is given
+            ids[choice.index] += choice.model_extra.get("token_ids") or []
+    assert begun == {choice.index: choice.prompt_token_ids for choice in whole.choices}
+    assert ids == [choice.token_ids for choice in whole.choices]
+    again = oai.completions.create(**request | {"prompt": whole.choices[0].prompt_token_ids, "n": 1})
+    assert again.choices[0].text == whole.choices[0].text
+    scored = oai.completions.create(
+        model=MODEL, prompt="some words", max_tokens=0, echo=True, extra_body={"return_token_ids": True}
+    )
+    assert (scored.choices[0].prompt_token_ids, scored.choices[0].token_ids) == (tokenizer.encode("some words"), [])
 
 
 def test_echo_scores_the_prompt(oai, chat_sampler, tokenizer):

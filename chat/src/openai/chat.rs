@@ -41,6 +41,7 @@ pub fn settings(request: &ChatRequest) -> Result<Settings, ChatError> {
         seed: request.seed,
         stop: stop_strings("stop", request.stop.clone().map(StopStrings::into_vec).unwrap_or_default())?,
         logprobs: request.logprobs.then_some(top),
+        token_ids: request.return_token_ids,
         controls: controls::checked(request.controls(), request.response_format.as_ref())?,
     })
 }
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(settings, Settings::default());
         assert!(conversation.add_generation_prompt);
         let all = json!({"max_completion_tokens": 5, "n": 2, "temperature": 0, "top_p": 0.5, "seed": 1, "stop": "x",
-            "logprobs": true, "top_logprobs": 3, "top_k": 4, "min_p": 0.25, "presence_penalty": -2, "frequency_penalty": 2,
+            "logprobs": true, "top_logprobs": 3, "return_token_ids": true, "top_k": 4, "min_p": 0.25, "presence_penalty": -2, "frequency_penalty": 2,
             "repetition_penalty": 1.5, "logit_bias": {"7": 1, "5": -100}, "response_format": {"type": "json_object"}});
         let expected = Settings {
             n: 2,
@@ -247,6 +248,7 @@ mod tests {
             seed: Some(1),
             stop: vec!["x".to_owned()],
             logprobs: Some(3),
+            token_ids: true,
             controls: SamplingControls {
                 min_p: 0.25,
                 presence_penalty: -2.0,

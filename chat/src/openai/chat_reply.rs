@@ -1,21 +1,48 @@
 //! `POST chat/completions`: choices of the whole answer.
 
-use trainyard_wire::openai::{ChatChoice, ChatLogprobs, ChatReply, FunctionCall, ToolCall};
+use trainyard_wire::openai::{ChatChoice, ChatLogprobs, ChatReply, FunctionCall, TokenLogprob, ToolCall};
 
 use super::super::output::{self, Part};
-use super::super::sequence::Piece;
+use super::super::sequence::{Piece, Token};
+use super::super::settings::Settings;
 use super::super::texts::ModelText;
 use super::finish_reason;
 use super::logprobs::of_chat;
 
-/// Returns a choice without content. `scored` is whether its log-probabilities are asked for.
-pub fn empty(index: usize, scored: bool) -> ChatChoice {
-    let message = ChatReply { role: "assistant".to_owned(), ..ChatReply::default() };
-    ChatChoice { index, message, logprobs: scored.then(ChatLogprobs::default), finish_reason: String::new() }
+/// What an answer shows of each token.
+#[derive(Clone, Copy)]
+pub struct TokenDetails {
+    /// Number of candidates beside the log-probability; `None` for no log-probabilities.
+    pub logprobs: Option<u32>,
+    /// Whether the ids are shown.
+    pub ids: bool,
 }
 
-/// Adds a piece of a completion to its choice, with `top` candidates per token. `request` is the id of the answer.
-pub fn add(choice: &mut ChatChoice, piece: Piece, request: &str, text: &ModelText, top: u32) {
+impl TokenDetails {
+    /// What the settings ask for.
+    pub fn of(settings: &Settings) -> Self {
+        Self { logprobs: settings.logprobs, ids: settings.token_ids }
+    }
+
+    /// The log-probabilities of further tokens. Where ids are shown too, each has its log-probability.
+    pub fn logprobs(self, text: &ModelText, tokens: &[Token]) -> Vec<TokenLogprob> {
+        self.logprobs.map(|top| of_chat(text, tokens, top, self.ids)).unwrap_or_default()
+    }
+}
+
+/// Returns a choice without content.
+pub fn empty(index: usize, details: TokenDetails) -> ChatChoice {
+    ChatChoice {
+        index,
+        message: ChatReply { role: "assistant".to_owned(), ..ChatReply::default() },
+        logprobs: details.logprobs.map(|_| ChatLogprobs::default()),
+        finish_reason: String::new(),
+        token_ids: details.ids.then(Vec::new),
+    }
+}
+
+/// Adds a piece of a completion to its choice. `request` is the id of the answer.
+pub fn add(choice: &mut ChatChoice, piece: Piece, request: &str, text: &ModelText, details: TokenDetails) {
     let message = &mut choice.message;
     match piece {
         Piece::Part(Part::Text(more)) => message.content.get_or_insert_default().push_str(&more),
@@ -25,7 +52,12 @@ pub fn add(choice: &mut ChatChoice, piece: Piece, request: &str, text: &ModelTex
             calls.push(tool_call(request, choice.index, calls.len(), call, None));
         }
         Piece::Tokens(tokens) => {
-            choice.logprobs.get_or_insert_default().content.extend(of_chat(text, &tokens, top));
+            if let Some(ids) = &mut choice.token_ids {
+                ids.extend(tokens.iter().map(|token| token.id));
+            }
+            if let Some(logprobs) = &mut choice.logprobs {
+                logprobs.content.extend(details.logprobs(text, &tokens));
+            }
         }
         Piece::End(end) => {
             choice.finish_reason = finish_reason(&end).to_owned();

@@ -17,8 +17,22 @@ pub struct Shown {
     pub echo: bool,
     /// Whether log-probabilities are asked for.
     pub logprobs: bool,
+    /// Whether the ids of tokens are asked for.
+    pub token_ids: bool,
     /// Whether the completion is left out: `max_tokens` is 0, and one token had to be sampled.
     pub prompt_alone: bool,
+}
+
+/// Returns a choice without content.
+pub fn empty(index: usize) -> CompletionChoice {
+    CompletionChoice {
+        index,
+        text: String::new(),
+        logprobs: None,
+        finish_reason: None,
+        prompt_token_ids: None,
+        token_ids: None,
+    }
 }
 
 /// Adds a piece of a completion to its choice. `offset` counts the characters of the choice so far.
@@ -30,8 +44,12 @@ pub fn add(choice: &mut CompletionChoice, piece: Piece, text: &ModelText, shown:
         Piece::Part(Part::Text(more) | Part::Reasoning(more)) => choice.text.push_str(&more),
         Piece::Part(Part::ToolCall(_)) => {}
         Piece::Tokens(tokens) => {
-            let new = of_completion(text, &tokens, offset);
-            extend(choice.logprobs.get_or_insert_default(), new);
+            if shown.token_ids {
+                choice.token_ids.get_or_insert_default().extend(tokens.iter().map(|token| token.id));
+            }
+            if shown.logprobs {
+                extend(choice.logprobs.get_or_insert_default(), of_completion(text, &tokens, offset));
+            }
         }
     }
 }
@@ -45,7 +63,7 @@ fn extend(logprobs: &mut CompletionLogprobs, new: CompletionLogprobs) {
 
 /// Returns the addition of a piece to a choice of a stream. `index` is the place of the choice.
 pub fn delta(index: usize, piece: Piece, text: &ModelText, shown: Shown, offset: &mut usize) -> CompletionChoice {
-    let mut choice = CompletionChoice { index, text: String::new(), logprobs: None, finish_reason: None };
+    let mut choice = empty(index);
     add(&mut choice, piece, text, shown, offset);
     choice
 }

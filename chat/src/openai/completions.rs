@@ -27,6 +27,7 @@ pub fn settings(request: &CompletionRequest) -> Result<Settings, ChatError> {
         seed: request.seed,
         stop: stop_strings("stop", request.stop.clone().map(StopStrings::into_vec).unwrap_or_default())?,
         logprobs,
+        token_ids: request.return_token_ids,
         controls: controls::checked(request.controls(), None)?,
     })
 }

@@ -19,10 +19,10 @@ fn shown(text: &ModelText, token: u32) -> (String, Vec<u8>) {
     (String::from_utf8_lossy(&bytes).into_owned(), bytes)
 }
 
-/// The log-probabilities of a chat completion. Special tokens, such as the one that ended it, do not belong to its
-/// content.
-pub fn of_chat(text: &ModelText, tokens: &[Token], top: u32) -> Vec<TokenLogprob> {
-    let content = tokens.iter().filter(|token| text.tokenizer.special(token.id).is_none());
+/// The log-probabilities of a chat completion, with `top` candidates per token. Special tokens, such as the one that ended
+/// it, do not belong to its content: they are there if `special` is set.
+pub fn of_chat(text: &ModelText, tokens: &[Token], top: u32, special: bool) -> Vec<TokenLogprob> {
+    let content = tokens.iter().filter(|token| special || text.tokenizer.special(token.id).is_none());
     content
         .map(|token| {
             let (shown_token, bytes) = shown(text, token.id);
@@ -70,8 +70,9 @@ mod tests {
         let text = byte_level();
         let token = |id, logprob| Token { id, logprob: Some(logprob), candidates: vec![(0xC3, -0.25), (97, f32::MIN)] };
         let tokens = [token(97, -0.5), token(0xC3, -1.0), token(EOS, -0.1)];
-        let content = of_chat(&text, &tokens, 1);
+        let content = of_chat(&text, &tokens, 1, false);
         assert_eq!(content.len(), 2);
+        assert_eq!(of_chat(&text, &tokens, 1, true).last().map(|token| token.token.as_str()), Some("<|end|>"));
         let half = content.last().map(|token| (token.token.as_str(), token.bytes.clone(), token.top_logprobs.len()));
         assert_eq!(half, Some(("\u{FFFD}", Some(vec![0xC3]), 1)));
         let mut offset = 3;

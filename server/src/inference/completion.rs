@@ -43,7 +43,6 @@ pub(crate) struct Tokens {
 pub(crate) struct Completion {
     generation: Generation,
     sequences: Vec<SequenceText>,
-    scores: bool,
     pub(crate) prompt: Vec<u32>,
     /// The prompt's tokens with log-probabilities, if requested; filled once the completions have ended.
     pub(crate) prompt_tokens: Vec<Token>,
@@ -85,12 +84,12 @@ impl Completion {
         let generation = Generation::start(state, tenant, target, &sample, server_seed).await?;
         let sequence = || {
             let stop = settings.stop.clone();
-            SequenceText::new(Arc::clone(text), stop, format, settings.logprobs.is_some()).ending_at(end.clone())
+            let tokens = settings.logprobs.is_some() || settings.token_ids;
+            SequenceText::new(Arc::clone(text), stop, format, tokens).ending_at(end.clone())
         };
         Ok(Self {
             generation,
             sequences: (0..settings.n).map(|_| sequence()).collect(),
-            scores: settings.logprobs.is_some(),
             tokens: Tokens { prompt: tokens.len() as u64, ..Tokens::default() },
             prompt: tokens,
             prompt_tokens: Vec::new(),
@@ -104,11 +103,6 @@ impl Completion {
 
     pub(crate) fn count(&self) -> usize {
         self.sequences.len()
-    }
-
-    /// Whether the request asks for log-probabilities.
-    pub(crate) fn scores(&self) -> bool {
-        self.scores
     }
 
     /// Waits for more updates; `None` after the end. May be dropped and called again.

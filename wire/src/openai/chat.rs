@@ -62,6 +62,10 @@ pub struct ChatRequest {
     #[serde(default)]
     #[schema(minimum = 0, maximum = 20)]
     pub top_logprobs: Option<u32>,
+    /// Whether to return the ids of the prompt's tokens and of those that were sampled, so that a trainer need not encode
+    /// texts again.
+    #[serde(default, deserialize_with = "json::or_default")]
+    pub return_token_ids: bool,
     /// Whether to respond with server-sent events.
     #[serde(default, deserialize_with = "json::or_default")]
     pub stream: bool,

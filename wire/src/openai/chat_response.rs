@@ -21,6 +21,9 @@ pub struct ChatResponse {
     pub choices: Vec<ChatChoice>,
     /// Numbers of tokens in the request and its replies.
     pub usage: Usage,
+    /// Tokens of the rendered conversation, if `return_token_ids` was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_token_ids: Option<Vec<u32>>,
 }
 
 /// A reply of the model.
@@ -30,10 +33,13 @@ pub struct ChatChoice {
     pub index: usize,
     /// The message that the assistant replied with.
     pub message: ChatReply,
-    /// Log-probabilities of the tokens, if `logprobs` was set.
+    /// Log-probabilities of the tokens, if `logprobs` was set: without special tokens, or of each of `token_ids`.
     pub logprobs: Option<ChatLogprobs>,
     /// Why the reply ended: `stop`, `length` or `tool_calls`.
     pub finish_reason: String,
+    /// Sampled tokens with the one that ended the reply, if `return_token_ids` was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_ids: Option<Vec<u32>>,
 }
 
 /// The assistant's message in a reply.
@@ -102,6 +108,9 @@ pub struct ChatChunk {
     /// Numbers of tokens; only in the last chunk, if `stream_options.include_usage` was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Tokens of the rendered conversation; only in the first chunk, if `return_token_ids` was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_token_ids: Option<Vec<u32>>,
 }
 
 /// Part of a reply, in a chunk.
@@ -111,10 +120,13 @@ pub struct ChatChunkChoice {
     pub index: usize,
     /// What the chunk adds to the message.
     pub delta: ChatDelta,
-    /// Log-probabilities of the added tokens, if `logprobs` was set.
+    /// Log-probabilities of the added tokens, if `logprobs` was set: without special tokens, or of each of `token_ids`.
     pub logprobs: Option<ChatLogprobs>,
     /// Why the reply ended: `stop`, `length` or `tool_calls`; null before the end.
     pub finish_reason: Option<String>,
+    /// Tokens sampled since the reply's last chunk, if `return_token_ids` was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_ids: Option<Vec<u32>>,
 }
 
 /// What a chunk adds to a message.

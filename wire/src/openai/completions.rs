@@ -52,6 +52,10 @@ pub struct CompletionRequest {
     #[serde(default)]
     #[schema(minimum = 0, maximum = 20)]
     pub logprobs: Option<u32>,
+    /// Whether to return the ids of the prompt's tokens and of those that were sampled, so that a trainer need not encode
+    /// texts again.
+    #[serde(default, deserialize_with = "json::or_default")]
+    pub return_token_ids: bool,
     /// Whether to return the prompt before the completion.
     #[serde(default, deserialize_with = "json::or_default")]
     pub echo: bool,
@@ -150,6 +154,12 @@ pub struct CompletionChoice {
     pub logprobs: Option<CompletionLogprobs>,
     /// Why the completion ended: `stop` or `length`; null in chunks before the end.
     pub finish_reason: Option<String>,
+    /// Tokens of the prompt, if `return_token_ids` was set; only in the first chunk of a completion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_token_ids: Option<Vec<u32>>,
+    /// Sampled tokens with the one that ended the completion, if `return_token_ids` was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_ids: Option<Vec<u32>>,
 }
 
 /// Log-probabilities, token by token.

@@ -321,11 +321,14 @@ pub struct ChatChoice {
     pub finish_reason: ::std::string::String,
     /// Position of the reply among the choices.
     pub index: i64,
-    /// Log-probabilities of the tokens, if `logprobs` was set.
+    /// Log-probabilities of the tokens, if `logprobs` was set: without special tokens, or of each of `token_ids`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logprobs: ::std::option::Option<ChatLogprobs>,
     /// The message that the assistant replied with.
     pub message: ChatReply,
+    /// Sampled tokens with the one that ended the reply, if `return_token_ids` was set.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub token_ids: ::std::option::Option<::std::vec::Vec<u32>>,
 }
 /// Content of a message: a text, or a list of texts and images.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
@@ -476,6 +479,10 @@ pub struct ChatRequest {
     /// Format of a reply: `text`, `json_object` or `json_schema`. The latter two can't be combined with tools.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub response_format: ::std::option::Option<ResponseFormat>,
+    /// Whether to return the ids of the prompt's tokens and of those that were sampled, so that a trainer need not encode
+    /// texts again.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub return_token_ids: ::std::option::Option<bool>,
     /// Accepted, but has no effect.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub safety_identifier: ::std::option::Option<::std::string::String>,
@@ -541,6 +548,9 @@ pub struct ChatResponse {
     pub model: ::std::string::String,
     /// Always the text `chat.completion`.
     pub object: ::std::string::String,
+    /// Tokens of the rendered conversation, if `return_token_ids` was set.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub prompt_token_ids: ::std::option::Option<::std::vec::Vec<u32>>,
     /// Numbers of tokens in the request and its replies.
     pub usage: Usage,
 }
@@ -677,8 +687,14 @@ pub struct CompletionChoice {
     /// Log-probabilities of the tokens, if `logprobs` was set.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub logprobs: ::std::option::Option<CompletionLogprobs>,
+    /// Tokens of the prompt, if `return_token_ids` was set; only in the first chunk of a completion.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub prompt_token_ids: ::std::option::Option<::std::vec::Vec<u32>>,
     /// Text of the completion.
     pub text: ::std::string::String,
+    /// Sampled tokens with the one that ended the completion, if `return_token_ids` was set.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub token_ids: ::std::option::Option<::std::vec::Vec<u32>>,
 }
 /// Log-probabilities, token by token.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
@@ -763,6 +779,10 @@ pub struct CompletionRequest {
     /// off.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub repetition_penalty: ::std::option::Option<f64>,
+    /// Whether to return the ids of the prompt's tokens and of those that were sampled, so that a trainer need not encode
+    /// texts again.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub return_token_ids: ::std::option::Option<bool>,
     /// Seed that makes sampling repeatable.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub seed: ::std::option::Option<i64>,
@@ -3499,12 +3519,19 @@ impl ChatChoice {
             index,
             message,
             logprobs: ::std::default::Default::default(),
+            token_ids: ::std::default::Default::default(),
         }
     }
-    /// Log-probabilities of the tokens, if `logprobs` was set.
+    /// Log-probabilities of the tokens, if `logprobs` was set: without special tokens, or of each of `token_ids`.
     #[must_use]
     pub fn logprobs(mut self, value: ChatLogprobs) -> Self {
         self.logprobs = ::std::option::Option::Some(value);
+        self
+    }
+    /// Sampled tokens with the one that ended the reply, if `return_token_ids` was set.
+    #[must_use]
+    pub fn token_ids(mut self, value: ::std::vec::Vec<u32>) -> Self {
+        self.token_ids = ::std::option::Option::Some(value);
         self
     }
 }
@@ -3669,6 +3696,7 @@ impl ChatRequest {
             reasoning_effort: ::std::default::Default::default(),
             repetition_penalty: ::std::default::Default::default(),
             response_format: ::std::default::Default::default(),
+            return_token_ids: ::std::default::Default::default(),
             safety_identifier: ::std::default::Default::default(),
             seed: ::std::default::Default::default(),
             service_tier: ::std::default::Default::default(),
@@ -3814,6 +3842,13 @@ impl ChatRequest {
         self.response_format = ::std::option::Option::Some(value);
         self
     }
+    /// Whether to return the ids of the prompt's tokens and of those that were sampled, so that a trainer need not encode
+    /// texts again.
+    #[must_use]
+    pub fn return_token_ids(mut self, value: bool) -> Self {
+        self.return_token_ids = ::std::option::Option::Some(value);
+        self
+    }
     /// Accepted, but has no effect.
     #[must_use]
     pub fn safety_identifier(mut self, value: impl Into<::std::string::String>) -> Self {
@@ -3934,7 +3969,14 @@ impl ChatResponse {
             model: model.into(),
             object: object.into(),
             usage,
+            prompt_token_ids: ::std::default::Default::default(),
         }
+    }
+    /// Tokens of the rendered conversation, if `return_token_ids` was set.
+    #[must_use]
+    pub fn prompt_token_ids(mut self, value: ::std::vec::Vec<u32>) -> Self {
+        self.prompt_token_ids = ::std::option::Option::Some(value);
+        self
     }
 }
 impl Checkpoint {
@@ -4139,6 +4181,8 @@ impl CompletionChoice {
             text: text.into(),
             finish_reason: ::std::default::Default::default(),
             logprobs: ::std::default::Default::default(),
+            prompt_token_ids: ::std::default::Default::default(),
+            token_ids: ::std::default::Default::default(),
         }
     }
     /// Why the completion ended: `stop` or `length`; null in chunks before the end.
@@ -4151,6 +4195,18 @@ impl CompletionChoice {
     #[must_use]
     pub fn logprobs(mut self, value: CompletionLogprobs) -> Self {
         self.logprobs = ::std::option::Option::Some(value);
+        self
+    }
+    /// Tokens of the prompt, if `return_token_ids` was set; only in the first chunk of a completion.
+    #[must_use]
+    pub fn prompt_token_ids(mut self, value: ::std::vec::Vec<u32>) -> Self {
+        self.prompt_token_ids = ::std::option::Option::Some(value);
+        self
+    }
+    /// Sampled tokens with the one that ended the completion, if `return_token_ids` was set.
+    #[must_use]
+    pub fn token_ids(mut self, value: ::std::vec::Vec<u32>) -> Self {
+        self.token_ids = ::std::option::Option::Some(value);
         self
     }
 }
@@ -4193,6 +4249,7 @@ impl CompletionRequest {
             n: ::std::default::Default::default(),
             presence_penalty: ::std::default::Default::default(),
             repetition_penalty: ::std::default::Default::default(),
+            return_token_ids: ::std::default::Default::default(),
             seed: ::std::default::Default::default(),
             stop: ::std::default::Default::default(),
             stream: ::std::default::Default::default(),
@@ -4266,6 +4323,13 @@ impl CompletionRequest {
     #[must_use]
     pub fn repetition_penalty(mut self, value: f64) -> Self {
         self.repetition_penalty = ::std::option::Option::Some(value);
+        self
+    }
+    /// Whether to return the ids of the prompt's tokens and of those that were sampled, so that a trainer need not encode
+    /// texts again.
+    #[must_use]
+    pub fn return_token_ids(mut self, value: bool) -> Self {
+        self.return_token_ids = ::std::option::Option::Some(value);
         self
     }
     /// Seed that makes sampling repeatable.

@@ -2,7 +2,7 @@
 
 use trainyard_chat::conversation::Rendered;
 use trainyard_chat::openai::chat::{check_unsupported, conversation, settings};
-use trainyard_chat::openai::chat_reply::{add, empty};
+use trainyard_chat::openai::chat_reply::{TokenDetails, add, empty};
 use trainyard_chat::output::OutputFormat;
 use trainyard_chat::texts::ModelText;
 use trainyard_protocol::TenantId;
@@ -33,7 +33,7 @@ pub(crate) async fn chat(
     let conversation = conversation(&request, text.template()?)?;
     let rules = state.image_rules(&target.base.name);
     let rendered = render(state, &text, conversation, None, rules).await?;
-    let top = request.top_logprobs.unwrap_or(0);
+    let details = TokenDetails::of(&settings);
     // JSON is all that the reply consists of.
     let format = if settings.controls.json_schema.is_some() { OutputFormat::default() } else { rendered.format };
     let Rendered { tokens, images, .. } = rendered;
@@ -42,21 +42,27 @@ pub(crate) async fn chat(
     let head = Head::new(state, "chatcmpl", completion.id(), target.name);
     if request.stream {
         let include_usage = request.stream_options.is_some_and(|options| options.include_usage);
-        return Ok(Answered::Stream(sse::respond(ChatStream::new(head, completion, text, top, include_usage))));
+        return Ok(Answered::Stream(sse::respond(ChatStream::new(head, completion, text, details, include_usage))));
     }
-    reply(head, completion, &text, top).await.map(|response| Answered::Whole(Box::new(response)))
+    reply(head, completion, &text, details).await.map(|response| Answered::Whole(Box::new(response)))
 }
 
 /// Waits for the completions' end.
-async fn reply(head: Head, mut completion: Completion, text: &ModelText, top: u32) -> Result<ChatResponse, ApiError> {
+async fn reply(
+    head: Head,
+    mut completion: Completion,
+    text: &ModelText,
+    details: TokenDetails,
+) -> Result<ChatResponse, ApiError> {
     let updates = completion.rest().await?;
-    let mut choices: Vec<ChatChoice> = (0..completion.count()).map(|index| empty(index, completion.scores())).collect();
+    let mut choices: Vec<ChatChoice> = (0..completion.count()).map(|index| empty(index, details)).collect();
     for (index, piece) in updates {
         if let Some(choice) = choices.get_mut(index) {
-            add(choice, piece, &head.id, text, top);
+            add(choice, piece, &head.id, text, details);
         }
     }
     let usage = usage(std::iter::once(&completion));
     let Head { id, created, model } = head;
-    Ok(ChatResponse { id, object: "chat.completion".to_owned(), created, model, choices, usage })
+    let prompt_token_ids = details.ids.then_some(completion.prompt);
+    Ok(ChatResponse { id, object: "chat.completion".to_owned(), created, model, choices, usage, prompt_token_ids })
 }

@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use trainyard_chat::openai::chat_reply::tool_call;
+use trainyard_chat::openai::chat_reply::{TokenDetails, tool_call};
 use trainyard_chat::openai::finish_reason;
-use trainyard_chat::openai::logprobs::of_chat;
 use trainyard_chat::output::Part;
 use trainyard_chat::sequence::Piece;
 use trainyard_chat::texts::ModelText;
@@ -21,8 +20,10 @@ pub(super) struct ChatStream {
     head: Head,
     completion: Completion,
     text: Arc<ModelText>,
-    top: u32,
+    details: TokenDetails,
     include_usage: bool,
+    /// Tokens of the prompt, until the first chunk contains them.
+    prompt_token_ids: Option<Vec<u32>>,
     /// State of each completion's reply.
     replies: Vec<ReplyState>,
     /// Chunks that are ready to be sent.
@@ -35,16 +36,24 @@ pub(super) struct ChatStream {
 struct ReplyState {
     calls: usize,
     logprobs: Vec<TokenLogprob>,
+    token_ids: Vec<u32>,
 }
 
 impl ChatStream {
-    pub(super) fn new(head: Head, completion: Completion, text: Arc<ModelText>, top: u32, include_usage: bool) -> Self {
+    pub(super) fn new(
+        head: Head,
+        completion: Completion,
+        text: Arc<ModelText>,
+        details: TokenDetails,
+        include_usage: bool,
+    ) -> Self {
         let count = completion.count();
         let mut stream = Self {
+            prompt_token_ids: details.ids.then(|| completion.prompt.clone()),
             head,
             completion,
             text,
-            top,
+            details,
             include_usage,
             replies: (0..count).map(|_| ReplyState::default()).collect(),
             ready: VecDeque::new(),
@@ -60,14 +69,18 @@ impl ChatStream {
 
     fn send(&mut self, choices: Vec<ChatChunkChoice>, usage: Option<Usage>) {
         let Head { id, created, model } = self.head.clone();
-        let chunk = ChatChunk { id, object: "chat.completion.chunk".to_owned(), created, model, choices, usage };
+        let object = "chat.completion.chunk".to_owned();
+        let prompt_token_ids = self.prompt_token_ids.take();
+        let chunk = ChatChunk { id, object, created, model, choices, usage, prompt_token_ids };
         self.ready.extend(sse::data(&chunk));
     }
 
     fn send_choice(&mut self, index: usize, delta: ChatDelta, finish_reason: Option<String>) {
-        let waiting = self.replies.get_mut(index).map(|reply| std::mem::take(&mut reply.logprobs)).unwrap_or_default();
-        let logprobs = (!waiting.is_empty()).then_some(ChatLogprobs { content: waiting, refusal: None });
-        self.send(vec![ChatChunkChoice { index, delta, logprobs, finish_reason }], None);
+        let Some(reply) = self.replies.get_mut(index) else { return };
+        let (logprobs, ids) = (std::mem::take(&mut reply.logprobs), std::mem::take(&mut reply.token_ids));
+        let logprobs = (!logprobs.is_empty()).then_some(ChatLogprobs { content: logprobs, refusal: None });
+        let token_ids = self.details.ids.then_some(ids);
+        self.send(vec![ChatChunkChoice { index, delta, logprobs, finish_reason, token_ids }], None);
     }
 
     fn update(&mut self, index: usize, piece: Piece) {
@@ -85,10 +98,9 @@ impl ChatStream {
                 self.send_choice(index, ChatDelta { tool_calls: Some(vec![call]), ..ChatDelta::default() }, None);
             }
             Piece::Tokens(tokens) => {
-                let new = of_chat(&self.text, &tokens, self.top);
-                if let Some(reply) = self.replies.get_mut(index) {
-                    reply.logprobs.extend(new);
-                }
+                let Some(reply) = self.replies.get_mut(index) else { return };
+                reply.logprobs.extend(self.details.logprobs(&self.text, &tokens));
+                reply.token_ids.extend(tokens.iter().map(|token| token.id));
             }
             Piece::End(end) => self.send_choice(index, ChatDelta::default(), Some(finish_reason(&end).to_owned())),
         }

@@ -26,6 +26,8 @@ pub(super) struct CompletionStream {
     include_usage: bool,
     /// Characters of each choice so far.
     offsets: Vec<usize>,
+    /// Whether a chunk of each choice was sent.
+    begun: Vec<bool>,
     ready: VecDeque<String>,
     done: bool,
 }
@@ -38,8 +40,19 @@ impl CompletionStream {
         shown: Shown,
         include_usage: bool,
     ) -> Self {
-        let (open, offsets) = (vec![true; all.len()], vec![0; all.len() * shown.n]);
-        Self { head, all, open, text, shown, include_usage, offsets, ready: VecDeque::new(), done: false }
+        let choices = all.len() * shown.n;
+        Self {
+            head,
+            open: vec![true; all.len()],
+            all,
+            text,
+            shown,
+            include_usage,
+            offsets: vec![0; choices],
+            begun: vec![false; choices],
+            ready: VecDeque::new(),
+            done: false,
+        }
     }
 
     fn send(&mut self, choices: Vec<CompletionChoice>, usage: Option<Usage>) {
@@ -50,9 +63,13 @@ impl CompletionStream {
 
     fn update(&mut self, prompt: usize, at: usize, piece: Piece) {
         let index = prompt * self.shown.n + at;
-        let Some(offset) = self.offsets.get_mut(index) else { return };
-        let choice = delta(index, piece, &self.text, self.shown, offset);
-        if !choice.text.is_empty() || choice.logprobs.is_some() || choice.finish_reason.is_some() {
+        let Some((offset, begun)) = self.offsets.get_mut(index).zip(self.begun.get_mut(index)) else { return };
+        let mut choice = delta(index, piece, &self.text, self.shown, offset);
+        let has_tokens = choice.logprobs.is_some() || choice.token_ids.is_some();
+        if !choice.text.is_empty() || has_tokens || choice.finish_reason.is_some() {
+            if self.shown.token_ids && !std::mem::replace(begun, true) {
+                choice.prompt_token_ids = self.all.get(prompt).map(|completion| completion.prompt.clone());
+            }
             self.send(vec![choice], None);
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trainyard_chat::conversation::encode;
-use trainyard_chat::openai::completion_choice::{Shown, add};
+use trainyard_chat::openai::completion_choice::{Shown, add, empty};
 use trainyard_chat::openai::completions::{check_unsupported, settings};
 use trainyard_chat::openai::logprobs::of_completion;
 use trainyard_chat::output::OutputFormat;
@@ -35,6 +35,7 @@ pub(crate) async fn completions(
         n: settings.n as usize,
         echo: request.echo,
         logprobs: settings.logprobs.is_some(),
+        token_ids: settings.token_ids,
         prompt_alone: request.max_tokens == Some(0),
     };
     let target = resolve(state, tenant, &request.model).await?;
@@ -137,5 +138,7 @@ async fn whole(
 fn begin(index: usize, completion: &Completion, text: &ModelText, shown: Shown) -> CompletionChoice {
     let prompt = if shown.echo { text.tokenizer.decode(&completion.prompt) } else { String::new() };
     let logprobs = shown.logprobs.then(|| of_completion(text, &completion.prompt_tokens, &mut 0));
-    CompletionChoice { index, text: prompt, logprobs, finish_reason: None }
+    let [prompt_token_ids, token_ids] =
+        [shown.token_ids.then(|| completion.prompt.clone()), shown.token_ids.then(Vec::new)];
+    CompletionChoice { text: prompt, logprobs, prompt_token_ids, token_ids, ..empty(index) }
 }

@@ -25,12 +25,15 @@ class ChatChoice:
         index (int): Position of the reply among the choices.
         message (ChatReply): The assistant's message in a reply.
         logprobs (ChatLogprobs | None | Unset):
+        token_ids (list[int] | None | Unset): Sampled tokens with the one that ended the reply, if `return_token_ids`
+            was set.
     """
 
     finish_reason: str
     index: int
     message: ChatReply
     logprobs: ChatLogprobs | None | Unset = UNSET
+    token_ids: list[int] | None | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -50,6 +53,15 @@ class ChatChoice:
         else:
             logprobs = self.logprobs
 
+        token_ids: list[int] | None | Unset
+        if isinstance(self.token_ids, Unset):
+            token_ids = UNSET
+        elif isinstance(self.token_ids, list):
+            token_ids = self.token_ids
+
+        else:
+            token_ids = self.token_ids
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -61,6 +73,8 @@ class ChatChoice:
         )
         if logprobs is not UNSET:
             field_dict["logprobs"] = logprobs
+        if token_ids is not UNSET:
+            field_dict["token_ids"] = token_ids
 
         return field_dict
 
@@ -93,11 +107,29 @@ class ChatChoice:
 
         logprobs = _parse_logprobs(d.pop("logprobs", UNSET))
 
+        def _parse_token_ids(data: object) -> list[int] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                token_ids_type_0 = cast(list[int], data)
+
+                return token_ids_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[int] | None | Unset, data)
+
+        token_ids = _parse_token_ids(d.pop("token_ids", UNSET))
+
         chat_choice = cls(
             finish_reason=finish_reason,
             index=index,
             message=message,
             logprobs=logprobs,
+            token_ids=token_ids,
         )
 
         chat_choice.additional_properties = d

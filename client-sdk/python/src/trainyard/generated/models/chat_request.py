@@ -55,6 +55,9 @@ class ChatRequest:
                 the prompt or the completion; 1 turns this
                 off.
             response_format (None | ResponseFormat | Unset):
+            return_token_ids (bool | Unset): Whether to return the ids of the prompt's tokens and of those that were
+                sampled, so that a trainer need not encode
+                texts again.
             safety_identifier (None | str | Unset): Accepted, but has no effect.
             seed (int | None | Unset): Seed that makes sampling repeatable.
             service_tier (None | str | Unset): Refused unless it is `auto` or `default`.
@@ -98,6 +101,7 @@ class ChatRequest:
     reasoning_effort: Any | Unset = UNSET
     repetition_penalty: float | None | Unset = UNSET
     response_format: None | ResponseFormat | Unset = UNSET
+    return_token_ids: bool | Unset = UNSET
     safety_identifier: None | str | Unset = UNSET
     seed: int | None | Unset = UNSET
     service_tier: None | str | Unset = UNSET
@@ -230,6 +234,8 @@ class ChatRequest:
             response_format = self.response_format.to_dict()
         else:
             response_format = self.response_format
+
+        return_token_ids = self.return_token_ids
 
         safety_identifier: None | str | Unset
         if isinstance(self.safety_identifier, Unset):
@@ -374,6 +380,8 @@ class ChatRequest:
             field_dict["repetition_penalty"] = repetition_penalty
         if response_format is not UNSET:
             field_dict["response_format"] = response_format
+        if return_token_ids is not UNSET:
+            field_dict["return_token_ids"] = return_token_ids
         if safety_identifier is not UNSET:
             field_dict["safety_identifier"] = safety_identifier
         if seed is not UNSET:
@@ -605,6 +613,8 @@ class ChatRequest:
 
         response_format = _parse_response_format(d.pop("response_format", UNSET))
 
+        return_token_ids = d.pop("return_token_ids", UNSET)
+
         def _parse_safety_identifier(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -784,6 +794,7 @@ class ChatRequest:
             reasoning_effort=reasoning_effort,
             repetition_penalty=repetition_penalty,
             response_format=response_format,
+            return_token_ids=return_token_ids,
             safety_identifier=safety_identifier,
             seed=seed,
             service_tier=service_tier,

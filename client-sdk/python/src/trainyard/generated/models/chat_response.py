@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.chat_choice import ChatChoice
@@ -25,6 +27,7 @@ class ChatResponse:
         model (str): The `model` of the request.
         object_ (str): Always the text `chat.completion`.
         usage (Usage): Numbers of tokens in a request and its completions.
+        prompt_token_ids (list[int] | None | Unset): Tokens of the rendered conversation, if `return_token_ids` was set.
     """
 
     choices: list[ChatChoice]
@@ -33,6 +36,7 @@ class ChatResponse:
     model: str
     object_: str
     usage: Usage
+    prompt_token_ids: list[int] | None | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -51,6 +55,15 @@ class ChatResponse:
 
         usage = self.usage.to_dict()
 
+        prompt_token_ids: list[int] | None | Unset
+        if isinstance(self.prompt_token_ids, Unset):
+            prompt_token_ids = UNSET
+        elif isinstance(self.prompt_token_ids, list):
+            prompt_token_ids = self.prompt_token_ids
+
+        else:
+            prompt_token_ids = self.prompt_token_ids
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -63,6 +76,8 @@ class ChatResponse:
                 "usage": usage,
             }
         )
+        if prompt_token_ids is not UNSET:
+            field_dict["prompt_token_ids"] = prompt_token_ids
 
         return field_dict
 
@@ -89,6 +104,23 @@ class ChatResponse:
 
         usage = Usage.from_dict(d.pop("usage"))
 
+        def _parse_prompt_token_ids(data: object) -> list[int] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                prompt_token_ids_type_0 = cast(list[int], data)
+
+                return prompt_token_ids_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[int] | None | Unset, data)
+
+        prompt_token_ids = _parse_prompt_token_ids(d.pop("prompt_token_ids", UNSET))
+
         chat_response = cls(
             choices=choices,
             created=created,
@@ -96,6 +128,7 @@ class ChatResponse:
             model=model,
             object_=object_,
             usage=usage,
+            prompt_token_ids=prompt_token_ids,
         )
 
         chat_response.additional_properties = d

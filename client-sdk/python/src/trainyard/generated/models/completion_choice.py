@@ -24,12 +24,18 @@ class CompletionChoice:
         text (str): Text of the completion.
         finish_reason (None | str | Unset): Why the completion ended: `stop` or `length`; null in chunks before the end.
         logprobs (CompletionLogprobs | None | Unset):
+        prompt_token_ids (list[int] | None | Unset): Tokens of the prompt, if `return_token_ids` was set; only in the
+            first chunk of a completion.
+        token_ids (list[int] | None | Unset): Sampled tokens with the one that ended the completion, if
+            `return_token_ids` was set.
     """
 
     index: int
     text: str
     finish_reason: None | str | Unset = UNSET
     logprobs: CompletionLogprobs | None | Unset = UNSET
+    prompt_token_ids: list[int] | None | Unset = UNSET
+    token_ids: list[int] | None | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -53,6 +59,24 @@ class CompletionChoice:
         else:
             logprobs = self.logprobs
 
+        prompt_token_ids: list[int] | None | Unset
+        if isinstance(self.prompt_token_ids, Unset):
+            prompt_token_ids = UNSET
+        elif isinstance(self.prompt_token_ids, list):
+            prompt_token_ids = self.prompt_token_ids
+
+        else:
+            prompt_token_ids = self.prompt_token_ids
+
+        token_ids: list[int] | None | Unset
+        if isinstance(self.token_ids, Unset):
+            token_ids = UNSET
+        elif isinstance(self.token_ids, list):
+            token_ids = self.token_ids
+
+        else:
+            token_ids = self.token_ids
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -65,6 +89,10 @@ class CompletionChoice:
             field_dict["finish_reason"] = finish_reason
         if logprobs is not UNSET:
             field_dict["logprobs"] = logprobs
+        if prompt_token_ids is not UNSET:
+            field_dict["prompt_token_ids"] = prompt_token_ids
+        if token_ids is not UNSET:
+            field_dict["token_ids"] = token_ids
 
         return field_dict
 
@@ -103,11 +131,47 @@ class CompletionChoice:
 
         logprobs = _parse_logprobs(d.pop("logprobs", UNSET))
 
+        def _parse_prompt_token_ids(data: object) -> list[int] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                prompt_token_ids_type_0 = cast(list[int], data)
+
+                return prompt_token_ids_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[int] | None | Unset, data)
+
+        prompt_token_ids = _parse_prompt_token_ids(d.pop("prompt_token_ids", UNSET))
+
+        def _parse_token_ids(data: object) -> list[int] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                token_ids_type_0 = cast(list[int], data)
+
+                return token_ids_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[int] | None | Unset, data)
+
+        token_ids = _parse_token_ids(d.pop("token_ids", UNSET))
+
         completion_choice = cls(
             index=index,
             text=text,
             finish_reason=finish_reason,
             logprobs=logprobs,
+            prompt_token_ids=prompt_token_ids,
+            token_ids=token_ids,
         )
 
         completion_choice.additional_properties = d

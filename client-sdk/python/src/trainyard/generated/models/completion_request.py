@@ -40,6 +40,9 @@ class CompletionRequest:
         repetition_penalty (float | None | Unset): Divides positive logits, and multiplies negative ones, of tokens in
             the prompt or the completion; 1 turns this
             off.
+        return_token_ids (bool | Unset): Whether to return the ids of the prompt's tokens and of those that were
+            sampled, so that a trainer need not encode
+            texts again.
         seed (int | None | Unset): Seed that makes sampling repeatable.
         stop (list[str] | None | str | Unset):
         stream (bool | Unset): Whether to respond with server-sent events.
@@ -65,6 +68,7 @@ class CompletionRequest:
     n: int | None | Unset = UNSET
     presence_penalty: float | None | Unset = UNSET
     repetition_penalty: float | None | Unset = UNSET
+    return_token_ids: bool | Unset = UNSET
     seed: int | None | Unset = UNSET
     stop: list[str] | None | str | Unset = UNSET
     stream: bool | Unset = UNSET
@@ -157,6 +161,8 @@ class CompletionRequest:
         else:
             repetition_penalty = self.repetition_penalty
 
+        return_token_ids = self.return_token_ids
+
         seed: int | None | Unset
         if isinstance(self.seed, Unset):
             seed = UNSET
@@ -240,6 +246,8 @@ class CompletionRequest:
             field_dict["presence_penalty"] = presence_penalty
         if repetition_penalty is not UNSET:
             field_dict["repetition_penalty"] = repetition_penalty
+        if return_token_ids is not UNSET:
+            field_dict["return_token_ids"] = return_token_ids
         if seed is not UNSET:
             field_dict["seed"] = seed
         if stop is not UNSET:
@@ -408,6 +416,8 @@ class CompletionRequest:
             d.pop("repetition_penalty", UNSET)
         )
 
+        return_token_ids = d.pop("return_token_ids", UNSET)
+
         def _parse_seed(data: object) -> int | None | Unset:
             if data is None:
                 return data
@@ -511,6 +521,7 @@ class CompletionRequest:
             n=n,
             presence_penalty=presence_penalty,
             repetition_penalty=repetition_penalty,
+            return_token_ids=return_token_ids,
             seed=seed,
             stop=stop,
             stream=stream,

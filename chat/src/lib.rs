@@ -7,12 +7,13 @@
 //! | [`conversation`], [`template`], [`images`], [`sent_image`] | conversations to prompts |
 //! | [`sequence`], [`output`] | tokens to text, thoughts and calls of tools |
 //! | [`texts`], [`pieces`] | tokenizers, and the text of single tokens |
-//! | [`settings`] | settings of sampling |
+//! | [`settings`], [`forced_calls`] | settings of sampling, and the calls that a request demands |
 
 pub mod anthropic;
 pub mod conversation;
 mod detokenizer;
 mod error;
+pub mod forced_calls;
 pub mod images;
 pub mod openai;
 pub mod output;

@@ -12,7 +12,8 @@ const THINK: &str = "<think>";
 const THINK_END: &str = "</think>";
 /// Marker that begins a tool call. Templates that contain it use this format.
 pub(crate) const CALL: &str = "<tool_call>";
-const CALL_END: &str = "</tool_call>";
+/// Marker that ends a tool call.
+pub(crate) const CALL_END: &str = "</tool_call>";
 
 /// A part of a completion, or the continuation of one.
 #[derive(Clone, Debug, PartialEq, Eq)]

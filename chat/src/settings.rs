@@ -4,6 +4,8 @@ use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MIN_TE
 use trainyard_protocol::{SamplingControls, SamplingParams, Stop};
 use trainyard_wire::json::fold_seed;
 
+use super::forced_calls::ForcedCalls;
+use super::output::OutputFormat;
 use super::texts::EndToken;
 use crate::error::ChatError;
 
@@ -37,6 +39,8 @@ pub struct Settings {
     pub token_ids: bool,
     /// Penalties, biases and other controls, within their ranges.
     pub controls: SamplingControls,
+    /// Calls of tools that the model must make.
+    pub forced_calls: Option<ForcedCalls>,
 }
 
 impl Default for Settings {
@@ -52,6 +56,7 @@ impl Default for Settings {
             logprobs: None,
             token_ids: false,
             controls: SamplingControls::default(),
+            forced_calls: None,
         }
     }
 }
@@ -121,6 +126,19 @@ pub(crate) fn stop_strings(field: &str, strings: Vec<String>) -> Result<Vec<Stri
 }
 
 impl Settings {
+    /// Completes the settings for a prompt that expects output of this format. Returns the format of what is sampled.
+    ///
+    /// # Errors
+    /// [`ChatError::Invalid`] if calls are demanded that can't be forced.
+    pub fn fit(&mut self, format: OutputFormat) -> Result<OutputFormat, ChatError> {
+        match self.forced_calls.take() {
+            Some(calls) => calls.apply(&mut self.controls, format, "tool_choice"),
+            // JSON is all that the reply consists of.
+            None if self.controls.json_schema.is_some() => Ok(OutputFormat::default()),
+            None => Ok(format),
+        }
+    }
+
     /// Converts the settings to those of the engine, with an end token in addition to the model's. If the client set no
     /// seed, `random` makes one.
     pub fn params(&self, end: Option<&EndToken>, random: impl FnOnce() -> u64) -> SamplingParams {

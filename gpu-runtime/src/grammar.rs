@@ -6,11 +6,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use llguidance::api::TopLevelGrammar;
+use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
 use llguidance::toktrie::{ApproximateTokEnv, TokRxInfo, TokTrie};
 use llguidance::{JsonCompileOptions, Matcher, ParserFactory, token_bytes_from_tokenizer_json};
 use serde_json::Value;
-use trainyard_protocol::OpError;
+use trainyard_protocol::{CallMarks, OpError};
 
 use crate::fault::guarded;
 use crate::sampling::TokenMask;
@@ -40,7 +40,15 @@ impl fmt::Debug for GrammarCompiler {
     }
 }
 
+/// What an error of a schema names: the setting of a sample, or that of the APIs with tools.
+const SCHEMA: &str = "sampling_params.json_schema";
+const TOOLS: &str = "tools";
+
 fn refused(reason: impl fmt::Display) -> OpError {
+    refused_in(SCHEMA, reason)
+}
+
+fn refused_in(field: &str, reason: impl fmt::Display) -> OpError {
     let text = reason.to_string();
     // The library catches its own panics, whose texts say nothing to a client.
     let mut reason = match text.lines().next() {
@@ -48,7 +56,23 @@ fn refused(reason: impl fmt::Display) -> OpError {
         _ => "it can't be compiled".to_owned(),
     };
     reason.truncate(reason.floor_char_boundary(MAX_REASON));
-    OpError::user(format!("sampling_params.json_schema: {reason}"))
+    OpError::user(format!("{field}: {reason}"))
+}
+
+/// Parses a schema, and sets the white space of values.
+fn laid_out(schema: &str) -> Result<Value, OpError> {
+    let mut schema: Value = serde_json::from_str(schema).map_err(refused)?;
+    if !schema.is_object() {
+        return Err(refused("must be an object"));
+    }
+    let layout = JsonCompileOptions {
+        whitespace_flexible: true,
+        whitespace_pattern: Some(WHITE_SPACE.to_owned()),
+        ..JsonCompileOptions::default()
+    };
+    // Also where the schema brings settings of its own.
+    layout.apply_to(&mut schema);
+    Ok(schema)
 }
 
 impl GrammarCompiler {
@@ -82,21 +106,31 @@ impl GrammarCompiler {
     /// # Errors
     /// The user's: the schema is wrong, uses a keyword that is not supported, can't be satisfied or is too large.
     pub(crate) fn compile(&self, schema: &str) -> Result<Grammar, OpError> {
-        let mut schema: Value = serde_json::from_str(schema).map_err(refused)?;
-        if !schema.is_object() {
-            return Err(refused("must be an object"));
-        }
-        let layout = JsonCompileOptions {
-            whitespace_flexible: true,
-            whitespace_pattern: Some(WHITE_SPACE.to_owned()),
-            ..JsonCompileOptions::default()
+        self.start(SCHEMA, TopLevelGrammar::from_json_schema(laid_out(schema)?))
+    }
+
+    /// Compiles the schema of calls between marks.
+    ///
+    /// # Errors
+    /// As [`GrammarCompiler::compile`].
+    pub(crate) fn compile_calls(&self, schema: &str, marks: &CallMarks) -> Result<Grammar, OpError> {
+        let quoted = |text: &str| Value::from(text).to_string();
+        let more = marks.between.as_deref().map(|text| format!(" ({} call)*", quoted(text))).unwrap_or_default();
+        let lark = format!("start: call{more}\ncall: {} @value {}\n", quoted(&marks.before), quoted(&marks.after));
+        let value = GrammarWithLexer {
+            name: Some("value".to_owned()),
+            ..GrammarWithLexer::from_json_schema(laid_out(schema)?)
         };
-        // Also where the schema brings settings of its own.
-        layout.apply_to(&mut schema);
-        let parser = guarded("schema", || self.factory.create_parser(TopLevelGrammar::from_json_schema(schema)));
-        let parser = parser.map_err(|_| refused("it can't be compiled"))?.map_err(refused)?;
+        let grammars = vec![GrammarWithLexer::from_lark(lark), value];
+        self.start(TOOLS, TopLevelGrammar { grammars, max_tokens: None })
+    }
+
+    fn start(&self, field: &'static str, grammar: TopLevelGrammar) -> Result<Grammar, OpError> {
+        let parser = guarded("schema", || self.factory.create_parser(grammar));
+        let parser = parser.map_err(|_| refused_in(field, "it can't be compiled"))?;
+        let parser = parser.map_err(|error| refused_in(field, error))?;
         let mut grammar =
-            Grammar { matcher: Matcher::new(Ok(parser)), eos: Arc::clone(&self.eos), allowed: Arc::default() };
+            Grammar { field, matcher: Matcher::new(Ok(parser)), eos: Arc::clone(&self.eos), allowed: Arc::default() };
         grammar.advance()?;
         Ok(grammar)
     }
@@ -105,6 +139,8 @@ impl GrammarCompiler {
 /// A grammar, and where one sequence is in it.
 #[derive(Clone)]
 pub(crate) struct Grammar {
+    /// What errors name.
+    field: &'static str,
     matcher: Matcher,
     eos: Arc<[u32]>,
     allowed: Arc<TokenMask>,
@@ -124,7 +160,7 @@ impl Grammar {
         if self.eos.contains(&token) {
             return Ok(true);
         }
-        self.matcher.consume_token(token).map_err(refused)?;
+        self.matcher.consume_token(token).map_err(|error| refused_in(self.field, error))?;
         if self.matcher.is_stopped() {
             return Ok(true);
         }
@@ -133,13 +169,13 @@ impl Grammar {
     }
 
     fn advance(&mut self) -> Result<(), OpError> {
-        let mask = self.matcher.compute_mask_or_eos().map_err(refused)?;
+        let mask = self.matcher.compute_mask_or_eos().map_err(|error| refused_in(self.field, error))?;
         let mut allowed = TokenMask::new(mask.as_slice().to_vec());
         if self.eos.iter().any(|&eos| allowed.allows(eos)) {
             self.eos.iter().for_each(|&eos| allowed.allow(eos));
         }
         if allowed.is_empty() {
-            return Err(refused("no token of the vocabulary continues the output"));
+            return Err(refused_in(self.field, "no token of the vocabulary continues the output"));
         }
         self.allowed = Arc::new(allowed);
         Ok(())

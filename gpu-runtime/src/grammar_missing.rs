@@ -1,6 +1,6 @@
 //! Output that follows a JSON schema, in a build that can't compile schemas: each schema is refused.
 
-use trainyard_protocol::OpError;
+use trainyard_protocol::{CallMarks, OpError};
 
 use crate::sampling::TokenMask;
 use crate::stop::Detokenizer;
@@ -23,6 +23,10 @@ impl GrammarCompiler {
     }
 
     pub(crate) fn compile(&self, _: &str) -> Result<Grammar, OpError> {
+        Err(refused())
+    }
+
+    pub(crate) fn compile_calls(&self, _: &str, _: &CallMarks) -> Result<Grammar, OpError> {
         Err(refused())
     }
 }

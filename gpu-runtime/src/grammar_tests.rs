@@ -190,3 +190,35 @@ proptest! {
         prop_assert!(is_person(&value), "{}", text);
     }
 }
+
+#[test]
+fn calls_stand_between_their_marks() {
+    let marks = |between: Option<&str>| CallMarks {
+        before: "<tool_call>\n".to_owned(),
+        after: "\n</tool_call>".to_owned(),
+        between: between.map(str::to_owned),
+    };
+    let arguments = json!({"$defs": {"b": {"type": "boolean"}}, "type": "object", "properties": {
+        "on": {"$ref": "#/anyOf/0/properties/arguments/$defs/b"}}, "required": ["on"], "additionalProperties": false});
+    let call = |name: &str, arguments: &Value| {
+        json!({"type": "object", "properties": {"name": {"const": name},
+        "arguments": arguments}, "required": ["name", "arguments"], "additionalProperties": false})
+    };
+    let schema = json!({"anyOf": [call("f", &arguments), call("g", &json!({"type": "object", "maxProperties": 0}))]});
+    let compiled = |between| compiler().compile_calls(&schema.to_string(), &marks(between)).unwrap();
+    let (one, several) = (compiled(None), compiled(Some("\n")));
+    let f = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"on\": true}}\n</tool_call>";
+    let g = "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>";
+    for text in [f, g] {
+        assert!(accepts(&one, text) && accepts(&several, text), "{text}");
+    }
+    let both = format!("{f}\n{g}");
+    assert!(accepts(&several, &both) && !accepts(&one, &both));
+    for text in
+        ["", "{}", "<tool_call>\n{}\n</tool_call>", &format!(" {f}"), &f.replace("true", "1"), &f.replace("f\"", "h\"")]
+    {
+        assert!(!accepts(&one, text) && !accepts(&several, text), "{text}");
+    }
+    let refused = compiler().compile_calls(r#"{"type": "what"}"#, &marks(None)).err().unwrap();
+    assert!(refused.message.starts_with("tools: "), "{refused}");
+}

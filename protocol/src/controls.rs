@@ -37,6 +37,20 @@ pub struct SamplingControls {
     /// when the JSON value is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_schema: Option<String>,
+    /// Text around the value of `json_schema`, by which a chat template marks calls of tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_marks: Option<CallMarks>,
+}
+
+/// How a chat template marks calls of tools, each of which is a JSON value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallMarks {
+    /// Text before a call.
+    pub before: String,
+    /// Text after a call.
+    pub after: String,
+    /// Text between two calls; `None` if there is exactly one.
+    pub between: Option<String>,
 }
 
 fn is_zero(value: &f32) -> bool {
@@ -56,6 +70,7 @@ impl Default for SamplingControls {
             repetition_penalty: 1.0,
             logit_bias: Vec::new(),
             json_schema: None,
+            call_marks: None,
         }
     }
 }
@@ -63,8 +78,7 @@ impl Default for SamplingControls {
 impl SamplingControls {
     /// Whether these settings bias or penalise logits.
     pub fn changes_logits(&self) -> bool {
-        let Self { presence_penalty, frequency_penalty, repetition_penalty, logit_bias, min_p: _, json_schema: _ } =
-            self;
+        let Self { presence_penalty, frequency_penalty, repetition_penalty, logit_bias, .. } = self;
         *presence_penalty != 0.0 || *frequency_penalty != 0.0 || *repetition_penalty != 1.0 || !logit_bias.is_empty()
     }
 

@@ -23,7 +23,7 @@ mod sampling;
 mod tensor;
 
 pub use base_model::BaseModel;
-pub use controls::SamplingControls;
+pub use controls::{CallMarks, SamplingControls};
 pub use engine::{Completion, Engine, EngineStats, IsAbandoned, TenantShare};
 pub use error::{Category, OpError, redacted};
 pub use head::ModelHead;

@@ -98,6 +98,22 @@ def test_streams_say_what_whole_answers_say(claude):
     assert kinds[-3:] == ["content_block_stop", "message_delta", "message_stop"]
 
 
+def test_calls_are_forced(claude):
+    schema = {"type": "object", "properties": {"day": {"enum": ["today", "tomorrow"]}}, "required": ["day"]}
+    tools = [{"name": name, "input_schema": schema | {"additionalProperties": False}} for name in ("weather", "news")]
+    request = {"model": ENDLESS, "messages": CHAT, "max_tokens": 400, "tools": tools}
+    reply = claude.messages.create(**request, tool_choice={"type": "tool", "name": "news", "disable_parallel_tool_use": True})
+    (block,) = reply.content
+    assert (block.type, block.name, reply.stop_reason) == ("tool_use", "news", "tool_use")
+    assert block.input["day"] in ("today", "tomorrow")
+    with claude.messages.stream(**request, tool_choice={"type": "any", "disable_parallel_tool_use": True}) as stream:
+        (block,) = stream.get_final_message().content
+    assert block.name in ("weather", "news") and block.input["day"] in ("today", "tomorrow")
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    with pytest.raises(anthropic.BadRequestError, match="tool_choice"):
+        claude.messages.create(**request | {"max_tokens": 2000}, thinking=thinking, tool_choice={"type": "any"})
+
+
 def test_a_stop_sequence_is_named(claude):
     request = {"model": MODEL, "messages": CHAT, "max_tokens": 40, "extra_body": {"temperature": 0}}
     whole = claude.messages.create(**request).content[0].text
@@ -172,7 +188,7 @@ def test_errors_are_in_the_form_of_the_api(server, claude):
     kind, text = error(lambda: create(model=MODEL, **common, extra_body={"foo": 1}), anthropic.BadRequestError)
     assert "foo" in text
     kind, text = error(lambda: create(model=MODEL, **common, tool_choice={"type": "any"}), anthropic.BadRequestError)
-    assert text.startswith("tool_choice.type: ")
+    assert text.startswith("tool_choice: a call is demanded")
     # Programs of this machine need no key of the service; a page in a browser does.
     stranger = api(server, "sk-ant-wrong").messages
     assert stranger.create(model=MODEL, **common).type == "message"

@@ -249,6 +249,43 @@ def test_a_reply_follows_a_json_schema(oai):
     assert refused.value.param == "response_format.json_schema.schema"
 
 
+def test_calls_are_forced(oai):
+    size = {"$defs": {"size": {"enum": ["small", "large"]}}}
+    box = size | {"type": "object", "properties": {"size": {"$ref": "#/$defs/size"}}, "required": ["size"]}
+    parameters = {"box": box | {"additionalProperties": False}, "wait": None}
+    tools = [
+        {"type": "function", "function": {"name": name, **({"parameters": schema} if schema else {})}}
+        for name, schema in parameters.items()
+    ]
+    request = {"model": ENDLESS, "messages": CHAT, "seed": 1, "max_tokens": 400, "tools": tools}
+    named = {"type": "function", "function": {"name": "box"}}
+    choice = oai.chat.completions.create(**request, tool_choice=named).choices[0]
+    (call,) = choice.message.tool_calls
+    assert (call.function.name, choice.finish_reason, choice.message.content) == ("box", "tool_calls", None)
+    assert json.loads(call.function.arguments)["size"] in ("small", "large")
+    chunks = list(oai.chat.completions.create(**request, tool_choice=named, stream=True))
+    (streamed,) = (call for chunk in chunks for call in chunk.choices[0].delta.tool_calls or [])
+    assert streamed.function.arguments == call.function.arguments
+    for single in (False, True):
+        options = {"parallel_tool_calls": False} if single else {}
+        replies = oai.chat.completions.create(**request, **options, tool_choice="required", n=8).choices
+        calls = [call for reply in replies for call in reply.message.tool_calls]
+        assert {call.function.name for call in calls} <= {"box", "wait"} and len(calls) >= 8
+        if single:
+            assert len(calls) == 8
+        for call in calls:
+            arguments = json.loads(call.function.arguments)
+            assert arguments == {} if call.function.name == "wait" else arguments["size"] in ("small", "large")
+    for choice in ("some", {"type": "function", "function": {"name": "none"}}):
+        with pytest.raises(openai.BadRequestError) as refused:
+            oai.chat.completions.create(**request, tool_choice=choice)
+        assert refused.value.param == "tool_choice"
+    tools[1]["function"]["parameters"] = {"type": "object", "properties": {"x": {"not": {"type": "string"}}}}
+    with pytest.raises(openai.BadRequestError) as refused:
+        oai.chat.completions.create(**request, tool_choice="required")
+    assert refused.value.param == "tools"
+
+
 def test_biases_and_penalties_change_what_is_sampled(oai, tokenizer):
     request = {"model": MODEL, "prompt": "some words", "temperature": 0, "max_tokens": 6}
     (letter,) = tokenizer.encode("e", add_special_tokens=False)

@@ -3,6 +3,7 @@
 use trainyard_wire::anthropic::MessagesRequest;
 
 use super::super::settings::{Settings, count, stop_strings, top_k, unsupported, within};
+use super::prompt::{Parts, forced_calls};
 use crate::error::ChatError;
 
 /// Returns the settings of a request, checked.
@@ -16,6 +17,7 @@ pub fn settings(request: &MessagesRequest) -> Result<Settings, ChatError> {
         top_p: within("top_p", request.top_p.unwrap_or(1.0), 0.0, 1.0)?,
         top_k: top_k(request.top_k)?,
         stop: stop_strings("stop_sequences", request.stop_sequences.clone().unwrap_or_default())?,
+        forced_calls: forced_calls(&Parts::from(request))?,
         ..Settings::default()
     })
 }

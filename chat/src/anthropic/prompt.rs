@@ -1,6 +1,7 @@
 //! Turns requests of the Anthropic API into conversations.
 
 use minijinja::Value as Ordered;
+use minijinja::value::ValueKind;
 use trainyard_wire::anthropic::{
     AnthropicContent, AnthropicMessage, AnthropicTool, Block, CountTokensRequest, MessagesRequest, OutputConfig,
     Thinking, ToolChoice,
@@ -13,6 +14,7 @@ use super::super::sent_image::ChatImage;
 use super::super::settings::unsupported;
 use super::super::template::{ChatTemplate, Conversation};
 use crate::error::ChatError;
+use crate::forced_calls::{Demand, ForcedCalls};
 
 /// Minimum budget for thoughts that the API accepts.
 const MIN_BUDGET: u32 = 1_024;
@@ -82,6 +84,8 @@ pub fn conversation(parts: &Parts<'_>, template: &ChatTemplate) -> Result<(Conve
         prefill = add_message(&format!("messages.{index}"), message, &mut messages, &mut images)?;
     }
     let tools = tools(parts)?;
+    // Tokens are counted for what would be answered alone.
+    forced_calls(parts)?;
     let add_generation_prompt = prefill.is_none();
     let mut conversation = Conversation { messages, tools, add_generation_prompt, images, ..Conversation::default() };
     if let Some(thinking) = parts.thinking {
@@ -283,28 +287,49 @@ fn tools(parts: &Parts<'_>) -> Result<Vec<Ordered>, ChatError> {
             .input_schema
             .clone()
             .ok_or_else(|| ChatError::invalid(format!("tools.{index}.input_schema: is required")))?;
+        if schema.kind() != ValueKind::Map {
+            return Err(ChatError::invalid(format!("tools.{index}.input_schema: expected a JSON schema, an object")));
+        }
         let mut function = vec![("name", Ordered::from(tool.name.as_str()))];
         function.extend(tool.description.as_deref().map(|text| ("description", Ordered::from(text))));
         function.push(("parameters", schema));
         tools.push(map([("type", Ordered::from("function")), ("function", Ordered::from_pairs(function))]));
     }
-    if let Some(choice) = parts.tool_choice {
-        unsupported(
-            "tool_choice.disable_parallel_tool_use",
-            choice.disable_parallel_tool_use == Some(true),
-            "true is not supported: the model decides how many tools it calls",
-        )?;
-        match choice.kind.as_str() {
-            "auto" => {}
-            "none" => tools.clear(),
-            other => {
-                return Err(ChatError::invalid(format!(
-                    "tool_choice.type: {other:?} is not supported; a model can't be made to call a tool (\"auto\", \"none\")"
-                )));
-            }
-        }
+    if parts.tool_choice.is_some_and(|choice| choice.kind == "none") {
+        tools.clear();
     }
     Ok(tools)
+}
+
+/// The calls that `tool_choice` demands.
+///
+/// # Errors
+/// [`ChatError::Invalid`], which names the field.
+pub(super) fn forced_calls(parts: &Parts<'_>) -> Result<Option<ForcedCalls>, ChatError> {
+    let Some(choice) = parts.tool_choice else { return Ok(None) };
+    let one = choice.disable_parallel_tool_use == Some(true);
+    let demand = match (choice.kind.as_str(), &choice.name) {
+        ("auto", _) => {
+            unsupported(
+                "tool_choice.disable_parallel_tool_use",
+                one,
+                "true requires a demanded call: else the model decides",
+            )?;
+            return Ok(None);
+        }
+        ("none", _) => return Ok(None),
+        ("any", _) => Demand::Any,
+        ("tool", Some(name)) => Demand::Named(name),
+        ("tool", None) => return Err(ChatError::invalid("tool_choice.name: is required")),
+        (other, _) => {
+            return Err(ChatError::invalid(format!(
+                "tool_choice.type: expected auto, none, any or tool, found {other:?}"
+            )));
+        }
+    };
+    let thinks = parts.thinking.is_some_and(|thinking| thinking.kind != "disabled");
+    unsupported("tool_choice", thinks, "a call can't be forced while the model thinks: turn its thoughts off")?;
+    ForcedCalls::new(&tools(parts)?, demand, !one, "tool_choice").map(Some)
 }
 
 #[cfg(test)]

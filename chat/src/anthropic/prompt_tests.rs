@@ -100,7 +100,21 @@ fn refusals_name_the_field() {
         (user(json!({"type": "tool_result"})), "messages.0.content.0.tool_use_id: is required"),
         (json!({"tools": [{"name": "f"}]}), "tools.0.input_schema: is required"),
         (json!({"tools": [{"name": "bash", "type": "bash_20250124"}]}), "tools.0.type: \"bash_20250124\""),
-        (json!({"tool_choice": {"type": "any"}}), "tool_choice.type: \"any\" is not supported"),
+        (
+            json!({"tools": [{"name": "f", "input_schema": [1]}]}),
+            "tools.0.input_schema: expected a JSON schema, an object",
+        ),
+        (json!({"tool_choice": {"type": "any"}}), "tool_choice: a call is demanded, but there are no tools"),
+        (json!({"tool_choice": {"type": "tool"}}), "tool_choice.name: is required"),
+        (json!({"tool_choice": {"type": "tool", "name": "f"}}), "tool_choice: no tool is named \"f\""),
+        (
+            json!({"tool_choice": {"type": "some"}}),
+            "tool_choice.type: expected auto, none, any or tool, found \"some\"",
+        ),
+        (
+            json!({"tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}),
+            "tool_choice.disable_parallel_tool_use: true requires a demanded call",
+        ),
         (json!({"thinking": {"type": "enabled", "budget_tokens": 5}}), "thinking.budget_tokens: expected a number"),
         (json!({"thinking": {"type": "adaptive"}}), "thinking: the model's chat template does not support thinking"),
         (json!({"output_config": {"effort": "low"}}), "output_config.effort: the model's chat template"),

@@ -14,6 +14,7 @@ use super::super::settings::{
 use super::super::template::{ChatTemplate, Conversation};
 use super::controls;
 use crate::error::ChatError;
+use crate::forced_calls::{Demand, ForcedCalls};
 
 /// Returns the settings of a request, checked.
 ///
@@ -43,7 +44,30 @@ pub fn settings(request: &ChatRequest) -> Result<Settings, ChatError> {
         logprobs: request.logprobs.then_some(top),
         token_ids: request.return_token_ids,
         controls: controls::checked(request.controls(), request.response_format.as_ref())?,
+        forced_calls: forced_calls(request)?,
     })
+}
+
+/// The calls that `tool_choice` demands.
+fn forced_calls(request: &ChatRequest) -> Result<Option<ForcedCalls>, ChatError> {
+    let demand = match &request.tool_choice {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(choice)) if matches!(choice.as_str(), "auto" | "none") => return Ok(None),
+        Some(Value::String(choice)) if choice == "required" => Demand::Any,
+        Some(choice) if choice["type"] == "function" && choice["function"]["name"].is_string() => {
+            Demand::Named(choice["function"]["name"].as_str().unwrap_or_default())
+        }
+        Some(choice) => {
+            return Err(ChatError::invalid(format!(
+                "tool_choice: expected \"auto\", \"none\", \"required\" or {{\"type\": \"function\", \"function\": \
+                 {{\"name\": …}}}}, found {choice}"
+            )));
+        }
+    };
+    // A named tool is called once, as by OpenAI.
+    let several = demand == Demand::Any && request.parallel_tool_calls != Some(false);
+    let tools = request.tools.as_deref().unwrap_or_default();
+    ForcedCalls::new(tools, demand, several, "tool_choice").map(Some)
 }
 
 /// Refuses what would change the reply and can't be done.
@@ -68,15 +92,9 @@ pub fn check_unsupported(request: &ChatRequest) -> Result<(), ChatError> {
     unsupported("verbosity", other(&request.verbosity, &["medium"]), "only \"medium\" is supported")?;
     unsupported("store", request.store == Some(true), "completions are not stored")?;
     unsupported("service_tier", other(&request.service_tier, &["auto", "default"]), "service tiers are not supported")?;
-    let one_call = request.parallel_tool_calls == Some(false) && !tools.is_empty();
-    unsupported("parallel_tool_calls", one_call, "false is not supported: the model decides how many tools it calls")?;
-    match &request.tool_choice {
-        None | Some(Value::Null) => Ok(()),
-        Some(Value::String(choice)) if matches!(choice.as_str(), "auto" | "none") => Ok(()),
-        Some(choice) => Err(ChatError::invalid(format!(
-            "tool_choice: {choice} is not supported; a model can't be made to call a tool (\"auto\", \"none\")"
-        ))),
-    }
+    let free = request.tool_choice.as_ref().is_none_or(|choice| choice.is_null() || choice == "auto");
+    let one_call = request.parallel_tool_calls == Some(false) && free && !tools.is_empty();
+    unsupported("parallel_tool_calls", one_call, "false is only supported with tool_choice: else the model decides")
 }
 
 /// Returns the conversation of a request in the form of its template.
@@ -256,7 +274,9 @@ mod tests {
                 repetition_penalty: 1.5,
                 logit_bias: vec![(5, -100.0), (7, 1.0)],
                 json_schema: Some(r#"{"type": "object"}"#.to_owned()),
+                call_marks: None,
             },
+            forced_calls: None,
         };
         assert_eq!(checked(&all).unwrap().0, expected);
     }
@@ -286,7 +306,13 @@ mod tests {
                 "response_format: JSON is not supported together with tools",
             ),
             (json!({"response_format": {"type": "grammar"}}), "response_format.type: expected"),
-            (json!({"tool_choice": "required"}), "tool_choice: \"required\" is not supported"),
+            (json!({"tool_choice": "required"}), "tool_choice: a call is demanded, but there are no tools"),
+            (json!({"tool_choice": "some"}), "tool_choice: expected \"auto\", \"none\", \"required\" or"),
+            (json!({"tool_choice": {"type": "allowed_tools"}}), "tool_choice: expected \"auto\""),
+            (
+                json!({"tool_choice": {"type": "function", "function": {"name": "f"}}}),
+                "tool_choice: no tool is named \"f\"",
+            ),
             (json!({"functions": []}), "functions: is not supported; use tools"),
             (json!({"store": true}), "store: completions are not stored"),
             (json!({"tools": [{"type": "web_search"}]}), "tools[0].type: only \"function\""),

@@ -29,6 +29,7 @@ pub fn settings(request: &CompletionRequest) -> Result<Settings, ChatError> {
         logprobs,
         token_ids: request.return_token_ids,
         controls: controls::checked(request.controls(), None)?,
+        forced_calls: None,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use trainyard_protocol::{BaseModel, OpError, Vision};
+use trainyard_protocol::{BaseModel, CallMarks, OpError, Vision};
 
 use super::fingerprint::Fingerprint;
 use super::rank_groups::RankGroups;
@@ -216,18 +216,22 @@ impl<B: Backend> Base<B> {
         }
     }
 
-    /// The grammar of texts that follow a JSON schema.
+    /// The grammar of texts that follow a JSON schema, or of calls that do.
     ///
     /// # Errors
     /// The user's, when the schema is refused or the model has no tokenizer.
-    pub(super) fn grammar(&self, schema: &str) -> Result<Grammar, OpError> {
+    pub(super) fn grammar(&self, schema: &str, marks: Option<&CallMarks>) -> Result<Grammar, OpError> {
         let compiler = self.grammars.get_or_init(|| {
             let detokenizer = self.detokenizer.as_ref().ok_or_else(|| {
                 OpError::user("sampling_params.json_schema: this model has no tokenizer.json that can be read")
             })?;
             GrammarCompiler::new(detokenizer, self.config().vocab_size, &self.config().eos_token_ids)
         });
-        compiler.as_ref().map_err(Clone::clone)?.compile(schema)
+        let compiler = compiler.as_ref().map_err(Clone::clone)?;
+        match marks {
+            Some(marks) => compiler.compile_calls(schema, marks),
+            None => compiler.compile(schema),
+        }
     }
 
     /// Whether replicas divide the parameters of runs that train `what`.

@@ -28,7 +28,7 @@ fn a_model_with_an_unreadable_tokenizer_is_served_without_text() {
     let backend = HostBackend::new(1).with_dtype(Dtype::F32);
     let base = Base::new(&backend, "m".to_owned(), source, &RankGroups::default(), &[]).unwrap();
     assert!(base.detokenizer.is_none());
-    let refused = base.grammar("{}").err().unwrap();
+    let refused = base.grammar("{}", None).err().unwrap();
     assert!(refused.message.contains("no tokenizer.json that can be read"), "{refused}");
 }
 

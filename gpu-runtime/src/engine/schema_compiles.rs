@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use trainyard_protocol::{OpError, RequestId, SampleOperation, TenantShare};
+use trainyard_protocol::{CallMarks, OpError, RequestId, SampleOperation, TenantShare};
 
 use super::base::Base;
 use super::sampler::SamplerWeights;
@@ -26,19 +26,30 @@ pub(super) struct LoadedSample<B: Backend> {
 }
 
 impl<B: Backend> LoadedSample<B> {
-    fn schema(&self) -> &str {
-        self.operation.sample.params.controls.json_schema.as_deref().unwrap_or_default()
+    fn key(&self) -> SchemaKey {
+        let controls = &self.operation.sample.params.controls;
+        SchemaKey {
+            base: self.weights.base.name.clone(),
+            schema: controls.json_schema.clone().unwrap_or_default(),
+            marks: controls.call_marks.clone(),
+        }
     }
 
     fn needs(&self, key: &SchemaKey) -> bool {
-        self.weights.base.name == key.base && self.schema() == key.schema
+        let controls = &self.operation.sample.params.controls;
+        self.weights.base.name == key.base
+            && controls.json_schema.as_ref() == Some(&key.schema)
+            && controls.call_marks == key.marks
     }
 }
 
 /// A schema for the vocabulary of a base model.
+#[derive(Clone, PartialEq, Eq)]
 struct SchemaKey {
     base: String,
     schema: String,
+    /// Marks around what follows the schema, if it is the schema of calls.
+    marks: Option<CallMarks>,
 }
 
 /// Compiles the schemas of samples.
@@ -97,8 +108,7 @@ impl<B: Backend> SchemaCompiles<B> {
         while self.thread.is_idle()
             && let Some(next) = self.next()
         {
-            let (base, schema) = (Arc::clone(&next.weights.base), next.schema().to_owned());
-            let key = SchemaKey { base: base.name.clone(), schema };
+            let (base, key) = (Arc::clone(&next.weights.base), next.key());
             let ready = match self.kept(&key) {
                 Some(grammar) => Ok(grammar),
                 None => match self.start(base, &key) {
@@ -124,9 +134,8 @@ impl<B: Backend> SchemaCompiles<B> {
         {
             *turns += 1;
         }
-        let schema = key.schema.clone();
-        let key = SchemaKey { base: key.base.clone(), schema: key.schema.clone() };
-        self.thread.start(key, Box::new(move || base.grammar(&schema)))
+        let SchemaKey { schema, marks, .. } = key.clone();
+        self.thread.start(key.clone(), Box::new(move || base.grammar(&schema, marks.as_ref())))
     }
 
     /// Takes the samples that wait for a schema.
@@ -143,7 +152,7 @@ impl<B: Backend> SchemaCompiles<B> {
     }
 
     fn kept(&mut self, key: &SchemaKey) -> Option<Grammar> {
-        let at = self.compiled.iter().position(|(kept, _)| kept.base == key.base && kept.schema == key.schema)?;
+        let at = self.compiled.iter().position(|(kept, _)| kept == key)?;
         let (key, grammar) = self.compiled.remove(at)?;
         self.compiled.push_back((key, grammar.clone()));
         Some(grammar)

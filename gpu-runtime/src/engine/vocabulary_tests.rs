@@ -134,6 +134,7 @@ const PLAIN: SamplingControls = SamplingControls {
     repetition_penalty: 1.0,
     logit_bias: Vec::new(),
     json_schema: None,
+    call_marks: None,
 };
 
 fn asks() -> Vec<Ask> {

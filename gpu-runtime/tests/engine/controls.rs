@@ -28,6 +28,7 @@ fn all() -> SamplingControls {
         repetition_penalty: 1.2,
         logit_bias: vec![(5, 2.0), (300, -100.0)],
         json_schema: None,
+        call_marks: None,
     }
 }
 

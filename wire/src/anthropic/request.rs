@@ -215,13 +215,13 @@ pub struct AnthropicTool {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolChoice {
-    /// `auto` or `none`; `any` and `tool` are refused.
+    /// `auto`, `none`, `any` or `tool`. The input of demanded calls follows the tool's schema.
     #[serde(rename = "type")]
     pub kind: String,
     /// Name of the tool, for the type `tool`.
     #[serde(default)]
     pub name: Option<String>,
-    /// Refused if it is true.
+    /// Whether there is at most one call. With the type `auto`, true is refused.
     #[serde(default)]
     pub disable_parallel_tool_use: Option<bool>,
 }

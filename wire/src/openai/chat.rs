@@ -76,11 +76,12 @@ pub struct ChatRequest {
     #[serde(default, deserialize_with = "lists::tools")]
     #[schema(value_type = Option<Vec<BTreeMap<String, Value>>>, max_items = 1024)]
     pub tools: Option<Vec<Ordered>>,
-    /// Whether the model may call tools: `auto` (the default) or `none`.
+    /// Whether the model calls tools: `auto` (the default), `none`, `required`, or the one that it must call:
+    /// `{"type": "function", "function": {"name": …}}`. The arguments of demanded calls follow the tool's schema.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub tool_choice: Option<Value>,
-    /// Refused if false and `tools` is not empty.
+    /// Whether there may be several calls; false requires a `tool_choice` that demands one, if there are tools.
     #[serde(default)]
     pub parallel_tool_calls: Option<bool>,
     /// A preset such as `low`, or a number, if the model's chat template supports it.
@@ -178,6 +179,7 @@ impl ChatRequest {
             repetition_penalty: or(self.repetition_penalty, off.repetition_penalty),
             logit_bias: self.logit_bias.as_ref().map(LogitBias::to_vec).unwrap_or_default(),
             json_schema: None,
+            call_marks: None,
         }
     }
 }

@@ -107,6 +107,7 @@ impl CompletionRequest {
             repetition_penalty: or(self.repetition_penalty, off.repetition_penalty),
             logit_bias: self.logit_bias.as_ref().map(LogitBias::to_vec).unwrap_or_default(),
             json_schema: None,
+            call_marks: None,
         }
     }
 }

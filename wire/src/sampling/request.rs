@@ -184,6 +184,7 @@ impl SamplingParams {
             repetition_penalty: self.repetition_penalty as f32,
             logit_bias: self.logit_bias.as_ref().map(LogitBias::to_vec).unwrap_or_default(),
             json_schema: self.json_schema.as_ref().map(serde_json::Value::to_string),
+            call_marks: None,
         };
         controls.check()?;
         Ok(controls)

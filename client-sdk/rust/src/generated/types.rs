@@ -457,7 +457,7 @@ pub struct ChatRequest {
     /// Number of replies, 1 by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub n: ::std::option::Option<u32>,
-    /// Refused if false and `tools` is not empty.
+    /// Whether there may be several calls; false requires a `tool_choice` that demands one, if there are tools.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub parallel_tool_calls: ::std::option::Option<bool>,
     /// Refused: predicted outputs are not supported.
@@ -507,7 +507,8 @@ pub struct ChatRequest {
     /// Divisor of the logits, 1 by default; 0 decodes greedily.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub temperature: ::std::option::Option<f64>,
-    /// Whether the model may call tools: `auto` (the default) or `none`.
+    /// Whether the model calls tools: `auto` (the default), `none`, `required`, or the one that it must call:
+    /// `{"type": "function", "function": {"name": …}}`. The arguments of demanded calls follow the tool's schema.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_choice: ::std::option::Option<::serde_json::Value>,
     /// Functions that the model may call: `{"type": "function", "function": {"name": …, "parameters": …}}`.
@@ -2622,13 +2623,13 @@ pub struct ToolCall {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ToolChoice {
-    /// Refused if it is true.
+    /// Whether there is at most one call. With the type `auto`, true is refused.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub disable_parallel_tool_use: ::std::option::Option<bool>,
     /// Name of the tool, for the type `tool`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
-    /// `auto` or `none`; `any` and `tool` are refused.
+    /// `auto`, `none`, `any` or `tool`. The input of demanded calls follows the tool's schema.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
@@ -3799,7 +3800,7 @@ impl ChatRequest {
         self.n = ::std::option::Option::Some(value);
         self
     }
-    /// Refused if false and `tools` is not empty.
+    /// Whether there may be several calls; false requires a `tool_choice` that demands one, if there are tools.
     #[must_use]
     pub fn parallel_tool_calls(mut self, value: bool) -> Self {
         self.parallel_tool_calls = ::std::option::Option::Some(value);
@@ -3897,7 +3898,8 @@ impl ChatRequest {
         self.temperature = ::std::option::Option::Some(value);
         self
     }
-    /// Whether the model may call tools: `auto` (the default) or `none`.
+    /// Whether the model calls tools: `auto` (the default), `none`, `required`, or the one that it must call:
+    /// `{"type": "function", "function": {"name": …}}`. The arguments of demanded calls follow the tool's schema.
     #[must_use]
     pub fn tool_choice(mut self, value: ::serde_json::Value) -> Self {
         self.tool_choice = ::std::option::Option::Some(value);
@@ -6714,7 +6716,7 @@ impl ToolChoice {
             name: ::std::default::Default::default(),
         }
     }
-    /// Refused if it is true.
+    /// Whether there is at most one call. With the type `auto`, true is refused.
     #[must_use]
     pub fn disable_parallel_tool_use(mut self, value: bool) -> Self {
         self.disable_parallel_tool_use = ::std::option::Option::Some(value);

@@ -29,10 +29,11 @@ pub(crate) async fn messages(
     request: MessagesRequest,
 ) -> Result<Answered<MessageResponse>, ApiError> {
     check_unsupported(&request)?;
-    let settings = settings(&request)?;
+    let mut settings = settings(&request)?;
     let parts = Parts::from(&request);
     let (target, text, rendered) = prompt(state, tenant, &request.model, &parts).await?;
     let Rendered { tokens, images, format } = rendered;
+    let format = settings.fit(format)?;
     let prompt = Prompt { tokens, images, settings, format, is_chat: true, score_prompt: false };
     let completion = Completion::start(state, tenant, &target, &text, prompt).await?;
     if request.stream {

@@ -3,7 +3,6 @@
 use trainyard_chat::conversation::Rendered;
 use trainyard_chat::openai::chat::{check_unsupported, conversation, settings};
 use trainyard_chat::openai::chat_reply::{TokenDetails, add, empty};
-use trainyard_chat::output::OutputFormat;
 use trainyard_chat::texts::ModelText;
 use trainyard_protocol::TenantId;
 use trainyard_wire::openai::{ChatChoice, ChatRequest, ChatResponse};
@@ -27,16 +26,15 @@ pub(crate) async fn chat(
     request: ChatRequest,
 ) -> Result<Answered<ChatResponse>, ApiError> {
     check_unsupported(&request)?;
-    let settings = settings(&request)?;
+    let mut settings = settings(&request)?;
     let target = resolve(state, tenant, &request.model).await?;
     let text = state.inference.texts.get(state.models.hub(), &target.base.name).await?;
     let conversation = conversation(&request, text.template()?)?;
     let rules = state.image_rules(&target.base.name);
     let rendered = render(state, &text, conversation, None, rules).await?;
     let details = TokenDetails::of(&settings);
-    // JSON is all that the reply consists of.
-    let format = if settings.controls.json_schema.is_some() { OutputFormat::default() } else { rendered.format };
-    let Rendered { tokens, images, .. } = rendered;
+    let Rendered { tokens, images, format } = rendered;
+    let format = settings.fit(format)?;
     let prompt = Prompt { tokens, images, settings, format, is_chat: true, score_prompt: false };
     let completion = Completion::start(state, tenant, &target, &text, prompt).await?;
     let head = Head::new(state, "chatcmpl", completion.id(), target.name);

@@ -46,7 +46,8 @@ class ChatRequest:
                 turns this off.
             modalities (list[str] | None | Unset): Refused unless it is `["text"]`.
             n (int | None | Unset): Number of replies, 1 by default.
-            parallel_tool_calls (bool | None | Unset): Refused if false and `tools` is not empty.
+            parallel_tool_calls (bool | None | Unset): Whether there may be several calls; false requires a `tool_choice`
+                that demands one, if there are tools.
             prediction (Any | Unset): Refused: predicted outputs are not supported.
             presence_penalty (float | None | Unset): Subtracted from a token's logit if the token occurs in the completion.
             prompt_cache_key (None | str | Unset): Accepted, but has no effect.
@@ -66,7 +67,9 @@ class ChatRequest:
             stream (bool | Unset): Whether to respond with server-sent events.
             stream_options (None | StreamOptions | Unset):
             temperature (float | None | Unset): Divisor of the logits, 1 by default; 0 decodes greedily.
-            tool_choice (Any | Unset): Whether the model may call tools: `auto` (the default) or `none`.
+            tool_choice (Any | Unset): Whether the model calls tools: `auto` (the default), `none`, `required`, or the one
+                that it must call:
+                `{"type": "function", "function": {"name": …}}`. The arguments of demanded calls follow the tool's schema.
             tools (list[ChatRequestToolsType0Item] | None | Unset): Functions that the model may call: `{"type": "function",
                 "function": {"name": …, "parameters": …}}`.
             top_k (int | None | Unset): Samples only from this many most likely tokens; -1 and 0 turn this off.

@@ -57,16 +57,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="schemathesis-") as folder:
         folder = pathlib.Path(folder)
         models = {SMOL: chat_model.write(folder / "tiny-chat")}
-        (folder / "server").mkdir()
-        server = Server(folder / "server", models=models, config=CONFIG)
-        server.start()
-        try:
-            for role in roles:
+        for role in roles:
+            # A server of its own: an admin's random requests change limits, after which others would be refused.
+            (folder / role / "server").mkdir(parents=True)
+            server = Server(folder / role / "server", models=models, config=CONFIG)
+            server.start()
+            try:
                 problems += attack(server, role, given, folder / role)
-        finally:
-            if code := server.stop(limit=60):
-                problems.append(f"the server ended with {code}")
-            server.close()
+            finally:
+                if code := server.stop(limit=60):
+                    problems.append(f"{role}: the server ended with {code}")
+                server.close()
     for problem in problems:
         print(f"\n{problem}", file=sys.stderr)
     print(f"schemathesis: {'failed' if problems else 'passed'}, {given.seconds} s with each key ({', '.join(roles)})")
@@ -75,7 +76,6 @@ def main() -> int:
 
 def attack(server: Server, role: str, given: argparse.Namespace, folder: pathlib.Path) -> list[str]:
     """Sends requests with the key of a role. Returns what is wrong."""
-    folder.mkdir()
     mine, other = (Objects(server, "local", KEYS["admin"], SMOL) for _ in range(2))
     described = folder / "openapi.json"
     described.write_text(random_requests.with_real_ids(document.FILE.read_text(), mine, other))

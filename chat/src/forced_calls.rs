@@ -87,7 +87,10 @@ impl ForcedCalls {
             after: format!("\n{CALL_END}"),
             between: self.several.then(|| "\n".to_owned()),
         });
-        controls.check().map_err(|error| ChatError::invalid(format!("tools: {}", error.message)))?;
+        controls.check().map_err(|error| {
+            let reason = error.message.trim_start_matches("sampling_params.json_schema: ");
+            ChatError::invalid(format!("tools: the schema of their calls {reason}"))
+        })?;
         Ok(OutputFormat { reasoning: false, ..format })
     }
 }
@@ -210,6 +213,6 @@ mod tests {
         let large = json!({"type": "function", "function": {"name": "f", "parameters": {"enum": vec![1; 100_000]}}});
         let calls = ForcedCalls::new(&[ordered(large)], Demand::Any, true, "tool_choice").unwrap();
         let error = calls.apply(&mut SamplingControls::default(), FORMAT, "tool_choice").unwrap_err().to_string();
-        assert!(error.starts_with("tools: "), "{error}");
+        assert!(error.starts_with("tools: the schema of their calls has "), "{error}");
     }
 }

@@ -135,7 +135,7 @@ impl SamplingControls {
 fn check_schema(text: &str) -> Result<(), OpError> {
     let refuse = |message: String| Err(OpError::user(format!("sampling_params.json_schema: {message}")));
     if text.len() > MAX_SCHEMA_BYTES {
-        return refuse(format!("{} bytes, at most {MAX_SCHEMA_BYTES} are allowed", text.len()));
+        return refuse(format!("has {} bytes, at most {MAX_SCHEMA_BYTES} are allowed", text.len()));
     }
     match serde_json::from_str(text) {
         Err(error) => refuse(format!("is not JSON: {error}")),
@@ -184,6 +184,7 @@ mod tests {
             repetition_penalty: 100.0,
             logit_bias: vec![(0, -100.0), (9, 100.0)],
             json_schema: Some(format!(r#"{{"enum": [{}]}}"#, vec!["1"; MAX_SCHEMA_VALUES - 2].join(","))),
+            call_marks: None,
         };
         limits.check().unwrap();
         limits.check_vocabulary(10).unwrap();

@@ -72,6 +72,7 @@ mod tests {
             repetition_penalty: 1.5,
             logit_bias: vec![(7, 1.5), (50, -100.0)],
             json_schema: Some(r#"{"type":"string"}"#.to_owned()),
+            call_marks: None,
         };
         assert_eq!(read(body), expected);
     }

@@ -60,6 +60,7 @@ impl<'a> Copier<'a> {
                 Expr::Slice(Spanned::new(Slice { expr, start, stop, step }, span))
             }
             Expr::UnaryOp(it) => {
+                #[allow(clippy::needless_match, reason = "it can be neither copied nor cloned")]
                 let op = match it.op {
                     UnaryOpKind::Not => UnaryOpKind::Not,
                     UnaryOpKind::Neg => UnaryOpKind::Neg,

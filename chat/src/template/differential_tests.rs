@@ -131,7 +131,7 @@ fn what_is_not_supported_is_refused_by_name() {
         ("{{ 'a' ~ namespace(a=1) }}", "namespace"),
         ("{{ namespace(a=1) }}", "namespace"),
     ] {
-        let error = snippet(source).expect_err(source);
+        let error = snippet(source).unwrap_err();
         assert!(error.contains(name), "{source}: {error}");
     }
 }

@@ -119,7 +119,7 @@ class Attacked:
                     self._work(mine, 0, defaultdict(list), 1)
                 self._work(mine, length * (1 - ALONE), seconds)
             self._wait_for_the_end(server, title)
-            print(f"{title}: done", file=sys.stderr)
+            print(f"{title}: {self._line(title)}", file=sys.stderr)
         self._alone(mine, length)
         mine.finish()
 

@@ -24,7 +24,7 @@ test-deployments: ## the SDK suite on SQLite, on PostgreSQL, and on two API serv
 compatibility: ## drive every name of the SDK and write the generated part of docs/users/compatibility.md
 	@$(XTASK) compatibility
 
-soak: ## half an hour of mixed work of 64 tenants under faults; ARGS go to tests/soak/soak.py
+soak: ## half an hour of attacks, and of mixed work of 64 tenants under faults; ARGS go to tests/soak/soak.py
 	@$(XTASK) soak $(ARGS)
 
 fuzz: ## search for inputs that a decoder does not survive, guided by coverage; ARGS are targets and seconds

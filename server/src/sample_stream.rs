@@ -56,6 +56,8 @@ type PendingResult = Pin<Box<dyn Future<Output = Result<Poll, Error>> + Send>>;
 enum Phase {
     /// The sample is running, and tokens are streamed as they are sampled.
     Running,
+    /// The result could not be read: the sample may still be running.
+    Unread,
     /// The remaining events of the result.
     Ended(VecDeque<StreamEvent>),
 }
@@ -103,8 +105,13 @@ impl SampleStream {
                     return Some(Ok(StreamEvent::Tokens(progress)));
                 }
                 poll = &mut self.result => {
+                    self.phase = Phase::Unread;
+                    let poll = match poll {
+                        Ok(poll) => poll,
+                        Err(error) => return Some(Err(error.into())),
+                    };
                     self.phase = Phase::Ended(VecDeque::new());
-                    match poll.map_err(StreamError::from).and_then(|poll| self.rest(poll)) {
+                    match self.rest(poll) {
                         Ok(rest) => self.phase = Phase::Ended(rest),
                         Err(error) => return Some(Err(error)),
                     }
@@ -112,7 +119,7 @@ impl SampleStream {
             }
         }
         match &mut self.phase {
-            Phase::Running => None,
+            Phase::Running | Phase::Unread => None,
             Phase::Ended(rest) => rest.pop_front().map(Ok),
         }
     }
@@ -154,7 +161,7 @@ impl SampleStream {
 
 impl Drop for SampleStream {
     fn drop(&mut self) {
-        if let Phase::Running = self.phase {
+        if let Phase::Running | Phase::Unread = self.phase {
             let (scheduler, tenant, request) = (self.scheduler.clone(), self.tenant.clone(), self.request.clone());
             self.runtime.spawn(async move {
                 if let Err(error) = scheduler.cancel(&tenant, &request).await {

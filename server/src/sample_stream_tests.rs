@@ -112,6 +112,17 @@ async fn a_dropped_stream_cancels_its_sample() {
 }
 
 #[tokio::test]
+async fn a_stream_whose_result_cannot_be_read_cancels_its_sample() {
+    let (server, work, mut stream) = streaming().await;
+    stream.result = Box::pin(async { Err(Error::Unavailable("read")) });
+    assert!(matches!(stream.next().await.unwrap(), Err(StreamError::Scheduler(Error::Unavailable(_)))));
+    assert!(stream.next().await.is_none());
+    drop(stream);
+    let ended = server.state.scheduler.poll(&tenant(), &work.request, Duration::from_secs(5)).await.unwrap();
+    assert_eq!(ended, Poll::Cancelled);
+}
+
+#[tokio::test]
 async fn failures_end_the_stream() {
     let (server, work, mut stream) = streaming().await;
     server.state.scheduler.complete(work.request, Outcome::Failed(OpError::user("no")), vec![]);

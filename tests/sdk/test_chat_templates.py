@@ -20,6 +20,7 @@ CONVERSATIONS = json.loads((TEMPLATES / "conversations.json").read_text())
 def test_the_expected_texts_are_current():
     """The server's tests compare its renderer with this file."""
     assert render.EXPECTED.read_text() == render.text(render.expected())
+    assert render.EXPECTED_SNIPPETS.read_text() == render.text(render.expected_snippets())
 
 
 @pytest.mark.parametrize("path", sorted(TEMPLATES.glob("*.jinja")), ids=lambda path: path.stem)

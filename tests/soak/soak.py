@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""The soak: 64 tenants with mixed work on two API servers, two workers and PostgreSQL. All of these are killed, stopped,
-cut off from each other and left without disk space, while a client sends bad bodies.
+"""The soak, in two parts, of which `--only` chooses one.
 
-  soak.py [--minutes 30] [--tenants 64] [--seed 1] [--report FILE] [--keep FOLDER]
+First a hostile tenant attacks another on a server without faults (`attacked.py`), for a sixth of the time.
+
+Then 64 tenants do mixed work on two API servers, two workers and PostgreSQL. All of these are killed, stopped, cut off from
+each other and left without disk space, while a client sends bad bodies and requests that must be refused.
+
+  soak.py [--minutes 30] [--only attacks|faults] [--tenants 64] [--seed 1] [--report FILE] [--keep FOLDER]
 
 Prints its report, and ends with 1 if a condition failed. `make soak` runs it.
 """
@@ -24,6 +28,8 @@ sys.path.insert(0, str(HERE.parent / "sdk"))
 
 import postgres as pg
 import wire as raw
+from attacked import Attacked
+from attacks import NAMES
 from deployment import RoleCluster
 from disturbances import Disturbances
 from programs import PROGRAMS, Facts, execute
@@ -41,6 +47,9 @@ CACHE_MIB = 16
 """Limit for keys and values: prefixes are kept up to it, so a larger limit would still fill during the whole soak."""
 
 SESSION_SECONDS = 30
+ATTACKED = 1 / 6
+"""Share of the time for attacks, beside the faults."""
+
 SETTLE_SECONDS = 180
 """Seconds allowed for cleaning up after the end: sessions and leases expire, retention ends."""
 
@@ -59,6 +68,8 @@ def program(tenant: int) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--only", choices=["attacks", "faults"], help="the part that gets all of the time")
+    parser.add_argument("--attacks", type=lambda text: tuple(text.split(",")), default=NAMES, help="their names")
     parser.add_argument("--tenants", type=int, default=64)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report", type=pathlib.Path, help="file to which the report is also written")
@@ -68,12 +79,32 @@ def main() -> int:
         folder = arguments.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="trainyard-soak-"))
         folder = pathlib.Path(folder).resolve()
         folder.mkdir(exist_ok=not arguments.keep)
-        report = soak(folder, arguments)
-    text = report.text()
+        reports = parts(folder, arguments)
+    text = "\n\n".join(report.text() for report in reports)
     print(text)
     if arguments.report:
         arguments.report.write_text(text)
-    return 1 if report.failures else 0
+    return 1 if any(report.failures for report in reports) else 0
+
+
+def parts(folder: pathlib.Path, arguments) -> list[Attacked | Report]:
+    reports = []
+    if arguments.only != "faults":
+        seconds = arguments.minutes * 60 * (1 if arguments.only else ATTACKED)
+        reports.append(attacked(folder, seconds, arguments.attacks))
+    if arguments.only != "attacks":
+        arguments.minutes *= 1 if arguments.only else 1 - ATTACKED
+        reports.append(soak(folder, arguments))
+    return reports
+
+
+def attacked(folder: pathlib.Path, seconds: float, names: tuple[str, ...]) -> Attacked:
+    print(f"attacks, for {seconds / 60:g} minutes", file=sys.stderr)
+    database = pg.Cluster()
+    with contextlib.closing(database), pg.database(database.start().url) as url:
+        measured = Attacked(seconds, names)
+        measured.run(folder, url)
+        return measured
 
 
 def soak(folder: pathlib.Path, arguments) -> Report:

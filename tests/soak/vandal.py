@@ -11,6 +11,8 @@ import zstandard
 
 import wire as raw
 from background import Background
+from refusals import Refusals
+from server import TINY
 
 PERIOD = 0.5
 """Pause between two of them, in seconds."""
@@ -54,6 +56,8 @@ class Vandal(Background):
             ("gigantic header", self._long_header, {None, 400, 431}),
             ("interrupted body", self._interrupted, {None, 400, 408}),
         ]  # fmt: skip
+        refusals = Refusals(self.server, self.key, TINY, sees=False)
+        acts += [(name, act, {status}) for name, act, status in refusals.acts]
         while not self._ended.wait(PERIOD):
             name, act, expected = self.chance.choice(acts)
             try:

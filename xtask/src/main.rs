@@ -46,7 +46,7 @@ const TASKS: &[Task] = &[
         tasks::test_deployments,
     ),
     ("compatibility", "drive every name of the SDK and write docs/users/compatibility.md", tasks::compatibility),
-    ("soak", "half an hour of mixed work under faults", tasks::soak),
+    ("soak", "half an hour of attacks, and of mixed work under faults", tasks::soak),
     ("fuzz", "search for inputs that a decoder does not survive", fuzz::fuzz),
     ("schemathesis", "random requests after the API description, with three keys", tasks::schemathesis),
     ("test-cuda-sim", "the simulated CUDA libraries, and the SDK suite on a simulated GPU", tasks::test_cuda_sim),

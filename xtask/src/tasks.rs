@@ -70,13 +70,14 @@ pub(crate) fn test_deployments() -> Result {
     DEPLOYMENTS.iter().try_for_each(|deployment| sdk_suite(&database, &[*deployment, &[FULL]].concat()))
 }
 
-/// Runs half an hour of mixed work under faults. Further arguments are passed to `tests/soak/soak.py`.
+/// Runs half an hour of attacks, and of mixed work under faults. Further arguments are passed to `tests/soak/soak.py`.
 pub(crate) fn soak() -> Result {
     let database = database()?;
     programs()?;
     step("soak", || {
         let mut soak = command(python::venv()?, &["tests/soak/soak.py"]);
         soak.args(std::env::args().skip(2)).env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
+        soak.env("TRAINYARD_TEST_MODEL", python::model()?);
         database.hand_to(&mut soak);
         run(soak)
     })

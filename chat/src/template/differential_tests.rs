@@ -79,3 +79,59 @@ fn templates_have_the_texts_of_jinja2() {
     assert!(expected.len() > 60 && conversations.len() > 3);
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
+
+/// Renders one line with the conversation of `render.py`'s snippets.
+fn snippet(source: &str) -> Result<String, String> {
+    let message = |role: &str, content: &str| Value::from_pairs([("role", role), ("content", content)]);
+    let conversation = Conversation {
+        messages: vec![message("user", "Hi"), message("assistant", "Yo\n")],
+        add_generation_prompt: true,
+        ..Conversation::default()
+    };
+    let tokens = [("bos_token", "<s>"), ("eos_token", "</s>")].map(|(name, token)| (name.into(), token.into()));
+    let sources = BTreeMap::from([("default".to_owned(), source.to_owned())]);
+    let compiled = ChatTemplate::new(sources, tokens.into()).map_err(|error| error.to_string())?;
+    let now = OffsetDateTime::from_unix_timestamp(NOW).unwrap();
+    compiled.render(&conversation, now).map_err(|error| error.to_string())
+}
+
+#[test]
+fn snippets_have_the_texts_of_jinja2() {
+    let path = folder().join("expected_snippets.json");
+    let cases: Vec<(String, Option<String>)> = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let mut differences = Vec::new();
+    for (source, wanted) in &cases {
+        let rendered = snippet(source);
+        if rendered.as_ref().ok() != wanted.as_ref() {
+            differences.push(format!("{source}\n  Jinja2 {wanted:?}\n  here   {rendered:?}"));
+        }
+    }
+    assert!(cases.len() > 150);
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// Jinja2 renders these. What is refused here names the construct.
+#[test]
+fn what_is_not_supported_is_refused_by_name() {
+    for (source, name) in [
+        ("{% macro f() %}{% call f() %}{{ varargs }}{% endcall %}{% endmacro %}", "varargs in a call block"),
+        ("{% macro f(kwargs) %}{{ varargs }}{% endmacro %}", "varargs or kwargs"),
+        ("{% block a %}x{% endblock %}", "statement block"),
+        ("{{ 'a b' | wordwrap(1) }}", "wordwrap"),
+        ("{{ 'http://a.b' | urlize }}", "urlize"),
+        ("{{ {'a': 1} | xmlattr }}", "xmlattr"),
+        ("{{ [1] | pprint }}", "pprint"),
+        ("{{ [1] | random }}", "random"),
+        ("{{ lipsum() }}", "lipsum"),
+        ("{{ +1 }}", "unexpected `+`"),
+        ("{{ '{!r}'.format(1) }}", "!"),
+        ("{{ 'a'.translate({}) }}", "translate"),
+        ("{{ '\\N{BULLET}' }}", "escape \\N"),
+        ("{{ ['x' ~ '\\\\\\U0001F600'] }}", "escape \\U"),
+        ("{{ 'a' ~ namespace(a=1) }}", "namespace"),
+        ("{{ namespace(a=1) }}", "namespace"),
+    ] {
+        let error = snippet(source).unwrap_err();
+        assert!(error.contains(name), "{source}: {error}");
+    }
+}

@@ -11,6 +11,7 @@ const LEEWAY: i64 = 5;
 
 /// Registers the filters, tests and functions.
 pub(super) fn add(environment: &mut Environment<'static>) {
+    environment.add_filter("attr", attribute);
     environment.add_filter("center", center);
     environment.add_filter("default", default);
     environment.add_filter("d", default);
@@ -34,6 +35,7 @@ pub(super) fn add(environment: &mut Environment<'static>) {
         value.is_undefined() || is_function || operands::is_macro(value)
     });
     environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
+    environment.add_test("mapping", |value: &Value| value.kind() == ValueKind::Map && !operands::has_attributes(value));
     environment.add_test("sequence", |value: &Value| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Undefined)
     });
@@ -43,6 +45,12 @@ pub(super) fn add(environment: &mut Environment<'static>) {
         let all = dictionary(first, named)?;
         minijinja::functions::namespace(Some(ValueOrKwargs::from(all)))
     });
+}
+
+/// Returns an attribute, which an item is not.
+fn attribute(value: &Value, name: &str) -> Result<Value, Error> {
+    let has_items = value.kind() == ValueKind::Map && !operands::has_attributes(value);
+    if has_items { Ok(Value::UNDEFINED) } else { value.get_attr(name) }
 }
 
 fn invalid(message: impl Into<String>) -> Error {

@@ -5,8 +5,10 @@
 //! output, so that a bomb is an error.
 
 mod chains;
+mod collecting;
 #[cfg(test)]
 mod compatibility_tests;
+mod copies;
 mod cycler;
 #[cfg(test)]
 mod differential_tests;
@@ -21,6 +23,7 @@ mod printf;
 mod program;
 mod python_json;
 mod python_text;
+mod scopes;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -102,6 +105,7 @@ impl ChatTemplate {
             if let Some(other) = generation::without_generation(source).map_err(TemplateError::Failed)? {
                 *source = other;
             }
+            program::check(name, source, &syntax().map_err(failed)?).map_err(failed)?;
             environment.add_template_owned(name.clone(), source.clone()).map_err(failed)?;
         }
         if !sources.contains_key(DEFAULT) {
@@ -170,6 +174,7 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.set_unknown_method_callback(methods::call);
     minijinja_contrib::add_to_environment(&mut environment);
     filters::add(&mut environment);
+    collecting::add(&mut environment);
     program::count_operators(&mut environment);
     chains::pay_for_chains(&mut environment);
     shared::guard(&mut environment);

@@ -3,9 +3,22 @@
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 
+use super::collecting;
+
 /// Returns whether a value is a macro, which otherwise looks like a map.
 pub(super) fn is_macro(value: &Value) -> bool {
-    value.as_object().is_some_and(|object| object.type_name().ends_with("::Macro"))
+    value.as_object().is_some_and(|object| object.type_name().ends_with("::Macro")) || collecting::is_collecting(value)
+}
+
+/// Returns whether a value is a namespace, which otherwise looks like a map.
+pub(super) fn is_namespace(value: &Value) -> bool {
+    value.as_object().is_some_and(|object| object.type_name().ends_with("::Namespace"))
+}
+
+/// Returns whether a value that looks like a map has attributes and no items.
+pub(super) fn has_attributes(value: &Value) -> bool {
+    let is_loop = value.as_object().is_some_and(|object| object.type_name().ends_with("::Loop"));
+    is_loop || is_namespace(value) || is_macro(value)
 }
 
 /// Refuses `none`, which `minijinja` treats as an empty list.

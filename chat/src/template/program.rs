@@ -13,7 +13,7 @@ use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 
 use super::fuel::BYTES_PER_FUEL;
-use super::{chains, methods, printf, python_text, shared};
+use super::{chains, methods, printf, python_text, scopes, shared};
 
 /// The name of [`add`]; no variable of a template can have it.
 const ADD: &str = "+";
@@ -31,6 +31,15 @@ pub(super) fn count_operators(environment: &mut Environment<'static>) {
     environment.remove_filter("chain");
 }
 
+/// Checks that a template can be compiled.
+///
+/// # Errors
+///
+/// An error that names what is not supported.
+pub(super) fn check(name: &str, source: &str, syntax: &SyntaxConfig) -> Result<(), Error> {
+    scopes::rewritten(source, &parse(source, name, syntax.clone())?).map(drop)
+}
+
 /// Compiles a template and renders it.
 ///
 /// # Errors
@@ -43,7 +52,7 @@ pub(super) fn render<'a>(
     syntax: &SyntaxConfig,
     context: Value,
 ) -> Result<String, Error> {
-    let tree = parse(source, name, syntax.clone())?;
+    let tree = scopes::rewritten(source, &parse(source, name, syntax.clone())?)?;
     let mut code = CodeGenerator::new(name, source);
     code.compile_stmt(&tree);
     let (mut instructions, _) = code.finish();

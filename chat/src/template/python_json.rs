@@ -5,6 +5,7 @@ use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Error, ErrorKind, State, Value};
 
 use super::fuel::BYTES_PER_FUEL;
+use super::operands;
 use super::python_text::{float, float_repr};
 
 /// Maximum depth of a value that is written, with one stack frame per level.
@@ -106,6 +107,9 @@ type Charge<'a> = &'a dyn Fn(u64) -> Result<(), Error>;
 fn write(value: &Value, layout: &Layout, charge: Charge<'_>, depth: usize, out: &mut String) -> Result<(), Error> {
     if depth > MAX_DEPTH {
         return Err(refused(format!("tojson: more than {MAX_DEPTH} levels")));
+    }
+    if operands::is_namespace(value) {
+        return Err(refused("tojson: a namespace is not JSON".to_owned()));
     }
     match value.kind() {
         ValueKind::None => out.push_str("null"),

@@ -2,7 +2,9 @@
 //! escaped characters in lists and maps.
 
 use minijinja::value::ValueKind;
-use minijinja::{Error, Value};
+use minijinja::{Error, ErrorKind, Value};
+
+use super::operands;
 
 /// Returns the float if a value is one.
 pub(super) fn float(value: &Value) -> Option<f64> {
@@ -45,6 +47,10 @@ pub(super) fn other_text(value: &Value) -> Result<Option<String>, Error> {
 /// Returns whether a value is a float or another one that is written differently within a list, or contains one at any
 /// depth.
 fn differs(value: &Value) -> Result<bool, Error> {
+    if operands::is_namespace(value) {
+        // Its members would be in another order.
+        return Err(Error::new(ErrorKind::InvalidOperation, "the text of a namespace is not supported"));
+    }
     match value.kind() {
         ValueKind::Undefined => Ok(true),
         ValueKind::Number => Ok(float(value).is_some()),

@@ -17,7 +17,7 @@ use super::python_text::other_text;
 const MAX_DEPTH: usize = 128;
 
 /// Filters that write or compare their arguments: name, name of the guarded filter, and number of visits to each item.
-static FILTERS: [(&str, &str, u64); 39] = [
+static FILTERS: [(&str, &str, u64); 38] = [
     ("attr", "+attr", 1),
     ("capitalize", "+capitalize", 1),
     ("center", "+center", 1),
@@ -38,7 +38,6 @@ static FILTERS: [(&str, &str, u64); 39] = [
     ("max", "+max", 1),
     ("min", "+min", 1),
     ("pluralize", "+pluralize", 1),
-    ("pprint", "+pprint", 4),
     ("reject", "+reject", 1),
     ("rejectattr", "+rejectattr", 1),
     ("replace", "+replace", 1),
@@ -159,6 +158,8 @@ pub(super) fn guard(environment: &mut Environment<'static>) {
     });
     // It writes all that there is.
     environment.remove_global("debug");
+    // Python's has lines of 80 characters.
+    environment.remove_filter("pprint");
 }
 
 /// Converts items to texts where `minijinja` writes them differently than Python.

@@ -1,6 +1,7 @@
 """Renders chat templates as transformers does, for comparison with the server's renderer.
 
-`python render.py` writes expected.json from the templates and conversations beside it; it needs Jinja2.
+`python render.py` writes expected.json from the templates and conversations beside it, and expected_snippets.json from
+the lines of snippets.txt, each of which is a template; it needs Jinja2.
 """
 
 import datetime
@@ -14,6 +15,11 @@ import jinja2.sandbox
 
 HERE = pathlib.Path(__file__).parent
 EXPECTED = HERE / "expected.json"
+EXPECTED_SNIPPETS = HERE / "expected_snippets.json"
+SNIPPETS_CONVERSATION = {
+    "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo\n"}],
+    "add_generation_prompt": True,
+}
 NOW = datetime.datetime(2024, 7, 9, 15, 4, 5)
 THOUGHTS = ("reasoning_content", "thinking", "reasoning")
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
@@ -84,9 +90,16 @@ def expected():
     }
 
 
+def expected_snippets():
+    """Snippets with their texts."""
+    lines = (HERE / "snippets.txt").read_text().splitlines()
+    return [[line, rendered(line, SNIPPETS_CONVERSATION)] for line in lines]
+
+
 def text(value):
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
     EXPECTED.write_text(text(expected()))
+    EXPECTED_SNIPPETS.write_text(text(expected_snippets()))

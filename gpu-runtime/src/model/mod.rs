@@ -15,6 +15,7 @@ mod experts;
 mod forward;
 mod gradient;
 mod image_rows;
+mod indexer;
 mod kv;
 mod latent;
 mod latent_weights;

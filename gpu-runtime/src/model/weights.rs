@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block_weights::BlockWeights;
+use super::indexer::IndexerWeights;
 use super::kv::KvCache;
 use super::norm_weight::NormWeight;
 use super::param_value::{ParamValue, ReadParam};
@@ -33,6 +34,8 @@ pub(crate) struct Model<B: Backend> {
     pub kv_block_bytes: usize,
     /// Rotary tables by [`ModelConfig::ropes`].
     ropes: Vec<B::Rope>,
+    /// Indexers of the blocks that have one; empty until they are read.
+    pub(super) indexers: Vec<Option<IndexerWeights<B>>>,
     /// Those of queries, where their rotation is scaled by position.
     query_ropes: Vec<B::Rope>,
     /// Index of each block's mixer among those of its kind.
@@ -114,6 +117,7 @@ impl<B: Backend> Model<B> {
         Ok(Self {
             table: ParamTable::new(&config),
             whole: WholeModel { table: ParamTable::new(whole), config: whole.clone() },
+            indexers: Vec::new(),
             ropes: config.ropes.iter().map(|own| rope(rope_table(own, rotated, positions))).collect(),
             query_ropes: scaled.map(rope).collect(),
             mixer_indices: mixer_indices(&config),

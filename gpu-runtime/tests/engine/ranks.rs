@@ -98,7 +98,6 @@ fn ranks_compute_what_one_computes() {
         ("qwen3_moe", "tp=2", false),
         ("gpt_oss", "tp=2,ep=2", false),
         ("deepseek_v3", "tp=4", false),
-        ("indexed/glm_moe_dsa", "tp=2", false),
     ] {
         let (one, greedy) = outcome(&mut Driver::open(&golden(family), Dtype::F32), full);
         let (results, sampled) = outcome(&mut on_ranks(family, layout, Dtype::F32), full);

@@ -106,11 +106,6 @@ impl Chosen {
             words => words.get(block).copied().unwrap_or(0),
         }
     }
-
-    /// Bytes that it takes.
-    pub fn bytes(&self) -> usize {
-        size_of_val(&self.words[..]) + size_of_val(&self.offsets[..])
-    }
 }
 
 /// Order of positions by score, the best first: of equal scores the lower position; NaN counts as -inf.

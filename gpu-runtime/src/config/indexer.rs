@@ -4,7 +4,7 @@ use super::ModelConfig;
 use crate::backend::IndexKeys;
 
 /// Sparse attention by indexers (DeepSeek-AI 2025, arXiv:2512.02556): each query attends to the `count` earlier positions with the
-/// largest scores. Where there are no more than these, attention is dense.
+/// largest scores. Among no more than these it attends to all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Indexer {
     /// Positions that a query attends to.

@@ -3,7 +3,7 @@
 
 use trainyard_protocol::LoraSpec;
 
-use super::indexer::ChosenMemory;
+use super::indexer_weights::ChosenMemory;
 use super::projection::Projection;
 use super::weights::Model;
 use crate::backend::{AttentionShape, Backend, CHUNK, KV_BLOCK, RecurrentOps};

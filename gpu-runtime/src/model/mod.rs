@@ -16,6 +16,7 @@ mod forward;
 mod gradient;
 mod image_rows;
 mod indexer;
+mod indexer_weights;
 mod kv;
 mod latent;
 mod latent_weights;

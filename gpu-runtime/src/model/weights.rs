@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block_weights::BlockWeights;
-use super::indexer::IndexerWeights;
+use super::indexer_weights::{self, IndexerWeights};
 use super::kv::KvCache;
 use super::norm_weight::NormWeight;
 use super::param_value::{ParamValue, ReadParam};
@@ -14,7 +14,7 @@ use super::rope::{query_rope_table, rope_table};
 use super::shard::Shard;
 use crate::backend::{AttentionShape, Backend, ConvolutionOps, GateOps, MatrixRole, RecurrentOps, ScaleOps, Source};
 use crate::collective::Ranks;
-use crate::config::{Attention, Block, HeadNorms, LoadError, Mixer, ModelConfig};
+use crate::config::{Attention, Block, HeadNorms, LoadError, Mixer, ModelConfig, TensorSource};
 use crate::parallel::{LayoutError, Parallel};
 
 /// Data that all runs of a base model share: configuration, parameter table, rotary tables and the KV pool. If ranks
@@ -130,6 +130,25 @@ impl<B: Backend> Model<B> {
             ranks,
             shard,
         })
+    }
+
+    /// The model with its indexers, read from its files. Elements of each tensor are passed to `seen`.
+    ///
+    /// # Errors
+    /// If a tensor cannot be read.
+    pub(crate) fn with_indexers(
+        mut self,
+        backend: &B,
+        tensors: &dyn TensorSource,
+        seen: &mut dyn FnMut(&str, &[f32]),
+    ) -> Result<Self, LoadError> {
+        self.indexers = indexer_weights::load(backend, &self.whole.config, tensors, seen)?;
+        Ok(self)
+    }
+
+    /// Bytes of the matrices of a model's indexers that are yet to be packed.
+    pub(crate) fn planned_indexer_bytes(backend: &B, c: &ModelConfig) -> usize {
+        indexer_weights::planned_bytes(backend, c)
     }
 
     /// Frees the memory of KV blocks without holders.

@@ -78,7 +78,7 @@ impl KvPool {
         Self { shape: *shape, storage: Storage::Floats(FloatPool::new(shape)), index }
     }
 
-    /// Keys of indexers.
+    /// The pool of the keys of indexers.
     pub(super) fn index(&self) -> &IndexPool {
         &self.index
     }

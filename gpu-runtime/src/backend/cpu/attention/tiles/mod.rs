@@ -50,7 +50,7 @@ fn with_margin(len: usize) -> usize {
 struct Sight {
     first: std::arch::x86_64::__m512i,
     last: std::arch::x86_64::__m512i,
-    /// Of these keys only those that an indexer has chosen.
+    /// What an indexer has chosen of these keys.
     chosen: Option<ChosenKeys>,
 }
 

@@ -8,17 +8,18 @@ use std::path::PathBuf;
 use trainyard_protocol::MemoryPlan;
 
 mod experts;
+mod indexer;
 mod latent;
 mod mixer;
 mod spelling;
 mod vision;
 mod vocabulary;
 
-use crate::backend::AttentionShape;
 pub use crate::backend::{Activation, RouterRule, RouterScores};
 pub use crate::backend::{ConvolutionShape, RecurrentRule, RecurrentShape, StateShape};
 use crate::parallel::LayoutError;
 pub use experts::{ExpertStorage, Experts};
+pub use indexer::Indexer;
 pub use latent::LatentAttention;
 pub use mixer::{Attention, HeadNorms, Mixer};
 pub use spelling::{FusedRows, Rename, Spelling};
@@ -46,6 +47,8 @@ pub struct ModelConfig {
     pub head_dim: usize,
     /// Queries, keys and values come from latents.
     pub latent: Option<LatentAttention>,
+    /// Attention is to chosen positions only.
+    pub indexer: Option<Indexer>,
     /// Number of tokens in the vocabulary. Ranks may hold the rows of embedding and unembedding in parts.
     pub vocab_size: usize,
     /// The part of these rows that is here.
@@ -103,17 +106,6 @@ impl ModelConfig {
     /// Elements of all key heads, and of all value heads.
     pub fn kv_width(&self) -> usize {
         self.num_kv_heads * self.head_dim
-    }
-
-    /// Extents of attention over all blocks.
-    pub(crate) fn attention_shape(&self) -> AttentionShape {
-        AttentionShape {
-            layers: self.attention_layers(),
-            heads: self.num_heads,
-            kv_heads: self.num_kv_heads,
-            head_dim: self.head_dim,
-            scale: self.attention_scale,
-        }
     }
 
     /// Bytes of the rotary tables: pairs of cosine and sine for every position.

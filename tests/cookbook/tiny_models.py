@@ -96,9 +96,6 @@ def tiny(family: str, destination: pathlib.Path) -> pathlib.Path:
     described = json.loads((source / "config.json").read_text())
     text = described.get("text_config", described)
     text |= {"max_position_embeddings": CONTEXT, "bos_token_id": 0, "eos_token_id": 1}
-    if "index_topk" in text:
-        # Attention is dense up to here, and longer contexts need another implementation of it.
-        text["index_topk"] = CONTEXT
     files = {
         "config.json": described,
         "tokenizer.json": tokenizer(),

@@ -8,6 +8,8 @@ use super::{Backend, Rows, Tensors};
 use crate::collective::Ranks;
 pub use convolution::{ConvolutionCall, ConvolutionOps};
 pub use gated::GateOps;
+pub(crate) use indexer::choose_best;
+pub use indexer::{Chosen, IndexCall, IndexKeys, IndexRotation, IndexerOps};
 pub use latent::{LatentHeads, LatentOps, LatentRotation};
 pub use mixer_shapes::{CHUNK, ConvolutionShape, InputColumns, RecurrentRule, RecurrentShape, StateShape};
 pub use recurrent::{RecurrentCall, RecurrentOps, RecurrentParams};
@@ -20,6 +22,7 @@ pub use vocabulary::{HeadPart, ScorePart, VocabularyOps};
 
 mod convolution;
 mod gated;
+mod indexer;
 mod latent;
 mod mixer_shapes;
 mod recurrent;
@@ -180,7 +183,14 @@ impl<B: Tensors> Copy for ScalarHead<'_, B> {}
 
 /// Ops of mixtures of experts, of attention sinks and of scalar heads on a backend `B`.
 pub trait FamilyOps<B: Backend>:
-    LatentOps<B> + VocabularyOps<B> + GateOps<B> + RecurrentOps<B> + ConvolutionOps<B> + ScaleOps<B> + VisionOps<B>
+    LatentOps<B>
+    + IndexerOps<B>
+    + VocabularyOps<B>
+    + GateOps<B>
+    + RecurrentOps<B>
+    + ConvolutionOps<B>
+    + ScaleOps<B>
+    + VisionOps<B>
 {
     /// Chooses the experts of every row from the router's `logits`, `[rows, experts]`, with a `correction` for each expert where
     /// the rule has one. Returns them with their weights, `[rows, per_token]`, in the order of [`Dispatch::experts`]. Sums of a

@@ -10,6 +10,7 @@ use std::ops::{Deref, Range};
 use half::bf16;
 use trainyard_protocol::AdamParams;
 
+use super::family::{Chosen, IndexKeys};
 use super::tensors::Tensors;
 pub use activation::Activation;
 pub use log_sum::LogSum;
@@ -137,6 +138,8 @@ pub struct AttentionShape {
     pub head_dim: usize,
     /// Multiplies the scores before the softmax.
     pub scale: f32,
+    /// Keys of indexers beside those of attention.
+    pub index: IndexKeys,
 }
 
 impl AttentionShape {
@@ -189,6 +192,8 @@ pub struct AttentionCall<'a> {
     pub layer: usize,
     /// Positions that a query sees, its own included; all before it when `None`.
     pub window: Option<usize>,
+    /// Positions that an indexer has chosen for each row of the batch.
+    pub chosen: Option<&'a Chosen>,
     /// The sequences, whose rows are in order and do not overlap.
     pub spans: &'a [Span],
 }

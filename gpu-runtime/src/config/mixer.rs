@@ -1,7 +1,7 @@
 //! The part of a decoder block that mixes positions.
 
 use super::{Block, ModelConfig};
-use crate::backend::{ConvolutionShape, RecurrentShape, StateShape};
+use crate::backend::{AttentionShape, ConvolutionShape, RecurrentShape, StateShape};
 
 /// The part of a decoder block that mixes positions.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,6 +105,18 @@ impl ModelConfig {
     /// Number of blocks with attention: those that have keys and values.
     pub fn attention_layers(&self) -> usize {
         self.blocks.iter().filter(|block| block.attention().is_some()).count()
+    }
+
+    /// Extents of attention over all blocks.
+    pub(crate) fn attention_shape(&self) -> AttentionShape {
+        AttentionShape {
+            layers: self.attention_layers(),
+            heads: self.num_heads,
+            kv_heads: self.num_kv_heads,
+            head_dim: self.head_dim,
+            scale: self.attention_scale,
+            index: self.index_keys(),
+        }
     }
 
     /// Recurrences of the blocks that have one, first to last.

@@ -7,7 +7,7 @@ use trainyard_protocol::{BaseModel, CallMarks, OpError, Vision};
 
 use super::fingerprint::Fingerprint;
 use super::rank_groups::RankGroups;
-use crate::backend::{Backend, VisionOps};
+use crate::backend::{Backend, IndexerOps, VisionOps};
 use crate::checkpoint::SharedSource;
 use crate::collective::{Ranks, slice_of};
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, VisionConfig, WeightFiles};
@@ -41,6 +41,24 @@ pub(super) struct Base<B: Backend> {
     pub(super) replicas: Ranks,
     /// How all ranks share models and runs.
     pub(super) layout: Parallel,
+}
+
+/// The models as a backend computes them: without indexers, contexts end where a choice of positions would begin.
+pub(super) fn on_device<B: Backend>(models: Vec<(String, ModelSource)>) -> Vec<(String, ModelSource)> {
+    let own = |(name, source): (String, ModelSource)| {
+        if B::Family::HAS_INDEXERS || source.config.indexer.is_none() {
+            return (name, source);
+        }
+        let config = source.config.without_indexer();
+        tracing::warn!(
+            model = name,
+            context = config.max_position_embeddings,
+            "{}: a longer context needs the indexer, which is not available on this device; the context ends at index_topk",
+            config.arch
+        );
+        (name, ModelSource { config, ..source })
+    };
+    models.into_iter().map(own).collect()
 }
 
 /// Loads the tower of a model, if the backend and the layout have images; elsewhere the model does not take them.
@@ -90,10 +108,16 @@ impl<B: Backend> Base<B> {
                 if let Some(refusal) = Model::refusal(backend, &source.config) {
                     return Err(LoadError::Unsupported(refusal));
                 }
-                let mut model = Model::new(backend, &source.config, groups.model.clone(), groups.layout)?;
+                let mut fingerprint = Fingerprint::default();
+                let mut seen = |name: &str, values: &[f32]| {
+                    if ranks.rank() == 0 {
+                        fingerprint.add(name, values);
+                    }
+                };
+                let model = Model::new(backend, &source.config, groups.model.clone(), groups.layout)?;
+                let mut model = model.with_indexers(backend, &*source.tensors, &mut seen)?;
                 model.tensor_ranks = groups.tensor.clone();
                 let model = Arc::new(model);
-                let mut fingerprint = Fingerprint::default();
                 let mut read = |index: usize| {
                     let spec = &model.table.specs[index];
                     if ranks.rank() > 0 || spec.shard == ShardAxis::Expert {

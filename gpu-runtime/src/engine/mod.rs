@@ -147,6 +147,7 @@ impl<B: Backend> Engine<B> {
         options: EngineOptions,
         ranks: Ranks,
     ) -> Result<Self, LoadError> {
+        let models = base::on_device::<B>(models);
         let distinct = distinct(models.iter().map(|(_, model)| model));
         let budget = Budget::new(&backend, distinct, &options, ranks.rank())?;
         let groups = RankGroups::new(ranks, options.parallel).connected(&backend)?;

@@ -28,6 +28,15 @@ pub(super) fn check(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<
             },
         };
     }
+    for (name, expected) in config.indexer_tensors() {
+        match tensors.shape(&name) {
+            None => return Err(LoadError::MissingTensor(in_files(&name))),
+            Some(found) if found != expected => {
+                return Err(LoadError::WrongShape { name: in_files(&name), found, expected });
+            }
+            Some(_) => tensors.refusal(&name).map_or(Ok(()), Err)?,
+        }
+    }
     unused.retain(|name| !config.spelling.is_kept(name));
     if config.tie_word_embeddings {
         unused.remove(HEAD);

@@ -1,5 +1,7 @@
 //! Attention in a block: from the block's input to the residual stream behind it, forward and backward.
 
+use std::sync::Arc;
+
 use super::backward_pass::{Backward, full};
 use super::block_pass::BlockPass;
 use super::latent::{Latent, LatentActivations};
@@ -7,7 +9,8 @@ use super::latent_weights::QkvWeights;
 use super::mixer_weights::AttentionWeights;
 use super::params::{AttentionParams, QkvParams};
 use crate::backend::{
-    AttentionCall, Backend, FamilyOps, GateOps, Held, LatentHeads, LatentOps, LatentRotation, Rotation, Rows, Tensors,
+    AttentionCall, Backend, Chosen, FamilyOps, GateOps, Held, LatentHeads, LatentOps, LatentRotation, Rotation, Rows,
+    Tensors,
 };
 use crate::config::HeadNorms;
 
@@ -23,6 +26,8 @@ pub(super) struct AttentionActivations<B: Backend> {
     heads: [B::Rows; 2],
     /// Gates of the output, `[rows, q_width]`, where there are some.
     gates: Option<B::Rows>,
+    /// Positions that the rows attend to, unless they see all.
+    chosen: Option<Arc<Chosen>>,
     /// Output of the o projection before its norm, where there is one.
     out: Option<B::Rows>,
     /// `scale · (x Aᵀ)` of the adapters on o.
@@ -45,9 +50,15 @@ type Queries<B> = (<B as Tensors>::Rows, Option<<B as Tensors>::Rows>, QkvActiva
 
 impl<B: Backend> BlockPass<'_, B> {
     /// The arguments of a block's attention.
-    fn attention_call(&self, layer: usize) -> AttentionCall<'_> {
+    fn attention_call<'c>(&'c self, layer: usize, chosen: Option<&'c Chosen>) -> AttentionCall<'c> {
         let window = self.model.config.blocks[layer].attention().and_then(|attention| attention.window);
-        AttentionCall { shape: &self.model.shape, layer: self.model.mixer_index(layer), window, spans: self.spans }
+        AttentionCall {
+            shape: &self.model.shape,
+            layer: self.model.mixer_index(layer),
+            window,
+            chosen,
+            spans: self.spans,
+        }
     }
 
     /// The arguments of a block's head norms and rotation; `None` in attention without positions.
@@ -82,9 +93,10 @@ impl<B: Backend> BlockPass<'_, B> {
     ) -> (B::Rows, Option<AttentionActivations<B>>) {
         let (backend, norms, c) = (self.backend, &self.block.norms, &self.model.config);
         let normed = self.normed(norms.pre_attention.as_ref(), &x);
-        let (qkv, gates, projected) = self.queries(layer, w, &normed, save);
+        let (qkv, gates, projected) = self.queries(layer, w, &normed, writes_kv, save);
         drop(normed);
-        let (call, mut kv) = (self.attention_call(layer), self.model.kv());
+        let chosen = self.chosen.borrow().clone();
+        let (call, mut kv) = (self.attention_call(layer, chosen.as_deref()), self.model.kv());
         if writes_kv {
             kv.write(backend, call.layer, self.spans, &qkv);
         }
@@ -101,15 +113,23 @@ impl<B: Backend> BlockPass<'_, B> {
         };
         drop(values);
         let (sum, out, low_rank) = self.add_residual(layer, &w.o, norms.post_attention.as_ref(), &packed, &x);
-        let saved = save.then(|| AttentionActivations { x, projected, qkv, heads, gates, out, low_rank });
+        let saved = save.then(|| AttentionActivations { x, projected, qkv, heads, gates, chosen, out, low_rank });
         (sum, saved)
     }
 
-    /// Rotated queries, keys and values of a block's normalised input, and the gates of their heads.
-    fn queries(&self, layer: usize, w: &AttentionWeights<B>, normed: &B::Lhs, save: bool) -> Queries<B> {
+    /// Rotated queries, keys and values of a block's normalised input, and the gates of their heads. `is_first`: no earlier pass was
+    /// over the same batch.
+    fn queries(
+        &self,
+        layer: usize,
+        w: &AttentionWeights<B>,
+        normed: &B::Lhs,
+        is_first: bool,
+        save: bool,
+    ) -> Queries<B> {
         match (&w.qkv, Latent::of(&self.model.config)) {
             (QkvWeights::Latent(w), Some(latent)) => {
-                let (qkv, saved) = latent.forward(self, layer, w, normed);
+                let (qkv, saved) = latent.forward(self, layer, w, normed, is_first);
                 (qkv, None, QkvActivations::Latent(saved))
             }
             (QkvWeights::Heads(linear), _) => {
@@ -145,7 +165,7 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
     ) {
         let (backend, model, block) = (self.batch.backend, self.batch.model, self.batch.block);
         let (own, c) = (&model.table.blocks[layer], &model.config);
-        let AttentionActivations { x, projected, qkv, heads: [heads, lse], gates, out, low_rank: z_o } = saved;
+        let AttentionActivations { x, projected, qkv, heads: [heads, lse], gates, chosen, out, low_rank: z_o } = saved;
         let d_out = self.d_output(block.norms.post_attention.as_ref().zip(own.post_attention), out.as_ref(), dx);
         let dy = backend.output_gradient(Held::Borrowed(d_out.as_ref().unwrap_or(dx)), self.sequences);
         // Where attention is latent, o reads its output without padding.
@@ -173,7 +193,7 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
         if let (Some(sinks), Some(index), Some(grads)) = (&w.sinks, p.sinks, full(&mut self.sinks)) {
             B::Family::sinks_backward(backend, sinks, [&heads, &lse], &d_heads, grads, index);
         }
-        let call = self.batch.attention_call(layer);
+        let call = self.batch.attention_call(layer, chosen.as_deref());
         let d_rotated = backend.attention_backward(call, kv.pool(), &qkv, [&heads, &lse], &d_heads);
         drop((kv, d_heads));
         let d_normed = match (projected, &w.qkv, &p.qkv) {

@@ -1,5 +1,7 @@
 //! The backward pass over a packed batch. Gradients of weights add up rows in order, group by group.
 
+use std::cell::RefCell;
+
 use super::adapter::RowGroup;
 use super::backward_pass::Backward;
 use super::block_pass::BlockPass;
@@ -34,7 +36,7 @@ pub(super) fn backward<B: Backend>(
     mut sink: GradientSink<'_, '_, B>,
     interrupt: &dyn Fn() -> bool,
 ) {
-    let Activations { blocks, spans, positions, rotation, image_rows } = activations;
+    let Activations { blocks, spans, mut chosen, positions, rotation, image_rows } = activations;
     let model = weights.model();
     let sequences: Vec<_> = spans.iter().map(|span| span.rows.clone()).collect();
     let trains: Vec<bool> = match &sink {
@@ -47,8 +49,18 @@ pub(super) fn backward<B: Backend>(
         }
         let block = weights.block(backend, layer);
         let rotation = rotation.as_ref();
-        let batch =
-            BlockPass { backend, model: &model, block: &block, groups, positions: &positions, rotation, spans: &spans };
+        // A block that is recomputed attends to what it has attended to.
+        let chosen = RefCell::new(chosen.pop().flatten());
+        let batch = BlockPass {
+            backend,
+            model: &model,
+            block: &block,
+            groups,
+            positions: &positions,
+            rotation,
+            spans: &spans,
+            chosen: &chosen,
+        };
         let run = |sinks, dx| Backward { batch, sequences: &sequences, sinks, trains: &trains }.run(layer, saved, dx);
         match &mut sink {
             GradientSink::Adapters(sinks) => run(GradientSinks::Adapters(sinks), &mut dx),

@@ -1,12 +1,15 @@
 //! A batch in its passes through a block.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use super::adapter::RowGroup;
 use super::block_weights::BlockWeights;
 use super::linear::Linear;
 use super::mrope::PassRotation;
 use super::norm_weight::NormWeight;
 use super::weights::Model;
-use crate::backend::{Backend, Span};
+use crate::backend::{Backend, Chosen, Span};
 
 /// The batch as a block sees it.
 pub(super) struct BlockPass<'a, B: Backend> {
@@ -18,6 +21,8 @@ pub(super) struct BlockPass<'a, B: Backend> {
     /// Rotary tables in place of the model's, where positions have coordinates.
     pub(super) rotation: Option<&'a PassRotation<B>>,
     pub(super) spans: &'a [Span],
+    /// Positions that the last indexer has chosen; `None` where rows see all positions.
+    pub(super) chosen: &'a RefCell<Option<Arc<Chosen>>>,
 }
 
 impl<B: Backend> BlockPass<'_, B> {

@@ -1,6 +1,8 @@
 //! The forward pass over a packed batch: rows of many sequences, with an adapter per group of rows.
 
+use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::adapter::RowGroup;
 use super::attention::AttentionActivations;
@@ -16,7 +18,7 @@ use super::mrope::PassRotation;
 use super::norm_weight::NormWeight;
 use super::recurrence::RecurrenceActivations;
 use super::zero::weight_source::WeightSource;
-use crate::backend::{Backend, Dispatch, Rows, ScaleOps, Span, Tensors};
+use crate::backend::{Backend, Chosen, Dispatch, Rows, ScaleOps, Span, Tensors};
 
 /// A batch: every sequence contributes consecutive rows, groups cover the rows in order.
 pub(crate) struct PassInput<'a, B: Backend> {
@@ -79,6 +81,8 @@ pub(crate) struct Activations<B: Backend> {
     pub(super) blocks: Vec<SavedBlock<B>>,
     /// The sequences with their KV blocks.
     pub(super) spans: Vec<Span>,
+    /// Positions that the rows attend to in each block, unless they see all.
+    pub(super) chosen: Vec<Option<Arc<Chosen>>>,
     /// Position of every row.
     pub(super) positions: Vec<u32>,
     /// Rotary tables of a pass with images.
@@ -124,6 +128,7 @@ pub(crate) fn forward<B: Backend>(
         images.insert(backend, &mut x);
         PassRotation::new(backend, &model, &images.coordinates)
     });
+    let (chosen, mut all_chosen) = (RefCell::default(), Vec::new());
     let (mut saved, mut dispatches, layers) = (Vec::new(), Vec::new(), model.config.num_layers());
     for layer in 0..layers {
         // What it has computed until then is never read.
@@ -139,6 +144,7 @@ pub(crate) fn forward<B: Backend>(
             positions: &positions,
             rotation: rotation.as_ref(),
             spans: &spans,
+            chosen: &chosen,
         };
         let all = save.is_some_and(|save| layer + save >= layers);
         if save.is_some() && !all {
@@ -146,6 +152,7 @@ pub(crate) fn forward<B: Backend>(
         }
         let (activations, dispatch);
         (x, activations, dispatch) = batch.block(layer, x, true, all);
+        all_chosen.push(chosen.borrow().clone());
         if let Some(images) = input.images {
             images.add_features(backend, layer, &mut x);
         }
@@ -156,7 +163,8 @@ pub(crate) fn forward<B: Backend>(
         kv.set_len(start + rows.len());
     }
     let image_rows = input.images.map(PassImages::rows).unwrap_or_default();
-    let activations = save.map(|_| Activations { blocks: saved, spans, positions, rotation, image_rows });
+    let activations =
+        save.map(|_| Activations { blocks: saved, spans, chosen: all_chosen, positions, rotation, image_rows });
     Pass { x, activations, dispatches }
 }
 

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::backend::{AttentionShape, Backend, BlockId, KV_BLOCK, Span, StateId, StateOps, StateShape};
+use crate::backend::{AttentionShape, Backend, BlockId, IndexerOps, KV_BLOCK, Span, StateId, StateOps, StateShape};
 
 /// Blocks or states without holders, not yet released to the backend.
 type Freed<T> = Arc<Mutex<Vec<T>>>;
@@ -201,6 +201,11 @@ impl<B: Backend> KvCache<B> {
         let state = self.state(backend, kv);
         let blocks = kv.blocks.iter().map(|block| block.id).collect();
         Span { rows: rows.clone(), start, blocks, held: kv.attached, state }
+    }
+
+    /// Writes the keys of an indexer.
+    pub(crate) fn write_index(&mut self, backend: &B, layer: usize, spans: &[Span], keys: &B::Rows) {
+        B::Family::write_index(backend, &mut self.pool, layer, spans, keys);
     }
 
     /// Writes the keys and values of a layer.

@@ -49,13 +49,15 @@ impl Latent {
         B::Family::columns(backend, kv_down, 0..self.config.kv_rank)
     }
 
-    /// Queries, keys and values of a block's normalised input, rotated, `[rows, qkv_width]`.
+    /// Queries, keys and values of a block's normalised input, rotated, `[rows, qkv_width]`. The block's indexer, if it has one,
+    /// `chooses` unless an earlier pass over the same batch did.
     pub(super) fn forward<B: Backend>(
         &self,
         batch: &BlockPass<'_, B>,
         layer: usize,
         w: &LatentWeights<B>,
         normed: &B::Lhs,
+        chooses: bool,
     ) -> (B::Rows, LatentActivations<B>) {
         let backend = batch.backend;
         let (q, z_q, q_down) = match &w.q_down {
@@ -65,7 +67,11 @@ impl Latent {
             }
             Some((down, norm)) => {
                 let (latent, z_down) = batch.linear(layer, down, normed, None);
-                let (q, z) = batch.linear(layer, &w.q, &backend.norm_lhs(self.norm(norm), &latent), None);
+                let normed_latent = backend.norm_lhs(self.norm(norm), &latent);
+                if chooses {
+                    batch.choose(layer, normed, &normed_latent);
+                }
+                let (q, z) = batch.linear(layer, &w.q, &normed_latent, None);
                 (q, z, Some((latent, z_down)))
             }
         };

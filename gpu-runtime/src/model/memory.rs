@@ -3,6 +3,7 @@
 
 use trainyard_protocol::LoraSpec;
 
+use super::indexer_weights::ChosenMemory;
 use super::projection::Projection;
 use super::weights::Model;
 use crate::backend::{AttentionShape, Backend, CHUNK, KV_BLOCK, RecurrentOps};
@@ -27,6 +28,8 @@ pub(crate) struct PassMemory {
     pub(super) logits: usize,
     /// Number of blocks; not in bytes.
     pub(super) blocks: usize,
+    /// Where indexers choose positions: what a pass keeps of these.
+    pub(super) chosen: Option<ChosenMemory>,
 }
 
 impl PassMemory {
@@ -109,6 +112,7 @@ impl PassMemory {
             head: 9 * hidden * element,
             logits: c.vocab_rows() * size_of::<f32>(),
             blocks: c.num_layers(),
+            chosen: ChosenMemory::of(c),
         }
     }
 
@@ -124,7 +128,8 @@ impl PassMemory {
         // saved their activations have freed them.
         let alive = saved.max(recomputed.min(1));
         let head = rows * (saved * self.block + self.head) + (rows * self.logits).min(MAX_SAVED_LOGITS);
-        rows * recomputed * self.input + head.max(rows * (alive * self.block + self.working))
+        let chosen = self.chosen.map_or(0, |chosen| chosen.bytes(rows));
+        chosen + rows * recomputed * self.input + head.max(rows * (alive * self.block + self.working))
     }
 
     /// Number of rows, up to `most`, for which every block can save its activations within `budget` bytes.

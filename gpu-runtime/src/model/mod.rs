@@ -15,6 +15,8 @@ mod experts;
 mod forward;
 mod gradient;
 mod image_rows;
+mod indexer;
+mod indexer_weights;
 mod kv;
 mod latent;
 mod latent_weights;

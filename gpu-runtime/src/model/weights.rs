@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block_weights::BlockWeights;
+use super::indexer_weights::{self, IndexerWeights};
 use super::kv::KvCache;
 use super::norm_weight::NormWeight;
 use super::param_value::{ParamValue, ReadParam};
@@ -13,7 +14,7 @@ use super::rope::{query_rope_table, rope_table};
 use super::shard::Shard;
 use crate::backend::{AttentionShape, Backend, ConvolutionOps, GateOps, MatrixRole, RecurrentOps, ScaleOps, Source};
 use crate::collective::Ranks;
-use crate::config::{Attention, Block, HeadNorms, LoadError, Mixer, ModelConfig};
+use crate::config::{Attention, Block, HeadNorms, LoadError, Mixer, ModelConfig, TensorSource};
 use crate::parallel::{LayoutError, Parallel};
 
 /// Data that all runs of a base model share: configuration, parameter table, rotary tables and the KV pool. If ranks
@@ -33,6 +34,8 @@ pub(crate) struct Model<B: Backend> {
     pub kv_block_bytes: usize,
     /// Rotary tables by [`ModelConfig::ropes`].
     ropes: Vec<B::Rope>,
+    /// Indexers of the blocks that have one; empty until they are read.
+    pub(super) indexers: Vec<Option<IndexerWeights<B>>>,
     /// Those of queries, where their rotation is scaled by position.
     query_ropes: Vec<B::Rope>,
     /// Index of each block's mixer among those of its kind.
@@ -114,6 +117,7 @@ impl<B: Backend> Model<B> {
         Ok(Self {
             table: ParamTable::new(&config),
             whole: WholeModel { table: ParamTable::new(whole), config: whole.clone() },
+            indexers: Vec::new(),
             ropes: config.ropes.iter().map(|own| rope(rope_table(own, rotated, positions))).collect(),
             query_ropes: scaled.map(rope).collect(),
             mixer_indices: mixer_indices(&config),
@@ -126,6 +130,25 @@ impl<B: Backend> Model<B> {
             ranks,
             shard,
         })
+    }
+
+    /// The model with its indexers, read from its files. Elements of each tensor are passed to `seen`.
+    ///
+    /// # Errors
+    /// If a tensor cannot be read.
+    pub(crate) fn with_indexers(
+        mut self,
+        backend: &B,
+        tensors: &dyn TensorSource,
+        seen: &mut dyn FnMut(&str, &[f32]),
+    ) -> Result<Self, LoadError> {
+        self.indexers = indexer_weights::load(backend, &self.whole.config, tensors, seen)?;
+        Ok(self)
+    }
+
+    /// Bytes of the matrices of a model's indexers that are yet to be packed.
+    pub(crate) fn planned_indexer_bytes(backend: &B, c: &ModelConfig) -> usize {
+        indexer_weights::planned_bytes(backend, c)
     }
 
     /// Frees the memory of KV blocks without holders.

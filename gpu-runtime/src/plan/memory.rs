@@ -11,7 +11,7 @@ use crate::collective::{COMMUNICATOR_BYTES, communicators, exchange_bytes};
 use crate::config::{Experts, ModelConfig};
 use crate::model::zero::replicas::part_elements;
 use crate::model::{
-    AdaptedModule, Adapter, ParamSpec, ParamTable, PassMemory, Units, Weights, lookup_bytes, packed_bytes,
+    AdaptedModule, Adapter, Model, ParamSpec, ParamTable, PassMemory, Units, Weights, lookup_bytes, packed_bytes,
 };
 
 /// AdamW's first and second.
@@ -99,6 +99,14 @@ impl Form {
         }
     }
 
+    /// Indexers, which only the host computes.
+    fn indexers(&self, own: &ModelConfig) -> usize {
+        match self {
+            Self::Host(backend) => Model::planned_indexer_bytes(&**backend, own),
+            Self::RowMajor(_) => 0,
+        }
+    }
+
     fn adapter(&self, own: &ModelConfig, lora: &LoraSpec) -> usize {
         match self {
             Self::Host(backend) => Adapter::planned_bytes(&**backend, own, lora, true),
@@ -159,7 +167,7 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     // Runs of all parameters pass through weights of their own.
     let takes_images = device.is_host && layout.world() == 1;
     let tower = if takes_images { own.tower_bytes(work.dtype.bytes()) } else { 0 };
-    let base_weights = form.weights(own, &table, work.lora.is_some()) + own.rope_bytes() + tower;
+    let base_weights = form.weights(own, &table, work.lora.is_some()) + form.indexers(own) + own.rope_bytes() + tower;
     // Of what replicas share.
     let part = |bytes: usize| bytes.div_ceil(layout.dp);
     let run_weights = match &work.lora {

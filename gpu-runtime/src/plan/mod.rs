@@ -100,6 +100,8 @@ pub fn plan(
     if let Some((_, what)) = numbers.iter().find(|(number, _)| *number == 0) {
         return Err(PlanError::Zero(what));
     }
+    // Indexers are not available on other devices: the context ends where they would begin to choose.
+    let model = &if device.is_host { model.clone() } else { model.clone().without_indexer() };
     if work.context > model.max_position_embeddings {
         return Err(PlanError::Context { asked: work.context, most: model.max_position_embeddings });
     }

@@ -406,3 +406,23 @@ fn what_cannot_be_planned_is_named() {
     let long = of(Workload { context: 1 << 20, ..good.clone() });
     assert_eq!(long, "a context of 1048576 tokens is beyond the model's 131072");
 }
+
+#[test]
+fn keys_of_indexers_count_and_gpus_end_where_they_would_choose() {
+    let config = load(&golden("indexed/glm_moe_dsa")).unwrap().config;
+    let of = |config: &ModelConfig, device: &Device, context| {
+        let work = Workload { context, ..work(Some(adapter())) };
+        plan(config, PlannedLayout::default(), device, &NETWORK, &work)
+    };
+    let (cpu, gpu) = (host(1 << 30), Device::named("h100").unwrap());
+    let indexed = of(&config, &cpu, 512).unwrap().memory;
+    let dense = ModelConfig { indexer: None, ..config.clone() };
+    let without = of(&dense, &cpu, 512).unwrap().memory;
+    // Keys of 16 elements in two blocks, and the matrices that make these, queries and weights of heads.
+    assert_eq!(indexed.kv - without.kv, 512 * 2 * 16 * 4);
+    assert!(indexed.base_weights - without.base_weights >= 2 * 2 * (256 * 24 + 2 * 16 * 64));
+    // Choices of the 96 rows of a microbatch.
+    assert!(indexed.activations > without.activations);
+    assert_eq!(of(&config, &gpu, 17).unwrap_err().to_string(), "a context of 17 tokens is beyond the model's 16");
+    assert_eq!(of(&config, &gpu, 16).unwrap().memory.kv, of(&dense, &gpu, 16).unwrap().memory.kv);
+}

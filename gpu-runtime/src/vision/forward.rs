@@ -7,7 +7,7 @@ use trainyard_images::Patches;
 use super::embedding::ImageEmbedding;
 use super::geometry::{position_mix, rotations};
 use super::weights::{Tower, TowerBlock};
-use crate::backend::{AttentionShape, Backend, Gelu, Rotation, Rows, VisionOps};
+use crate::backend::{AttentionShape, Backend, Gelu, IndexKeys, Rotation, Rows, VisionOps};
 use crate::config::PATCHES_OF_PART;
 
 impl<B: Backend> Tower<B> {
@@ -79,7 +79,7 @@ impl<B: Backend> Tower<B> {
     ) -> B::Rows {
         let heads = self.config.heads;
         let head_dim = self.config.hidden / heads;
-        let shape = AttentionShape { layers: 1, heads, kv_heads: heads, head_dim, scale: 1.0 };
+        let shape = AttentionShape { layers: 1, heads, kv_heads: heads, head_dim, scale: 1.0, index: IndexKeys::NONE };
         let normed = block.norms[0].apply(backend, &x);
         let mut qkv = block.qkv.apply(backend, x.rows(), &backend.lhs(&normed), None);
         drop(normed);

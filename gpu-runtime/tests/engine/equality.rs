@@ -39,6 +39,8 @@ fn logprobs_of_sampler_and_trainer_are_bit_equal() {
         ("gpt_oss", true),
         ("deepseek_v3", false),
         ("deepseek_v3", true),
+        ("indexed/glm_moe_dsa", false),
+        ("indexed/deepseek_v32", true),
         ("qwen3_5", false),
         ("qwen3_5", true),
         ("qwen3_5_moe", false),

@@ -46,6 +46,7 @@ fn logprobs_of_sampler_and_trainer_are_bit_equal_on_ranks() {
         ("deepseek_v3", "ep=2", false, Dtype::F32),
         ("gpt_oss", "tp=2", false, Dtype::Bf16),
         ("deepseek_v3", "tp=2,ep=2", true, Dtype::Bf16),
+        ("indexed/glm_moe_dsa", "tp=2,ep=2", false, Dtype::Bf16),
     ] {
         parity(&mut on_ranks(family, layout, dtype), full);
     }

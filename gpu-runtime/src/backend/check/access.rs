@@ -60,7 +60,7 @@ pub(crate) fn host(params: &impl Params) -> Vec<f32> {
 }
 
 /// Cosines and sines of 200 positions, `[position][half]`.
-pub(super) fn rotary_table(theta: f64, half: usize) -> Vec<(f32, f32)> {
+pub(crate) fn rotary_table(theta: f64, half: usize) -> Vec<(f32, f32)> {
     let angle = |position: usize, i: usize| position as f64 * theta.powf(-(i as f64) / half as f64);
     let pair = |angle: f64| (angle.cos() as f32, angle.sin() as f32);
     (0..200).flat_map(|position| (0..half).map(move |i| pair(angle(position, i)))).collect()

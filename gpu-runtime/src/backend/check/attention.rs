@@ -33,7 +33,7 @@ pub(crate) fn attention<B: HostAccess>(
     let spans = [span(0, lens[0]), span(lens[0], lens[1])];
     let layer = shape.layers - 1;
     b.kv_write(&mut pool, &shape, layer, &spans, &qkv);
-    let call = AttentionCall { shape: &shape, layer, window, spans: &spans };
+    let call = AttentionCall { shape: &shape, layer, window, spans: &spans, chosen: None };
     let [out, lse] = b.attention(call, &pool, &qkv);
     let d_out = b.rows(&n.take(rows * shape.q_width()), shape.q_width());
     let d_rotated = b.attention_backward(call, &pool, &qkv, [&out, &lse], &d_out);

@@ -103,7 +103,7 @@ pub(super) fn blocks<B: HostAccess>(b: &B, shape: AttentionShape, seed: u64) -> 
             |rows, block, own| Span { rows, start: KV_BLOCK, blocks: vec![block, own], held: KV_BLOCK, state: None };
         let spans = [span(0..3, first, own), span(3..4, copy, other)];
         b.kv_write(&mut pool, &shape, layer, &spans, &next);
-        let call = AttentionCall { shape: &shape, layer, window: None, spans: &spans };
+        let call = AttentionCall { shape: &shape, layer, window: None, spans: &spans, chosen: None };
         let [out, lse] = b.attention(call, &pool, &next);
         results.extend([("out", b.values(&out)), ("lse", b.values(&lse))]);
     }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::backend::check::{sampling, storage};
 use crate::backend::{
-    Activation, AttentionShape, ConvolutionShape, LatentHeads, RecurrentRule, RecurrentShape, RouterRule,
+    Activation, AttentionShape, ConvolutionShape, IndexKeys, LatentHeads, RecurrentRule, RecurrentShape, RouterRule,
 };
 
 /// Ops on one input.
@@ -25,7 +25,8 @@ const SUMS: f32 = 2e-5;
 /// Tolerance of sums of elements that were rounded to bf16, which has 8 bits.
 const ROUNDED: f32 = 2e-2;
 
-const SHAPE: AttentionShape = AttentionShape { layers: 2, heads: 4, kv_heads: 2, head_dim: 16, scale: 0.25 };
+const SHAPE: AttentionShape =
+    AttentionShape { layers: 2, heads: 4, kv_heads: 2, head_dim: 16, scale: 0.25, index: IndexKeys::NONE };
 const LATENT: LatentHeads = LatentHeads { heads: 3, nope: 6, rope: 4, value: 8, width: 10, interleaved: true };
 
 const CONVOLUTION: ConvolutionShape = ConvolutionShape { channels: 33, kernel: 3 };

@@ -19,6 +19,10 @@ impl<'a> Angles<'a> {
         let (cos, sin) = rotation.rope.angles(rotation.positions[row]);
         Self { cos, sin }
     }
+
+    fn parts(self) -> [&'a [f32]; 2] {
+        [self.cos, self.sin]
+    }
 }
 
 /// Indices of the elements of pair `i` of `half`.
@@ -26,8 +30,8 @@ fn pair(interleaved: bool, half: usize, i: usize) -> (usize, usize) {
     if interleaved { (2 * i, 2 * i + 1) } else { (i, i + half) }
 }
 
-/// Rotates `from` to `to`, first elements of pairs before second ones.
-fn rotate(interleaved: bool, Angles { cos, sin }: Angles<'_>, from: &[f32], to: &mut [f32]) {
+/// Rotates `from` to `to` by angles of these cosines and sines, first elements of pairs before second ones.
+pub(super) fn rotate(interleaved: bool, [cos, sin]: [&[f32]; 2], from: &[f32], to: &mut [f32]) {
     let half = cos.len();
     let (low, high) = to.split_at_mut(half);
     for (i, ((low, high), (cos, sin))) in low.iter_mut().zip(high).zip(cos.iter().zip(sin)).enumerate() {
@@ -56,13 +60,13 @@ fn join_row(h: &LatentHeads, angles: Angles<'_>, [q, kv, common]: [&[f32]; 3], r
     let (keys, values) = rest.split_at_mut(h.heads * h.width);
     for (to, q) in queries.chunks_exact_mut(h.width).zip(q.chunks_exact(used)) {
         to[..h.nope].copy_from_slice(&q[..h.nope]);
-        rotate(h.interleaved, angles, &q[h.nope..], &mut to[rotated.clone()]);
+        rotate(h.interleaved, angles.parts(), &q[h.nope..], &mut to[rotated.clone()]);
         to[used..].fill(0.0);
     }
     let heads = keys.chunks_exact_mut(h.width).zip(values.chunks_exact_mut(h.width));
     for ((key, value), kv) in heads.zip(kv.chunks_exact(h.nope + h.value)) {
         key[..h.nope].copy_from_slice(&kv[..h.nope]);
-        rotate(h.interleaved, angles, common, &mut key[rotated.clone()]);
+        rotate(h.interleaved, angles.parts(), common, &mut key[rotated.clone()]);
         key[used..].fill(0.0);
         value[..h.value].copy_from_slice(&kv[h.nope..]);
         value[h.value..].fill(0.0);

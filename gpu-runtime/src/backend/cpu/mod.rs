@@ -19,6 +19,7 @@ mod family;
 mod gated;
 mod gemm;
 mod head;
+mod indexer;
 mod isa;
 mod kv;
 mod latent;

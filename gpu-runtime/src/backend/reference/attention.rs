@@ -39,16 +39,19 @@ struct Query<'a> {
     span: &'a Span,
     row: usize,
     head: usize,
-    keys: std::ops::Range<usize>,
+    keys: Vec<usize>,
 }
 
 fn queries<'a>(call: &AttentionCall<'a>) -> impl Iterator<Item = Query<'a>> {
-    let (heads, window) = (call.shape.heads, call.window);
+    let (heads, window, chosen) = (call.shape.heads, call.window, call.chosen);
     call.spans.iter().flat_map(move |span| {
         span.rows.clone().enumerate().flat_map(move |(i, row)| {
             let position = span.start + i;
             let first = window.map_or(0, |window| (position + 1).saturating_sub(window));
-            (0..heads).map(move |head| Query { span, row, head, keys: first..position + 1 })
+            let sees =
+                |key: &usize| chosen.is_none_or(|chosen| chosen.of(row, key / KV_BLOCK) >> (key % KV_BLOCK) & 1 == 1);
+            let keys: Vec<usize> = (first..position + 1).filter(sees).collect();
+            (0..heads).map(move |head| Query { span, row, head, keys: keys.clone() })
         })
     })
 }
@@ -58,10 +61,10 @@ pub(super) fn forward(call: AttentionCall<'_>, kv: &KvPool, qkv: &Matrix) -> [Ma
     let [mut out, mut lse] = [shape.q_width(), shape.heads].map(|width| Matrix::zeros(qkv.rows(), width));
     for Query { span, row, head, keys } in queries(&call) {
         let (q, own) = (&qkv.row(row)[head * hd..][..hd], head / (shape.heads / shape.kv_heads));
-        let score = |key| dot(q, kv.get(0, call.layer, span, key, own)) * shape.scale;
-        let scores: Vec<f32> = keys.clone().map(score).collect();
+        let score = |key: &usize| dot(q, kv.get(0, call.layer, span, *key, own)) * shape.scale;
+        let scores: Vec<f32> = keys.iter().map(score).collect();
         let sum = log_sum_exp(&scores);
-        for (key, score) in keys.zip(scores) {
+        for (key, score) in keys.into_iter().zip(scores) {
             let value = kv.get(1, call.layer, span, key, own);
             add_scaled(&mut out.row_mut(row)[head * hd..][..hd], value, (score - sum).exp());
         }

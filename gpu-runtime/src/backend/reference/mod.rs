@@ -7,6 +7,7 @@ mod convolution;
 mod family;
 mod gated;
 mod head;
+mod indexer;
 mod latent;
 mod linear;
 mod norm;
@@ -75,6 +76,8 @@ pub(crate) struct Rope {
 pub(crate) struct KvPool {
     shape: AttentionShape,
     blocks: Vec<[Vec<f32>; 2]>,
+    /// Keys of indexers, `[layer][slot][width]` of each block.
+    index: Vec<Vec<f32>>,
 }
 
 /// Gradients of embedding rows by token.

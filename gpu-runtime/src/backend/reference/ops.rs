@@ -330,25 +330,28 @@ impl Backend for Reference {
     }
 
     fn kv_pool(&self, shape: &AttentionShape) -> KvPool {
-        KvPool { shape: *shape, blocks: Vec::new() }
+        KvPool { shape: *shape, blocks: Vec::new(), index: Vec::new() }
     }
 
     fn kv_block_bytes(&self, shape: &AttentionShape) -> usize {
-        2 * shape.layers * shape.kv_width() * KV_BLOCK * size_of::<f32>()
+        2 * shape.layers * shape.kv_width() * KV_BLOCK * size_of::<f32>() + shape.index.block_bytes()
     }
 
     fn kv_take(&self, pool: &mut KvPool) -> BlockId {
         let part = || vec![0.0; pool.shape.layers * KV_BLOCK * pool.shape.kv_width()];
         pool.blocks.push([part(), part()]);
+        pool.index.push(vec![0.0; pool.shape.index.block_bytes() / size_of::<f32>()]);
         BlockId(pool.blocks.len() as u32 - 1)
     }
 
     fn kv_release(&self, pool: &mut KvPool, BlockId(block): BlockId) {
         pool.blocks[block as usize] = Default::default();
+        pool.index[block as usize] = Vec::new();
     }
 
     fn kv_copy(&self, pool: &mut KvPool, from: BlockId, to: BlockId) {
         pool.blocks[to.0 as usize] = pool.blocks[from.0 as usize].clone();
+        pool.index[to.0 as usize] = pool.index[from.0 as usize].clone();
     }
 
     fn kv_write(&self, pool: &mut KvPool, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &Matrix) {

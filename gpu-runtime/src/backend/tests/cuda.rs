@@ -7,7 +7,7 @@ use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::cuda::Cuda;
 use crate::backend::cuda::tests::simulated::{on_backend, on_backend_with};
 use crate::backend::reference::Reference;
-use crate::backend::{Activation, AttentionShape, Backend as _, Dtype, LatentHeads, RouterRule};
+use crate::backend::{Activation, AttentionShape, Backend as _, Dtype, IndexKeys, LatentHeads, RouterRule};
 use crate::load::tests::families;
 
 /// Results are those of the reference backend.
@@ -28,7 +28,8 @@ fn ops_agree() {
         compare!(cuda, check::linears, 9, 40, [33, 7], 5, 3);
         compare!(cuda, check::linears, 2, 1, [1, 1], 1, 4);
         compare!(cuda, check::embeddings, 33, 5);
-        let shape = AttentionShape { layers: 2, heads: 4, kv_heads: 2, head_dim: 6, scale: 0.7 };
+        let shape =
+            AttentionShape { layers: 2, heads: 4, kv_heads: 2, head_dim: 6, scale: 0.7, index: IndexKeys::NONE };
         compare!(cuda, check::attention, shape, [40, 7], None, 6);
         compare!(cuda, check::attention, shape, [40, 7], Some(5), 7);
         for (rotated, whole_norms) in [(2, false), (4, true), (6, true)] {

@@ -39,6 +39,8 @@ pub(super) struct Golden<B: Backend> {
     pub(super) json: Value,
     /// Spec of the adapters: only on attention where the reference's are.
     pub(super) lora: LoraSpec,
+    /// Blocks that compute their activations again.
+    pub(super) recomputed: usize,
     /// Images by name, in models that take images.
     pub(super) images: BTreeMap<String, GoldenImage<B>>,
     dir: PathBuf,
@@ -76,8 +78,13 @@ impl<B: Backend> Golden<B> {
 
     pub(super) fn on_ranks(family: &str, backend: B, ranks: Ranks, layout: Parallel) -> Self {
         let dir = root().join(family);
-        let source = load(&dir).unwrap();
-        let model = Arc::new(Model::new(&backend, &source.config, ranks, layout).unwrap());
+        Self::of(load(&dir).unwrap(), dir, backend, ranks, layout)
+    }
+
+    /// A golden model whose configuration may have been changed.
+    pub(super) fn of(source: ModelSource, dir: PathBuf, backend: B, ranks: Ranks, layout: Parallel) -> Self {
+        let model = Model::new(&backend, &source.config, ranks, layout).unwrap();
+        let model = Arc::new(model.with_indexers(&backend, &*source.tensors, &mut |_, _| {}).unwrap());
         let read = |s: &ParamSpec| model.shard.read(s, &*source.tensors).unwrap();
         let masters: Arrays = model.table.specs.iter().map(read).collect();
         let weights = build(&backend, &model, &masters);
@@ -87,7 +94,7 @@ impl<B: Backend> Golden<B> {
         let train_mlp = with_mlp.iter().any(|spec| adapter.contains_key(&adapter_name(&source.config, &spec.name)));
         let lora = LoraSpec { train_mlp, ..LORA };
         let images = embedded(&backend, &source, &dir);
-        Self { backend, model, masters, weights, json, lora, images, dir }
+        Self { backend, model, masters, weights, json, lora, recomputed: 0, images, dir }
     }
 
     /// The images of a datum, whose digests number them by name.
@@ -207,7 +214,9 @@ impl<B: Backend> Golden<B> {
         }];
         let outputs = match is_idle {
             true => Vec::new(),
-            false => train_pass(backend, w, &mut groups, full, config.num_layers()).remove(0).unwrap(),
+            false => {
+                train_pass(backend, w, &mut groups, full, config.num_layers() - self.recomputed).remove(0).unwrap()
+            }
         };
         let computed = replicas.all_of(outputs).into_iter().flatten();
         let mut outputs: Vec<_> = divided.into_iter().flatten().zip(computed).collect();
@@ -463,27 +472,6 @@ fn three_adamw_steps_on_the_adapter() {
 #[test]
 fn three_adamw_steps_on_all_parameters() {
     each(full_parameter_training);
-}
-
-/// Within the positions that an indexer chooses, attention is to all of them.
-fn first_positions<B: Backend>(backend: fn() -> B) {
-    for family in ["glm_moe_dsa", "deepseek_v32"] {
-        let mut g = Golden::open(&format!("indexed/{family}"), backend());
-        let context = g.model.config.max_position_embeddings;
-        assert_eq!(context, 16, "{family}");
-        for datum in g.json["data"].as_array_mut().unwrap() {
-            for values in datum.as_object_mut().unwrap().values_mut() {
-                values.as_array_mut().unwrap().truncate(context);
-            }
-        }
-        logprobs(&g);
-    }
-}
-
-#[test]
-fn chosen_positions_are_all_positions_at_first() {
-    first_positions(|| cpu(Isa::detect()));
-    first_positions(|| Reference);
 }
 
 #[test]

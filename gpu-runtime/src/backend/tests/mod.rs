@@ -6,6 +6,7 @@ mod cuda;
 mod divided;
 mod family;
 mod golden;
+mod indexer;
 mod latent;
 mod ops;
 mod recurrent;

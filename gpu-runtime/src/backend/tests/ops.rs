@@ -6,7 +6,7 @@ use crate::backend::check::access::Results;
 use crate::backend::check::{HostAccess, activations, attention, embeddings, gates, heads, linears, norms, rotations};
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::{Activation, AttentionShape, Dtype, Held};
+use crate::backend::{Activation, AttentionShape, Dtype, Held, IndexKeys};
 
 impl HostAccess for Reference {
     fn rows(&self, rows: &[f32], width: usize) -> Matrix {
@@ -78,7 +78,7 @@ proptest! {
         window in prop::option::of(1usize..50), seed in 0u64..1 << 40,
     ) {
         let (heads, head_dim) = (kv_heads * group, 2 * half);
-        let shape = AttentionShape { layers: 2, heads, kv_heads, head_dim, scale: 0.7 };
+        let shape = AttentionShape { layers: 2, heads, kv_heads, head_dim, scale: 0.7, index: IndexKeys::NONE };
         compare!(attention, shape, [first, second], window, seed);
     }
 
@@ -88,7 +88,7 @@ proptest! {
         rows in 1usize..20, seed in 0u64..1 << 40,
     ) {
         let (heads, head_dim) = (kv_heads * group, 2 * half);
-        let shape = AttentionShape { layers: 1, heads, kv_heads, head_dim, scale: 1.0 };
+        let shape = AttentionShape { layers: 1, heads, kv_heads, head_dim, scale: 1.0, index: IndexKeys::NONE };
         compare!(rotations, shape, 2 * rotated.min(half), whole, rows, seed);
         compare!(gates, shape, rows, seed);
     }

@@ -12,7 +12,9 @@ use super::base::Base;
 use crate::backend::Backend;
 use crate::config::{LoadError, ModelConfig};
 use crate::model::zero::replicas::part_elements;
-use crate::model::{Adapter, ParamSpec, ParamTable, Shard, TrainedParams, Units, Weights, lookup_bytes, packed_bytes};
+use crate::model::{
+    Adapter, Model, ParamSpec, ParamTable, Shard, TrainedParams, Units, Weights, lookup_bytes, packed_bytes,
+};
 use crate::parallel::Parallel;
 use images::ImageMemory;
 
@@ -45,9 +47,10 @@ impl Budget {
         let own: Vec<_> = models
             .map(|whole| Shard::of(whole, rank, options.parallel).map(|(_, own)| own))
             .collect::<Result<_, _>>()?;
-        let sizes: Vec<_> = own.iter().map(|config| (of(config), rope_bytes(config))).collect();
+        let shared = |config| shared_bytes(backend, config);
+        let sizes: Vec<_> = own.iter().map(|config| (of(config), shared(config))).collect();
         let images = ImageMemory::new(backend, &own, options);
-        let weights = sizes.iter().map(|((trained, _), rope)| trained + rope).sum::<usize>() + images.weights;
+        let weights = sizes.iter().map(|((trained, _), shared)| trained + shared).sum::<usize>() + images.weights;
         let largest = sizes.iter().map(|((_, sampled), _)| *sampled).max().unwrap_or(0);
         let bounded = options.memory_bytes.is_some();
         let plan = MemoryPlan {
@@ -128,9 +131,9 @@ pub(super) fn plan_of_all(one: MemoryPlan, ranks: u64) -> MemoryPlan {
     }
 }
 
-/// Pairs of cosine and sine for every position.
-fn rope_bytes(config: &ModelConfig) -> usize {
-    config.rope_bytes()
+/// What all runs of a model share beside its weights: pairs of cosine and sine for every position, and indexers.
+fn shared_bytes<B: Backend>(backend: &B, config: &ModelConfig) -> usize {
+    config.rope_bytes() + Model::planned_indexer_bytes(backend, config)
 }
 
 pub(super) fn bytes(bytes: usize) -> u64 {

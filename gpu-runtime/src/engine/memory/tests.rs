@@ -98,7 +98,9 @@ fn base_source() -> SamplerSource {
 
 #[test]
 fn what_a_run_takes_is_known_before_it_is_created() {
-    for family in ["llama", "llama_tied", "qwen2", "gemma3", "qwen3_moe", "gpt_oss", "deepseek_v3"] {
+    for family in
+        ["llama", "llama_tied", "qwen2", "gemma3", "qwen3_moe", "gpt_oss", "deepseek_v3", "indexed/glm_moe_dsa"]
+    {
         for dtype in [Dtype::Bf16, Dtype::F32] {
             for rank in [None, Some(1), Some(16)] {
                 let mut engine = engine(family, EngineOptions { dtype, ..options(None) }).unwrap();

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use crate::backend::{AttentionShape, HostBackend};
+use crate::backend::{AttentionShape, HostBackend, IndexKeys};
 use crate::engine::sampler::tests::{adapter, base};
 use crate::model::{KvCache, KvSequence};
 
@@ -10,7 +10,7 @@ type PrefixCache = super::PrefixCache<HostBackend>;
 const BYTES: usize = 10;
 
 fn block() -> Arc<KvBlock> {
-    let shape = AttentionShape { layers: 1, heads: 1, kv_heads: 1, head_dim: 2, scale: 1.0 };
+    let shape = AttentionShape { layers: 1, heads: 1, kv_heads: 1, head_dim: 2, scale: 1.0, index: IndexKeys::NONE };
     let backend = HostBackend::new(1);
     let mut kv = [KvSequence::default()];
     KvCache::new(&backend, &shape, &[]).extend(&backend, &[(0..1, 0)], &mut kv);

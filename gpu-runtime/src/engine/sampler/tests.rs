@@ -443,7 +443,7 @@ enum Action {
 }
 
 fn action() -> impl Strategy<Value = Action> {
-    let start = (0usize..4, 0usize..5, 0u64..3, 1usize..150, 1u32..4, 1u32..70, 0u32..6).prop_map(
+    let start = (0usize..5, 0usize..5, 0u64..3, 1usize..150, 1u32..4, 1u32..70, 0u32..6).prop_map(
         |(weights, shared, stream, len, samples, new, outputs)| {
             let mut request = request(prompt(shared * 20, stream, len), samples, new);
             request.prompt_logprobs = outputs == 1 || (outputs == 2 && len > 1);
@@ -468,11 +468,13 @@ proptest! {
         blocks in prop_oneof![Just(0usize), 4usize..30, Just(1 << 16)],
     ) {
         let (llama, swa, hybrid) = (base("llama"), base("mistral_swa"), base("qwen3_5"));
+        let indexed = base("indexed/glm_moe_dsa");
         let weights = [
             SamplerWeights::of_base(Arc::clone(&llama)),
             SamplerWeights { adapter: Some(adapter(&llama, 1)), ..SamplerWeights::of_base(llama) },
             SamplerWeights::of_base(swa),
             SamplerWeights::of_base(hybrid),
+            SamplerWeights { adapter: Some(adapter(&indexed, 2)), ..SamplerWeights::of_base(indexed) },
         ];
         let block = weights[0].base.model.kv_block_bytes;
         let mut driver = SamplerDriver::new(blocks * block);

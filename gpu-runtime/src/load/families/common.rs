@@ -71,6 +71,7 @@ pub(super) fn base_of(
         num_kv_heads: keys.size("num_key_value_heads")?.or(unwritten_kv_heads).unwrap_or(num_heads),
         head_dim,
         latent: None,
+        indexer: None,
         vocab_size: keys.required_size("vocab_size")?,
         vocab_part: VocabularyPart::default(),
         max_position_embeddings: keys.required_size("max_position_embeddings")?,

@@ -24,6 +24,7 @@ mod gguf_recurrent;
 mod granitemoehybrid;
 mod hf_folders;
 pub(crate) mod hostile;
+mod indexed;
 mod kimi;
 mod lfm2;
 mod qwen3_vl;

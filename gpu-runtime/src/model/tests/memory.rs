@@ -15,7 +15,8 @@ use crate::model::memory::{MAX_SAVED_LOGITS, PassMemory};
 use crate::model::{Adapter, GradientSum, Model, ParamSpec, TrainGroup, Weights, train_pass};
 use crate::parallel::Parallel;
 
-const MEMORY: PassMemory = PassMemory { kv: 5, block: 100, input: 10, working: 45, head: 20, logits: 10, blocks: 4 };
+const MEMORY: PassMemory =
+    PassMemory { kv: 5, block: 100, input: 10, working: 45, head: 20, logits: 10, blocks: 4, chosen: None };
 
 #[test]
 fn a_pass_saves_what_the_budget_allows() {
@@ -55,7 +56,8 @@ fn datum(length: usize, seed: i64, vocab: i64) -> PreparedDatum {
 fn pass(family: &str, dtype: Dtype, lora: bool, count: usize, recomputed: usize) -> (usize, usize) {
     let backend = HostBackend::new(1).with_dtype(dtype);
     let source = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)).unwrap();
-    let model = Arc::new(Model::new(&backend, &source.config, Ranks::default(), Parallel::default()).unwrap());
+    let model = Model::new(&backend, &source.config, Ranks::default(), Parallel::default()).unwrap();
+    let model = Arc::new(model.with_indexers(&backend, &*source.tensors, &mut |_, _| {}).unwrap());
     let mut read = |i: usize| source.tensors.read(&model.table.specs[i].name).map(Cow::Owned);
     let weights = Weights::load(&backend, &model, &mut read).unwrap();
     let spec = LoraSpec { rank: 4, seed: 1, train_unembed: false, train_mlp: true, train_attn: true, latent_up: false };
@@ -85,7 +87,7 @@ fn pass(family: &str, dtype: Dtype, lora: bool, count: usize, recomputed: usize)
 
 #[test]
 fn a_pass_takes_the_memory_predicted() {
-    for family in ["llama", "qwen2", "qwen3", "qwen3_moe", "deepseek_v3"] {
+    for family in ["llama", "qwen2", "qwen3", "qwen3_moe", "deepseek_v3", "indexed/glm_moe_dsa"] {
         for (dtype, lora, recomputed) in
             [(Dtype::Bf16, true, 0), (Dtype::Bf16, true, 1), (Dtype::F32, true, 2), (Dtype::Bf16, false, 0)]
         {

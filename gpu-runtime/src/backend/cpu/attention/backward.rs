@@ -5,25 +5,30 @@ use super::super::gemm::{Extents, Strided, strided};
 use super::super::kv::FloatPool;
 use super::super::parallel::{SharedPtr, for_rows};
 use super::super::vexp::{dot, exp, multiversion};
-use super::inputs::{AttentionGradient, QUERY_ROWS, group, slots, visible};
+use super::inputs::{AttentionGradient, QUERY_ROWS, chosen, group, slots, visible};
 use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK as BLOCK, Span};
 
 multiversion! {
     /// Replaces the scores of a tile, `s[rows, BLOCK]`, by probabilities, and `dp`, the gradient with respect to these, by the
-    /// gradient with respect to the unscaled scores. Row `i` sees the slots `seen[i]`; its log-sum-exp and delta, the dot
+    /// gradient with respect to the unscaled scores. Row `i` sees the slots whose bits
+    /// `seen[i]` has; its log-sum-exp and delta, the dot
     /// product of its output and that output's gradient, are `stats[i]`.
-    fn softmax_backward(s: &mut [f32], dp: &mut [f32], seen: &[(usize, usize)], scale: f32, stats: &[(f32, f32)]) {
+    fn softmax_backward(s: &mut [f32], dp: &mut [f32], seen: &[u32], scale: f32, stats: &[(f32, f32)]) {
         let rows = s.as_chunks_mut::<BLOCK>().0.iter_mut().zip(dp.as_chunks_mut::<BLOCK>().0);
         for ((s, dp), (seen, (lse, delta))) in rows.zip(seen.iter().zip(stats)) {
             for (s, dp) in s.iter_mut().zip(dp.iter_mut()) {
                 *s = exp(*s * scale - lse);
                 *dp = *s * (*dp - delta) * scale;
             }
+            if *seen == u32::MAX {
+                continue;
+            }
             // Slots that the row does not see may hold anything.
-            s[..seen.0].fill(0.0);
-            dp[..seen.0].fill(0.0);
-            s[seen.1..].fill(0.0);
-            dp[seen.1..].fill(0.0);
+            for (j, (s, dp)) in s.iter_mut().zip(dp.iter_mut()).enumerate() {
+                let sees = seen >> j & 1 == 1;
+                *s = if sees { *s } else { 0.0 };
+                *dp = if sees { *dp } else { 0.0 };
+            }
         }
     }
 }
@@ -119,7 +124,7 @@ impl KvHeadGradient {
         let (hd, rows, block) = (shape.head_dim, span.rows.len(), tiles.block);
         let (width, q_width) = (shape.qkv_width(), shape.q_width());
         let (mut s, mut ds) = ([0f32; QUERY_ROWS * BLOCK], [0f32; QUERY_ROWS * BLOCK]);
-        let (mut seen, mut stats) = ([(0, 0); QUERY_ROWS], [(0.0, 0.0); QUERY_ROWS]);
+        let (mut seen, mut stats) = ([0; QUERY_ROWS], [(0.0, 0.0); QUERY_ROWS]);
         let dk = &mut self.dk[block * BLOCK * hd..(block + 1) * BLOCK * hd];
         let dv = &mut self.dv[block * BLOCK * hd..(block + 1) * BLOCK * hd];
         for first in (block * BLOCK / QUERY_ROWS * QUERY_ROWS..rows).step_by(QUERY_ROWS) {
@@ -136,9 +141,8 @@ impl KvHeadGradient {
             let d_out_rows = Strided { data: d_out, row_stride: q_width, col_stride: 1 };
             strided(cpu, scores, d_out_rows, tiles.vt, BLOCK, &mut ds, BLOCK, false);
             for r in 0..count {
-                let slots = slots(&visible(first + r, window), block);
                 let stat = (row + r) * shape.heads + head;
-                seen[r] = (slots.start, slots.end);
+                seen[r] = slots(&visible(first + r, window), block) & chosen(&call, row + r, block);
                 stats[r] = (g.lse[stat], delta[stat]);
             }
             let (p, dp) = (&mut s[..count * BLOCK], &mut ds[..count * BLOCK]);

@@ -5,25 +5,26 @@ use super::super::gemm::{Extents, Strided, strided};
 use super::super::kv::FloatPool;
 use super::super::parallel::SharedPtr;
 use super::super::vexp::{exp, max, multiversion, sum_by};
-use super::inputs::{QUERY_ROWS, group, slots, visible};
+use super::inputs::{QUERY_ROWS, chosen, group, slots, visible};
 use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK as BLOCK, Span};
 
 multiversion! {
     /// Replaces the scores of a tile, `s[rows, BLOCK]`, by exp(scale · score - m), updates the running maxima `m[rows]` and
-    /// sums `l[rows]`, and rescales the rows of `o[rows, width]` to the new maxima. Row `i` sees the slots `seen[i]`.
+    /// sums `l[rows]`, and rescales the rows of `o[rows, width]` to the new maxima. Row `i` sees the slots
+    /// whose bits `seen[i]` has.
     fn softmax_tile(
-        s: &mut [f32], seen: &[(usize, usize)], scale: f32, m: &mut [f32], l: &mut [f32], o: &mut [f32], width: usize,
+        s: &mut [f32], seen: &[u32], scale: f32, m: &mut [f32], l: &mut [f32], o: &mut [f32], width: usize,
     ) {
         let stats = m.iter_mut().zip(l);
         let rows = s.as_chunks_mut::<BLOCK>().0;
         for (((s, seen), (m, l)), o) in rows.iter_mut().zip(seen).zip(stats).zip(o.chunks_exact_mut(width)) {
-            if *seen == (0, BLOCK) {
+            if *seen == u32::MAX {
                 for s in s.iter_mut() {
                     *s *= scale;
                 }
             } else {
                 for (j, s) in s.iter_mut().enumerate() {
-                    *s = if j >= seen.0 && j < seen.1 { *s * scale } else { f32::NEG_INFINITY };
+                    *s = if seen >> j & 1 == 1 { *s * scale } else { f32::NEG_INFINITY };
                 }
             }
             let top = max(s);
@@ -150,7 +151,7 @@ fn attend(
     let (hd, rows) = (shape.head_dim, tile.rows);
     let last = tile.position + (rows - 1) * tile.step;
     let mut s = [0f32; QUERY_ROWS * BLOCK];
-    let mut seen = [(0, 0); QUERY_ROWS];
+    let mut seen = [0; QUERY_ROWS];
     // A group of heads may have more rows than a tile.
     for base in (0..rows).step_by(QUERY_ROWS) {
         let count = (rows - base).min(QUERY_ROWS);
@@ -159,8 +160,10 @@ fn attend(
             let (kt, v) = kv.tile(layer, tile.kv_head, span.blocks[block]);
             strided(cpu, Extents { m: count, n: BLOCK, k: hd }, queries, kt, BLOCK, &mut s, BLOCK, false);
             for (r, seen) in seen[..count].iter_mut().enumerate() {
-                let slots = slots(&visible(tile.position + (base + r) * tile.step, window), block);
-                *seen = (slots.start, slots.end);
+                let ahead = (base + r) * tile.step;
+                // In decoding all queries are of one row.
+                let row = span.rows.start + tile.position + ahead - span.start;
+                *seen = slots(&visible(tile.position + ahead, window), block) & chosen(&call, row, block);
             }
             let (m, l) = (&mut m[base..base + count], &mut l[base..base + count]);
             let (s_rows, o_rows) = (&mut s[..count * BLOCK], &mut o[base * hd..(base + count) * hd]);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::backend::{AttentionShape, KV_BLOCK as BLOCK};
+use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK as BLOCK};
 
 /// Inputs of `attention_backward` apart from keys and values.
 pub(in crate::backend::cpu) struct AttentionGradient<'a> {
@@ -30,10 +30,14 @@ pub(super) fn visible(position: usize, window: Option<usize>) -> Range<usize> {
     first..position + 1
 }
 
-/// The visible part of a block, as slots.
-pub(super) fn slots(visible: &Range<usize>, block: usize) -> Range<usize> {
+/// The visible part of a block: bit `i` is that of its position `i`.
+pub(super) fn slots(visible: &Range<usize>, block: usize) -> u32 {
     let base = block * BLOCK;
-    let start = visible.start.clamp(base, base + BLOCK) - base;
-    let end = visible.end.clamp(base, base + BLOCK) - base;
-    start..end.max(start)
+    let below = |position: usize| (1u64 << (position.clamp(base, base + BLOCK) - base)) - 1;
+    (below(visible.end) & !below(visible.start)) as u32
+}
+
+/// The positions of a block that a row of the batch attends to, of those up to its own in [`slots`].
+pub(super) fn chosen(call: &AttentionCall<'_>, row: usize, block: usize) -> u32 {
+    call.chosen.map_or(u32::MAX, |chosen| chosen.of(row, block))
 }

@@ -2,12 +2,14 @@
 //! kernel class reads them.
 
 mod float;
+mod index;
 mod layout;
 mod paged;
 #[cfg(target_arch = "x86_64")]
 mod tile;
 
 pub(super) use float::FloatPool;
+pub(super) use index::IndexPool;
 #[cfg(target_arch = "x86_64")]
 pub(super) use tile::TilePool;
 
@@ -24,6 +26,8 @@ use layout::{HeadToken, Layout};
 pub struct KvPool {
     shape: AttentionShape,
     storage: Storage,
+    /// Keys of indexers, in blocks of the same ids.
+    index: IndexPool,
 }
 
 /// Keys and values; the layout determines the kernels that read them.
@@ -42,12 +46,13 @@ fn tile_unit(cpu: &Cpu) -> Option<TileUnit> {
 
 /// Bytes of a block.
 pub(super) fn block_bytes(cpu: &Cpu, shape: &AttentionShape) -> usize {
+    let index = shape.index.block_bytes();
     #[cfg(target_arch = "x86_64")]
     if tile_unit(cpu).is_some() {
-        return TilePool::block_bytes(shape);
+        return TilePool::block_bytes(shape) + index;
     }
     let _ = cpu;
-    FloatPool::block_bytes(shape)
+    FloatPool::block_bytes(shape) + index
 }
 
 /// Calls a method of a pool's blocks.
@@ -64,12 +69,23 @@ macro_rules! with_pages {
 impl KvPool {
     /// A pool without blocks.
     pub(super) fn new(cpu: &Cpu, shape: &AttentionShape) -> Self {
+        let index = IndexPool::new(shape.index);
         #[cfg(target_arch = "x86_64")]
         if let Some(unit) = tile_unit(cpu) {
-            return Self { shape: *shape, storage: Storage::Tiles(TilePool::new(unit, shape)) };
+            return Self { shape: *shape, storage: Storage::Tiles(TilePool::new(unit, shape)), index };
         }
         let _ = cpu;
-        Self { shape: *shape, storage: Storage::Floats(FloatPool::new(shape)) }
+        Self { shape: *shape, storage: Storage::Floats(FloatPool::new(shape)), index }
+    }
+
+    /// The pool of the keys of indexers.
+    pub(super) fn index(&self) -> &IndexPool {
+        &self.index
+    }
+
+    /// Mutable variant of [`KvPool::index`].
+    pub(super) fn index_mut(&mut self) -> &mut IndexPool {
+        &mut self.index
     }
 
     pub(super) fn storage(&self) -> &Storage {
@@ -78,16 +94,21 @@ impl KvPool {
 
     /// Allocates a block of zeros.
     pub(super) fn alloc(&mut self) -> BlockId {
-        with_pages!(&mut self.storage, pages => pages.alloc())
+        let block = with_pages!(&mut self.storage, pages => pages.alloc());
+        let index = self.index.pages.alloc();
+        assert!(index == block, "blocks are allocated and freed together");
+        block
     }
 
     pub(super) fn release(&mut self, block: BlockId) {
         with_pages!(&mut self.storage, pages => pages.release(block));
+        self.index.pages.release(block);
     }
 
     /// Copies a block over another one.
     pub(super) fn copy(&mut self, from: BlockId, to: BlockId) {
         with_pages!(&mut self.storage, pages => pages.copy(from, to));
+        self.index.pages.copy(from, to);
     }
 }
 

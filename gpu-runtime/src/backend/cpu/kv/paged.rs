@@ -48,6 +48,11 @@ impl<T: Copy + Default> Paged<T> {
         self.blocks[id as usize].as_deref().unwrap_or_default()
     }
 
+    /// Mutable variant of [`Paged::get`].
+    pub(super) fn get_mut(&mut self, BlockId(id): BlockId) -> &mut [T] {
+        self.blocks[id as usize].as_deref_mut().unwrap_or_default()
+    }
+
     /// Elements of a block.
     pub(super) fn block_len(&self) -> usize {
         self.len

@@ -10,8 +10,8 @@ use crate::backend::cpu::rope::Rope;
 use crate::backend::cpu::rows::HostRows;
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::{
-    Activation, AttentionShape, Backend, GradientSlot, Held, LinearCall, LoraSegment, MatrixRole, Norm, Rotation,
-    Source,
+    Activation, AttentionShape, Backend, GradientSlot, Held, IndexKeys, LinearCall, LoraSegment, MatrixRole, Norm,
+    Rotation, Source,
 };
 use crate::config::{RopeConfig, RopeScaling};
 use crate::model::rope_table;
@@ -67,7 +67,7 @@ proptest! {
             let stored = WeightInput::new(&cpu, Held::Owned(cpu.norm(norm, &x)), &sequences);
             same_operands(cpu.norm_input(norm, &x, &sequences).operand(), stored.operand());
 
-            let shape = AttentionShape { layers: 1, heads: 2, kv_heads: 1, head_dim: 2 * tiles, scale: 1.0 };
+            let shape = AttentionShape { layers: 1, heads: 2, kv_heads: 1, head_dim: 2 * tiles, scale: 1.0, index: IndexKeys::NONE };
             let config = RopeConfig { theta: 1e4, scaling: RopeScaling::None };
             let rope = Rope::new(tiles, rope_table(&config, shape.head_dim, 70));
             let positions: Vec<u32> = lens.iter().flat_map(|len| 0..*len as u32).collect();

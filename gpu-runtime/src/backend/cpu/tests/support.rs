@@ -7,7 +7,7 @@ use candle_core::{D, DType, Device, Tensor, Var};
 use crate::backend::cpu::attention::{AttentionGradient, attention, attention_backward};
 use crate::backend::cpu::rows::HostRows;
 use crate::backend::cpu::{Cpu, Isa};
-use crate::backend::{AttentionCall, AttentionShape, Dtype, Span};
+use crate::backend::{AttentionCall, AttentionShape, Dtype, IndexKeys, Span};
 use crate::model::{KvCache, KvSequence};
 use crate::rng::kaiming_uniform_fill;
 
@@ -99,7 +99,7 @@ pub(crate) const LAYER: usize = 1;
 /// Extents of an attention of two layers.
 pub(crate) fn attention_shape(kv_heads: usize, group: usize, head_dim: usize) -> AttentionShape {
     let scale = 1.0 / (head_dim as f32).sqrt();
-    AttentionShape { layers: 2, heads: kv_heads * group, kv_heads, head_dim, scale }
+    AttentionShape { layers: 2, heads: kv_heads * group, kv_heads, head_dim, scale, index: IndexKeys::NONE }
 }
 
 /// Attention on a processor, with a pool for the keys and values of its sequences.
@@ -142,7 +142,7 @@ impl<'a> Attention<'a> {
     where
         'a: 's,
     {
-        AttentionCall { shape: self.shape, layer: LAYER, window: self.window, spans }
+        AttentionCall { shape: self.shape, layer: LAYER, window: self.window, spans, chosen: None }
     }
 }
 

@@ -114,6 +114,7 @@ fn rotation<'a>(rotation: &Rotation<'a, Cuda>) -> DeviceRotation<'a> {
 
 impl Cuda {
     pub(super) fn attend(&self, of: AttentionCall<'_>, pool: &KvPool, qkv: &DeviceRows) -> Result<[DeviceRows; 2]> {
+        assert!(of.chosen.is_none(), "kernels see all positions");
         match pool {
             KvPool::F32(pool) => {
                 let spans = pool.spans(&self.device, of.spans, qkv.rows())?;
@@ -134,6 +135,7 @@ impl Cuda {
         forward: [&DeviceRows; 2],
         d_out: &DeviceRows,
     ) -> Result<DeviceRows> {
+        assert!(of.chosen.is_none(), "kernels see all positions");
         match pool {
             KvPool::F32(pool) => {
                 let spans = pool.spans(&self.device, of.spans, qkv.rows())?;

@@ -15,6 +15,7 @@ mod fragments;
 mod gated;
 mod head;
 mod host_access;
+mod indexer;
 mod latent;
 mod linear;
 mod low_rank;

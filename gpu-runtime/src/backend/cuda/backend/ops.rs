@@ -354,7 +354,7 @@ impl Backend for Cuda {
     }
 
     fn kv_write(&self, pool: &mut KvPool, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &DeviceRows) {
-        let call = AttentionCall { shape, layer, window: None, spans };
+        let call = AttentionCall { shape, layer, window: None, spans, chosen: None };
         self.done(self.write_kv(pool, call, qkv));
     }
 

@@ -7,10 +7,10 @@ use crate::backend::cuda::ops::attention::{
     DeviceAttention, DeviceKvPool, DeviceSpans, attention, attention_backward, kv_write,
 };
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::{AttentionCall, AttentionShape, Backend, BlockId, KV_BLOCK, Span, Tensors};
+use crate::backend::{AttentionCall, AttentionShape, Backend, BlockId, IndexKeys, KV_BLOCK, Span, Tensors};
 
 fn shape(heads: usize, kv_heads: usize, head_dim: usize) -> AttentionShape {
-    AttentionShape { layers: 2, heads, kv_heads, head_dim, scale: 0.7 }
+    AttentionShape { layers: 2, heads, kv_heads, head_dim, scale: 0.7, index: IndexKeys::NONE }
 }
 
 /// Spans of whole sequences of these lengths, with blocks in order; a row before them has none.
@@ -50,7 +50,7 @@ fn compare(device: &CudaDevice, shape: &AttentionShape, lens: &[usize], window: 
     let gradient = attention_backward(device, call, &pool, &on_qkv, [&out, &log_sums], &on_d_out).unwrap();
 
     let (qkv, d_out) = (Matrix::new(qkv, shape.qkv_width()), Matrix::new(d_out, shape.q_width()));
-    let call = AttentionCall { shape, layer: 1, window, spans: &spans };
+    let call = AttentionCall { shape, layer: 1, window, spans: &spans, chosen: None };
     Reference.kv_write(&mut expected_pool, shape, 1, &spans, &qkv);
     let [expected, expected_sums] = Reference.attention(call, &expected_pool, &qkv);
     let forward = [&expected, &expected_sums];

@@ -3,10 +3,10 @@ use super::support::{close, rows, values};
 use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::ops::gated::{gate_heads, gate_heads_backward, join_gates, split_gates};
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::{AttentionShape, GateOps};
+use crate::backend::{AttentionShape, GateOps, IndexKeys};
 
 fn shape(heads: usize, kv_heads: usize, head_dim: usize) -> AttentionShape {
-    AttentionShape { layers: 1, heads, kv_heads, head_dim, scale: 1.0 }
+    AttentionShape { layers: 1, heads, kv_heads, head_dim, scale: 1.0, index: IndexKeys::NONE }
 }
 
 fn compare(device: &CudaDevice, shape: &AttentionShape, count: usize) {

@@ -5,12 +5,12 @@ use crate::backend::cuda::ops::norm::DeviceNorm;
 use crate::backend::cuda::ops::rotary::{DeviceRotation, rotate, rotate_backward, rotate_backward_rounded};
 use crate::backend::host::HostParams;
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::{AttentionShape, Backend, Held, Norm, Rotation};
+use crate::backend::{AttentionShape, Backend, Held, IndexKeys, Norm, Rotation};
 
 const POSITIONS: [u32; 5] = [0, 1, 9, 3, 9];
 
 fn shape(heads: usize, kv_heads: usize, head_dim: usize) -> AttentionShape {
-    AttentionShape { layers: 1, heads, kv_heads, head_dim, scale: 1.0 }
+    AttentionShape { layers: 1, heads, kv_heads, head_dim, scale: 1.0, index: IndexKeys::NONE }
 }
 
 const EPS: [f32; 2] = [1e-5, 1e-3];

@@ -7,10 +7,10 @@ use crate::backend::cuda::ops::attention::{DeviceAttention, DeviceKvPool, Device
 use crate::backend::cuda::ops::attention_tiles::has_tensor_attention;
 use crate::backend::cuda::ops::tensor_attention::{tensor_attention, tensor_attention_backward};
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::{AttentionCall, AttentionShape, Backend, BlockId, KV_BLOCK, Span};
+use crate::backend::{AttentionCall, AttentionShape, Backend, BlockId, IndexKeys, KV_BLOCK, Span};
 
 fn shape(heads: usize, kv_heads: usize, head_dim: usize) -> AttentionShape {
-    AttentionShape { layers: 2, heads, kv_heads, head_dim, scale: 0.3 }
+    AttentionShape { layers: 2, heads, kv_heads, head_dim, scale: 0.3, index: IndexKeys::NONE }
 }
 
 /// Spans of whole sequences of these lengths, the blocks of each in reverse order; a row before them has none.
@@ -52,7 +52,7 @@ fn compare(device: &CudaDevice, shape: &AttentionShape, lens: &[usize], window: 
     let gradient = tensor_attention_backward(device, call, &pool, &on_qkv, forward, &on_d_out).unwrap();
 
     let (qkv, d_out) = (Matrix::new(qkv, shape.qkv_width()), Matrix::new(d_out, shape.q_width()));
-    let call = AttentionCall { shape, layer: 1, window, spans: &spans };
+    let call = AttentionCall { shape, layer: 1, window, spans: &spans, chosen: None };
     Reference.kv_write(&mut expected_pool, shape, 1, &spans, &qkv);
     let [expected, expected_sums] = Reference.attention(call, &expected_pool, &qkv);
     let forward = [&expected, &expected_sums];
@@ -164,7 +164,7 @@ fn a_row_sees_more_splits_than_are_joined_at_once() {
             Reference.kv_write(&mut expected_pool, &shape, 1, &spans, &qkv);
             if positions.len() == 1 {
                 let [out, log_sums] = tensor_attention(device, call, &pool, &on_qkv).unwrap();
-                let call = AttentionCall { shape: &shape, layer: 1, window: None, spans: &spans };
+                let call = AttentionCall { shape: &shape, layer: 1, window: None, spans: &spans, chosen: None };
                 let [expected, expected_sums] = Reference.attention(call, &expected_pool, &qkv);
                 close("log-sum-exp", &log_sums.to_host().unwrap(), expected_sums.data(), 2e-6);
                 close("output", &out.to_host().unwrap(), expected.data(), 4e-3);

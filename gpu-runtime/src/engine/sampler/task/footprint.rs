@@ -45,7 +45,8 @@ impl<B: Backend> SampleTask<B> {
         let config = &self.weights.weights.model.whole.config;
         let shape = config.attention_shape();
         let state = config.state_bytes() / size_of::<f32>();
-        2 * shape.layers * shape.kv_width() * self.stream(target).0.len() + state
+        let of_token = 2 * shape.layers * shape.kv_width() + shape.index.layers * shape.index.width;
+        of_token * self.stream(target).0.len() + state
     }
 
     /// Blocks that it holds outside the cache.

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use super::super::inputs::{AttentionGradient, group, visible};
+use super::super::inputs::{AttentionGradient, chosen as chosen_keys, group, visible};
 use super::gradient::{Gradients, Queries, gradients};
 use super::pack::{columns, dense, dots, pairs, transpose_block};
 use super::vector::{HeadRows, load_floats, store_floats};
-use super::{BLOCK, QUERIES, ROW, Sight, aligned, padded, with_margin};
+use super::{BLOCK, ChosenKeys, QUERIES, ROW, Sight, aligned, padded, with_margin};
 use crate::backend::cpu::Cpu;
 use crate::backend::cpu::kv::TilePool;
 use crate::backend::cpu::parallel::SharedPtr;
@@ -278,17 +278,21 @@ impl Pass<'_> {
         from: &Operands<'_>,
         part: &mut Part<'_>,
     ) {
-        let AttentionCall { shape, layer, window, .. } = self.call;
+        let AttentionCall { shape, layer, window, chosen, .. } = self.call;
         let wide = padded(shape.head_dim);
         let words = 16 * wide;
         let position = |c: usize, i: usize| tile * QUERIES + 16 * c + i;
         let floats = |x: &[f32], c: usize| load_floats(&x[position(c, 0)..]);
-        let queries = Queries {
+        let mut queries = Queries {
             sight: std::array::from_fn(|c| Sight::new(|i| visible(position(c, i), window))),
             lse: std::array::from_fn(|c| floats(from.lse, c)),
             delta: std::array::from_fn(|c| floats(from.delta, c)),
         };
-        let seen_by_all = visible(tile * QUERIES + QUERIES - 1, window).start..tile * QUERIES + 1;
+        let last = visible(tile * QUERIES + QUERIES - 1, window).start;
+        let seen_by_all = if chosen.is_some() { 0..0 } else { last..tile * QUERIES + 1 };
+        let rows = &self.span.rows;
+        // Lanes without a query have what the last query has.
+        let word = |i: usize, block| chosen_keys(&self.call, rows.start + i.min(rows.len() - 1), block);
         for block in seen {
             let (keys, _) = self.kv.tile(layer, self.kv_head, self.span.blocks[block]);
             let values = &from.values[block * words..(block + 1) * words];
@@ -301,6 +305,11 @@ impl Pass<'_> {
                 let to = to[..BLOCK * QUERIES].as_mut_ptr();
                 // SAFETY: `left` is `[32][wide]`, `right` `[wide / 2][32]`, and `to` `[32][32]`.
                 unsafe { self.kv.unit().multiply::<2, 2>(wide / 32, lhs, rhs, to, QUERIES, false) };
+            }
+            if chosen.is_some() {
+                for (c, sight) in queries.sight.iter_mut().enumerate() {
+                    sight.chosen = Some(ChosenKeys::new(block..block + 1, |i, block| word(position(c, i), block)));
+                }
             }
             let first = block * BLOCK;
             let whole = first >= seen_by_all.start && first + BLOCK <= seen_by_all.end;

@@ -2,11 +2,11 @@
 
 use std::arch::x86_64::*;
 
-use super::super::inputs::{group, visible};
+use super::super::inputs::{chosen as chosen_keys, group, visible};
 use super::pack::columns;
 use super::softmax::{Keys, Softmax, rescale};
 use super::vector::{HeadRows, load_floats, prefetch_to_write, store_floats, store_some, transpose_floats};
-use super::{BLOCK, QUERIES, ROW, Sight, aligned, padded, with_margin};
+use super::{BLOCK, CHOSEN_BLOCKS, ChosenKeys, QUERIES, ROW, Sight, aligned, padded, with_margin};
 use crate::backend::cpu::Cpu;
 use crate::backend::cpu::buffer::Buffer;
 use crate::backend::cpu::kv::TilePool;
@@ -15,7 +15,7 @@ use crate::backend::cpu::tile_layout::{TileLhs, TileRhs};
 use crate::backend::{AttentionCall, AttentionShape, Span};
 
 /// Blocks of keys between two updates of the maximum. Such tiles begin at the sequence's first token.
-const BLOCKS: usize = 4;
+const BLOCKS: usize = CHOSEN_BLOCKS;
 /// Maximum number of tiles of a task.
 const TASK: usize = 6;
 
@@ -137,7 +137,7 @@ impl Pass<'_> {
     /// queries.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
     unsafe fn attend<const C: usize>(&self, tile: &QueryTile, floats: &mut Buffer<f32>, words: &mut Buffer<u32>) {
-        let AttentionCall { shape, layer, window, spans } = self.call;
+        let AttentionCall { shape, layer, window, spans, chosen } = self.call;
         let (wide, line) = (padded(shape.head_dim), 16 * C);
         // SAFETY: as the caller ensures.
         unsafe { self.kv.unit().configure() };
@@ -149,15 +149,23 @@ impl Pass<'_> {
 
         // Lanes without a query see what the last query sees.
         let position = |i: usize| tile.position + i.min(tile.count - 1) * tile.step;
-        let sight: [Sight; C] = std::array::from_fn(|c| Sight::new(|i| visible(position(16 * c + i), window)));
+        let mut sight: [Sight; C] = std::array::from_fn(|c| Sight::new(|i| visible(position(16 * c + i), window)));
         let last = position(tile.count - 1);
-        let seen_by_all = visible(last, window).start..tile.position + 1;
+        let seen_by_all = if chosen.is_some() { 0..0 } else { visible(last, window).start..tile.position + 1 };
+        let span = &spans[tile.span];
+        // In decoding all queries are of one row.
+        let word = |i: usize, block| chosen_keys(&self.call, span.rows.start + position(i) - span.start, block);
         let mut softmax = Softmax::<C>::new();
         let (first, end) = (visible(tile.position, window).start / BLOCK, last / BLOCK + 1);
         let mut from = first;
         while from < end {
             let to = (from / BLOCKS * BLOCKS + BLOCKS).min(end);
-            let blocks = spans[tile.span].blocks[from..to].iter().map(|id| self.kv.tile(layer, tile.kv_head, *id));
+            if chosen.is_some() {
+                for (c, sight) in sight.iter_mut().enumerate() {
+                    sight.chosen = Some(ChosenKeys::new(from..to, |i, block| word(16 * c + i, block)));
+                }
+            }
+            let blocks = span.blocks[from..to].iter().map(|id| self.kv.tile(layer, tile.kv_head, *id));
             for (i, (keys, _)) in blocks.clone().enumerate() {
                 let lhs = TileLhs { at: keys.as_ptr().cast(), row_stride: 2 * wide, step: ROW, second: 32 * wide };
                 let rhs = TileRhs { at: q.as_ptr().cast(), row_stride: 4 * line, step: 64 * line };

@@ -50,6 +50,43 @@ fn with_margin(len: usize) -> usize {
 struct Sight {
     first: std::arch::x86_64::__m512i,
     last: std::arch::x86_64::__m512i,
+    /// What an indexer has chosen of these keys.
+    chosen: Option<ChosenKeys>,
+}
+
+/// Blocks whose choices are in registers at once.
+const CHOSEN_BLOCKS: usize = 4;
+
+/// Keys of some blocks that an indexer has chosen for 16 queries: a bit each.
+#[derive(Clone, Copy)]
+struct ChosenKeys {
+    /// Index of the first block.
+    first: usize,
+    words: [std::arch::x86_64::__m512i; CHOSEN_BLOCKS],
+}
+
+impl ChosenKeys {
+    /// The keys of some blocks by the words of each query.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn new(blocks: Range<usize>, word: impl Fn(usize, usize) -> u32) -> Self {
+        let first = blocks.start;
+        let mut words = [[0u32; 16]; CHOSEN_BLOCKS];
+        for (words, block) in words.iter_mut().zip(blocks) {
+            words.iter_mut().enumerate().for_each(|(query, to)| *to = word(query, block));
+        }
+        // SAFETY: each array has 64 bytes.
+        let load = |words: [u32; 16]| unsafe { std::arch::x86_64::_mm512_loadu_si512(words.as_ptr().cast()) };
+        Self { first, words: words.map(load) }
+    }
+
+    /// Mask of the queries for which `key` is chosen.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn of(&self, key: usize) -> std::arch::x86_64::__mmask16 {
+        use std::arch::x86_64::{_mm512_set1_epi32, _mm512_test_epi32_mask};
+        _mm512_test_epi32_mask(self.words[key / BLOCK - self.first], _mm512_set1_epi32(1 << (key % BLOCK)))
+    }
 }
 
 impl Sight {
@@ -64,7 +101,7 @@ impl Sight {
         // SAFETY: both arrays have 64 bytes.
         unsafe {
             use std::arch::x86_64::_mm512_loadu_si512 as load;
-            Self { first: load(first.as_ptr().cast()), last: load(last.as_ptr().cast()) }
+            Self { first: load(first.as_ptr().cast()), last: load(last.as_ptr().cast()), chosen: None }
         }
     }
 
@@ -73,7 +110,8 @@ impl Sight {
     #[target_feature(enable = "avx512f")]
     fn of(&self, key: usize) -> std::arch::x86_64::__mmask16 {
         use std::arch::x86_64::{_mm512_cmpge_epi32_mask, _mm512_mask_cmple_epi32_mask, _mm512_set1_epi32};
-        let key = _mm512_set1_epi32(key as i32);
-        _mm512_mask_cmple_epi32_mask(_mm512_cmpge_epi32_mask(key, self.first), key, self.last)
+        let keys = _mm512_set1_epi32(key as i32);
+        let seen = _mm512_mask_cmple_epi32_mask(_mm512_cmpge_epi32_mask(keys, self.first), keys, self.last);
+        self.chosen.as_ref().map_or(seen, |chosen| seen & chosen.of(key))
     }
 }

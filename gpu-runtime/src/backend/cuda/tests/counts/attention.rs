@@ -10,12 +10,12 @@ use crate::backend::cuda::ops::attention::{
 use crate::backend::cuda::ops::rows::{DeviceRows, RowElement};
 use crate::backend::cuda::ops::sinks::{add_sinks, sinks_backward};
 use crate::backend::cuda::ops::tensor_attention::{tensor_attention, tensor_attention_backward};
-use crate::backend::{AttentionShape, KV_BLOCK, Span};
+use crate::backend::{AttentionShape, IndexKeys, KV_BLOCK, Span};
 
 const HEADS: usize = 4;
 
 fn shape(head_dim: usize) -> AttentionShape {
-    AttentionShape { layers: 1, heads: HEADS, kv_heads: 1, head_dim, scale: 0.1 }
+    AttentionShape { layers: 1, heads: HEADS, kv_heads: 1, head_dim, scale: 0.1, index: IndexKeys::NONE }
 }
 
 /// A sequence of `len` positions, all of them in the pool, and the rows of the last `rows` of them.

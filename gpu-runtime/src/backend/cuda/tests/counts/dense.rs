@@ -18,12 +18,13 @@ use crate::backend::cuda::ops::rotary::{DeviceRotation, rotate, rotate_backward,
 use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::cuda::ops::scalar_head::{DeviceScalarHead, scalar_head, scalar_head_backward};
 use crate::backend::cuda::ops::squares::{add, squared_norms};
-use crate::backend::{Activation, AttentionShape, Targets};
+use crate::backend::{Activation, AttentionShape, IndexKeys, Targets};
 
 const ROWS: usize = 2;
 const HIDDEN: usize = 4096;
 const INNER: usize = 12_288;
-const SHAPE: AttentionShape = AttentionShape { layers: 1, heads: 32, kv_heads: 8, head_dim: 128, scale: 1.0 };
+const SHAPE: AttentionShape =
+    AttentionShape { layers: 1, heads: 32, kv_heads: 8, head_dim: 128, scale: 1.0, index: IndexKeys::NONE };
 /// Tokens of a chunk of the vocabulary.
 const CHUNK: usize = 8192;
 

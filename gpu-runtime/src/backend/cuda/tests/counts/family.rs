@@ -13,7 +13,7 @@ use crate::backend::cuda::ops::rotary::{DeviceRotation, rotate, rotate_backward}
 use crate::backend::cuda::ops::routing::{route, route_backward};
 use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::cuda::ops::vocabulary::{join_logits, spread};
-use crate::backend::{AttentionShape, LatentHeads, RouterRule};
+use crate::backend::{AttentionShape, IndexKeys, LatentHeads, RouterRule};
 
 const ROWS: usize = 2;
 const HIDDEN: usize = 2048;
@@ -72,7 +72,7 @@ fn latent(counts: &mut Counts<'_>) {
 
 fn gates(counts: &mut Counts<'_>) {
     let device = counts.device;
-    let of = AttentionShape { layers: 1, heads: 16, kv_heads: 4, head_dim: 256, scale: 1.0 };
+    let of = AttentionShape { layers: 1, heads: 16, kv_heads: 4, head_dim: 256, scale: 1.0, index: IndexKeys::NONE };
     let (q, width) = (of.q_width(), of.qkv_width() + of.q_width());
     let projected = rows::<f32>(device, &values(ROWS * width, 14), width);
     let shape = "2 rows of 16+4 heads of 256";
@@ -90,7 +90,7 @@ fn gates(counts: &mut Counts<'_>) {
 /// Norms over all heads before rotation.
 fn joint_norms(counts: &mut Counts<'_>) {
     let device = counts.device;
-    let of = AttentionShape { layers: 1, heads: 32, kv_heads: 8, head_dim: 128, scale: 1.0 };
+    let of = AttentionShape { layers: 1, heads: 32, kv_heads: 8, head_dim: 128, scale: 1.0, index: IndexKeys::NONE };
     let (width, of_row) = (of.qkv_width(), |name: &'static str| (name, "row", ROWS));
     let rope = rows::<f32>(device, &values(8 * of.head_dim, 17), of.head_dim);
     let [wq, mut dq] = [18, 19].map(|seed| device.upload(&values(of.q_width(), seed)).unwrap());

@@ -8,6 +8,7 @@ mod panel;
 mod transpose;
 
 pub(super) use block_panels::{BlockPanels, PartRows};
+#[cfg(target_arch = "x86_64")]
 pub(super) use block_steps::STEP_WORDS;
 use panel::{pack_panel, pair_rows, round_columns};
 use transpose::transpose;

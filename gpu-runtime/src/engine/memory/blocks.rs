@@ -3,12 +3,12 @@
 use crate::backend::{Backend, MatrixRole};
 use crate::blocks::BLOCK;
 use crate::config::ModelSource;
-use crate::model::ParamTable;
+use crate::model::{ParamSpec, ParamTable};
 
 /// Bytes by which a model's weights are smaller in blocks than widened, with the transposes of training.
 pub(super) fn saved_by_blocks<B: Backend>(backend: &B, model: &ModelSource) -> usize {
     let table = ParamTable::new(&model.config);
-    let saved = |(index, spec): (usize, &crate::model::ParamSpec)| {
+    let saved = |(index, spec): (usize, &ParamSpec)| {
         let [outputs, inputs] = spec.shape[..] else { return 0 };
         let Some(format) = model.tensors.block_format(&spec.name) else { return 0 };
         let Some(kept) = backend.planned_block_bytes(format, outputs, inputs) else { return 0 };

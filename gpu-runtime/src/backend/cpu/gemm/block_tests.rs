@@ -1,4 +1,5 @@
 //! Products with weights in blocks against those with the same weights widened: equal bits.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
 

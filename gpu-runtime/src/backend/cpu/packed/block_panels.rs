@@ -1,6 +1,8 @@
 //! Panels whose weights stay in the blocks of a file ([`BlockFormat`]); kernels get the elements that a matrix of bf16, or of
 //! f32, packed from the same rows would have.
 
+use std::ops::Range;
+
 use super::block_steps::{STEP, STEP_WORDS, read_lane, round_values, step_bytes, step_values, step_words, write_lane};
 use super::{NR, PackedData, PackedMatrix};
 use crate::backend::Dtype;
@@ -8,8 +10,6 @@ use crate::backend::cpu::aligned::AlignedVec;
 use crate::backend::cpu::parallel::for_each;
 use crate::backend::cpu::{Cpu, Isa};
 use crate::blocks::{BLOCK, BlockFormat, BlockRows};
-
-use std::ops::Range;
 
 /// Rows of a part of a matrix.
 #[derive(Clone, Copy)]

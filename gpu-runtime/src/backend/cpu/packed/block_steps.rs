@@ -111,11 +111,12 @@ multiversion! {
             };
             let (low_bits, high_bits) = (bits(0), bits(1));
             let (low, high) = out[2 * pair * NR..][..2 * NR].split_at_mut(NR);
-            for lane in 0..NR {
+            let lanes = row.iter().zip(&scales).zip(low).zip(high);
+            for (lane, (((byte, scale), low), high)) in lanes.enumerate() {
                 let fifth = |bits: u32| ((bits >> lane & 1) << 4) as i32;
-                let (a, b) = (i32::from(row[lane] & 15) | fifth(low_bits), i32::from(row[lane] >> 4) | fifth(high_bits));
-                low[lane] = (a - bias) as f32 * scales[lane];
-                high[lane] = (b - bias) as f32 * scales[lane];
+                let (a, b) = (i32::from(byte & 15) | fifth(low_bits), i32::from(byte >> 4) | fifth(high_bits));
+                *low = (a - bias) as f32 * scale;
+                *high = (b - bias) as f32 * scale;
             }
         }
         if format.has_minimum() {

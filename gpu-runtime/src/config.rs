@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use trainyard_protocol::MemoryPlan;
@@ -14,9 +13,11 @@ mod mixer;
 mod spelling;
 mod vision;
 mod vocabulary;
+mod weight_files;
 
 pub use crate::backend::{Activation, RouterRule, RouterScores};
 pub use crate::backend::{ConvolutionShape, RecurrentRule, RecurrentShape, StateShape};
+use crate::blocks::{BlockFormat, BlockRows};
 use crate::parallel::LayoutError;
 pub use experts::{ExpertStorage, Experts};
 pub use indexer::Indexer;
@@ -27,6 +28,7 @@ pub(crate) use spelling::{block_name, split_block};
 pub(crate) use vision::PATCHES_OF_PART;
 pub use vision::{RopeSections, VisionConfig, VisionTensor};
 pub use vocabulary::VocabularyPart;
+pub use weight_files::WeightFiles;
 
 /// A decoder-only transformer: RMSNorm, rotary grouped-query attention, gated MLP. What a family does differently is in
 /// these fields and in its [`Block`]s; one forward pass, one backward pass, one memory plan and one parameter table read
@@ -258,6 +260,18 @@ pub trait TensorSource: Send {
         all.get(elements.clone()).map(<[f32]>::to_vec).ok_or_else(|| absent_part(name, &elements))
     }
 
+    /// The format of the blocks that [`TensorSource::read_blocks`] reads; `None` if the tensor's rows are not whole blocks of a format
+    /// that weights can be kept in.
+    fn block_format(&self, _name: &str) -> Option<BlockFormat> {
+        None
+    }
+
+    /// The tensor's rows in their blocks: the elements are those of [`TensorSource::read`]. `None` without
+    /// [`TensorSource::block_format`].
+    fn read_blocks(&self, _name: &str) -> Result<Option<BlockRows>, LoadError> {
+        Ok(None)
+    }
+
     /// Names of all tensors, sorted.
     fn names(&self) -> Vec<String>;
 
@@ -294,30 +308,6 @@ impl ModelSource {
     }
 }
 
-/// Identifies files with weights under all of their names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WeightFiles(Vec<FileId>);
-
-/// A file's device and inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct FileId(u64, u64);
-
-impl WeightFiles {
-    /// The files at these paths.
-    ///
-    /// # Errors
-    /// When one is not there.
-    pub fn at(paths: &[PathBuf]) -> Result<Self, LoadError> {
-        let id = |path: &PathBuf| match std::fs::metadata(path) {
-            Ok(metadata) => Ok(FileId(metadata.dev(), metadata.ino())),
-            Err(source) => Err(LoadError::Io { path: path.display().to_string(), source }),
-        };
-        let mut ids: Vec<FileId> = paths.iter().map(id).collect::<Result<_, _>>()?;
-        ids.sort_unstable();
-        Ok(Self(ids))
-    }
-}
-
 /// Why a model cannot be loaded. The text names the file, key or tensor.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -340,6 +330,9 @@ pub enum LoadError {
     /// The model asks for something that the runtime does not have.
     #[error("unsupported model: {0}")]
     Unsupported(String),
+    /// Weights cannot be kept as files have them.
+    #[error("weights cannot be kept in the blocks of their file: {0}")]
+    Blocks(String),
     /// The ranks of the layout cannot share the model.
     #[error(transparent)]
     Layout(#[from] LayoutError),

@@ -2,6 +2,7 @@
 //! tensors and files; it knows no HTTP, no SQL and no tenants.
 
 pub mod backend;
+pub mod blocks;
 mod checkpoint;
 pub mod collective;
 pub mod config;
@@ -31,6 +32,6 @@ pub use checkpoint::{merge, write_for_peft};
 pub use cuda_engine::CudaEngine;
 pub use engine::{
     ConfiguredParts, CpuEngine, Engine, EngineOptions, FetchDone, FetchFailure, FolderCopies, FollowError,
-    MAX_SEQUENCES, ParallelEngine, ProcessRank, RankFolders,
+    MAX_SEQUENCES, ParallelEngine, ProcessRank, RankFolders, WeightStorage,
 };
 pub use parallel::{LayoutError, Parallel, ParallelError, ZeroStage};

@@ -44,7 +44,7 @@ pub use self::directory::{AuditCommand, AuditFlags, KeysCommand, KeysFlags, Tena
 pub use self::error::{ConfigError, Exposure};
 pub use self::flags::{
     ComputeType, DoctorFlags, LogFormat, MigrateFlags, NumericsMismatch, ServeFlags, ServeRole, SharedFlags,
-    WorkerFlags,
+    WeightForm, WorkerFlags,
 };
 pub use self::http::{Http, HttpFlags};
 pub use self::hub::{HubConfig, HubFlags};
@@ -125,6 +125,8 @@ pub struct Config {
     pub disk_reserve: Option<u64>,
     /// The type of GEMM inputs.
     pub dtype: ComputeType,
+    /// The form in which the weights of base models are held; widened to `dtype` when `None`.
+    pub weights: Option<WeightForm>,
     /// Threads of the engine, at least 1.
     pub threads: usize,
     /// Kernels of the engine, which the processor has; the best ones that it has when `None`.
@@ -257,6 +259,7 @@ impl Config {
             disk_reserve: flags.disk_reserve_mib.or(file.disk_reserve_mib).map(|mib| mib.saturating_mul(1 << 20)),
             data_dir: stores.data_dir,
             dtype: flags.dtype.or(file.dtype).unwrap_or_default(),
+            weights: flags.weights.or(file.weights),
             threads: flags.threads.or(file.threads).unwrap_or_else(processors),
             // An API server computes nothing: its file may be that of the workers.
             kernels: match role {
@@ -313,6 +316,8 @@ impl Config {
             Self { session_timeout: Some(Duration::ZERO), .. } => Err(ConfigError::Period("session-seconds")),
             Self { database_readers: Some(0), .. } => Err(ConfigError::DatabaseReaders),
             Self { threads: 0, .. } => Err(ConfigError::Threads),
+            Self { weights: Some(WeightForm::Bf16), dtype: ComputeType::F32, .. } => Err(ConfigError::Weights),
+            Self { weights: Some(WeightForm::File), device: Device::Cuda(_), .. } => Err(ConfigError::WeightsOnGpu),
             Self { memory_mib: Some(0), .. } => Err(ConfigError::Memory("memory-mib")),
             Self { activation_memory_mib: Some(0), .. } => Err(ConfigError::Memory("activation-memory-mib")),
             Self { kv_memory_mib: Some(0), .. } => Err(ConfigError::Memory("kv-memory-mib")),

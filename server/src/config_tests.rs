@@ -68,6 +68,19 @@ fn flags_override_the_file_which_overrides_the_defaults() {
 }
 
 #[test]
+fn weights_stay_in_their_blocks_on_the_processor_only() {
+    let (_dir, mut given) = flags("weights = \"file\"\n");
+    assert_eq!(Config::resolve(given.clone()).unwrap().weights, Some(WeightForm::File));
+    given.shared.weights = Some(WeightForm::Bf16);
+    assert_eq!(Config::resolve(given.clone()).unwrap().weights, Some(WeightForm::Bf16));
+    given.shared.dtype = Some(ComputeType::F32);
+    assert!(Config::resolve(given).unwrap_err().to_string().contains("--weights: bf16 requires --dtype bf16"));
+    let on_gpu = refusal("device = \"cuda\"\nweights = \"file\"\n", |_| {});
+    assert!(on_gpu.contains("--weights: file requires --device cpu"), "{on_gpu}");
+    assert!(refusal("weights = \"q3\"\n", |_| {}).contains("file"));
+}
+
+#[test]
 fn kernels_are_those_of_the_processor_or_older_ones() {
     use HostKernels::{AmxBf16, Avx2, Avx512Bf16, Portable};
     let (_dir, mut given) = flags("kernels = \"portable\"\n");

@@ -9,11 +9,11 @@ use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::open;
 use trainyard_gpu_runtime::{
     ConfiguredParts, CpuEngine, EngineOptions, FolderCopies, FollowError, Parallel, ParallelEngine, ProcessRank,
-    RankFolders,
+    RankFolders, WeightStorage,
 };
 use trainyard_protocol::{Engine, MemoryPlan};
 
-use crate::config::{Config, NamedPath, RankConfig, size};
+use crate::config::{Config, NamedPath, RankConfig, WeightForm, size};
 use crate::device::{self, DeviceError, dtype};
 use crate::gpu::{self, Gpu};
 use crate::linked::{Linked, one, several};
@@ -183,6 +183,10 @@ fn options_within(config: &Config, memory: Option<u64>) -> EngineOptions {
     EngineOptions {
         parallel: config.parallel,
         dtype: dtype(config),
+        weights: match config.weights {
+            Some(WeightForm::File) => WeightStorage::Blocks,
+            Some(WeightForm::Bf16) | None => WeightStorage::Widened,
+        },
         threads: config.threads,
         kernels: config.kernels,
         memory_bytes: config.memory_mib.map(mib_bytes).or(available),

@@ -46,6 +46,7 @@ pub use types::*;
 
 use std::ops::Range;
 
+use crate::blocks::BlockFormat;
 use crate::fault::Fault;
 pub use crate::sampling::{LogitChanges, SamplingRule};
 
@@ -83,6 +84,11 @@ pub trait Backend: Passes + Tensors {
 
     /// Bytes that a matrix of (outputs, inputs) will take; if it `trains`, with a transpose where backward passes need one.
     fn planned_matrix_bytes(&self, outputs: usize, inputs: usize, role: MatrixRole, trains: bool) -> usize;
+
+    /// Bytes of a matrix of a base that stays in the blocks of a file; `None` where the backend widens them.
+    fn planned_block_bytes(&self, _format: BlockFormat, _outputs: usize, _inputs: usize) -> Option<usize> {
+        None
+    }
 
     /// The elements of `parts`, one part after the other, each plus `offset`, in f32.
     fn vector(&self, parts: &[Source<'_, Self>], offset: f32) -> Self::Vector;

@@ -12,6 +12,7 @@ use trainyard_protocol::AdamParams;
 
 use super::family::{Chosen, IndexKeys};
 use super::tensors::Tensors;
+use crate::blocks::BlockRows;
 pub use activation::Activation;
 pub use log_sum::LogSum;
 pub use sampling::*;
@@ -90,6 +91,8 @@ pub enum Source<'a, B: Tensors> {
     Param(&'a B::Params, usize),
     /// Elements of such a parameter.
     Part(&'a B::Params, usize, (usize, usize)),
+    /// Rows in the blocks of a file, which a backend keeps or widens.
+    Blocks(&'a BlockRows),
 }
 
 impl<B: Tensors> Clone for Source<'_, B> {
@@ -105,6 +108,7 @@ impl<'a, B: Tensors> Source<'a, B> {
     pub fn host(self) -> Cow<'a, [f32]> {
         match self {
             Self::Host(values) => Cow::Borrowed(values),
+            Self::Blocks(blocks) => Cow::Owned(blocks.values(0..blocks.rows())),
             Self::Param(params, index) => super::Params::host(params, index),
             Self::Part(params, index, (first, end)) => match super::Params::host(params, index) {
                 Cow::Borrowed(values) => Cow::Borrowed(&values[first..end]),
@@ -113,7 +117,12 @@ impl<'a, B: Tensors> Source<'a, B> {
         }
     }
 
-    /// A range of the elements.
+    /// Whether it has elements rather than blocks.
+    pub fn is_dense(self) -> bool {
+        !matches!(self, Self::Blocks(_))
+    }
+
+    /// A range of the elements. Panics for blocks, which adapters do not have.
     pub fn part(self, range: Range<usize>) -> Self {
         match self {
             Self::Host(values) => Self::Host(&values[range]),
@@ -121,6 +130,7 @@ impl<'a, B: Tensors> Source<'a, B> {
             Self::Part(params, index, (first, _)) => {
                 Self::Part(params, index, (first + range.start, first + range.end))
             }
+            Self::Blocks(_) => unreachable!("adapters are not in blocks"),
         }
     }
 }

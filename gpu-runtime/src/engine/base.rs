@@ -5,16 +5,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use trainyard_protocol::{BaseModel, CallMarks, OpError, Vision};
 
+use super::WeightStorage;
 use super::fingerprint::Fingerprint;
 use super::rank_groups::RankGroups;
 use crate::backend::{Backend, IndexerOps, VisionOps};
+use crate::blocks::{BLOCK, BlockFormat};
 use crate::checkpoint::SharedSource;
 use crate::collective::{Ranks, slice_of};
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, VisionConfig, WeightFiles};
 use crate::grammar::{Grammar, GrammarCompiler};
 use crate::loss::ImageRules;
 use crate::model::zero::replicas::own_part;
-use crate::model::{Model, ParamSpec, ShardAxis, TrainedParams, Weights, WholeModel};
+use crate::model::{Model, ParamSpec, ParamValue, ShardAxis, TrainedParams, Weights, WholeModel};
 use crate::parallel::Parallel;
 use crate::stop::Detokenizer;
 use crate::vision::Tower;
@@ -35,6 +37,8 @@ pub(super) struct Base<B: Backend> {
     pub(super) tower: Option<Arc<Tower<B>>>,
     /// Rules for images of requests.
     pub(super) images: ImageRules,
+    /// Whether some weights are in the blocks of their file.
+    pub(super) is_in_blocks: bool,
     /// Digest of the weights.
     pub(super) fingerprint: Arc<str>,
     /// Ranks that hold the same part of the model, one of each replica.
@@ -81,6 +85,21 @@ fn load_tower<B: Backend>(
     Ok(Some(Arc::new(tower)))
 }
 
+/// Whether weights can be held in this form.
+fn check_storage<B: Backend>(backend: &B, storage: WeightStorage, ranks: &Ranks) -> Result<(), LoadError> {
+    if storage == WeightStorage::Widened {
+        return Ok(());
+    }
+    if backend.planned_block_bytes(BlockFormat::Q8_0, BLOCK, BLOCK).is_none() {
+        let device = backend.device().kernels;
+        return Err(LoadError::Blocks(format!("the device ({device}) widens them; only the processor keeps them")));
+    }
+    if !ranks.is_single() {
+        return Err(LoadError::Blocks(format!("{} ranks share the model; they need widened weights", ranks.world())));
+    }
+    Ok(())
+}
+
 /// What clients need to know of a tower.
 fn vision_of(config: &VisionConfig) -> Vision {
     Vision {
@@ -98,12 +117,18 @@ impl<B: Backend> Base<B> {
         source: ModelSource,
         groups: &RankGroups,
         others: &[Arc<Self>],
+        storage: WeightStorage,
     ) -> Result<Self, LoadError> {
+        check_storage(backend, storage, &groups.model)?;
         let ranks = &groups.all;
+        let mut is_in_blocks = false;
         let is_same =
             |base: &&Arc<Self>| base.weight_files == source.weight_files && base.whole().config == source.config;
         let (weights, tower, fingerprint) = match others.iter().find(is_same) {
-            Some(base) => (Arc::clone(&base.weights), base.tower.clone(), Arc::clone(&base.fingerprint)),
+            Some(base) => {
+                is_in_blocks = base.is_in_blocks;
+                (Arc::clone(&base.weights), base.tower.clone(), Arc::clone(&base.fingerprint))
+            }
             None => {
                 if let Some(refusal) = Model::refusal(backend, &source.config) {
                     return Err(LoadError::Unsupported(refusal));
@@ -118,7 +143,7 @@ impl<B: Backend> Base<B> {
                 let mut model = model.with_indexers(backend, &*source.tensors, &mut seen)?;
                 model.tensor_ranks = groups.tensor.clone();
                 let model = Arc::new(model);
-                let mut read = |index: usize| {
+                let mut read = |index: usize| -> Result<Cow<'static, [f32]>, LoadError> {
                     let spec = &model.table.specs[index];
                     if ranks.rank() > 0 || spec.shard == ShardAxis::Expert {
                         let values = model.shard.read(spec, &*source.tensors)?;
@@ -132,7 +157,16 @@ impl<B: Backend> Base<B> {
                     fingerprint.add(&spec.name, &values);
                     Ok(model.shard.slice(spec, Cow::Owned(values)))
                 };
-                let weights = Weights::load(backend, &model, &mut read)?;
+                let mut read_kept = |index: usize| -> Result<ParamValue<'static, B>, LoadError> {
+                    let values = read(index)?;
+                    let kept = match storage {
+                        WeightStorage::Blocks => source.tensors.read_blocks(&model.table.specs[index].name)?,
+                        WeightStorage::Widened => None,
+                    };
+                    is_in_blocks |= kept.is_some();
+                    Ok(kept.map_or(ParamValue::Host(values), ParamValue::Blocks))
+                };
+                let weights = Weights::from_values(backend, &model, &mut read_kept)?;
                 for (name, values) in model.whole.config.corrections() {
                     fingerprint.add(&name, values);
                 }
@@ -153,6 +187,7 @@ impl<B: Backend> Base<B> {
             images: ImageRules::of(&name, vision),
             tower,
             name,
+            is_in_blocks,
             model: Arc::clone(&weights.model),
             weights,
             files: source.files,
@@ -280,3 +315,7 @@ impl<B: Backend> Base<B> {
         Weights::from_params(backend, &self.model, masters).map_err(|error| OpError::server(error.to_string()))
     }
 }
+
+#[cfg(test)]
+#[path = "block_weights_tests.rs"]
+mod block_weights_tests;

@@ -77,7 +77,7 @@ pub(super) fn optim(run: &str) -> Operation {
     Operation::OptimStep { run: RunId::new(run), params }
 }
 
-fn ask(prompt: i64) -> Operation {
+pub(super) fn ask(prompt: i64) -> Operation {
     let params = SamplingParams {
         max_tokens: Some(12),
         seed: 4,

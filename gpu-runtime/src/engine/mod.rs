@@ -33,7 +33,7 @@ use trainyard_protocol::{
 };
 
 pub use self::memory::gpu::ConfiguredParts;
-use self::memory::gpu::distinct;
+use self::memory::gpu::distinct_sources;
 use self::saves::background::Background;
 use self::saves::loads::CheckpointLoads;
 use self::saves::snapshots::Snapshots;
@@ -48,7 +48,7 @@ use control_queue::ControlQueue;
 use images::ImageQueue;
 use lockstep::{Digest, agreed_turn};
 use memory::{Budget, Planner, plan_of_all};
-pub use options::EngineOptions;
+pub use options::{EngineOptions, WeightStorage};
 pub use parallel::{FetchDone, FetchFailure, FolderCopies, FollowError, ParallelEngine, ProcessRank, RankFolders};
 use rank_groups::RankGroups;
 use run::TrainingRun;
@@ -114,7 +114,7 @@ impl CpuEngine {
     pub fn memory_plan(models: &[ModelSource], options: &EngineOptions) -> Result<MemoryPlan, LoadError> {
         let backend = host_backend(options);
         let world = options.parallel.world();
-        let budget = Budget::new(&backend, distinct(models.iter()), &options.of_rank(), 0)?;
+        let budget = Budget::new(&backend, distinct_sources(models.iter()), &options.of_rank(), 0)?;
         Ok(plan_of_all(budget.plan, world as u64))
     }
 }
@@ -148,12 +148,12 @@ impl<B: Backend> Engine<B> {
         ranks: Ranks,
     ) -> Result<Self, LoadError> {
         let models = base::on_device::<B>(models);
-        let distinct = distinct(models.iter().map(|(_, model)| model));
+        let distinct = distinct_sources(models.iter().map(|(_, model)| model));
         let budget = Budget::new(&backend, distinct, &options, ranks.rank())?;
         let groups = RankGroups::new(ranks, options.parallel).connected(&backend)?;
         let mut bases = Vec::with_capacity(models.len());
         for (name, source) in models {
-            bases.push(Arc::new(Base::new(&backend, name, source, &groups, &bases)?));
+            bases.push(Arc::new(Base::new(&backend, name, source, &groups, &bases, options.weights)?));
         }
         let RankGroups { all: ranks, replicas, .. } = groups;
         backend.limit_unused(options.activation_bytes);

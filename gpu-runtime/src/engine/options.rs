@@ -3,6 +3,17 @@
 use crate::backend::{Dtype, HostKernels};
 use crate::parallel::Parallel;
 
+/// The form in which the weights of base models are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeightStorage {
+    /// In the type of the weights, [`EngineOptions::dtype`].
+    #[default]
+    Widened,
+    /// In the blocks of their file, where it has a format of [`BlockFormat`](crate::blocks::BlockFormat); other tensors are widened.
+    /// Kernels dequantize them: results have the bits of the widened weights. Runs of such a model train adapters only.
+    Blocks,
+}
+
 /// How an engine computes.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
@@ -10,6 +21,8 @@ pub struct EngineOptions {
     pub parallel: Parallel,
     /// Type of base weights and of the inputs of their GEMMs.
     pub dtype: Dtype,
+    /// The form in which the weights of base models are held.
+    pub weights: WeightStorage,
     /// Threads; 0 is one per core.
     pub threads: usize,
     /// Class of kernels; the best one that the processor has where it is `None`, or one that the processor does not have.
@@ -37,6 +50,7 @@ impl Default for EngineOptions {
         Self {
             parallel: Parallel::default(),
             dtype: Dtype::Bf16,
+            weights: WeightStorage::Widened,
             threads: 0,
             kernels: None,
             memory_bytes: None,

@@ -75,6 +75,13 @@ impl<B: Backend> TrainingRun<B> {
         spec: RunSpec,
         masters: Vec<Vec<f32>>,
     ) -> Result<Self, OpError> {
+        if spec.lora.is_none() && base.is_in_blocks {
+            return Err(OpError::user(format!(
+                "base model {} is kept in the blocks of its file, which can't be trained: train an adapter (LoRA), or ask for a \
+                 server that widens the weights (--weights bf16)",
+                base.name
+            )));
+        }
         let planned = |lora, trains| Adapter::planned_bytes(backend, base.config(), lora, trains);
         let bytes = |lora| [false, true].map(|trains| planned(lora, trains));
         let adapter_bytes = spec.lora.as_ref().map_or([0; 2], bytes);

@@ -7,6 +7,7 @@ use trainyard_protocol::{Sample, SamplerSource, SamplingControls, SamplingParams
 
 use super::*;
 use crate::backend::{Dtype, HostBackend};
+use crate::engine::WeightStorage;
 use crate::engine::rank_groups::RankGroups;
 use crate::load::load;
 use crate::stop::tests::detokenizer;
@@ -17,7 +18,7 @@ fn base() -> Arc<Base<HostBackend>> {
     let tokenizer = detokenizer().to_json().unwrap();
     source.files.insert("tokenizer.json".to_owned(), tokenizer.to_string().into_bytes());
     let backend = HostBackend::new(1).with_dtype(Dtype::F32);
-    Arc::new(Base::new(&backend, "m".to_owned(), source, &RankGroups::default(), &[]).unwrap())
+    Arc::new(Base::new(&backend, "m".to_owned(), source, &RankGroups::default(), &[], WeightStorage::Widened).unwrap())
 }
 
 #[test]
@@ -26,7 +27,8 @@ fn a_model_with_an_unreadable_tokenizer_is_served_without_text() {
     let future = json!({"normalizer": {"type": "FutureNormalizer"}}).to_string().into_bytes();
     source.files.insert("tokenizer.json".to_owned(), future);
     let backend = HostBackend::new(1).with_dtype(Dtype::F32);
-    let base = Base::new(&backend, "m".to_owned(), source, &RankGroups::default(), &[]).unwrap();
+    let base =
+        Base::new(&backend, "m".to_owned(), source, &RankGroups::default(), &[], WeightStorage::Widened).unwrap();
     assert!(base.detokenizer.is_none());
     let refused = base.grammar("{}", None).err().unwrap();
     assert!(refused.message.contains("no tokenizer.json that can be read"), "{refused}");

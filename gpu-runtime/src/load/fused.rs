@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::layout::{Arrangement, Columns, FileTensor, file_tensors};
 use super::storage::with_storage_of;
+use crate::blocks::{BlockFormat, BlockRows};
 use crate::config::{LoadError, ModelConfig, TensorSource, absent_part};
 use crate::model::ParamTable;
 
@@ -121,6 +122,14 @@ impl TensorSource for FusedTensors {
 
     fn refusal(&self, name: &str) -> Option<LoadError> {
         self.inner.refusal(self.places.get(name).map_or(name, |place| &place.tensor))
+    }
+
+    fn block_format(&self, name: &str) -> Option<BlockFormat> {
+        if self.places.contains_key(name) { None } else { self.inner.block_format(name) }
+    }
+
+    fn read_blocks(&self, name: &str) -> Result<Option<BlockRows>, LoadError> {
+        if self.places.contains_key(name) { Ok(None) } else { self.inner.read_blocks(name) }
     }
 
     fn names(&self) -> Vec<String> {

@@ -56,6 +56,7 @@ pub(crate) use kv::KvCache;
 pub(crate) use kv::{KvBlock, KvSequence, RecurrentState};
 pub(crate) use memory::PassMemory;
 pub(crate) use mrope::{ImageGrid, coordinates};
+pub(crate) use param_value::ParamValue;
 pub(crate) use params::{Init, ParamSpec, ParamTable, TrainedParams};
 pub(crate) use projection::Projection;
 #[cfg(test)]

@@ -3,11 +3,14 @@
 use std::borrow::Cow;
 
 use crate::backend::{Backend, Source};
+use crate::blocks::BlockRows;
 use crate::config::LoadError;
 
 /// The elements of a parameter.
-pub(super) enum ParamValue<'a, B: Backend> {
+pub(crate) enum ParamValue<'a, B: Backend> {
     Host(Cow<'a, [f32]>),
+    /// Rows in the blocks of a file.
+    Blocks(BlockRows),
     Param(&'a B::Params, usize),
     /// An array that only this value refers to.
     Own(B::Params, usize),
@@ -17,6 +20,7 @@ impl<B: Backend> ParamValue<'_, B> {
     pub(super) fn source(&self) -> Source<'_, B> {
         match self {
             Self::Host(values) => Source::Host(values),
+            Self::Blocks(blocks) => Source::Blocks(blocks),
             Self::Param(params, index) => Source::Param(*params, *index),
             Self::Own(params, index) => Source::Param(params, *index),
         }
@@ -24,4 +28,4 @@ impl<B: Backend> ParamValue<'_, B> {
 }
 
 /// Reads the parameter of an index.
-pub(super) type ReadParam<'r, 'a, B> = dyn FnMut(usize) -> Result<ParamValue<'a, B>, LoadError> + 'r;
+pub(crate) type ReadParam<'r, 'a, B> = dyn FnMut(usize) -> Result<ParamValue<'a, B>, LoadError> + 'r;

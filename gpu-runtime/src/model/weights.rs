@@ -206,7 +206,7 @@ impl<B: Backend> Weights<B> {
     }
 
     /// Packs parameters that `read` returns in any form.
-    pub(super) fn from_values(
+    pub(crate) fn from_values(
         backend: &B,
         model: &Arc<Model<B>>,
         read: &mut ReadParam<'_, '_, B>,

@@ -70,6 +70,12 @@ pub enum ConfigError {
     /// No threads to compute with.
     #[error("--threads: must be at least 1")]
     Threads,
+    /// Weights of another type than GEMMs read.
+    #[error("--weights: bf16 requires --dtype bf16; omit --weights to widen to f32")]
+    Weights,
+    /// GPUs widen weights.
+    #[error("--weights: file requires --device cpu: GPUs do not keep weights in the blocks of their file")]
+    WeightsOnGpu,
     /// The processor does not have the chosen kernels.
     #[error(
         "--kernels: {} is not available: the processor does not have it, or the system does not permit it; available here: {}",

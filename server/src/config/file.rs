@@ -17,7 +17,7 @@ use super::queue::FileQueue;
 use super::snapshots::FileSnapshots;
 use super::tenants::{FileKey, FileTenant};
 use super::tls::FileTls;
-use super::{ComputeType, ConfigError, Device, LogFormat, NumericsMismatch, ServeRole, size};
+use super::{ComputeType, ConfigError, Device, LogFormat, NumericsMismatch, ServeRole, WeightForm, size};
 
 /// The file that is read when `--config` names no other.
 const DEFAULT_FILE: &str = "trainyard.toml";
@@ -38,6 +38,7 @@ pub(super) struct FileConfig {
     #[serde(deserialize_with = "size::mebibytes_of_file")]
     pub(super) disk_reserve_mib: Option<u64>,
     pub(super) dtype: Option<ComputeType>,
+    pub(super) weights: Option<WeightForm>,
     pub(super) threads: Option<usize>,
     pub(super) kernels: Option<HostKernels>,
     pub(super) device: Option<Device>,

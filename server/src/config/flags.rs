@@ -142,6 +142,11 @@ pub struct SharedFlags {
     /// Type of GEMM inputs [default: bf16].
     #[arg(long, env = "TRAINYARD_DTYPE", help_heading = "Compute")]
     pub dtype: Option<ComputeType>,
+    /// Form in which the weights of base models are held: bf16 widens them; file keeps the blocks of a GGUF file
+    /// (Q8_0, Q4_0, Q4_1, Q5_0, Q5_1) in memory, with the same results. With file, runs train adapters only, and it
+    /// requires --device cpu and a layout in which each rank holds a whole model [default: the type of --dtype].
+    #[arg(long, env = "TRAINYARD_WEIGHTS", help_heading = "Compute")]
+    pub weights: Option<WeightForm>,
     /// Threads of the engine; one per processor by default.
     #[arg(long, env = "TRAINYARD_THREADS", value_name = "N", help_heading = "Compute")]
     pub threads: Option<usize>,
@@ -305,6 +310,16 @@ impl ComputeType {
             Self::F32 => "f32",
         }
     }
+}
+
+/// Form in which the weights of base models are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WeightForm {
+    /// Widened to bf16.
+    Bf16,
+    /// In the blocks of their file.
+    File,
 }
 
 /// The treatment of runs that were computed with other kernels or another type.

@@ -70,6 +70,7 @@ fn advice(error: &LoadError) -> &'static str {
         LoadError::Unsupported(_) => {
             "this family or format is not supported: docs/users/compatibility.md lists those that are"
         }
+        LoadError::Blocks(_) => "pass --weights bf16, or --device cpu and a --parallel without tp and ep",
         LoadError::Memory { .. } => "pass a larger --memory-mib",
         LoadError::Device => "pass another --device, such as cpu",
         LoadError::DeviceMemory => "pass fewer models, or another --device, such as cpu",

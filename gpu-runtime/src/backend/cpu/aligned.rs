@@ -46,6 +46,8 @@ pub(super) unsafe trait Plain: Copy + Default {}
 unsafe impl Plain for f32 {}
 // SAFETY: as above.
 unsafe impl Plain for u32 {}
+// SAFETY: as above.
+unsafe impl Plain for u8 {}
 
 /// An array of fixed length that begins at a cache line. Long ones ask for huge pages: weights are read in order,
 /// hardware prefetchers do not cross pages, and each page takes a translation.

@@ -7,9 +7,10 @@ use half::bf16;
 
 use super::Cpu;
 use super::gemm::GemmRhs;
-use super::packed::PackedMatrix;
+use super::packed::{BlockPanels, PackedMatrix, PartRows};
 use super::parallel::{for_each, par_chunks};
 use crate::backend::{Dtype, MatrixRole, Source};
+use crate::blocks::{BLOCK, BlockFormat, BlockRows};
 
 /// A packed matrix. Repacking it leaves those that share it unchanged.
 pub struct Matrix {
@@ -20,7 +21,23 @@ pub struct Matrix {
 
 impl Matrix {
     pub(super) fn pack(cpu: &Cpu, parts: &[Source<'_, Cpu>], k: usize, role: MatrixRole) -> Self {
-        let packed = PackedMatrix::pack(cpu, Self::dtype(cpu, role), k, &refs(&hosts(parts)));
+        let dtype = Self::dtype(cpu, role);
+        let is_in_blocks = parts.iter().any(|part| matches!(part, Source::Blocks(_)));
+        let packed = if is_in_blocks && k.is_multiple_of(BLOCK) {
+            let dense = |part: &Source<'_, Cpu>| if part.is_dense() { part.host().into_owned() } else { Vec::new() };
+            let dense: Vec<Vec<f32>> = parts.iter().map(dense).collect();
+            let mut rows = Vec::with_capacity(parts.len());
+            for (part, dense) in parts.iter().zip(&dense) {
+                rows.push(if let Source::Blocks(blocks) = part {
+                    PartRows::Blocks(blocks)
+                } else {
+                    PartRows::Values(dense)
+                });
+            }
+            PackedMatrix::of_blocks(cpu, dtype, k, &rows)
+        } else {
+            PackedMatrix::pack(cpu, dtype, k, &refs(&hosts(parts)))
+        };
         Self { packed: Arc::new(packed), transposed: OnceLock::new() }
     }
 
@@ -32,7 +49,7 @@ impl Matrix {
         }
     }
 
-    /// Overwrites it with `values`, on all threads or on this one.
+    /// Overwrites it with `values`, which are not in blocks then, on all threads or on this one.
     fn repack(&mut self, cpu: &Cpu, values: &[&[f32]], parallel: bool) {
         let dtype = self.packed.dtype();
         match Arc::get_mut(&mut self.packed) {
@@ -71,6 +88,11 @@ impl Matrix {
         let bytes = |n: usize, k: usize| PackedMatrix::bytes_of(cpu.isa(), dtype, n, k);
         bytes(n, k) + if transposed { bytes(k, n) } else { 0 }
     }
+
+    /// Bytes of a matrix that stays in blocks; backward passes transpose it while they read it.
+    pub(super) fn planned_block_bytes(format: BlockFormat, n: usize, k: usize) -> usize {
+        BlockPanels::bytes_of(format, n, k)
+    }
 }
 
 /// See [`repack`](crate::backend::Backend::repack). Several matrices are a task each: those of adapters are small.
@@ -94,10 +116,16 @@ pub enum EmbeddingTable {
     /// The bits of bf16 values, row by row.
     Bf16(Vec<u16>),
     F32(Vec<f32>),
+    /// The blocks of a file, whose elements are of this type where they are read.
+    Blocks(BlockRows, Dtype),
 }
 
 impl EmbeddingTable {
-    pub(super) fn new(cpu: &Cpu, rows: &[f32]) -> Self {
+    pub(super) fn new(cpu: &Cpu, rows: Source<'_, Cpu>) -> Self {
+        if let Source::Blocks(blocks) = rows {
+            return Self::Blocks(blocks.clone(), cpu.dtype);
+        }
+        let rows = &*rows.host();
         match cpu.dtype {
             Dtype::F32 => Self::F32(rows.to_vec()),
             Dtype::Bf16 => {
@@ -118,6 +146,10 @@ impl EmbeddingTable {
         match self {
             Self::Bf16(rows) => widen(&rows[at], out),
             Self::F32(rows) => out.copy_from_slice(&rows[at]),
+            Self::Blocks(rows, dtype) => {
+                rows.write_row(token, out);
+                out.iter_mut().for_each(|x| *x = dtype.round(*x));
+            }
         }
     }
 
@@ -129,6 +161,7 @@ impl EmbeddingTable {
                 out
             }
             Self::F32(rows) => rows.clone(),
+            Self::Blocks(rows, dtype) => rows.values(0..rows.rows()).into_iter().map(|x| dtype.round(x)).collect(),
         }
     }
 
@@ -136,6 +169,7 @@ impl EmbeddingTable {
         match self {
             Self::Bf16(rows) => size_of_val(&rows[..]),
             Self::F32(rows) => size_of_val(&rows[..]),
+            Self::Blocks(rows, _) => rows.bytes(),
         }
     }
 }

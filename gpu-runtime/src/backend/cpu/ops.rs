@@ -18,6 +18,7 @@ use crate::backend::{
     GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Params, Rotation, RowScores,
     Rows, SampledToken, ScoreRequest, Source, Span, Targets, Tensors, TokenRequest, WeightPart,
 };
+use crate::blocks::BlockFormat;
 use crate::fault::Fault;
 
 impl Tensors for Cpu {
@@ -72,6 +73,10 @@ impl Backend for Cpu {
         Matrix::planned_bytes(self, outputs, inputs, role, trains)
     }
 
+    fn planned_block_bytes(&self, format: BlockFormat, outputs: usize, inputs: usize) -> Option<usize> {
+        Some(Matrix::planned_block_bytes(format, outputs, inputs))
+    }
+
     fn vector(&self, parts: &[Source<'_, Self>], offset: f32) -> Vec<f32> {
         let all = parts.iter().flat_map(|part| part.host().into_owned());
         if offset == 0.0 { all.collect() } else { all.map(|x| x + offset).collect() }
@@ -82,7 +87,7 @@ impl Backend for Cpu {
     }
 
     fn table(&self, rows: Source<'_, Self>, _width: usize) -> EmbeddingTable {
-        EmbeddingTable::new(self, &rows.host())
+        EmbeddingTable::new(self, rows)
     }
 
     fn table_to_host(&self, table: &EmbeddingTable, (): &()) -> Vec<f32> {

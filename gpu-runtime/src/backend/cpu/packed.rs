@@ -2,9 +2,14 @@
 //! 32-bit word (the lower `k` in the low half), so that one `vdpbf16ps`, or one shift and one mask in
 //! AVX2, reads both.
 
+mod block_panels;
+mod block_steps;
 mod panel;
 mod transpose;
 
+pub(super) use block_panels::{BlockPanels, PartRows};
+#[cfg(target_arch = "x86_64")]
+pub(super) use block_steps::STEP_WORDS;
 use panel::{pack_panel, pair_rows, round_columns};
 use transpose::transpose;
 
@@ -33,6 +38,8 @@ pub(super) enum PackedData {
     Bf16(AlignedVec<u32>),
     /// Floats: `[n / NR][depth][NR]`.
     F32(AlignedVec<f32>),
+    /// Blocks of a file, which kernels dequantize while they read them.
+    Blocks(BlockPanels),
 }
 
 /// Rounds to the nearest bf16, ties to even, without a branch so that loops over it vectorise.
@@ -57,6 +64,18 @@ fn depth(isa: Isa, dtype: Dtype, k: usize) -> usize {
     }
 }
 
+/// Writes the transpose of at most [`NR`] / 2 rows of words, pairs of positions of [`NR`] columns: `words` are as many rows, whose
+/// columns are the positions.
+pub(super) fn transpose_words(isa: Isa, from: &[[u32; NR]], words: &mut [u32]) {
+    let mut block = [0; NR * NR / 2];
+    let (to, _) = block.as_chunks_mut::<{ NR / 2 }>();
+    for (from, to) in from.iter().zip(to.as_chunks_mut::<2>().0) {
+        let [first, second] = to;
+        pair_rows(isa, from, first, second);
+    }
+    transpose(isa, NR, words.len() / NR, &block, NR / 2, words, NR);
+}
+
 /// Runs `fill` for each panel of `len` elements, on all threads or on this one.
 fn each_panel<T: Send>(cpu: &Cpu, parallel: bool, data: &mut [T], len: usize, fill: impl Fn(usize, &mut [T]) + Sync) {
     if parallel {
@@ -79,8 +98,21 @@ impl PackedMatrix {
         packed
     }
 
+    /// Keeps stacked parts of `k` columns, a multiple of the block size, in their blocks.
+    pub(super) fn of_blocks(cpu: &Cpu, dtype: Dtype, k: usize, parts: &[PartRows<'_>]) -> Self {
+        let n = parts.iter().map(|part| part.count(k)).sum();
+        let data = PackedData::Blocks(BlockPanels::pack(cpu, dtype, k, parts));
+        Self { n, k, depth: depth(cpu.isa(), dtype, k), data }
+    }
+
+    /// The panels, if they are in blocks.
+    pub(super) fn blocks(&self) -> Option<&BlockPanels> {
+        if let PackedData::Blocks(panels) = &self.data { Some(panels) } else { None }
+    }
+
     /// Repeats [`PackedMatrix::pack_on`] in place, with the matrix's extents.
     pub(super) fn repack(&mut self, cpu: &Cpu, parts: &[&[f32]], parallel: bool) {
+        self.be_writable(cpu);
         let k = self.k;
         let rows: Vec<&[f32]> = parts.iter().flat_map(|part| part.chunks_exact(k.max(1))).collect();
         assert!(rows.len() == self.n, "other extents than the packed matrix has");
@@ -103,6 +135,7 @@ impl PackedMatrix {
 
     /// Repeats [`PackedMatrix::pack_transposed`] in place, with the matrix's extents.
     pub(super) fn repack_transposed(&mut self, cpu: &Cpu, x: &[f32], parallel: bool) {
+        self.be_writable(cpu);
         let n = self.n;
         assert!(x.len() == n * self.k, "other extents than the packed matrix has");
         self.for_panels(
@@ -128,21 +161,19 @@ impl PackedMatrix {
     pub(super) fn transpose_from(&mut self, cpu: &Cpu, of: &Self, parallel: bool) {
         let (k, n) = (of.k, of.n);
         assert!((self.n, self.k) == (k, n), "other extents than the packed matrix has");
+        if let PackedData::Blocks(panels) = &of.data {
+            return self.transpose_from(cpu, &panels.widened(cpu, of.n), parallel);
+        }
+        self.be_writable(cpu);
         self.for_panels(
             cpu,
             parallel,
             |panel, words| {
                 let PackedData::Bf16(data) = &of.data else { return };
                 let columns = (k.div_ceil(2) - panel * NR / 2).min(NR / 2);
-                let mut block = [0; NR * NR / 2];
                 for (from, words) in data.chunks_exact(of.depth * NR).zip(words.chunks_mut(NR / 2 * NR)) {
                     let from = from[panel * NR / 2 * NR..].as_chunks::<NR>().0;
-                    let (to, _) = block.as_chunks_mut::<{ NR / 2 }>();
-                    for (from, to) in from[..columns].iter().zip(to.as_chunks_mut::<2>().0) {
-                        let [first, second] = to;
-                        pair_rows(cpu.isa(), from, first, second);
-                    }
-                    transpose(cpu.isa(), NR, words.len() / NR, &block, NR / 2, words, NR);
+                    transpose_words(cpu.isa(), &from[..columns], words);
                 }
             },
             |panel, values| {
@@ -165,6 +196,13 @@ impl PackedMatrix {
         Self { n, k, depth, data }
     }
 
+    /// Replaces blocks by zeros, which any elements can be written to.
+    fn be_writable(&mut self, cpu: &Cpu) {
+        if let PackedData::Blocks(panels) = &self.data {
+            *self = Self::empty(cpu, panels.dtype(), self.n, self.k);
+        }
+    }
+
     /// Fills every panel, with the function for the element type. Elements beyond the matrix stay zero.
     fn for_panels(
         &mut self,
@@ -177,6 +215,7 @@ impl PackedMatrix {
         match &mut self.data {
             PackedData::Bf16(data) => each_panel(cpu, parallel, data, panel, bf16),
             PackedData::F32(data) => each_panel(cpu, parallel, data, panel, f32),
+            PackedData::Blocks(_) => unreachable!("blocks were replaced before they are written"),
         }
     }
 
@@ -188,6 +227,7 @@ impl PackedMatrix {
                 f32::from_bits(if col.is_multiple_of(2) { word << 16 } else { word & 0xffff_0000 })
             }
             PackedData::F32(data) => data[(row / NR * self.depth + col) * NR + row % NR],
+            PackedData::Blocks(panels) => panels.get(row, col),
         }
     }
 
@@ -208,6 +248,7 @@ impl PackedMatrix {
                 let values = data[panel * self.depth * NR + lane..].iter().step_by(NR);
                 out.iter_mut().zip(values).for_each(|(out, value)| *out = *value);
             }
+            PackedData::Blocks(panels) => panels.row(row, out),
         }
     }
 
@@ -221,6 +262,7 @@ impl PackedMatrix {
         resident_bytes(match &self.data {
             PackedData::Bf16(data) => size_of_val(&data[..]),
             PackedData::F32(data) => size_of_val(&data[..]),
+            PackedData::Blocks(panels) => panels.bytes(),
         })
     }
 
@@ -250,6 +292,7 @@ impl PackedMatrix {
         match &self.data {
             PackedData::Bf16(_) => Dtype::Bf16,
             PackedData::F32(_) => Dtype::F32,
+            PackedData::Blocks(panels) => panels.dtype(),
         }
     }
 }

@@ -87,12 +87,19 @@ impl EngineOptions {
 
 /// The configurations of models, each set of weights once.
 pub(crate) fn distinct<'a>(models: impl Iterator<Item = &'a ModelSource>) -> impl Iterator<Item = &'a ModelConfig> {
+    distinct_sources(models).map(|model| &model.config)
+}
+
+/// Models, each set of weights once.
+pub(crate) fn distinct_sources<'a>(
+    models: impl Iterator<Item = &'a ModelSource>,
+) -> impl Iterator<Item = &'a ModelSource> {
     let mut seen: Vec<&ModelSource> = Vec::new();
     models.filter_map(move |model| {
         let is_new = !seen.iter().any(|other| other.is_same_model(model));
         is_new.then(|| {
             seen.push(model);
-            &model.config
+            model
         })
     })
 }

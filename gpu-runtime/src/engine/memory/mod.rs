@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use trainyard_protocol::{MemoryPlan, PlanMemory, RunMemory, RunSpec};
 
-use super::EngineOptions;
 use super::base::Base;
+use super::{EngineOptions, WeightStorage};
 use crate::backend::Backend;
-use crate::config::{LoadError, ModelConfig};
+use crate::config::{LoadError, ModelConfig, ModelSource};
 use crate::model::zero::replicas::part_elements;
 use crate::model::{
     Adapter, Model, ParamSpec, ParamTable, Shard, TrainedParams, Units, Weights, lookup_bytes, packed_bytes,
 };
 use crate::parallel::Parallel;
+use blocks::saved_by_blocks;
 use images::ImageMemory;
 
 /// The fraction of the limit of keys and values that runs never get.
@@ -37,20 +38,28 @@ impl Budget {
     /// When nothing would be left for runs, or the ranks cannot share a model.
     pub(super) fn new<'a, B: Backend>(
         backend: &B,
-        models: impl Iterator<Item = &'a ModelConfig>,
+        models: impl Iterator<Item = &'a ModelSource>,
         options: &EngineOptions,
         rank: usize,
     ) -> Result<Self, LoadError> {
         let rank = rank % options.parallel.replica();
         let of =
             |config| (Weights::planned_bytes(backend, config, true), Weights::planned_bytes(backend, config, false));
+        let mut saved = 0;
         let own: Vec<_> = models
-            .map(|whole| Shard::of(whole, rank, options.parallel).map(|(_, own)| own))
+            .map(|model| {
+                saved += match options.weights {
+                    WeightStorage::Blocks => saved_by_blocks(backend, model),
+                    WeightStorage::Widened => 0,
+                };
+                Shard::of(&model.config, rank, options.parallel).map(|(_, own)| own)
+            })
             .collect::<Result<_, _>>()?;
         let shared = |config| shared_bytes(backend, config);
         let sizes: Vec<_> = own.iter().map(|config| (of(config), shared(config))).collect();
         let images = ImageMemory::new(backend, &own, options);
         let weights = sizes.iter().map(|((trained, _), shared)| trained + shared).sum::<usize>() + images.weights;
+        let weights = weights.saturating_sub(saved);
         let largest = sizes.iter().map(|((_, sampled), _)| *sampled).max().unwrap_or(0);
         let bounded = options.memory_bytes.is_some();
         let plan = MemoryPlan {
@@ -158,6 +167,7 @@ impl<B: Backend> PlanMemory for Planner<B> {
     }
 }
 
+mod blocks;
 pub(crate) mod gpu;
 mod held;
 mod images;

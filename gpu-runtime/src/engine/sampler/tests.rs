@@ -9,6 +9,7 @@ use trainyard_protocol::{LoraSpec, Sample, SampleResult, SamplingParams, Stop};
 use super::task::StreamTarget;
 use super::*;
 use crate::backend::{HostBackend, KV_BLOCK as BLOCK};
+use crate::engine::WeightStorage;
 use crate::engine::base::Base;
 use crate::engine::rank_groups::RankGroups;
 use crate::load::load;
@@ -30,7 +31,10 @@ fn base_with_context(family: &str, context: Option<usize>) -> Arc<Base<HostBacke
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
     let mut source = load(&path).unwrap();
     source.config.max_position_embeddings = context.unwrap_or(source.config.max_position_embeddings);
-    Arc::new(Base::new(&HostBackend::new(1), family.into(), source, &RankGroups::default(), &[]).unwrap())
+    Arc::new(
+        Base::new(&HostBackend::new(1), family.into(), source, &RankGroups::default(), &[], WeightStorage::Widened)
+            .unwrap(),
+    )
 }
 
 /// An adapter that changes every projection.

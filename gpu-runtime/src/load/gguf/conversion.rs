@@ -61,8 +61,14 @@ impl Form {
 }
 
 impl Order {
-    /// Elements in the order of Hugging Face's folders; `rows` is the tensor's outermost extent.
-    pub(super) fn restore(&self, values: Vec<f32>, rows: usize) -> Vec<f32> {
+    /// Whether rows stay whole.
+    pub(super) fn keeps_rows(&self) -> bool {
+        !matches!(self, Self::TiledColumns(_))
+    }
+
+    /// Elements, or bytes of an order that [keeps rows](Self::keeps_rows), in the order of Hugging Face's folders; `rows` is the
+    /// tensor's outermost extent.
+    pub(super) fn restore<T: Copy>(&self, values: Vec<T>, rows: usize) -> Vec<T> {
         match self {
             Self::Kept => values,
             Self::Interleaved { heads } => split_halves(&values, rows, *heads),
@@ -87,7 +93,7 @@ impl Order {
 impl Tiles {
     /// Rows of `length` elements with the value heads of each key head together. Rows that are not as many as described stay
     /// as they are; the shape check refuses them.
-    fn group(&self, values: &[f32], length: usize) -> Vec<f32> {
+    fn group<T: Copy>(&self, values: &[T], length: usize) -> Vec<T> {
         let heads = self.key_heads * self.heads_per_key;
         let (first, head) = (self.first * length, self.width * length);
         if values.len() != first + heads * head {
@@ -132,7 +138,7 @@ impl Change {
 /// Undoes the interleaving of rotary halves: rows `2j` and `2j + 1` of a head become `j` and `j + width / 2`.
 /// Works for weights (`rows` of equal length) and biases (rows of one element). Rows that do not divide into
 /// heads are left to the shape check.
-fn split_halves(values: &[f32], rows: usize, heads: usize) -> Vec<f32> {
+fn split_halves<T: Copy>(values: &[T], rows: usize, heads: usize) -> Vec<T> {
     let (width, length) = (rows / heads, values.len() / rows.max(1));
     let mut out = Vec::with_capacity(values.len());
     for head in 0..heads {
@@ -165,7 +171,7 @@ mod tests {
         assert_eq!(Order::TiledColumns(tiles(0, 1)).restore(both, 2), [&grouped[2..], &grouped[2..]].concat());
         // Other extents are for the shape check.
         assert_eq!(Order::TiledRows(tiles(2, 2)).restore(rows.clone(), 8), rows);
-        assert!(Order::TiledRows(tiles(2, 2)).restore(Vec::new(), 0).is_empty());
+        assert!(Order::TiledRows(tiles(2, 2)).restore(Vec::<f32>::new(), 0).is_empty());
     }
 
     #[test]

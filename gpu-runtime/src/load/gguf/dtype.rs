@@ -6,6 +6,7 @@ use candle_core::Device;
 use candle_core::quantized::GgmlDType;
 use candle_core::quantized::ggml_file::qtensor_from_ggml;
 
+use crate::blocks::BlockFormat;
 use crate::load::mxfp4;
 
 /// An element type that a file can have.
@@ -55,6 +56,18 @@ impl Dtype {
             39 => return Some(Self::Mxfp4),
             _ => return None,
         }))
+    }
+
+    /// The format that weights of this type can be kept in.
+    pub(super) fn blocks(self) -> Option<BlockFormat> {
+        match self {
+            Self::Ggml(GgmlDType::Q4_0) => Some(BlockFormat::Q4_0),
+            Self::Ggml(GgmlDType::Q4_1) => Some(BlockFormat::Q4_1),
+            Self::Ggml(GgmlDType::Q5_0) => Some(BlockFormat::Q5_0),
+            Self::Ggml(GgmlDType::Q5_1) => Some(BlockFormat::Q5_1),
+            Self::Ggml(GgmlDType::Q8_0) => Some(BlockFormat::Q8_0),
+            _ => None,
+        }
     }
 
     /// Elements that are stored together.

@@ -15,6 +15,7 @@ use super::metadata::GgufFile;
 use super::names;
 use super::recurrent;
 use super::stacks::{ExpertStacks, SplitLatent};
+use crate::blocks::{BLOCK, BlockFormat, BlockRows};
 use crate::config::{LoadError, ModelConfig, TensorSource, absent_part, split_block};
 use crate::load::errors::{io, malformed};
 
@@ -236,6 +237,20 @@ impl TensorSource for GgufSource {
             None => values,
         };
         entry.change.undo(name, values)
+    }
+
+    fn block_format(&self, name: &str) -> Option<BlockFormat> {
+        let entry = self.find(name)?;
+        let is_kept = entry.change == Change::None && entry.order.keeps_rows();
+        let has_whole_rows = matches!(entry.shape[..], [_, columns] if columns.is_multiple_of(BLOCK));
+        entry.dtype.blocks().filter(|_| is_kept && has_whole_rows)
+    }
+
+    fn read_blocks(&self, name: &str) -> Result<Option<BlockRows>, LoadError> {
+        let (Some(format), Some(entry)) = (self.block_format(name), self.find(name)) else { return Ok(None) };
+        let mut raw = vec![0; entry.dtype.bytes(entry.elements)];
+        self.file.read_exact_at(&mut raw, entry.offset).map_err(|e| io(&self.path, e))?;
+        Ok(BlockRows::new(format, entry.shape[1], entry.order.restore(raw, entry.shape[0])))
     }
 
     fn names(&self) -> Vec<String> {

@@ -9,6 +9,7 @@ use candle_core::{Device, Tensor};
 use tempfile::TempDir;
 
 use super::{assert_reads_parts, assert_same_tensors, golden, refusal};
+use crate::blocks::BlockFormat;
 use crate::config::{ModelSource, RopeScaling};
 use crate::load::load;
 
@@ -81,6 +82,44 @@ pub(super) fn write(path: &Path, metadata: &[(String, Value)], tensors: &[(Strin
     let tensors: Vec<_> = tensors.iter().map(|(name, t)| (name.as_str(), t)).collect();
     let metadata: Vec<_> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
     gguf_file::write(&mut File::create(path).unwrap(), &metadata, &tensors).unwrap();
+}
+
+/// A file of a golden model of the llama family, with matrices of the types that `dtype` gives by their names in the file.
+pub(crate) fn write_quantized(path: &Path, family: &str, dtype: impl Fn(&str) -> GgmlDType) {
+    let source = load(&golden(family)).unwrap();
+    let quantize = |(name, tensor): (String, Tensor)| {
+        let dtype = if tensor.rank() == 2 { dtype(&name) } else { GgmlDType::F32 };
+        (name, QTensor::quantize(&tensor, dtype).unwrap())
+    };
+    let all: Vec<_> = tensors("llama", &source).into_iter().map(quantize).collect();
+    let views: Vec<_> = all.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let metadata = metadata("llama", &source);
+    let metadata: Vec<_> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    gguf_file::write(&mut File::create(path).unwrap(), &metadata, &views).unwrap();
+}
+
+#[test]
+fn rows_are_read_in_their_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let types = [
+        (GgmlDType::Q4_0, Some(BlockFormat::Q4_0)),
+        (GgmlDType::Q4_1, Some(BlockFormat::Q4_1)),
+        (GgmlDType::Q5_0, Some(BlockFormat::Q5_0)),
+        (GgmlDType::Q5_1, Some(BlockFormat::Q5_1)),
+        (GgmlDType::Q8_0, Some(BlockFormat::Q8_0)),
+        (GgmlDType::F16, None),
+    ];
+    for (dtype, format) in types {
+        write_quantized(&path, "llama", |_| dtype);
+        let source = load(&path).unwrap();
+        for name in source.tensors.names() {
+            let is_matrix = source.tensors.shape(&name).unwrap().len() == 2;
+            assert_eq!(source.tensors.block_format(&name), format.filter(|_| is_matrix), "{name}");
+            let Some(blocks) = source.tensors.read_blocks(&name).unwrap() else { continue };
+            assert!(is_matrix && blocks.values(0..blocks.rows()) == source.tensors.read(&name).unwrap(), "{name}");
+        }
+    }
 }
 
 /// A llama file with more metadata.

@@ -6,13 +6,14 @@ use super::dispatch::f32_tile;
 use super::lhs::{LhsData, PackedLhs};
 use super::partition::{FEW_ROWS, OutputBlock};
 use super::rhs::GemmRhs;
-use super::strip::rhs_strip;
+use super::strip::{PanelPart, rhs_strip};
 #[cfg(target_arch = "x86_64")]
 use super::tiled::compute_tiled_block;
 use super::tiles::{MR_F32, STRIP, TileOut, WriteMode};
 use super::transpose::GROUP;
 use super::update::LowRankUpdate;
 use crate::backend::Dtype;
+use crate::blocks::BLOCK;
 
 /// Maximum number of positions of `k` in one pass. Deep passes pay: the output is read and written once per pass.
 const DEPTH: usize = 768;
@@ -53,7 +54,10 @@ pub(super) unsafe fn compute_block(
         (GemmRhs::Matrix(_), Dtype::Bf16) => block.w_k.len().next_multiple_of(2),
         _ => block.w_k.len(),
     };
-    let pass = depth.div_ceil(depth.div_ceil(DEPTH).max(1)).next_multiple_of(GROUP);
+    // Passes begin with blocks.
+    let granule = if w.blocks().is_some() { BLOCK } else { GROUP };
+    let pass = depth.div_ceil(depth.div_ceil(DEPTH).max(1)).next_multiple_of(granule);
+    let mut part = PanelPart::new(cpu, w, pass.min(depth));
     let mut buffer = cpu.buffer(if buffered { pass.min(depth) * STRIP } else { 0 });
     let mut edge = [0f32; MR_F32 * NR];
     for start in (0..depth).step_by(pass.max(1)) {
@@ -61,7 +65,7 @@ pub(super) unsafe fn compute_block(
         let write = if start > 0 { WriteMode::Add } else { c.write };
         for column in block.columns.clone().step_by(width) {
             let columns = (block.columns.end - column).min(width);
-            let strip = rhs_strip(isa, w, column, block.w_k.start + start, steps, &mut buffer);
+            let strip = rhs_strip(isa, w, column, block.w_k.start + start, steps, &mut buffer, &mut part);
             let mut row = block.rows.start;
             while row < block.rows.end {
                 let lane = row % tile;

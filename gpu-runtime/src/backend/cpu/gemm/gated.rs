@@ -46,7 +46,7 @@ pub(crate) fn run_gated_gemm(cpu: &Cpu, gemm: &mut Gemm<'_>, act: GatedRow) -> O
         // Sides were found to be in tiles.
         let Some(tiled) = TiledBlock::of(cpu, gemm.x, &gemm.w, &block, &gemm.low_rank) else { return };
         let (len, used) = (tiled.strip_len(), rows.len() * NR);
-        let mut sums = cpu.buffer(3 * len);
+        let (mut sums, mut scratch) = (cpu.buffer(3 * len), tiled.scratch(cpu));
         let (gate, rest) = sums.split_at_mut(len);
         let (up, activated) = rest.split_at_mut(len);
         // SAFETY: checked above; blocks have rows or columns of their own, of gate, of up and of the left side; the processor
@@ -55,8 +55,8 @@ pub(crate) fn run_gated_gemm(cpu: &Cpu, gemm: &mut Gemm<'_>, act: GatedRow) -> O
             tiled.unit.configure();
             for column in columns.clone().step_by(NR) {
                 let at = out.ptr().add(rows.start * n + column);
-                tiled.sum_strip(column, false, gate);
-                tiled.sum_strip(width + column, false, up);
+                tiled.sum_strip(cpu, column, false, gate, &mut scratch);
+                tiled.sum_strip(cpu, width + column, false, up, &mut scratch);
                 store_strip(&gate[..used], NR, TileOut { at, stride: n, write });
                 store_strip(&up[..used], NR, TileOut { at: at.add(width), stride: n, write });
                 act(cpu.isa(), &gate[..used], &up[..used], &mut activated[..used]);

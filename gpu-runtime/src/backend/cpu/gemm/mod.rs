@@ -9,7 +9,9 @@
 //! - [`gradient`]: `leftᵀ · right`, for gradients of weights ([`outer`]). With bf16 weights on a processor that
 //!   multiplies bf16, [`tiled_gradient`] computes it from rows that may have been packed before ([`sides`]);
 //! - [`strided`]: small plain f32 matrices on the calling thread, for attention.
-//! - [`strided`]: small plain f32 matrices on the calling thread, for attention.
+//!
+//! Weights that stay in the blocks of a file are dequantized while a part of a panel, or of its transpose, is in the cache, to
+//! the elements that packing them as bf16 or f32 would give: results have the same bits.
 //!
 //! With bf16 weights, the left side is rounded to bf16 where the processor multiplies bf16; elsewhere it stays f32, which
 //! costs nothing there.
@@ -33,6 +35,8 @@ mod strip;
 mod tiled;
 #[cfg(target_arch = "x86_64")]
 mod tiled_gradient;
+#[cfg(target_arch = "x86_64")]
+mod tiled_rhs;
 mod tiles;
 mod transpose;
 mod update;
@@ -50,5 +54,7 @@ pub(super) use sides::{PackedSide, pack_between, pack_input, pack_output_gradien
 pub(super) use strided::{Extents, Strided, strided};
 pub(super) use update::LowRankUpdate;
 
+#[cfg(test)]
+mod block_tests;
 #[cfg(test)]
 mod tests;

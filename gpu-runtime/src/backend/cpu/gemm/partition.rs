@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use super::super::Cpu;
-use super::super::packed::{NR, PackedData, PackedMatrix};
+use super::super::packed::NR;
 use super::super::tile_layout::TILE;
 use super::lhs::{LhsData, PackedLhs};
 use super::rhs::GemmRhs;
 use super::transpose::GROUP;
 use crate::backend::Dtype;
+use crate::blocks::BLOCK;
 
 /// Maximum number of rows of a skinny GEMM, which is bound by the reading of its weights.
 pub(super) const FEW_ROWS: usize = 24;
@@ -70,10 +71,10 @@ pub(super) fn blocks_of_columns(
     n: usize,
 ) -> Vec<(Range<usize>, Range<usize>)> {
     let panels = n.div_ceil(NR);
-    // Each block of rows transposes the weights once more.
+    // Each block of rows transposes the weights, or dequantizes blocks, once more.
     let least = match w {
-        GemmRhs::Matrix(_) => 4 * tile,
-        GemmRhs::Transpose(_) => 10 * tile,
+        GemmRhs::Matrix(w) if w.blocks().is_none() => 4 * tile,
+        GemmRhs::Matrix(_) | GemmRhs::Transpose(_) => 10 * tile,
     };
     // With few rows the reading of weights takes the time, and long runs of them are read faster.
     let per_thread = if rows.len() <= FEW_ROWS { FEW_TASKS } else { TASKS };
@@ -104,9 +105,13 @@ pub(super) fn check_fit(x: &PackedLhs, x_k: usize, w: &GemmRhs<'_>, k: Range<usi
     let ends = k.len().is_multiple_of(granule) || k.end == w.k() || x_k + k.len() == x.k();
     assert!(ends, "GEMM of a part that ends within what one instruction multiplies");
     let fits = match (w, &x.data) {
-        (GemmRhs::Transpose(_), lhs) => k.start.is_multiple_of(GROUP) && matches!(lhs, LhsData::F32(_)),
-        (GemmRhs::Matrix(PackedMatrix { data: PackedData::Bf16(_), .. }), _) => x.stored_k.is_multiple_of(granule),
+        // Only blocks are transposed for tiles.
+        (GemmRhs::Transpose(w), LhsData::Tiles(_)) => w.blocks().is_some() && w.dtype() == Dtype::Bf16,
+        (GemmRhs::Transpose(_), LhsData::F32(_)) => k.start.is_multiple_of(GROUP),
+        (GemmRhs::Matrix(w), _) if w.dtype() == Dtype::Bf16 => x.stored_k.is_multiple_of(granule),
         (GemmRhs::Matrix(_), lhs) => matches!(lhs, LhsData::F32(_)),
     };
     assert!(fits, "left side and weights differ in type");
+    let within = matches!(w, GemmRhs::Matrix(w) if w.blocks().is_some()) && !k.start.is_multiple_of(BLOCK);
+    assert!(!within, "GEMM of a part that begins within a block");
 }

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::super::Cpu;
-use super::super::packed::PackedMatrix;
+use super::super::packed::{BlockPanels, PackedMatrix};
 use crate::backend::Dtype;
 
 /// The right side, which the rows of the left side are multiplied by.
@@ -22,10 +22,10 @@ impl<'a> From<&'a PackedMatrix> for GemmRhs<'a> {
 }
 
 impl<'a> GemmRhs<'a> {
-    /// The transpose of `w`, without a copy; `None` where the processor multiplies pairs of bf16, which in a transpose are
+    /// The transpose of `w`, without a copy, which blocks always have; `None` where the processor multiplies pairs of bf16, which in a transpose are
     /// pairs of other elements: there it has to be packed.
     pub(crate) fn transpose(cpu: &Cpu, w: &'a PackedMatrix) -> Option<Self> {
-        (!Self::needs_packed_transpose(cpu, w.dtype())).then_some(Self::Transpose(w))
+        (w.blocks().is_some() || !Self::needs_packed_transpose(cpu, w.dtype())).then_some(Self::Transpose(w))
     }
 
     /// The transpose of `w`; where it has to be packed, that happens once, into `packed`.
@@ -61,8 +61,18 @@ impl<'a> GemmRhs<'a> {
         w.dtype()
     }
 
+    /// The panels of the weights, or of the matrix that is transposed, if they are in blocks.
+    pub(super) fn blocks(&self) -> Option<&'a BlockPanels> {
+        let (Self::Matrix(w) | Self::Transpose(w)) = self;
+        w.blocks()
+    }
+
     /// Bytes that `elements` elements of the weights take.
     pub(super) fn bytes_of(&self, elements: usize) -> usize {
+        let (Self::Matrix(w) | Self::Transpose(w)) = self;
+        if w.blocks().is_some() {
+            return (w.bytes() as f64 * elements as f64 / (w.n() * w.k()).max(1) as f64) as usize;
+        }
         match self.dtype() {
             Dtype::Bf16 => 2 * elements,
             Dtype::F32 => 4 * elements,

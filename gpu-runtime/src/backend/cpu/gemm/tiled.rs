@@ -5,12 +5,14 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::super::Cpu;
-use super::super::packed::{NR, PackedData, PackedMatrix};
+use super::super::buffer::Buffer;
+use super::super::packed::NR;
 use super::super::tile_layout::{PREFETCH, Segment, TILE, TILE_BYTES, TILE_K};
 use super::super::tile_unit::TileUnit;
 use super::lhs::{LhsData, PackedLhs};
 use super::partition::OutputBlock;
 use super::rhs::GemmRhs;
+use super::tiled_rhs::TiledRhs;
 use super::tiles::{TileOut, WriteMode};
 use super::update::LowRankUpdate;
 
@@ -19,7 +21,7 @@ const ROWS: usize = 2 * TILE;
 /// Maximum number of segments of a sum: `k` and the terms of low-rank updates.
 const SEGMENTS: usize = 8;
 
-/// Steps along `k` whose weights of a strip, and as much of the left side, stay in the first-level cache.
+/// Maximum number of steps of [`part_of`] all.
 const PART_STEPS: usize = 9;
 /// Fewest row tiles whose sums are staged in memory: with fewer, weights are read too seldom.
 pub(super) const STAGED_TILES: usize = 3;
@@ -29,28 +31,50 @@ pub(super) const STAGED_TILES: usize = 3;
 struct Tiled<'a> {
     x: &'a PackedLhs,
     lhs: &'a [u32],
-    w: &'a PackedMatrix,
-    weights: &'a [u32],
+    /// Words of a panel.
+    panel: usize,
+    weights: TiledRhs<'a>,
 }
 
 impl<'a> Tiled<'a> {
     fn of(x: &'a PackedLhs, w: &GemmRhs<'a>) -> Option<Self> {
-        match (&x.data, w) {
-            (LhsData::Tiles(lhs), GemmRhs::Matrix(w)) => match &w.data {
-                PackedData::Bf16(weights) => Some(Self { x, lhs, w, weights }),
-                PackedData::F32(_) => None,
-            },
-            _ => None,
-        }
+        let LhsData::Tiles(lhs) = &x.data else { return None };
+        let (GemmRhs::Matrix(of) | GemmRhs::Transpose(of)) = w;
+        Some(Self { x, lhs, panel: of.depth * NR, weights: TiledRhs::of(w)? })
     }
 
-    /// The terms of row tile `tile` and of a strip of columns over positions `w_k`, which the left side has from `x_k` on.
-    fn segment(&self, tile: usize, column: usize, x_k: usize, w_k: &Range<usize>) -> Segment {
+    /// The terms of row tile `tile` over `positions` positions, which the left side has from `x_k` on and the right side, a strip
+    /// of columns, at `b`.
+    fn segment(&self, tile: usize, x_k: usize, b: *const u32, positions: usize) -> Segment {
         let row_tile = self.x.stored_k / TILE_K * TILE_BYTES;
         let a = self.lhs.as_ptr().cast::<u8>().wrapping_add(tile * row_tile + x_k / TILE_K * TILE_BYTES);
-        let b = self.weights.as_ptr().wrapping_add((column / NR * self.w.depth + w_k.start / 2) * NR);
-        Segment { a, second: a.wrapping_add(row_tile), b: b.cast(), steps: w_k.len().div_ceil(TILE_K), ahead: b.cast() }
+        Segment { a, second: a.wrapping_add(row_tile), b: b.cast(), steps: positions.div_ceil(TILE_K), ahead: b.cast() }
     }
+
+    /// The strip of columns at `column` from position `k` on, where the weights are stored in tiles.
+    fn stored(&self, column: usize, k: usize) -> Option<*const u32> {
+        let TiledRhs::Words(words) = self.weights else { return None };
+        Some(words.as_ptr().wrapping_add(column / NR * self.panel + k / 2 * NR))
+    }
+
+    /// The strip of columns at `column` at positions `k`: stored, or in `part`, which it is dequantized to.
+    fn strip(&self, cpu: &Cpu, column: usize, k: &Range<usize>, part: &mut [u32]) -> *const u32 {
+        self.stored(column, k.start).unwrap_or_else(|| {
+            self.weights.dequantize(cpu.isa(), column, k, part);
+            part.as_ptr()
+        })
+    }
+
+    /// Positions of `k` that are dequantized together, of all `len`.
+    fn part(&self, len: usize) -> usize {
+        if matches!(self.weights, TiledRhs::Words(_)) { len.max(1) } else { part_of(len) }
+    }
+}
+
+/// Positions of `k` whose weights of a strip, and as much of the left side, stay in the first-level cache.
+fn part_of(len: usize) -> usize {
+    let steps = len.div_ceil(TILE_K);
+    steps.div_ceil(steps.div_ceil(PART_STEPS).max(1)).max(1) * TILE_K
 }
 
 /// Whether an update can be added while the sums of a GEMM over `rows` are in registers: it must cover whole tiles of
@@ -89,7 +113,7 @@ pub(super) unsafe fn compute_tiled_block(
                 let (at, columns) = (i * c.stride, block.block.columns.len());
                 from.inspect(|from| std::ptr::copy_nonoverlapping(from.add(at), c.at.add(at), columns));
             }
-            block.compute_direct(c);
+            block.compute_direct(cpu, c);
         }
     }
     Some(())
@@ -132,7 +156,9 @@ impl<'a> TiledBlock<'a> {
             if own.contains(&tile) {
                 for (z, w) in &update.terms {
                     let Some(term) = Tiled::of(z, w) else { continue };
-                    segments[count] = term.segment(tile - own.start, column - update.at, 0, &(0..term.w.k()));
+                    // Adapters are stored in tiles.
+                    let Some(b) = term.stored(column - update.at, 0) else { continue };
+                    segments[count] = term.segment(tile - own.start, 0, b, w.k());
                     count += 1;
                 }
             }
@@ -140,33 +166,50 @@ impl<'a> TiledBlock<'a> {
         (count, same)
     }
 
-    /// Computes the block with the sums in registers over all of `k`, for few rows.
-    unsafe fn compute_direct(&self, c: TileOut) {
+    /// Computes the block with the sums in registers over all of `k`, for few rows; weights that are dequantized come in parts.
+    unsafe fn compute_direct(&self, cpu: &Cpu, c: TileOut) {
         let (unit, tiled, block, row_tiles) = (self.unit, self.tiled, self.block, self.row_tiles());
+        let mut scratch = self.scratch(cpu);
+        let len = block.w_k.len();
+        let part = tiled.part(len);
         // SAFETY: tiles, columns and positions lie in the block, which left sides, weights and `c` hold.
         unsafe {
             for column in block.columns.clone().step_by(NR) {
                 let columns = (block.columns.end - column).min(NR);
                 let mut tile = row_tiles.start;
                 while tile < row_tiles.end {
-                    let mut first = tiled.segment(tile, column, block.x_k, &block.w_k);
-                    // Each pair of tiles of this strip prefetches a part of the next one.
-                    let done = (tile - row_tiles.start) / 2 * first.steps * PREFETCH;
-                    first.ahead = first.b.wrapping_add(4 * NR * tiled.w.depth + done);
-                    let mut segments = [first; SEGMENTS];
+                    let mut segments = [tiled.segment(tile, block.x_k, std::ptr::null(), 0); SEGMENTS];
                     let (count, same) = self.add_updates(tile, column, &mut segments);
                     let pair = same && tile + 1 < row_tiles.end;
                     let height = if pair { ROWS } else { TILE };
                     let rows = (tile * TILE).max(block.rows.start)..(tile * TILE + height).min(block.rows.end);
                     let at = c.at.add((rows.start - block.rows.start) * c.stride + column - block.columns.start);
                     let out = TileOut { at, ..c };
-                    let run = |out: TileOut| {
-                        let (segments, add) = (&segments[..count], out.write == WriteMode::Add);
-                        let used = rows.end - tile * TILE;
-                        match (pair, row_tiles.len()) {
-                            (true, _) => unit.multiply_segments::<2, false>(used, segments, out.at, out.stride, add),
-                            (false, 1) => unit.multiply_segments::<1, true>(used, segments, out.at, out.stride, add),
-                            (false, _) => unit.multiply_segments::<1, false>(used, segments, out.at, out.stride, add),
+                    let used = rows.end - tile * TILE;
+                    let mut run = |out: TileOut| {
+                        for from in (0..len.max(1)).step_by(part) {
+                            let w_k = block.w_k.start + from..block.w_k.start + (from + part).min(len);
+                            let b = tiled.strip(cpu, column, &w_k, &mut scratch);
+                            segments[0] = tiled.segment(tile, block.x_k + from, b, w_k.len());
+                            if let Some(stored) = tiled.stored(column, w_k.start) {
+                                // Each pair of tiles of this strip prefetches a part of the next one.
+                                let done = (tile - row_tiles.start) / 2 * segments[0].steps * PREFETCH;
+                                segments[0].ahead = stored.cast::<u8>().wrapping_add(4 * tiled.panel + done);
+                            }
+                            let (last, add) = (from + part >= len, from > 0 || out.write == WriteMode::Add);
+                            let segments = &segments[..if last { count } else { 1 }];
+                            let from_memory = tiled.stored(column, 0).is_some() && row_tiles.len() == 1;
+                            match (pair, from_memory) {
+                                (true, _) => {
+                                    unit.multiply_segments::<2, false>(used, segments, out.at, out.stride, add)
+                                }
+                                (false, true) => {
+                                    unit.multiply_segments::<1, true>(used, segments, out.at, out.stride, add);
+                                }
+                                (false, false) => {
+                                    unit.multiply_segments::<1, false>(used, segments, out.at, out.stride, add);
+                                }
+                            }
                         }
                     };
                     if rows.len() == height && columns == NR {
@@ -180,13 +223,19 @@ impl<'a> TiledBlock<'a> {
         }
     }
 
+    /// Memory for a part of a strip, where weights are dequantized.
+    pub(super) fn scratch(&self, cpu: &Cpu) -> Buffer<u32> {
+        let is_stored = self.tiled.stored(0, 0).is_some();
+        cpu.word_buffer(if is_stored { 0 } else { part_of(self.block.w_k.len()) / 2 * NR })
+    }
+
     /// Strip by strip, with the sums of a strip side by side in memory of the thread: rows of `c` are far apart.
     ///
     /// # Safety
     /// As [`compute_tiled_block`], with the unit configured.
     unsafe fn compute_staged(&self, cpu: &Cpu, from: Option<*const f32>, c: TileOut) {
         let block = self.block;
-        let mut sums = cpu.buffer(self.strip_len());
+        let (mut sums, mut scratch) = (cpu.buffer(self.strip_len()), self.scratch(cpu));
         for column in block.columns.clone().step_by(NR) {
             let columns = (block.columns.end - column).min(NR);
             // SAFETY: `c` holds the block's rows and columns.
@@ -202,7 +251,7 @@ impl<'a> TiledBlock<'a> {
             }
             // SAFETY: as the caller ensures; `c` holds the block's rows and columns, and the processor has AVX-512.
             unsafe {
-                self.sum_strip(column, adds, &mut sums);
+                self.sum_strip(cpu, column, adds, &mut sums, &mut scratch);
                 store_strip(&sums[own], columns, to);
             }
         }
@@ -214,28 +263,27 @@ impl<'a> TiledBlock<'a> {
     }
 
     /// Computes the sums of the strip at `column`, rows of [`NR`], with the updates; with `adds` they are added to the
-    /// old sums. They are computed in parts of `k` that leave the strip's weights in the first-level cache for all
+    /// old sums. `scratch` is that of [`TiledBlock::scratch`]. They are computed in parts of `k` that leave the strip's weights in the first-level cache for all
     /// rows.
     ///
     /// # Safety
     /// As [`compute_tiled_block`], with the unit configured; the weights have the strip.
-    pub(super) unsafe fn sum_strip(&self, column: usize, adds: bool, sums: &mut [f32]) {
+    pub(super) unsafe fn sum_strip(&self, cpu: &Cpu, column: usize, adds: bool, sums: &mut [f32], scratch: &mut [u32]) {
         let (unit, tiled, block, row_tiles) = (self.unit, self.tiled, self.block, self.row_tiles());
         assert!(sums.len() >= self.strip_len(), "sums of too few rows");
-        let steps = block.w_k.len().div_ceil(TILE_K);
-        let part = steps.div_ceil(steps.div_ceil(PART_STEPS).max(1)).max(1) * TILE_K;
-        let panel = 4 * NR * tiled.w.depth;
+        let part = part_of(block.w_k.len());
+        let panel = 4 * tiled.panel;
         let mut prefetched = 0;
         for from in (0..block.w_k.len().max(1)).step_by(part) {
             let last = from + part >= block.w_k.len();
             let w_k = block.w_k.start + from..(block.w_k.start + from + part).min(block.w_k.end);
+            let b = tiled.strip(cpu, column, &w_k, scratch);
             let mut tile = row_tiles.start;
             while tile < row_tiles.end {
-                let mut first = tiled.segment(tile, column, block.x_k + from, &w_k);
+                let mut first = tiled.segment(tile, block.x_k + from, b, w_k.len());
                 // Each pair of tiles of this strip prefetches a part of the next one.
-                if prefetched < panel {
-                    let next = tiled.segment(tile, column, block.x_k, &block.w_k).b;
-                    first.ahead = next.wrapping_add(panel + prefetched);
+                if let Some(stored) = tiled.stored(column, block.w_k.start).filter(|_| prefetched < panel) {
+                    first.ahead = stored.cast::<u8>().wrapping_add(panel + prefetched);
                     prefetched += first.steps * PREFETCH;
                 }
                 let mut segments = [first; SEGMENTS];

@@ -1,8 +1,9 @@
 //! Transposes strips of packed weights while they are read, so that backward passes need no second copy of them.
 
 use super::super::Isa;
-use super::super::packed::{NR, PackedData, PackedMatrix};
+use super::super::packed::{BlockPanels, NR, PackedData, PackedMatrix};
 use super::tiles::STRIP;
+use crate::blocks::BLOCK;
 
 /// Positions of `k` that are transposed together; a transposed strip begins at a multiple of it.
 pub(super) const GROUP: usize = 8;
@@ -11,6 +12,9 @@ pub(super) const GROUP: usize = 8;
 /// `from` (a multiple of [`GROUP`]) on, widened: element (s, j) is `w[from + s, column + j]`. Columns that `w` lacks are
 /// zero.
 pub(super) fn transpose_strip(isa: Isa, w: &PackedMatrix, column: usize, from: usize, out: &mut [f32]) {
+    if let Some(panels) = w.blocks() {
+        return transpose_blocks(isa, panels, column, from, out);
+    }
     let (k, whole) = (w.k(), column + STRIP <= w.k());
     for (i, out) in out.chunks_mut(GROUP * STRIP).enumerate() {
         let row = from + i * GROUP;
@@ -32,6 +36,7 @@ pub(super) fn transpose_strip(isa: Isa, w: &PackedMatrix, column: usize, from: u
                     let at = &values[(panel * w.depth + column) * NR + lane..];
                     transpose_floats_avx2(at.as_ptr(), out.as_mut_ptr());
                 },
+                PackedData::Blocks(_) => {}
             }
             continue;
         }
@@ -41,6 +46,25 @@ pub(super) fn transpose_strip(isa: Isa, w: &PackedMatrix, column: usize, from: u
                 *out = if column + j < k { w.get(row + s, column + j) } else { 0.0 };
             }
         }
+    }
+}
+
+/// [`transpose_strip`] of blocks, of which rows have whole strips.
+fn transpose_blocks(isa: Isa, panels: &BlockPanels, column: usize, from: usize, out: &mut [f32]) {
+    let mut step = [0.0; BLOCK * NR];
+    let (at, first) = (column / BLOCK, column % BLOCK);
+    let mut row = from;
+    let mut rest = out;
+    while !rest.is_empty() {
+        let lanes = row % NR..NR.min(row % NR + rest.len() / STRIP);
+        panels.values(isa, row / NR, at..at + 1, &mut step);
+        let own;
+        (own, rest) = rest.split_at_mut(lanes.len() * STRIP);
+        for (lane, out) in lanes.clone().zip(own.chunks_exact_mut(STRIP)) {
+            let elements = step[first * NR + lane..].iter().step_by(NR);
+            out.iter_mut().zip(elements).for_each(|(out, element)| *out = *element);
+        }
+        row += lanes.len();
     }
 }
 

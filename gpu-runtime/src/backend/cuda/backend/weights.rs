@@ -1,5 +1,6 @@
 //! Weights: matrices, embeddings, norms and biases.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Cuda;
@@ -16,7 +17,7 @@ pub struct Matrix(pub(super) Arc<Elements>);
 
 /// Source of a part's elements: the host, or an array of the device.
 enum Part<'a> {
-    Host(&'a [f32]),
+    Host(Cow<'a, [f32]>),
     Device(&'a Slice<f32>, (usize, usize)),
 }
 
@@ -31,7 +32,8 @@ impl Part<'_> {
 
 fn part<'a>(source: &Source<'a, Cuda>) -> Part<'a> {
     match *source {
-        Source::Host(values) => Part::Host(values),
+        Source::Host(values) => Part::Host(Cow::Borrowed(values)),
+        Source::Blocks(_) => Part::Host(source.host()),
         Source::Param(CudaParams(arrays), index) => Part::Device(&arrays[index], (0, arrays[index].len())),
         Source::Part(CudaParams(arrays), index, range) => Part::Device(&arrays[index], range),
     }
@@ -42,7 +44,7 @@ fn write(device: &CudaDevice, parts: &[Source<'_, Cuda>], to: &mut Elements) -> 
     let mut first = 0;
     for part in parts.iter().map(part) {
         match part {
-            Part::Host(values) => to.write_host(first, values)?,
+            Part::Host(ref values) => to.write_host(first, values)?,
             Part::Device(values, range) => to.write_device(device, first, values, range.0, range.1)?,
         }
         first += part.len();
@@ -89,7 +91,7 @@ pub(super) fn vector(device: &CudaDevice, parts: &[Source<'_, Cuda>], offset: f3
     let mut first = 0;
     for part in parts.iter().map(part) {
         match part {
-            Part::Host(values) => {
+            Part::Host(ref values) => {
                 let shifted: Vec<f32> = values.iter().map(|x| x + offset).collect();
                 vector.write(first, &shifted)?;
             }

@@ -45,6 +45,7 @@ fn assert_names_its_place(error: &LoadError, path: &Path) {
         LoadError::Unsupported(what) | LoadError::MissingTensor(what) => !what.is_empty(),
         LoadError::WrongShape { name, .. } => !name.is_empty(),
         LoadError::Memory { .. }
+        | LoadError::Blocks(_)
         | LoadError::Layout(_)
         | LoadError::Rank { .. }
         | LoadError::Device

@@ -1,0 +1,118 @@
+//! Base weights in the blocks of their file give the bits of widened weights.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+
+use candle_core::quantized::GgmlDType;
+use trainyard_protocol::{Category, Engine as _, ModelHead, Operation, Optimizer, RunId, RunSpec};
+
+use crate::Dtype;
+use crate::backend::{HostBackend, HostKernels, Params};
+use crate::engine::fault_tests::{ask, create, drain, optim, pass, start};
+use crate::engine::{CpuEngine, Engine, EngineOptions, WeightStorage};
+use crate::load::load;
+use crate::load::tests::write_quantized;
+use crate::parallel::Parallel;
+
+/// Matrices of every format, side by side in fused layers, and one that is not in blocks.
+fn mixed(name: &str) -> GgmlDType {
+    match name.rsplit('.').nth(1) {
+        Some("attn_q" | "ffn_down") => GgmlDType::Q4_0,
+        Some("attn_k") => GgmlDType::Q4_1,
+        Some("ffn_gate") => GgmlDType::Q5_0,
+        Some("ffn_up") => GgmlDType::Q5_1,
+        Some("attn_v") => GgmlDType::F16,
+        _ => GgmlDType::Q8_0,
+    }
+}
+
+fn engine(path: &Path, kernels: HostKernels, dtype: Dtype, weights: WeightStorage) -> CpuEngine {
+    let options = EngineOptions { weights, ..EngineOptions::default() };
+    let backend = HostBackend::with_isa(2, kernels).with_dtype(dtype);
+    Engine::on(backend, vec![("m".into(), load(path).unwrap())], options).unwrap()
+}
+
+/// Losses, gradients and samples before and after a step, as text, which tells all finite floats apart.
+fn results(engine: &mut CpuEngine) -> Vec<String> {
+    let mut results = vec![format!("{:?}", engine.numerics())];
+    create(engine, "a", 3);
+    for _ in 0..2 {
+        start(engine, "a", pass("a", 4));
+        results.push(format!("{:?}", drain(engine)["a"].result));
+        let sum = &engine.runs[&RunId::new("a")].gradient.as_ref().unwrap().sum;
+        results.extend((0..sum.len()).map(|i| format!("{:?}", sum.host(i))));
+        start(engine, "a", optim("a"));
+        assert!(drain(engine)["a"].result.is_ok());
+    }
+    for prompt in [3, 40] {
+        start(engine, "s", ask(prompt));
+        let done = drain(engine);
+        assert!(done["s"].result.is_ok(), "{:?}", done["s"].result);
+        results.push(format!("{:?}", done["s"].result));
+    }
+    results
+}
+
+#[test]
+fn blocks_give_the_bits_of_widened_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    for family in ["llama", "llama_tied"] {
+        write_quantized(&path, family, mixed);
+        for kernels in HostKernels::available() {
+            for dtype in [Dtype::Bf16, Dtype::F32] {
+                let mut widened = engine(&path, kernels, dtype, WeightStorage::Widened);
+                let mut kept = engine(&path, kernels, dtype, WeightStorage::Blocks);
+                let (expected, found) = (results(&mut widened), results(&mut kept));
+                assert_eq!(expected.len(), found.len());
+                for (at, (expected, found)) in expected.iter().zip(&found).enumerate() {
+                    assert!(expected == found, "{family} {kernels:?} {dtype:?}: result {at}");
+                }
+                let bytes = |engine: &CpuEngine| engine.bases[0].weights.bytes(&engine.backend);
+                assert!(bytes(&kept) * 10 < bytes(&widened) * 7, "{} of {}", bytes(&kept), bytes(&widened));
+                let planned = kept.budget.plan.weights;
+                assert!(planned < widened.budget.plan.weights && planned >= bytes(&kept) as u64, "{planned}");
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_of_all_parameters_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let create = |engine: &mut CpuEngine| {
+        let spec =
+            RunSpec { base_model: "m".into(), lora: None, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
+        start(engine, "a", Operation::CreateRun { run: RunId::new("a"), spec });
+        drain(engine).remove("a").unwrap().result
+    };
+    let own = HostKernels::detect();
+    write_quantized(&path, "llama", mixed);
+    let error = create(&mut engine(&path, own, Dtype::Bf16, WeightStorage::Blocks)).unwrap_err();
+    assert_eq!(error.category, Category::User);
+    assert!(error.message.contains("base model m is kept in the blocks of its file"), "{error}");
+    assert!(error.message.contains("--weights bf16"), "{error}");
+    assert!(create(&mut engine(&path, own, Dtype::Bf16, WeightStorage::Widened)).is_ok());
+    // Nothing of this file is in blocks.
+    write_quantized(&path, "llama", |_| GgmlDType::F16);
+    assert!(create(&mut engine(&path, own, Dtype::Bf16, WeightStorage::Blocks)).is_ok());
+}
+
+#[test]
+fn ranks_that_share_a_model_widen_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    write_quantized(&path, "llama", mixed);
+    let models = || vec![("m".to_owned(), load(&path).unwrap())];
+    let options = |parallel: &str| EngineOptions {
+        parallel: parallel.parse::<Parallel>().unwrap(),
+        threads: 1,
+        weights: WeightStorage::Blocks,
+        ..EngineOptions::default()
+    };
+    let error = crate::ParallelEngine::new(vec![models(), models()], options("tp=2")).err().unwrap().to_string();
+    assert!(error.contains("weights cannot be kept in the blocks of their file"), "{error}");
+    assert!(error.contains("2 ranks share the model"), "{error}");
+    assert!(crate::ParallelEngine::new(vec![models(), models()], options("dp=2")).is_ok());
+}

@@ -47,7 +47,7 @@ impl ForcedCalls {
         }
         let refuse = |text: String| Err(ChatError::invalid(format!("{field}: {text}")));
         let schema = match (functions.as_mut_slice(), demand) {
-            ([], Demand::Any) => return refuse("a call is demanded, but there are no tools".to_owned()),
+            ([], Demand::Any) => return refuse("a call is demanded without tools".to_owned()),
             ([], Demand::Named(name)) => return refuse(format!("no tool is named {name:?}")),
             ([(name, arguments)], _) => call(name, arguments.take(), "#"),
             (functions, _) => {
@@ -200,7 +200,7 @@ mod tests {
         let refused =
             |tools: &[Ordered], demand| ForcedCalls::new(tools, demand, true, "tool_choice").unwrap_err().to_string();
         assert_eq!(refused(&tools(), Demand::Named("go")), "tool_choice: no tool is named \"go\"");
-        assert_eq!(refused(&[], Demand::Any), "tool_choice: a call is demanded, but there are no tools");
+        assert_eq!(refused(&[], Demand::Any), "tool_choice: a call is demanded without tools");
         let wrong = json!({"type": "function", "function": {"name": "f", "parameters": [1]}});
         let wrong = refused(&[ordered(wrong)], Demand::Any);
         assert_eq!(wrong, "tools[0].function.parameters: expected a JSON schema, an object");

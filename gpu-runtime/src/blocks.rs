@@ -31,12 +31,12 @@ pub(crate) struct Block {
     pub scale: f16,
     /// Zero in formats without.
     pub minimum: f16,
-    /// As stored: unsigned before the bias of the format, or the bits of signed bytes.
+    /// Stored integers: unsigned before the bias of the format, or the bits of signed bytes.
     pub quants: [u8; BLOCK],
 }
 
 impl BlockFormat {
-    /// All of them.
+    /// All formats, from the smallest to the largest.
     pub const ALL: [Self; 5] = [Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Q8_0];
 
     /// Bytes of a block.
@@ -146,7 +146,7 @@ impl BlockRows {
         self.columns
     }
 
-    /// Number of rows.
+    /// Number of rows that the bytes make.
     pub fn rows(&self) -> usize {
         self.bytes.len() / self.row_bytes()
     }

@@ -139,7 +139,7 @@ impl GrammarCompiler {
 /// A grammar, and where one sequence is in it.
 #[derive(Clone)]
 pub(crate) struct Grammar {
-    /// What errors name.
+    /// Setting that errors name.
     field: &'static str,
     matcher: Matcher,
     eos: Arc<[u32]>,

@@ -104,7 +104,7 @@ fn refusals_name_the_field() {
             json!({"tools": [{"name": "f", "input_schema": [1]}]}),
             "tools.0.input_schema: expected a JSON schema, an object",
         ),
-        (json!({"tool_choice": {"type": "any"}}), "tool_choice: a call is demanded, but there are no tools"),
+        (json!({"tool_choice": {"type": "any"}}), "tool_choice: a call is demanded without tools"),
         (json!({"tool_choice": {"type": "tool"}}), "tool_choice.name: is required"),
         (json!({"tool_choice": {"type": "tool", "name": "f"}}), "tool_choice: no tool is named \"f\""),
         (

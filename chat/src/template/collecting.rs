@@ -15,7 +15,7 @@ pub(super) const VARARGS: &str = "varargs";
 /// Further named arguments of a macro, in a map.
 pub(super) const KWARGS: &str = "kwargs";
 
-/// Registers [`COLLECT`].
+/// Registers the function that collects arguments, [`COLLECT`].
 pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_function(COLLECT, |inner: Value, varargs: bool, kwargs: bool| {
         let mut arguments: Vec<Value> = inner.get_attr("arguments")?.try_iter()?.collect();

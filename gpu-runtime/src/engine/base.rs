@@ -172,6 +172,12 @@ impl<B: Backend> Base<B> {
                 }
                 let tower = load_tower(backend, &name, &source, ranks, &mut fingerprint)?;
                 fingerprint.merge(ranks)?;
+                if storage == WeightStorage::Blocks && !is_in_blocks {
+                    tracing::warn!(
+                        model = %name,
+                        "none of the model's weights are in blocks that --weights file keeps; they are widened"
+                    );
+                }
                 (Arc::new(weights), tower, fingerprint.text().into())
             }
         };

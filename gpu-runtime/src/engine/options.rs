@@ -6,10 +6,10 @@ use crate::parallel::Parallel;
 /// The form in which the weights of base models are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WeightStorage {
-    /// In the type of the weights, [`EngineOptions::dtype`].
+    /// The type of the weights, [`EngineOptions::dtype`].
     #[default]
     Widened,
-    /// In the blocks of their file, where it has a format of [`BlockFormat`](crate::blocks::BlockFormat); other tensors are widened.
+    /// Blocks as in the file, where it has a format of [`BlockFormat`](crate::blocks::BlockFormat); other tensors are widened.
     /// Kernels dequantize them: results have the bits of the widened weights. Runs of such a model train adapters only.
     Blocks,
 }

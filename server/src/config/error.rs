@@ -73,7 +73,7 @@ pub enum ConfigError {
     /// Weights of another type than GEMMs read.
     #[error("--weights: bf16 requires --dtype bf16; omit --weights to widen to f32")]
     Weights,
-    /// GPUs widen weights.
+    /// Weights in blocks on a GPU, which widens them.
     #[error("--weights: file requires --device cpu: GPUs do not keep weights in the blocks of their file")]
     WeightsOnGpu,
     /// The processor does not have the chosen kernels.

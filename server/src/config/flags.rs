@@ -316,9 +316,9 @@ impl ComputeType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WeightForm {
-    /// Widened to bf16.
+    /// Each weight widened to bf16.
     Bf16,
-    /// In the blocks of their file.
+    /// Blocks of the file, kept as they are.
     File,
 }
 

@@ -4,12 +4,14 @@
 
 mod block_panels;
 mod block_steps;
+mod elements;
 mod panel;
 mod transpose;
 
 pub(super) use block_panels::{BlockPanels, PartRows};
 #[cfg(target_arch = "x86_64")]
 pub(super) use block_steps::STEP_WORDS;
+pub(super) use elements::NR;
 use panel::{pack_panel, pair_rows, round_columns};
 use transpose::transpose;
 
@@ -18,9 +20,6 @@ use super::parallel::par_chunks;
 use super::tile_layout::TILE_K;
 use super::{Cpu, Isa};
 use crate::backend::Dtype;
-
-/// Columns of a panel.
-pub(super) const NR: usize = 32;
 
 /// A matrix `[n, k]` packed for `x · Wᵀ`.
 #[derive(Clone)]
@@ -40,15 +39,6 @@ pub(super) enum PackedData {
     F32(AlignedVec<f32>),
     /// Blocks of a file, which kernels dequantize while they read them.
     Blocks(BlockPanels),
-}
-
-/// Rounds to the nearest bf16, ties to even, without a branch so that loops over it vectorise.
-#[inline(always)]
-pub(super) fn bf16_bits(x: f32) -> u16 {
-    let bits = x.to_bits();
-    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
-    let nan = (bits >> 16) | 0x40;
-    if x.is_nan() { nan as u16 } else { rounded as u16 }
 }
 
 /// Positions of `k` that a bf16 matrix is filled up to with zeros: what one instruction multiplies.
@@ -299,21 +289,8 @@ impl PackedMatrix {
 
 #[cfg(test)]
 mod tests {
-    use half::bf16;
-
     use super::*;
     use crate::backend::cpu::Isa;
-
-    #[test]
-    fn rounding_is_that_of_the_format() {
-        let edges =
-            [0.0, -0.0, 1.0, f32::MAX, f32::MIN_POSITIVE, f32::INFINITY, f32::NEG_INFINITY, 1.003_906_3, 1.011_718_8];
-        let some = (0..100_000u32).map(|i| f32::from_bits(i.wrapping_mul(2_654_435_761))).filter(|x| !x.is_nan());
-        for x in edges.into_iter().chain(some) {
-            assert_eq!(bf16_bits(x), bf16::from_f32(x).to_bits(), "{x}");
-        }
-        assert!(bf16::from_bits(bf16_bits(f32::NAN)).is_nan());
-    }
 
     #[test]
     fn packing_keeps_every_element() {

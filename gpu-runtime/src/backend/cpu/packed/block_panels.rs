@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use super::block_steps::{STEP, STEP_WORDS, read_lane, round_values, step_bytes, step_values, step_words, write_lane};
-use super::{NR, PackedData, PackedMatrix};
+use super::elements::NR;
+use super::{PackedData, PackedMatrix};
 use crate::backend::Dtype;
 use crate::backend::cpu::aligned::AlignedVec;
 use crate::backend::cpu::parallel::for_each;
@@ -48,7 +49,7 @@ pub(in crate::backend::cpu) struct BlockPanels {
 struct Panel {
     /// The format of all of its rows; `None` where they have several, or none: then it is widened.
     format: Option<BlockFormat>,
-    /// First byte.
+    /// Place of its first byte in the data.
     at: usize,
 }
 
@@ -151,7 +152,7 @@ impl BlockPanels {
         }
     }
 
-    /// Element `[row, col]`.
+    /// Returns the element `[row, col]`, with the rounding of the matrix's type.
     pub(super) fn get(&self, row: usize, col: usize) -> f32 {
         let (format, mut steps) = self.panel(row / NR, col / BLOCK..col / BLOCK + 1);
         let mut block = [0.0; BLOCK];

@@ -7,7 +7,7 @@
 
 use half::f16;
 
-use super::{NR, bf16_bits};
+use super::elements::{NR, bf16_bits};
 use crate::backend::cpu::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::backend::cpu::avx512;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::elements::{NR, bf16_bits};
 use super::transpose::{Word, transpose};
-use super::{NR, bf16_bits};
 use crate::backend::cpu::buffer::Buffer;
 use crate::backend::cpu::vexp::multiversion;
 use crate::backend::cpu::{Cpu, Isa};

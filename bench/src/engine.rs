@@ -141,6 +141,7 @@ pub(crate) fn load_engine(
     let microbatch_tokens = flags.microbatch.map(|rows| rows as usize);
     let mut options = EngineOptions {
         dtype: flags.dtype,
+        weights: flags.weights,
         threads: flags.threads,
         kernels,
         microbatch_tokens,

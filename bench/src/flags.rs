@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use trainyard_gpu_runtime::backend::HostKernels;
-use trainyard_gpu_runtime::{Dtype, Parallel};
+use trainyard_gpu_runtime::{Dtype, Parallel, WeightStorage};
 
 use crate::choices::{BenchDevice, RandomShape, Workload};
 
@@ -30,6 +30,9 @@ pub(crate) struct BenchFlags {
     /// Compute type: bf16 or f32.
     #[arg(long, default_value = "bf16", value_parser = dtypes())]
     pub(crate) dtype: Dtype,
+    /// Form of the model's weights in memory: wide, or file to keep the blocks of a GGUF file.
+    #[arg(long, default_value = "wide", value_parser = weights(), conflicts_with_all = ["http", "store", "shape"])]
+    pub(crate) weights: WeightStorage,
     /// Threads; one per processor when absent.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) threads: usize,
@@ -116,6 +119,11 @@ impl FromStr for NamedModel {
             _ => Err("expected NAME=PATH".to_owned()),
         }
     }
+}
+
+fn weights() -> impl TypedValueParser<Value = WeightStorage> {
+    PossibleValuesParser::new(["wide", "file"])
+        .map(|name| if name == "file" { WeightStorage::Blocks } else { WeightStorage::Widened })
 }
 
 fn dtypes() -> impl TypedValueParser<Value = Dtype> {

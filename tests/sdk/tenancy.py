@@ -65,7 +65,7 @@ def tinker(url, key, home, *words, stdin=None, fails=False, **environment) -> st
         environment["TINKER_API_KEY"] = key
     command = [sys.executable, "-m", "tinker.cli", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE, env=environment, input=stdin, cwd=home)
-    # The client's native transport now and then aborts the interpreter's exit, when all is done.
-    succeeded = done.returncode == 0 or (done.returncode == -signal.SIGABRT and not done.stderr)
+    # The client's native transport now and then aborts the interpreter's exit, when all is done and said.
+    succeeded = done.returncode == 0 or (done.returncode == -signal.SIGABRT and "Error" not in done.stderr)
     assert succeeded != fails, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stderr if fails else done.stdout

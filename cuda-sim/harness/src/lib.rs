@@ -12,7 +12,6 @@
 
 use std::ffi::OsStr;
 use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,7 +43,8 @@ impl Simulator {
         for (library, names) in LIBRARIES {
             let Some(library) = find(&built, library) else { continue };
             for name in *names {
-                symlink(&library, folder.path().join(name))?;
+                // Not a symbolic link: what is mapped would have the name of its target.
+                std::fs::hard_link(&library, folder.path().join(name))?;
             }
         }
         if !folder.path().join("libcuda.so").exists() {

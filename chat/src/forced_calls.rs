@@ -8,6 +8,8 @@ use super::output::{CALL, CALL_END, OutputFormat};
 use super::template::to_line;
 use crate::error::ChatError;
 
+/// Field of both APIs that demands calls.
+const FIELD: &str = "tool_choice";
 /// Keywords whose values are not schemas.
 const VALUES: [&str; 4] = ["const", "default", "enum", "examples"];
 /// Keywords beside which a schema of arguments need not say that they are an object.
@@ -30,11 +32,11 @@ pub(crate) enum Demand<'a> {
 }
 
 impl ForcedCalls {
-    /// Demands calls of tools in the form of the OpenAI API. `field` names the demand in errors.
+    /// Demands calls of tools in the form of the OpenAI API.
     ///
     /// # Errors
     /// [`ChatError::Invalid`] if no tool fits, or a schema is not one.
-    pub(crate) fn new(tools: &[Ordered], demand: Demand<'_>, several: bool, field: &str) -> Result<Self, ChatError> {
+    pub(crate) fn new(tools: &[Ordered], demand: Demand<'_>, several: bool) -> Result<Self, ChatError> {
         let mut functions = Vec::new();
         for (index, tool) in tools.iter().enumerate() {
             let function = tool.get_attr("function").unwrap_or_default();
@@ -45,7 +47,7 @@ impl ForcedCalls {
                 functions.push((name.to_owned(), arguments(index, &parameters)?));
             }
         }
-        let refuse = |text: String| Err(ChatError::invalid(format!("{field}: {text}")));
+        let refuse = |text: String| Err(ChatError::invalid(format!("{FIELD}: {text}")));
         let schema = match (functions.as_mut_slice(), demand) {
             ([], Demand::Any) => return refuse("a call is demanded without tools".to_owned()),
             ([], Demand::Named(name)) => return refuse(format!("no tool is named {name:?}")),
@@ -60,7 +62,7 @@ impl ForcedCalls {
     }
 
     /// Adds the calls to the controls of a sample whose prompt expects output of this format. Returns the format of what is
-    /// then sampled. `field` names the demand in errors.
+    /// then sampled.
     ///
     /// # Errors
     /// [`ChatError::Invalid`] if the model's calls have marks that are not known here, if it is to think first, or if the
@@ -69,16 +71,15 @@ impl ForcedCalls {
         self,
         controls: &mut SamplingControls,
         format: OutputFormat,
-        field: &str,
     ) -> Result<OutputFormat, ChatError> {
         if !format.tool_calls {
             return Err(ChatError::invalid(format!(
-                "{field}: a call can't be forced: the model's chat template has no {CALL}"
+                "{FIELD}: a call can't be forced: the model's chat template has no {CALL}"
             )));
         }
         if format.begins_in_reasoning {
             return Err(ChatError::invalid(format!(
-                "{field}: a call can't be forced while the model thinks: turn its thoughts off"
+                "{FIELD}: a call can't be forced while the model thinks: turn its thoughts off"
             )));
         }
         controls.json_schema = Some(self.schema);
@@ -165,8 +166,8 @@ mod tests {
 
     fn forced(demand: Demand<'_>, several: bool) -> (Value, Option<CallMarks>, OutputFormat) {
         let mut controls = SamplingControls::default();
-        let calls = ForcedCalls::new(&tools(), demand, several, "tool_choice").unwrap();
-        let format = calls.apply(&mut controls, FORMAT, "tool_choice").unwrap();
+        let calls = ForcedCalls::new(&tools(), demand, several).unwrap();
+        let format = calls.apply(&mut controls, FORMAT).unwrap();
         (serde_json::from_str(&controls.json_schema.unwrap()).unwrap(), controls.call_marks, format)
     }
 
@@ -197,22 +198,21 @@ mod tests {
 
     #[test]
     fn what_cannot_be_forced_is_refused() {
-        let refused =
-            |tools: &[Ordered], demand| ForcedCalls::new(tools, demand, true, "tool_choice").unwrap_err().to_string();
+        let refused = |tools: &[Ordered], demand| ForcedCalls::new(tools, demand, true).unwrap_err().to_string();
         assert_eq!(refused(&tools(), Demand::Named("go")), "tool_choice: no tool is named \"go\"");
         assert_eq!(refused(&[], Demand::Any), "tool_choice: a call is demanded without tools");
         let wrong = json!({"type": "function", "function": {"name": "f", "parameters": [1]}});
         let wrong = refused(&[ordered(wrong)], Demand::Any);
         assert_eq!(wrong, "tools[0].function.parameters: expected a JSON schema, an object");
         let applied = |format| {
-            let calls = ForcedCalls::new(&tools(), Demand::Any, true, "tool_choice").unwrap();
-            calls.apply(&mut SamplingControls::default(), format, "tool_choice").unwrap_err().to_string()
+            let calls = ForcedCalls::new(&tools(), Demand::Any, true).unwrap();
+            calls.apply(&mut SamplingControls::default(), format).unwrap_err().to_string()
         };
         assert!(applied(OutputFormat { tool_calls: false, ..FORMAT }).contains("has no <tool_call>"));
         assert!(applied(OutputFormat { begins_in_reasoning: true, ..FORMAT }).contains("turn its thoughts off"));
         let large = json!({"type": "function", "function": {"name": "f", "parameters": {"enum": vec![1; 100_000]}}});
-        let calls = ForcedCalls::new(&[ordered(large)], Demand::Any, true, "tool_choice").unwrap();
-        let error = calls.apply(&mut SamplingControls::default(), FORMAT, "tool_choice").unwrap_err().to_string();
+        let calls = ForcedCalls::new(&[ordered(large)], Demand::Any, true).unwrap();
+        let error = calls.apply(&mut SamplingControls::default(), FORMAT).unwrap_err().to_string();
         assert!(error.starts_with("tools: the schema of their calls has "), "{error}");
     }
 }

@@ -132,7 +132,7 @@ impl Settings {
     /// [`ChatError::Invalid`] if calls are demanded that can't be forced.
     pub fn fit(&mut self, format: OutputFormat) -> Result<OutputFormat, ChatError> {
         match self.forced_calls.take() {
-            Some(calls) => calls.apply(&mut self.controls, format, "tool_choice"),
+            Some(calls) => calls.apply(&mut self.controls, format),
             // JSON is all that the reply consists of.
             None if self.controls.json_schema.is_some() => Ok(OutputFormat::default()),
             None => Ok(format),

@@ -329,7 +329,7 @@ pub(super) fn forced_calls(parts: &Parts<'_>) -> Result<Option<ForcedCalls>, Cha
     };
     let thinks = parts.thinking.is_some_and(|thinking| thinking.kind != "disabled");
     unsupported("tool_choice", thinks, "a call can't be forced while the model thinks: turn its thoughts off")?;
-    ForcedCalls::new(&tools(parts)?, demand, !one, "tool_choice").map(Some)
+    ForcedCalls::new(&tools(parts)?, demand, !one).map(Some)
 }
 
 #[cfg(test)]

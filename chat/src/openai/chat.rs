@@ -67,7 +67,7 @@ fn forced_calls(request: &ChatRequest) -> Result<Option<ForcedCalls>, ChatError>
     // A named tool is called once, as by OpenAI.
     let several = demand == Demand::Any && request.parallel_tool_calls != Some(false);
     let tools = request.tools.as_deref().unwrap_or_default();
-    ForcedCalls::new(tools, demand, several, "tool_choice").map(Some)
+    ForcedCalls::new(tools, demand, several).map(Some)
 }
 
 /// Refuses what would change the reply and can't be done.

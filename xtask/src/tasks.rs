@@ -12,9 +12,18 @@ use crate::{apt, browser, kernels, python};
 pub(crate) const MODEL_NAME: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
 
 /// The SDK suite mostly waits, so its files run in three processes, in the order in which they are collected: the longest
-/// first.
-pub(crate) const PARALLEL: &[&str] =
-    &["--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "20"];
+/// first. The suite ends when one of them dies: another would be given the test that killed it, without end.
+pub(crate) const PARALLEL: &[&str] = &[
+    "--numprocesses",
+    "3",
+    "--max-worker-restart",
+    "0",
+    "--dist",
+    "loadfile",
+    "--no-loadscope-reorder",
+    "--durations",
+    "20",
+];
 
 /// Variable that names the folder of NVIDIA's real driver library to tests.
 const LIBCUDA: &str = "TRAINYARD_TEST_LIBCUDA";

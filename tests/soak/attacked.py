@@ -41,8 +41,6 @@ LIMIT = 4.0
 TOGETHER = "all at once"
 
 LIMITS = {
-    # A step waits for the losses of one pass, up to 2^25 elements, which are not divided: a quarter of a second.
-    ("custom_losses", "optim_step"): 12.0,
     # The clients of all attacks take the processor as well. The answers, statuses and memory are judged.
     (TOGETHER, "sample"): None,
     (TOGETHER, "optim_step"): None,

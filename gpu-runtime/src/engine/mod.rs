@@ -51,7 +51,7 @@ use memory::{Budget, Planner, plan_of_all};
 pub use options::{EngineOptions, WeightStorage};
 pub use parallel::{FetchDone, FetchFailure, FolderCopies, FollowError, ParallelEngine, ProcessRank, RankFolders};
 use rank_groups::RankGroups;
-use run::TrainingRun;
+use run::{TrainingRun, unknown_run};
 pub(crate) use sampler::LOGIT_ROWS;
 pub use sampler::MAX_SEQUENCES;
 use sampler::{Sampler, SamplerWeights};
@@ -59,7 +59,7 @@ use schema_compiles::SchemaCompiles;
 use train::Trainer;
 use turns::{Turn, Turns, Waiting};
 
-/// How long a step waits for a save, a checkpoint or a schema when there is nothing else to do.
+/// How long a step waits for each thread in the background when there is nothing else to do.
 const BACKGROUND_WAIT: Duration = Duration::from_millis(2);
 /// Must be increased by each release that changes the bits of any result on any kernel class, as the recorded checksums
 /// show (`tests/engine/checksums.rs`): runs of other versions are not silently continued.
@@ -160,7 +160,7 @@ impl<B: Backend> Engine<B> {
         let microbatch = options.microbatch_tokens.map(MicrobatchRows::of_all);
         let microbatch = microbatch.unwrap_or_else(|| backend.microbatch_rows());
         Ok(Self {
-            trainer: Trainer::new(microbatch, options.activation_bytes).on(&replicas),
+            trainer: Trainer::new(microbatch, options.activation_bytes).on(&replicas, &ranks),
             sampler: Sampler::new(options.kv_bytes).with_balanced_rows(backend.balanced_rows()).on(&replicas),
             images: ImageQueue::new(options.image_cache_bytes),
             backend: Arc::new(backend),
@@ -197,6 +197,13 @@ impl<B: Backend> Engine<B> {
         self.done.push(Completion::new(id, result));
     }
 
+    /// Takes over what threads in the background have finished, waiting for each of them for up to `wait`.
+    fn advance_background(&mut self, wait: Duration) {
+        self.collect_save(wait);
+        self.start_waiting(wait);
+        self.done.extend(self.trainer.advance_losses(wait));
+    }
+
     fn run(&self, id: &RunId) -> Result<&TrainingRun<B>, OpError> {
         self.runs.get(id).ok_or_else(|| unknown_run(id))
     }
@@ -213,7 +220,7 @@ impl<B: Backend> Engine<B> {
     fn waiting(&self) -> Waiting {
         Waiting {
             control: self.control.has(|operation| self.is_ready(operation)),
-            training: !self.trainer.is_idle() || !self.images.is_idle(),
+            training: self.trainer.is_ready() || !self.images.is_idle(),
             sampling: !self.sampler.is_idle(),
         }
     }
@@ -237,16 +244,12 @@ impl<B: Backend> Engine<B> {
 impl<B: Backend> Engine<B> {
     /// Runs a training microbatch or a pass over images, in turn where both wait.
     fn training_step(&mut self) {
-        self.images.had_turn = !self.images.is_idle() && (self.trainer.is_idle() || !self.images.had_turn);
+        self.images.had_turn = !self.images.is_idle() && (!self.trainer.is_ready() || !self.images.had_turn);
         match self.images.had_turn {
             true => self.embed_step(),
             false => self.done.extend(self.trainer.step(&*self.backend, &mut self.runs)),
         }
     }
-}
-
-fn unknown_run(id: &RunId) -> OpError {
-    OpError::server(format!("model {id} is not loaded"))
 }
 
 impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
@@ -293,8 +296,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
         if self.failure().is_some() {
             return Vec::new();
         }
-        self.collect_save(Duration::ZERO);
-        self.start_waiting(Duration::ZERO);
+        self.advance_background(Duration::ZERO);
         if self.done.is_empty() {
             let others = self.trainer.shares().chain(self.images.shares());
             self.sampler.note_shares(others.chain(self.control.shares()));
@@ -302,10 +304,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
             let turns = &mut self.turns;
             match agreed_turn(&self.ranks, || turns.next(waiting)) {
                 Some(turn) => self.take_turn(turn, waiting.sampling),
-                None => {
-                    self.collect_save(BACKGROUND_WAIT);
-                    self.start_waiting(BACKGROUND_WAIT);
-                }
+                None => self.advance_background(BACKGROUND_WAIT),
             }
             self.snapshots.free_unused();
             self.images.evict_unused();

@@ -13,6 +13,7 @@ use crate::collective::Rendezvous;
 use crate::config::TensorSource;
 use crate::engine::CpuEngine;
 use crate::engine::fault_tests::{id, optim, pass};
+use crate::engine::train::loss_thread_tests::custom_with;
 use crate::load::load;
 use crate::load::tests::{fp8, in_gguf, mxfp4};
 
@@ -109,6 +110,29 @@ fn a_rank_that_is_lost_ends_the_engine() {
     engine.followers[0].as_thread().unwrap().end();
     let message = failure(&mut engine, pass("a", 3));
     assert!(message.starts_with("rank 1 was lost during ") && message.ends_with("its thread ended"), "{message}");
+}
+
+/// Losses that are evaluated beside the engine, on all ranks: datums of replicas differ.
+#[test]
+fn ranks_evaluate_losses_beside_the_engine_together() {
+    let outcome = |layout: &str| {
+        let mut engine = engine_of(layout);
+        start(&mut engine, "a", custom_with("a", 5, 512, 100));
+        start(&mut engine, "b", custom_with("a", 1, 512, 100));
+        let mut done = Vec::new();
+        while !engine.is_idle() && engine.failure().is_none() {
+            done.extend(engine.step());
+        }
+        done.sort_by_key(|completion| completion.id.clone());
+        assert!(engine.failure().is_none() && done.len() == 2, "{layout}: {:?}", engine.failure());
+        format!("{done:?}")
+    };
+    let alone = outcome("tp=1");
+    assert!(alone.contains("loss:sum"), "{alone}");
+    for layout in ["dp=2", "dp=3"] {
+        assert_eq!(outcome(layout), alone, "{layout}");
+    }
+    assert!(outcome("tp=2").contains("loss:sum"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use trainyard_protocol::{LoraSpec, OpError, RunMemory, RunSpec};
+use trainyard_protocol::{LoraSpec, OpError, RunId, RunMemory, RunSpec};
 
 use super::base::Base;
 use super::memory::run_memory;
@@ -35,6 +35,11 @@ pub(super) struct TrainingRun<B: Backend> {
     adapter_bytes: [usize; 2],
     /// The copy of its adapter that samplers hold; dangling after the adapter has changed.
     sampler_adapter: Weak<Adapter<B>>,
+}
+
+/// The error of an operation on a run that is not there.
+pub(super) fn unknown_run(id: &RunId) -> OpError {
+    OpError::server(format!("model {id} is not loaded"))
 }
 
 /// A sum of gradients for the next optimizer step.

@@ -20,6 +20,15 @@ pub struct LossValue {
     pub metrics: Vec<f64>,
 }
 
+/// The outcome of an evaluation that may cost so many elements.
+#[derive(Debug)]
+pub(crate) enum Evaluation {
+    /// The loss, and the elements that a custom one cost.
+    Done { value: LossValue, elements: usize },
+    /// It would cost more.
+    Postponed,
+}
+
 /// Evaluates the loss of a datum whose targets have log-probabilities `logprobs` (`[N, k]`, as the targets), or whose
 /// positions have these values (`[N]`).
 ///
@@ -40,10 +49,28 @@ pub(crate) fn evaluate_until(
     logprobs: &[f32],
     interrupt: &Interrupt,
 ) -> Result<LossValue, OpError> {
-    let count = datum.targets.len();
-    if let LossFn::Custom(loss) = loss {
-        return custom::evaluate(loss, datum, logprobs, interrupt);
+    match evaluate_within(loss, datum, logprobs, interrupt, usize::MAX)? {
+        Evaluation::Done { value, .. } => Ok(value),
+        Evaluation::Postponed => Err(OpError::server("a loss was postponed that may cost anything")),
     }
+}
+
+/// [`evaluate_until`], for a custom loss that may cost `allowance` elements.
+pub(crate) fn evaluate_within(
+    loss: &LossFn,
+    datum: &PreparedDatum,
+    logprobs: &[f32],
+    interrupt: &Interrupt,
+    allowance: usize,
+) -> Result<Evaluation, OpError> {
+    match loss {
+        LossFn::Custom(loss) => custom::evaluate(loss, datum, logprobs, interrupt, allowance),
+        loss => Ok(Evaluation::Done { value: sum_of_terms(loss, datum, logprobs)?, elements: 0 }),
+    }
+}
+
+fn sum_of_terms(loss: &LossFn, datum: &PreparedDatum, logprobs: &[f32]) -> Result<LossValue, OpError> {
+    let count = datum.targets.len();
     let terms = terms(loss, datum, logprobs).filter(|terms| terms.len() == count && logprobs.len() == count);
     let Some(terms) = terms else {
         return Err(OpError::server(format!("data[{}]: loss inputs and targets differ in length", datum.index)));

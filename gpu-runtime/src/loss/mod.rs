@@ -21,7 +21,7 @@ mod term;
 mod value;
 
 pub(crate) use custom::MAX_PASS_ELEMENTS;
-pub(crate) use evaluate::evaluate_until;
+pub(crate) use evaluate::{Evaluation, evaluate_until, evaluate_within};
 pub(crate) use interrupt::Interrupt;
 
 /// Elements that the loss of a datum may cost beside its targets: those of a custom loss.

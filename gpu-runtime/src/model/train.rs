@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use trainyard_protocol::OpError;
 
 use super::adapter::{Adapter, RowGroup};
@@ -16,12 +15,13 @@ use super::kv::KvSequence;
 use super::linear::unembedding_segments;
 use super::memory::MAX_SAVED_LOGITS;
 use super::mrope::{ImageGrid, coordinates};
+use super::pass_losses::{FailedDatum, GroupOutputs, TrainOutput, losses};
 use super::scalar_head::{self, RunHead};
 use super::vocabulary::{head_backward, head_logprobs};
 use super::weights::Weights;
 use super::zero::weight_source::WeightSource;
 use crate::backend::{Backend, GradientSinks, HeadGradient, Held, Targets};
-use crate::loss::{Interrupt, LossFn, LossValue, PreparedDatum, evaluate_until};
+use crate::loss::{Interrupt, LossFn, LossValue, PreparedDatum};
 use crate::vision::ImageEmbedding;
 
 /// Datums of one run in a microbatch.
@@ -34,32 +34,13 @@ pub(crate) struct TrainGroup<'a, B: Backend> {
     pub data: Vec<&'a PreparedDatum>,
     /// Embeddings of each datum's images, in the order of [`PreparedDatum::images`]; empty if no datum has images.
     pub images: Vec<Vec<Arc<ImageEmbedding<B>>>>,
+    /// Losses of its first datums that were evaluated before the pass, with the same log-probabilities.
+    pub evaluated: Vec<Result<LossValue, OpError>>,
     /// Ends the evaluation of a custom loss with an error, and a pass between its blocks once it is set for all groups.
     pub interrupt: Interrupt,
     /// Destination of its gradient; with `None` only the loss is computed.
     pub grads: Option<&'a mut GradientSum<B>>,
 }
-
-/// The results of a datum.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct TrainOutput {
-    /// Log-probabilities of its targets, or with a scalar head the values of its positions.
-    pub logprobs: Vec<f32>,
-    pub value: LossValue,
-    /// Number of its tokens that each expert got, for each block with experts.
-    pub expert_tokens: Vec<Vec<u32>>,
-}
-
-/// The first datum of a group whose loss is not finite.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct FailedDatum {
-    /// Index of the datum in the group.
-    pub at: usize,
-    pub error: OpError,
-}
-
-/// Outputs per datum of each group, or its datum at fault.
-type GroupOutputs = Vec<Result<Vec<TrainOutput>, FailedDatum>>;
 
 /// Rows of the microbatch that have a gradient.
 struct ActiveRows<B: Backend> {
@@ -71,16 +52,32 @@ struct ActiveRows<B: Backend> {
     groups: Vec<RowGroup<B>>,
 }
 
-/// Runs the groups' datums through the model together. The gradient of a group whose loss fails is untouched, unless the
-/// pass is interrupted, which fails all groups: then gradients are incomplete. `saved`
-/// blocks save their activations, the others recompute them: the bits are the same. With `full`, the one group trains all
-/// parameters; where replicas divide these, [`GatheredPass::finish`](super::GatheredPass::finish) has to follow.
+/// [`train_pass_within`] for losses that may cost anything.
 pub(crate) fn train_pass<'w, B: Backend>(
     backend: &B,
     weights: impl Into<WeightSource<'w, B>>,
     groups: &mut [TrainGroup<'_, B>],
     full: bool,
     saved: usize,
+) -> Vec<Result<Vec<TrainOutput>, FailedDatum>> {
+    let outputs = train_pass_within(backend, weights, groups, full, saved, usize::MAX);
+    outputs.into_iter().map(|output| output.map(|output| output.datums)).collect()
+}
+
+/// Runs the groups' datums through the model together. The gradient of a group whose loss fails is untouched, unless the
+/// pass is interrupted, which fails all groups: then gradients are incomplete. `saved`
+/// blocks save their activations, the others recompute them: the bits are the same. With `full`, the one group trains all
+/// parameters; where replicas divide these, [`GatheredPass::finish`](super::GatheredPass::finish) has to follow.
+///
+/// Custom losses may cost `allowance` elements together. Those that would cost more are postponed, with all behind them in
+/// their group.
+pub(crate) fn train_pass_within<'w, B: Backend>(
+    backend: &B,
+    weights: impl Into<WeightSource<'w, B>>,
+    groups: &mut [TrainGroup<'_, B>],
+    full: bool,
+    saved: usize,
+    allowance: usize,
 ) -> GroupOutputs {
     let mut weights = weights.into();
     let data: Vec<&PreparedDatum> = groups.iter().flat_map(|g| g.data.iter().copied()).collect();
@@ -130,13 +127,14 @@ pub(crate) fn train_pass<'w, B: Backend>(
             (logprobs, Head::Unembedding(state))
         }
     };
-    let (mut outputs, d_logprobs) = losses(groups, &logprobs);
+    let (mut outputs, d_logprobs) = losses(groups, &logprobs, allowance);
     let datums = outputs.iter_mut().zip(groups.iter()).scan(0, |first, (outputs, group)| {
         *first += group.data.len();
         Some((*first - group.data.len(), outputs))
     });
     for (first, outputs) in datums {
-        for (output, (rows, _)) in outputs.iter_mut().flatten().zip(&rows[first..]) {
+        let datums = outputs.iter_mut().flat_map(|outputs| &mut outputs.datums);
+        for (output, (rows, _)) in datums.zip(&rows[first..]) {
             output.expert_tokens = dispatches.iter().map(|dispatch| dispatch.counts(rows)).collect();
         }
     }
@@ -298,48 +296,6 @@ fn targets_of(data: &[&PreparedDatum]) -> Targets {
     targets
 }
 
-/// Losses per group, and the gradient with respect to every target's log-probability, zero for groups that do not train or
-/// whose loss fails. A loss sees all tokens of its datum at once.
-fn losses<B: Backend>(groups: &[TrainGroup<'_, B>], logprobs: &[f32]) -> (GroupOutputs, Vec<f32>) {
-    let mut d_logprobs = vec![0f32; logprobs.len()];
-    let mut at = 0;
-    let outputs = groups
-        .iter()
-        .map(|group| {
-            let start = at;
-            at += group.data.iter().map(|datum| datum.targets.len()).sum::<usize>();
-            let evaluate = |datum: &PreparedDatum, logprobs: &[f32]| {
-                evaluate_until(&group.loss, datum, logprobs, &group.interrupt)
-            };
-            let outputs = group_losses(&group.data, &logprobs[start..at], evaluate)?;
-            if group.grads.is_some() {
-                let gradients = outputs.iter().flat_map(|output| &output.value.dlogprobs);
-                d_logprobs[start..at].iter_mut().zip(gradients).for_each(|(d, gradient)| *d = *gradient);
-            }
-            Ok(outputs)
-        })
-        .collect();
-    (outputs, d_logprobs)
-}
-
-/// The losses of a group's datums. Those behind the first one that fails are not evaluated.
-fn group_losses(
-    data: &[&PreparedDatum],
-    logprobs: &[f32],
-    mut evaluate: impl FnMut(&PreparedDatum, &[f32]) -> Result<LossValue, OpError>,
-) -> Result<Vec<TrainOutput>, FailedDatum> {
-    let mut rest = logprobs;
-    data.iter()
-        .enumerate()
-        .map(|(at, datum)| {
-            let (own, behind) = rest.split_at(datum.targets.len());
-            rest = behind;
-            let value = evaluate(datum, own).map_err(|error| FailedDatum { at, error })?;
-            Ok(TrainOutput { logprobs: own.to_vec(), value, expert_tokens: Vec::new() })
-        })
-        .collect()
-}
-
 impl<B: Backend> ActiveRows<B> {
     /// `sequences` are the rows of each sequence in the batch, in order.
     fn of(groups: &[RowGroup<B>], sequences: &[(Range<usize>, usize)], targets: &Targets, d_logprobs: &[f32]) -> Self {
@@ -359,36 +315,5 @@ impl<B: Backend> ActiveRows<B> {
         let before = |row: usize| rows.partition_point(|active| *active < row);
         let sequences = sequences.iter().map(|(rows, _)| before(rows.start)..before(rows.end)).collect();
         Self { rows, sequences, targets: own, d_logprobs: gradients, groups: active }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_loss_behind_the_first_one_that_fails_is_evaluated() {
-        let datum = |index| PreparedDatum {
-            index,
-            tokens: vec![1, 2],
-            targets: vec![1, 2],
-            k: 1,
-            shape: vec![2],
-            weights: None,
-            policy: None,
-            values: None,
-            custom: Vec::new(),
-            images: Vec::new(),
-        };
-        let data: Vec<PreparedDatum> = (0..5).map(datum).collect();
-        let data: Vec<&PreparedDatum> = data.iter().collect();
-        let logprobs: Vec<f32> = (0..10).map(|at| -(at as f32)).collect();
-        let mut seen = Vec::new();
-        let outcome = group_losses(&data, &logprobs, |datum, logprobs| {
-            seen.push((datum.index, logprobs.to_vec()));
-            if datum.index == 2 { Err(OpError::user("no")) } else { Ok(LossValue::default()) }
-        });
-        assert!(matches!(outcome, Err(FailedDatum { at: 2, .. })));
-        assert_eq!(seen, [(0, vec![-0.0, -1.0]), (1, vec![-2.0, -3.0]), (2, vec![-4.0, -5.0])]);
     }
 }

@@ -101,6 +101,7 @@ impl<B: Backend> Run<B> for Divided<B> {
                 loss,
                 data: own,
                 images: Vec::new(),
+                evaluated: Vec::new(),
                 interrupt: Interrupt::default(),
                 grads: sum.as_mut(),
             }];

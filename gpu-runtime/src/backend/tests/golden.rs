@@ -209,6 +209,7 @@ impl<B: Backend> Golden<B> {
                 false => own.iter().map(|datum| self.embeddings_of(datum)).collect(),
             },
             data: own,
+            evaluated: Vec::new(),
             interrupt: Interrupt::default(),
             grads: sum.as_mut(),
         }];

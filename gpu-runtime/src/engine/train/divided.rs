@@ -11,7 +11,7 @@ use crate::backend::Backend;
 use crate::engine::run::TrainingRun;
 use crate::fault::{Fault, guarded};
 use crate::loss::Interrupt;
-use crate::model::{GradientSum, TrainGroup, train_pass};
+use crate::model::{GradientSum, GroupOutput, TrainGroup, train_pass};
 
 impl<B: Backend> Trainer<B> {
     /// The only part of a pass over such a run; `None` for other passes.
@@ -26,7 +26,7 @@ impl<B: Backend> Trainer<B> {
 
     /// [`Trainer::compute`] for a part whose run replicas divide. Each replica adds its parts of all gradients to the
     /// request's. So a replica takes all steps even without examples, or after its pass panicked: the others wait for
-    /// it.
+    /// it. No loss is postponed, because bits depend on what a round contains.
     pub(super) fn compute_divided(
         &mut self,
         backend: &B,
@@ -49,6 +49,7 @@ impl<B: Backend> Trainer<B> {
                     loss,
                     data,
                     images: Vec::new(),
+                    evaluated: Vec::new(),
                     interrupt: Interrupt::default(),
                     grads: sum.as_mut(),
                 };
@@ -57,6 +58,7 @@ impl<B: Backend> Trainer<B> {
         });
         pass.finish(sum.as_mut());
         self.tasks[part.task].grads = sum;
-        outcome.map(|outputs| vec![outputs.and_then(|mut outputs| outputs.pop())])
+        let output = |datums| GroupOutput { datums, postponed: Vec::new() };
+        outcome.map(|outputs| vec![outputs.and_then(|mut outputs| Some(outputs.pop()?.map(output)))])
     }
 }

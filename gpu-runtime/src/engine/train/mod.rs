@@ -2,11 +2,14 @@
 
 mod adapter_cache;
 mod divided;
+mod loss_thread;
 mod plan;
 mod routing;
 mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use trainyard_protocol::{
     Completion, DatumOutput, ForwardBackward, ForwardBackwardResult, IsAbandoned, ModelExtents, ModelHead, OpError,
@@ -20,9 +23,10 @@ use crate::backend::{Backend, MicrobatchRows};
 use crate::collective::Ranks;
 use crate::fault::{Fault, guarded};
 use crate::loss::{self, Interrupt, LossFn, PreparedBatch, PreparedDatum};
-use crate::model::{FailedDatum, GradientSum, TrainGroup, TrainOutput, train_pass};
+use crate::model::{FailedDatum, GradientSum, GroupOutput, TrainGroup, TrainOutput, train_pass_within};
 use crate::vision::Embeddings;
 use adapter_cache::AdapterCache;
+use loss_thread::{Allowance, LossThread};
 use plan::{MicrobatchPlan, PlanPart};
 use task::TrainTask;
 
@@ -38,12 +42,14 @@ pub(super) struct Trainer<B: Backend> {
     replicas: Ranks,
     /// Tells which requests nobody waits for.
     is_abandoned: Option<IsAbandoned>,
+    allowance: Allowance,
+    loss_thread: LossThread,
     stats: TrainStats,
 }
 
 /// Results that a replica computed for each part of a [`MicrobatchPlan`]; `None` for parts without a datum of the
 /// replica.
-type Outcomes = Vec<Option<Result<Vec<TrainOutput>, FailedDatum>>>;
+type Outcomes = Vec<Option<Result<GroupOutput, FailedDatum>>>;
 
 /// Counters since the start.
 #[derive(Clone, Copy, Default)]
@@ -68,24 +74,20 @@ impl<B: Backend> Trainer<B> {
             activation_bytes,
             replicas: Ranks::default(),
             is_abandoned: None,
+            allowance: Allowance::default(),
+            loss_thread: LossThread::new(),
             stats: TrainStats::default(),
         }
     }
 
-    /// The trainer of one of these replicas.
-    pub(super) fn on(self, replicas: &Ranks) -> Self {
-        Self { replicas: replicas.clone(), ..self }
+    /// The trainer of one of these replicas, whose engine executes the same calls as those of all `ranks`.
+    pub(super) fn on(self, replicas: &Ranks, ranks: &Ranks) -> Self {
+        Self { replicas: replicas.clone(), loss_thread: self.loss_thread.on(ranks), ..self }
     }
 
     /// Ends the evaluation of custom losses for requests that nobody waits for.
     pub(super) fn ask_when_abandoned(&mut self, is_abandoned: IsAbandoned) {
         self.is_abandoned = Some(is_abandoned);
-    }
-
-    fn interrupt_of(&self, request: &RequestId) -> Interrupt {
-        let Some(is_abandoned) = self.is_abandoned.clone() else { return Interrupt::default() };
-        let request = request.clone();
-        Interrupt::new(move || is_abandoned(&request))
     }
 
     pub(super) fn stats(&self) -> TrainStats {
@@ -100,6 +102,35 @@ impl<B: Backend> Trainer<B> {
 
     pub(super) fn is_idle(&self) -> bool {
         self.tasks.is_empty()
+    }
+
+    /// Whether a request is ready for a pass.
+    pub(super) fn is_ready(&self) -> bool {
+        self.tasks.iter().any(TrainTask::is_ready)
+    }
+
+    /// Stores the losses that were evaluated beside the engine, waiting for them for up to `wait`, and has the next ones
+    /// evaluated. Returns the requests that fail because they can't be.
+    pub(super) fn advance_losses(&mut self, wait: Duration) -> Vec<Completion> {
+        if let Some((id, losses)) = self.loss_thread.finished(wait)
+            && let Some(task) = self.tasks.iter_mut().find(|task| task.id == id)
+        {
+            match losses {
+                Ok(losses) => task.store_losses(losses),
+                Err(error) => return self.fail(&id, error),
+            }
+        }
+        let Self { tasks, loss_thread, is_abandoned, .. } = self;
+        let interrupt_of = |request: &RequestId| interrupt_of(is_abandoned.as_ref(), request);
+        match loss_thread.start_next(tasks, interrupt_of) {
+            Ok(()) => Vec::new(),
+            Err((id, error)) => self.fail(&id, error),
+        }
+    }
+
+    fn fail(&mut self, id: &RequestId, error: OpError) -> Vec<Completion> {
+        self.tasks.retain(|task| task.id != *id);
+        vec![Completion::new(id.clone(), Err(error))]
     }
 
     /// The shares of the requests in progress.
@@ -186,10 +217,13 @@ impl<B: Backend> Trainer<B> {
         let Some(leader) = own.first().and_then(|part| runs.get(&self.tasks[part.task].run)) else {
             return plan.parts.iter().map(|_| None).collect();
         };
+        let take = |part: &&PlanPart| self.tasks[part.task].take_losses(replica, part.counts[replica]);
+        let evaluated: Vec<_> = own.iter().map(take).collect();
         let mut groups: Vec<TrainGroup<'_, B>> = own
             .iter()
             .zip(&mut grads)
-            .map(|(part, grads)| {
+            .zip(evaluated)
+            .map(|((part, grads), evaluated)| {
                 let task = &self.tasks[part.task];
                 TrainGroup {
                     adapter: runs.get(&task.run).and_then(TrainingRun::packed),
@@ -197,12 +231,17 @@ impl<B: Backend> Trainer<B> {
                     loss: task.loss.clone(),
                     data: task.next(replica, part.counts[replica]),
                     images: task.next_images(replica, part.counts[replica]),
-                    interrupt: self.interrupt_of(&task.id),
+                    evaluated,
+                    interrupt: interrupt_of(self.is_abandoned.as_ref(), &task.id),
                     grads: grads.as_mut(),
                 }
             })
             .collect();
-        let outcomes = train_pass(backend, &**leader.weights(), &mut groups, leader.is_full(), plan.saved_blocks);
+        let rows = own.iter().map(|part| self.tasks[part.task].next(replica, part.counts[replica]));
+        let rows = rows.flatten().map(|datum| datum.tokens.len()).sum();
+        let (weights, full) = (&**leader.weights(), leader.is_full());
+        let allowance = self.allowance.of_pass(rows);
+        let outcomes = train_pass_within(backend, weights, &mut groups, full, plan.saved_blocks, allowance);
         for (part, grads) in own.iter().zip(grads) {
             self.tasks[part.task].grads = grads;
         }
@@ -221,11 +260,11 @@ impl<B: Backend> Trainer<B> {
         for (replica, outcomes) in replicas.into_iter().enumerate() {
             for (part, outcome) in plan.parts.iter().zip(outcomes) {
                 let Some(outcome) = outcome else { continue };
-                if let Ok(outputs) = &outcome {
-                    let logprobs = outputs.iter().flat_map(|output| &output.logprobs);
+                if let Ok(output) = &outcome {
+                    let logprobs = output.datums.iter().flat_map(|output| &output.logprobs);
                     logprobs.for_each(|logprob| self.stats.digest.add(logprob.to_bits()));
                 }
-                self.tasks[part.task].store(replica, part.counts[replica], outcome);
+                self.tasks[part.task].store(replica, outcome, replica == self.replicas.rank());
             }
         }
         let parts = plan.parts.iter().map(|part| part.task);
@@ -274,6 +313,13 @@ impl<B: Backend> Trainer<B> {
     }
 }
 
+/// Ends the evaluation of losses, and passes, for a request that nobody waits for.
+fn interrupt_of(is_abandoned: Option<&IsAbandoned>, request: &RequestId) -> Interrupt {
+    let Some(is_abandoned) = is_abandoned.cloned() else { return Interrupt::default() };
+    let request = request.clone();
+    Interrupt::new(move || is_abandoned(&request))
+}
+
 /// Refuses a loss, or examples, for which a model with this head computes nothing.
 fn check_head(loss: &LossFn, data: &[PreparedDatum], head: ModelHead) -> Result<(), OpError> {
     loss.check_head(head)?;
@@ -315,9 +361,9 @@ fn finish<B: Backend>(
 }
 
 /// The loss of a request and the loss function's metrics; those of a custom one are summed over the datums in order.
-fn metrics(loss: &LossFn, data: &[PreparedDatum], outputs: &[TrainOutput]) -> BTreeMap<String, f64> {
+fn metrics(loss: &LossFn, data: &[Arc<PreparedDatum>], outputs: &[TrainOutput]) -> BTreeMap<String, f64> {
     let logprobs = outputs.iter().map(|output| output.logprobs.as_slice());
-    let mut metrics = loss::metrics(loss, data.iter().zip(logprobs));
+    let mut metrics = loss::metrics(loss, data.iter().map(|datum| &**datum).zip(logprobs));
     metrics.extend(routing::metrics(&routing::total(outputs.iter().map(|output| &output.expert_tokens))));
     metrics.insert("loss:sum".to_owned(), outputs.iter().map(|output| output.value.sum).sum());
     if let LossFn::Custom(loss) = loss {
@@ -335,7 +381,7 @@ impl<B: Backend> Trainer<B> {
     /// Injects an unchecked token.
     pub(super) fn poison(&mut self, id: &RequestId, datum: usize, token: u32) {
         for task in self.tasks.iter_mut().filter(|task| task.id == *id) {
-            task.data[datum].tokens[3] = token;
+            Arc::make_mut(&mut task.data[datum]).tokens[3] = token;
         }
     }
 }
@@ -343,3 +389,6 @@ impl<B: Backend> Trainer<B> {
 #[cfg(test)]
 #[path = "adapter_cache_tests.rs"]
 mod adapter_cache_tests;
+#[cfg(test)]
+#[path = "loss_thread_tests.rs"]
+pub(in crate::engine) mod loss_thread_tests;

@@ -62,9 +62,9 @@ impl<B: Backend> Trainer<B> {
         let replicas = replicas.world();
         let mut round = None;
         let mut batch: Option<MicrobatchBuilder> = None;
-        fair_share.fill(tasks.iter().map(|task| &task.share), |tenant| {
+        fair_share.fill(tasks.iter().filter(|task| task.is_ready()).map(|task| &task.share), |tenant| {
             if batch.is_none() {
-                let leader = tasks.iter().find(|task| task.share.name == *tenant)?;
+                let leader = tasks.iter().find(|task| task.is_ready() && task.share.name == *tenant)?;
                 let is_divided = runs.get(&leader.run).is_some_and(TrainingRun::is_divided);
                 round = (is_divided && leader.trains).then(|| leader.share.clone());
                 let bytes = *activation_bytes;
@@ -104,7 +104,10 @@ impl MicrobatchBuilder {
             alike && !run.is_full()
         };
         let can_share_pass = |task: &TrainTask<B>| {
-            task.trains == leader.trains && !task.is_quarantined() && runs.get(&task.run).is_some_and(same_weights)
+            task.is_ready()
+                && task.trains == leader.trains
+                && !task.is_quarantined()
+                && runs.get(&task.run).is_some_and(same_weights)
         };
         let eligible: Vec<bool> =
             tasks.iter().map(|task| task.id == leader.id || (!alone && can_share_pass(task))).collect();

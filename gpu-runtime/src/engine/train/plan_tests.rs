@@ -1,17 +1,12 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeMap;
+use trainyard_protocol::{Engine as _, Operation, RequestId};
 
-use trainyard_protocol::custom_loss::CustomLoss;
-use trainyard_protocol::{
-    Datum, Engine as _, ForwardBackward, ModelExtents, Operation, RawBatch, RequestId, Tensor, TensorValues,
-};
-
+use super::super::loss_thread_tests::custom_with;
 use super::*;
 use crate::engine::CpuEngine;
 use crate::engine::fair_share::FairShare;
 use crate::engine::fault_tests::{create, drain, engine, optim, pass, start};
-use crate::loss::prepare_batch;
 
 /// Requests of one example of `runs` runs, and the bytes that each holds in a pass.
 fn waiting(runs: u64) -> (CpuEngine, usize) {
@@ -66,35 +61,9 @@ fn forward_passes_and_those_that_train_have_their_own_rows() {
     assert_eq!((planned(true), planned(false)), ((40, 40), (80, 80)));
 }
 
-/// Requests of a custom loss whose datums have two tokens with so many targets each.
+/// A request of a cheap custom loss: see [`custom_with`].
 fn custom(run: &str, datums: usize, targets: usize) -> Operation {
-    let definition = serde_json::json!({
-        "name": "f",
-        "inputs": [{"name": "logprobs", "rank": 2}],
-        "graph": {"format": 1, "nodes": [
-            {"op": "placeholder", "name": "logprobs", "target": "logprobs"},
-            {"op": "call_method", "name": "total", "target": "sum", "args": [{"ref": "logprobs"}]},
-            {"op": "output", "name": "output", "target": "output", "args": [[{"ref": "total"}, {"dict": {}}]]},
-        ]},
-    });
-    let targets = Tensor {
-        shape: vec![2, targets],
-        values: TensorValues::I64((0..2 * targets as i64).map(|id| id % 512).collect()),
-    };
-    let datum = Datum {
-        tokens: vec![1, 2],
-        loss_fn_inputs: BTreeMap::from([("target_tokens".to_owned(), targets)]),
-        images: Vec::new(),
-    };
-    let batch = RawBatch {
-        data: vec![datum; datums],
-        loss_fn: "custom".into(),
-        loss_fn_config: BTreeMap::new(),
-        custom_loss: Some(Ok(Arc::new(CustomLoss::read(&definition).unwrap()))),
-        decoded: Default::default(),
-    };
-    let batch = prepare_batch(&batch, ModelExtents { vocab_size: 512, context: 512 }).unwrap();
-    Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only: false })
+    custom_with(run, datums, targets, 0)
 }
 
 /// Datums of the tasks in the next pass.

@@ -14,6 +14,9 @@ pub(super) enum Failure {
         /// Targets of the datum.
         targets: usize,
     },
+    /// The graph costs more than it may in the pass that asks for it.
+    #[error("the loss is postponed")]
+    Postponed,
     /// Nobody needs the result.
     #[error("interrupted: its session ended")]
     Interrupted,

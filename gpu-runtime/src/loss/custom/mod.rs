@@ -33,7 +33,7 @@ use self::error::{Failure, Result};
 use self::tape::Tape;
 use self::tensor::{GraphTensor, elements};
 use self::value::{Arguments, Value};
-use super::{Interrupt, LossValue};
+use super::{Evaluation, Interrupt, LossValue};
 use crate::fault::guarded;
 
 pub(super) use inputs::inputs;
@@ -43,7 +43,8 @@ pub(super) use tape::most_elements;
 /// largest datum.
 pub(crate) const MAX_PASS_ELEMENTS: usize = tape::MAX_COST;
 
-/// Evaluates a custom loss on a datum whose targets have these log-probabilities, in the layout of the targets.
+/// Evaluates a custom loss on a datum whose targets have these log-probabilities, in the layout of the targets. The
+/// evaluation is postponed when it would cost more than `allowance` elements.
 ///
 /// # Errors
 /// Errors of the user, with the node's name and target: invalid operands of an operation, a cost beyond the limit, an
@@ -53,10 +54,29 @@ pub(super) fn evaluate(
     datum: &PreparedDatum,
     logprobs: &[f32],
     interrupt: &Interrupt,
-) -> std::result::Result<LossValue, OpError> {
-    let run = Run { loss, datum, interrupt };
+    allowance: usize,
+) -> std::result::Result<Evaluation, OpError> {
+    let run = Run { loss, datum, interrupt, allowance };
     // A panic in the tensor library is the request's, and has changed nothing.
-    guarded("custom loss", || run.evaluate(logprobs)).map_err(|fault| fault.error())?
+    let evaluated = guarded("custom loss", || run.evaluate(logprobs)).map_err(|fault| fault.error())?;
+    match evaluated {
+        Ok((value, elements)) => Ok(Evaluation::Done { value, elements }),
+        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::Postponed) => Ok(Evaluation::Postponed),
+    }
+}
+
+/// Why an evaluation ends early.
+enum Stop {
+    Failed(OpError),
+    /// It costs more than it may cost now.
+    Postponed,
+}
+
+impl From<OpError> for Stop {
+    fn from(error: OpError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// A graph on a datum.
@@ -64,36 +84,39 @@ struct Run<'a> {
     loss: &'a CustomLoss,
     datum: &'a PreparedDatum,
     interrupt: &'a Interrupt,
+    allowance: usize,
 }
 
 impl Run<'_> {
-    fn evaluate(&self, logprobs: &[f32]) -> std::result::Result<LossValue, OpError> {
-        let mut tape = Tape::new(logprobs.len()).interrupted_by(self.interrupt.clone());
-        tape.ask().map_err(|failure| self.failed(&failure.to_string()))?;
-        let (leaf, inputs) = self.inputs(&mut tape, logprobs).map_err(|failure| self.failed(&failure.to_string()))?;
+    /// The loss, and the elements that it cost.
+    fn evaluate(&self, logprobs: &[f32]) -> std::result::Result<(LossValue, usize), Stop> {
+        let mut tape = Tape::new(logprobs.len()).interrupted_by(self.interrupt.clone()).within(self.allowance);
+        tape.ask().map_err(|failure| self.stop(&failure))?;
+        let (leaf, inputs) = self.inputs(&mut tape, logprobs).map_err(|failure| self.stop(&failure))?;
         let mut values: Vec<Value> = Vec::with_capacity(self.loss.nodes.len());
         for node in &self.loss.nodes {
             let value = node_value(&mut tape, node, &values, &inputs);
-            values.push(value.map_err(|failure| self.failed_at(node, &failure.to_string()))?);
+            values.push(value.map_err(|failure| self.stop_at(node, &failure))?);
         }
         let result = self.result(&values)?;
         let metrics = self.loss.metrics.iter().map(|metric| self.metric(metric.node, &values));
         let metrics = metrics.collect::<Result<Vec<f64>>>().and_then(|metrics| Ok((result.item()?, metrics)));
-        let (sum, metrics) = metrics.map_err(|failure| self.failed(&failure.to_string()))?;
-        let gradient = tape.gradient(&result, &leaf).map_err(|failure| self.failed(&failure.to_string()))?;
+        let (sum, metrics) = metrics.map_err(|failure| self.stop(&failure))?;
+        let elements_spent = tape.spent();
+        let gradient = tape.gradient(&result, &leaf).map_err(|failure| self.stop(&failure))?;
         let Some(gradient) = gradient else {
-            return Err(self.failed("the loss has no gradient: it does not depend on logprobs"));
+            return Err(self.failed("the loss has no gradient: it does not depend on logprobs").into());
         };
-        let gradient: Vec<f64> = elements(&gradient).map_err(|failure| self.failed(&failure.to_string()))?;
+        let gradient: Vec<f64> = elements(&gradient).map_err(|failure| self.stop(&failure))?;
         let dlogprobs: Vec<f32> = gradient.into_iter().map(|value| value as f32).collect();
         if !(sum as f32).is_finite() {
-            return Err(self.failed(&format!("the loss is {}", sum as f32)));
+            return Err(self.failed(&format!("the loss is {}", sum as f32)).into());
         }
         if let Some(at) = dlogprobs.iter().position(|value| !value.is_finite()) {
             let row = at / self.datum.k.max(1);
-            return Err(self.failed(&format!("the gradient is not finite at position {row}")));
+            return Err(self.failed(&format!("the gradient is not finite at position {row}")).into());
         }
-        Ok(LossValue { sum, elementwise: Vec::new(), dlogprobs, metrics })
+        Ok((LossValue { sum, elementwise: Vec::new(), dlogprobs, metrics }, elements_spent))
     }
 
     /// The log-probabilities, and all inputs in the order of the placeholders.
@@ -129,8 +152,18 @@ impl Run<'_> {
         OpError::user(format!("data[{}]: custom loss {:?}: {reason}", self.datum.index, self.loss.name))
     }
 
-    fn failed_at(&self, node: &Node, reason: &str) -> OpError {
-        self.failed(&format!("node {:?} ({}): {reason}", node.name, node.target))
+    fn stop(&self, failure: &Failure) -> Stop {
+        match failure {
+            Failure::Postponed => Stop::Postponed,
+            failure => Stop::Failed(self.failed(&failure.to_string())),
+        }
+    }
+
+    fn stop_at(&self, node: &Node, failure: &Failure) -> Stop {
+        match failure {
+            Failure::Postponed => Stop::Postponed,
+            failure => Stop::Failed(self.failed(&format!("node {:?} ({}): {failure}", node.name, node.target))),
+        }
     }
 }
 

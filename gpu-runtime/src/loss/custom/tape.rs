@@ -42,6 +42,8 @@ pub(super) struct Tape {
     steps: Vec<(Step, usize)>,
     tensors: usize,
     budget: usize,
+    /// Elements after which the evaluation is postponed.
+    allowance: usize,
     spent: usize,
     targets: usize,
     interrupt: Interrupt,
@@ -53,7 +55,12 @@ impl Tape {
     /// A tape for a datum with this number of targets.
     pub(super) fn new(targets: usize) -> Self {
         let (steps, budget, interrupt) = (Vec::new(), most_elements(targets), Interrupt::default());
-        Self { steps, tensors: 0, budget, spent: 0, targets, interrupt, unasked: 0 }
+        Self { steps, tensors: 0, budget, allowance: usize::MAX, spent: 0, targets, interrupt, unasked: 0 }
+    }
+
+    /// A tape whose evaluation is postponed once it would cost more elements than `allowance`.
+    pub(super) fn within(self, allowance: usize) -> Self {
+        Self { allowance, ..self }
     }
 
     pub(super) fn interrupted_by(self, interrupt: Interrupt) -> Self {
@@ -84,10 +91,16 @@ impl Tape {
 
     /// Refuses to create this number of elements if they would cost too much.
     pub(super) fn reserve(&self, elements: usize) -> Result<()> {
-        if self.spent.saturating_add(elements) > self.budget {
+        let cost = self.spent.saturating_add(elements);
+        if cost > self.budget {
             return Err(Failure::Cost { budget: self.budget, targets: self.targets });
         }
-        Ok(())
+        if cost > self.allowance { Err(Failure::Postponed) } else { Ok(()) }
+    }
+
+    /// Elements that have been charged.
+    pub(super) fn spent(&self) -> usize {
+        self.spent
     }
 
     /// A tensor whose gradient is wanted.

@@ -81,6 +81,7 @@ impl<B: Backend> Fixture<B> {
                 loss: loss.clone(),
                 data: vec![&other],
                 images: Vec::new(),
+                evaluated: Vec::new(),
                 interrupt: Interrupt::default(),
                 grads: None,
             });
@@ -91,6 +92,7 @@ impl<B: Backend> Fixture<B> {
             loss,
             data: data.iter().collect(),
             images: Vec::new(),
+            evaluated: Vec::new(),
             interrupt: Interrupt::default(),
             grads: Some(&mut sum),
         });

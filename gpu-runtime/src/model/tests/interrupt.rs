@@ -59,6 +59,7 @@ fn pass(interrupts: &[Interrupt], full: bool) -> (Outcomes, Vec<f32>) {
             loss: loss(),
             data: vec![datum],
             images: Vec::new(),
+            evaluated: Vec::new(),
             interrupt: interrupt.clone(),
             grads: None,
         })

@@ -76,6 +76,7 @@ fn pass(family: &str, dtype: Dtype, lora: bool, count: usize, recomputed: usize)
         loss,
         data: data.iter().collect(),
         images: Vec::new(),
+        evaluated: Vec::new(),
         interrupt: Interrupt::default(),
         grads: Some(&mut grads),
     };

@@ -97,6 +97,7 @@ impl<B: Backend> Fixture<B> {
             loss: self.loss.clone(),
             data: self.data.iter().collect(),
             images: Vec::new(),
+            evaluated: Vec::new(),
             interrupt: Interrupt::default(),
             grads: trains.then_some(&mut sum),
         }];

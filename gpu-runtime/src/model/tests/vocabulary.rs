@@ -129,6 +129,7 @@ impl Rank {
             loss,
             data,
             images: Vec::new(),
+            evaluated: Vec::new(),
             interrupt: Interrupt::default(),
             grads: Some(&mut sum),
         };

@@ -54,6 +54,32 @@ pub(crate) fn run(mut command: Command) -> Result {
     if status.success() { Ok(()) } else { Err(format!("{} failed ({status})", describe(&command))) }
 }
 
+/// Runs a command like [`run`], which is interrupted after `limit` and killed a minute later.
+pub(crate) fn run_within(mut command: Command, limit: Duration) -> Result {
+    const GRACE: Duration = Duration::from_secs(60);
+    let failed = |e: std::io::Error, command: &Command| format!("run {}: {e}", describe(command));
+    let mut child = command.spawn().map_err(|e| failed(e, &command))?;
+    let began = Instant::now();
+    let mut interrupted = false;
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(|e| failed(e, &command))? {
+            break status;
+        }
+        if began.elapsed() > limit + GRACE {
+            child.kill().map_err(|e| failed(e, &command))?;
+        } else if began.elapsed() > limit && !interrupted {
+            interrupted = true;
+            succeeds(self::command("kill", &["-INT", &child.id().to_string()]));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    match (interrupted, status.success()) {
+        (true, _) => Err(format!("{} did not end within {} s", describe(&command), limit.as_secs())),
+        (false, true) => Ok(()),
+        (false, false) => Err(format!("{} failed ({status})", describe(&command))),
+    }
+}
+
 /// Returns whether a command runs and succeeds; its output is discarded.
 pub(crate) fn succeeds(mut command: Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
@@ -150,4 +176,17 @@ fn describe(command: &Command) -> String {
         text.push_str(&arg.to_string_lossy());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_ends_at_its_limit() {
+        let error = run_within(command("sleep", &["60"]), Duration::from_millis(300));
+        assert_eq!(error, Err("sleep 60 did not end within 0 s".to_owned()));
+        assert_eq!(run_within(command("true", &[]), Duration::from_secs(60)), Ok(()));
+        assert!(run_within(command("false", &[]), Duration::from_secs(60)).is_err_and(|error| error.contains("exit")));
+    }
 }

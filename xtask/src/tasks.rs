@@ -1,10 +1,11 @@
 //! Tasks that build, check and measure.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use crate::Result;
 use crate::postgres::Database;
-use crate::process::{cache, cargo, command, root, run, step, target};
+use crate::process::{cache, cargo, command, root, run, run_within, step, target};
 use crate::programs::programs;
 use crate::{apt, browser, kernels, python};
 
@@ -36,6 +37,9 @@ const DEPLOYMENTS: &[&[&str]] = &[
     &["--deployment", "cluster", "--parallel", "tp=2"],
     &["--deployment", "cluster", "--parallel", "dp=2"],
 ];
+
+/// More than the SDK suite takes on two cores beside compilers. A suite that hangs must end while its output is read.
+const LONGEST_SUITE: Duration = Duration::from_secs(45 * 60);
 
 /// Flag of the SDK suite for parameters of tests that others stand for.
 pub(crate) const FULL: &str = "--full";
@@ -151,7 +155,10 @@ pub(crate) fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deploy
             }
         }
         database.hand_to(&mut tests);
-        run(tests)
+        match deployment.contains(&FULL) {
+            true => run(tests),
+            false => run_within(tests, LONGEST_SUITE),
+        }
     })
 }
 

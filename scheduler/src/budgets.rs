@@ -6,6 +6,9 @@ pub const PAGE_BYTES: usize = 16 << 20;
 pub const SEARCHED_ENTRIES: usize = 20_000;
 /// Bytes of metadata after which a search does the same.
 pub const SEARCHED_BYTES: usize = 64 << 20;
+/// Connections that read a PostgreSQL database, unless [`Options::database_readers`](crate::Options::database_readers) is
+/// set. A tenant holds at most half of them at a time.
+pub const DATABASE_READERS: usize = 8;
 /// Results that are acknowledged in one transaction.
 pub const ACKNOWLEDGED_TOGETHER: usize = 256;
 /// Requests that one transaction cancels, rejects or releases.

@@ -14,7 +14,7 @@ use trainyard_protocol::limits::{
     MAX_TEXT_BYTES, MAX_TOPK_LOGPROBS,
 };
 use trainyard_scheduler::budgets::{
-    ACKNOWLEDGED_TOGETHER, CHANGED_TOGETHER, PAGE_BYTES, SEARCHED_BYTES, SEARCHED_ENTRIES, USAGE_ROWS,
+    ACKNOWLEDGED_TOGETHER, CHANGED_TOGETHER, DATABASE_READERS, PAGE_BYTES, SEARCHED_BYTES, SEARCHED_ENTRIES, USAGE_ROWS,
 };
 use trainyard_scheduler::{MAX_CUSTOM_LOSSES, MAX_OPEN_UPLOADS, MAX_STORED_SAMPLES, TrainingLimits};
 use trainyard_wire::images::ImageLimits;
@@ -141,6 +141,7 @@ fn budgets() -> Vec<(&'static str, Amount)> {
         ("stored samples of a run", count(MAX_STORED_SAMPLES)),
         // Bytes out, and what is read for them.
         ("memory of answers", bytes(ANSWER_MEMORY)),
+        ("connections that read from the database", count(DATABASE_READERS)),
         ("poll", Amount::Time(LONG_POLL)),
         ("entries of a page of a listing", count(LISTED_ENTRIES)),
         ("entries of a page of a search", count(FOUND_ENTRIES)),

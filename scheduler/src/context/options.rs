@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trainyard_storage::Storage;
 
-use crate::budgets::USAGE_ROWS;
+use crate::budgets::{DATABASE_READERS, USAGE_ROWS};
 use crate::context::clock::{Clock, SystemClock};
 use crate::execution::crashes::WorkerEnd;
 use crate::quotas::Policies;
@@ -82,7 +82,7 @@ impl Options {
             worker: None,
             worker_waits: false,
             serves_clients: true,
-            database_readers: 8,
+            database_readers: DATABASE_READERS,
             policies: Policies::default(),
             metrics_per_tenant: false,
         }

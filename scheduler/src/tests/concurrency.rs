@@ -71,3 +71,20 @@ async fn activity_is_what_is_accepted_and_ended() {
     bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
     assert_eq!(activity(), before + 2);
 }
+
+#[tokio::test]
+async fn reads_of_a_tenant_leave_connections_to_others() {
+    let bench = bench().await;
+    let core = &bench.scheduler.core;
+    let (_, limit) = core.readers.usage();
+    let mut held = Vec::new();
+    for _ in 0..limit / 2 {
+        held.push(core.reader_of(&bench.me).await.unwrap());
+    }
+    let further = tokio::time::timeout(Duration::from_millis(300), core.reader_of(&bench.me)).await;
+    assert!(further.is_err(), "a tenant holds more than half of {limit} connections");
+    held.push(core.reader_of(&TenantId::new("other")).await.unwrap());
+    held.push(core.system_reader().await.unwrap());
+    held.remove(0);
+    core.reader_of(&bench.me).await.unwrap();
+}

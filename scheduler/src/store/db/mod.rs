@@ -13,6 +13,7 @@ mod listener;
 mod open;
 mod pool;
 mod query;
+mod reader_shares;
 #[cfg(test)]
 pub(crate) mod recording;
 mod remote;
@@ -29,6 +30,7 @@ pub use open::Database;
 pub(crate) use open::{connect, connect_as_system, connect_readers, connect_to_look};
 pub(crate) use pool::Pool;
 pub(crate) use query::{Row, Sql, column, page_of, sql, sql_by, text_bytes};
+use reader_shares::ReaderShare;
 pub(crate) use remote::Remote;
 pub(crate) use row_scope::{RowScope, bypass};
 pub(crate) use value::Value;
@@ -42,7 +44,11 @@ pub(crate) enum Dialect {
 /// A connection to a database.
 pub(crate) enum Conn {
     Sqlite(SqliteConnection),
-    SqlitePooled(PoolConnection<Sqlite>),
+    /// One of a pool, with the tenant's share in it, which ends with the connection's use.
+    SqlitePooled {
+        conn: PoolConnection<Sqlite>,
+        _share: ReaderShare,
+    },
     Postgres(Remote),
 }
 
@@ -55,7 +61,7 @@ pub(crate) enum Raw<'c> {
 impl Conn {
     pub(crate) fn dialect(&self) -> Dialect {
         match self {
-            Self::Sqlite(_) | Self::SqlitePooled(_) => Dialect::Sqlite,
+            Self::Sqlite(_) | Self::SqlitePooled { .. } => Dialect::Sqlite,
             Self::Postgres(_) => Dialect::Postgres,
         }
     }
@@ -63,7 +69,7 @@ impl Conn {
     pub(crate) fn raw(&mut self) -> Raw<'_> {
         match self {
             Self::Sqlite(conn) => Raw::Sqlite(conn),
-            Self::SqlitePooled(conn) => Raw::Sqlite(conn),
+            Self::SqlitePooled { conn, .. } => Raw::Sqlite(conn),
             Self::Postgres(conn) => Raw::Postgres(conn),
         }
     }
@@ -114,7 +120,7 @@ impl Conn {
             Self::Sqlite(conn) => conn.close().await,
             Self::Postgres(conn) => conn.close().await,
             // The pool closes its own connections.
-            Self::SqlitePooled(_) => Ok(()),
+            Self::SqlitePooled { .. } => Ok(()),
         }
     }
 }

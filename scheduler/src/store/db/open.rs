@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
 use super::deadline::STATEMENT_ON_SERVER_MS;
-use super::pool::RemotePool;
+use super::pool::{LocalPool, RemotePool};
 use super::remote::Remote;
 use super::row_scope::{RowScope, warn_of_bypass};
 use super::tls::{open_failed, warn_of_plaintext};
@@ -140,7 +140,7 @@ pub(crate) async fn connect_readers(database: &Database, readers: usize) -> Resu
             .max_connections(SQLITE_READERS)
             .connect_with(sqlite_options(path.clone()).pragma("query_only", "on"))
             .await
-            .map(Pool::Sqlite)
+            .map(|pool| Pool::Sqlite(LocalPool::new(pool)))
             .map_err(failed("open the database")),
         Database::Postgres(url) => {
             let options = Database::postgres_options(url)?;

@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use super::Conn;
 use super::deadline::ACQUIRE;
 use super::listener::Listener;
+use super::reader_shares::ReaderShares;
 use super::remote::{Idle, Remote};
 use super::row_scope::RowScope;
 
@@ -20,7 +21,7 @@ const RETRY: Duration = Duration::from_millis(100);
 /// Pool of connections that read.
 #[derive(Clone)]
 pub(crate) enum Pool {
-    Sqlite(SqlitePool),
+    Sqlite(LocalPool),
     Postgres(RemotePool),
 }
 
@@ -28,7 +29,7 @@ impl Pool {
     /// Returns a connection that sees the rows of a scope.
     pub(crate) async fn acquire(&self, scope: &RowScope) -> Result<Conn, sqlx::Error> {
         match self {
-            Self::Sqlite(pool) => pool.acquire().await.map(Conn::SqlitePooled),
+            Self::Sqlite(pool) => pool.acquire(scope).await,
             Self::Postgres(pool) => pool.acquire(scope).await.map(Conn::Postgres),
         }
     }
@@ -36,7 +37,7 @@ impl Pool {
     /// Returns the number of connections in use, and their limit.
     pub(crate) fn usage(&self) -> (usize, usize) {
         match self {
-            Self::Sqlite(pool) => {
+            Self::Sqlite(LocalPool { pool, .. }) => {
                 let idle = pool.num_idle();
                 ((pool.size() as usize).saturating_sub(idle), pool.options().get_max_connections() as usize)
             }
@@ -53,9 +54,31 @@ impl Pool {
 
     pub(crate) async fn close(&self) {
         match self {
-            Self::Sqlite(pool) => pool.close().await,
+            Self::Sqlite(LocalPool { pool, .. }) => pool.close().await,
             Self::Postgres(pool) => pool.close().await,
         }
+    }
+}
+
+/// Connections to a SQLite file.
+#[derive(Clone)]
+pub(crate) struct LocalPool {
+    pool: SqlitePool,
+    shares: ReaderShares,
+}
+
+impl LocalPool {
+    pub(super) fn new(pool: SqlitePool) -> Self {
+        let shares = ReaderShares::of(pool.options().get_max_connections() as usize);
+        Self { pool, shares }
+    }
+
+    async fn acquire(&self, scope: &RowScope) -> Result<Conn, sqlx::Error> {
+        let lend = async {
+            let share = self.shares.enter(scope).await?;
+            Ok(Conn::SqlitePooled { conn: self.pool.acquire().await?, _share: share })
+        };
+        tokio::time::timeout(ACQUIRE, lend).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 }
 
@@ -66,13 +89,15 @@ pub(crate) struct RemotePool {
     size: usize,
     /// A slot for each connection that may exist; closed with the pool.
     slots: Arc<Semaphore>,
+    shares: ReaderShares,
     idle: Idle,
 }
 
 impl RemotePool {
     /// Creates a pool of at most `size` connections, which are made on demand.
     pub(super) fn new(options: PgConnectOptions, size: usize) -> Self {
-        Self { options: Arc::new(options), size, slots: Arc::new(Semaphore::new(size)), idle: Idle::default() }
+        let (slots, shares) = (Arc::new(Semaphore::new(size)), ReaderShares::of(size));
+        Self { options: Arc::new(options), size, slots, shares, idle: Idle::default() }
     }
 
     /// Returns a connection on which the server answers.
@@ -81,6 +106,7 @@ impl RemotePool {
     }
 
     async fn lend(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {
+        let share = self.shares.enter(scope).await?;
         let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let remote = match self.idle.pop() {
             Some(mut idle) => match idle.answers_in(scope).await {
@@ -93,7 +119,7 @@ impl RemotePool {
             },
             None => self.connect(scope).await?,
         };
-        Ok(remote.lent_by(self.idle.clone(), slot))
+        Ok(remote.lent_by(self.idle.clone(), slot, share))
     }
 
     async fn connect(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {

@@ -9,6 +9,7 @@ use sqlx::{Connection, PgConnection};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::deadline::{CONNECT, PROBE, within};
+use super::reader_shares::ReaderShare;
 use super::row_scope::{Entered, RowScope};
 use crate::context::error::ends_connection;
 use crate::context::lock::lock;
@@ -63,6 +64,8 @@ struct Lender {
     /// [`Kept::generation`] at the time of lending.
     generation: u64,
     slot: OwnedSemaphorePermit,
+    /// Ends with the connection's use.
+    _share: ReaderShare,
 }
 
 /// A connection that is closed after an incomplete statement: because of its deadline, a broken network, or a caller
@@ -92,9 +95,9 @@ impl Remote {
     }
 
     /// Returns the connection to a pool on drop.
-    pub(super) fn lent_by(self, idle: Idle, slot: OwnedSemaphorePermit) -> Self {
+    pub(super) fn lent_by(self, idle: Idle, slot: OwnedSemaphorePermit, share: ReaderShare) -> Self {
         let mut lent = self;
-        lent.pool = Some(Lender { generation: idle.generation(), idle, slot });
+        lent.pool = Some(Lender { generation: idle.generation(), idle, slot, _share: share });
         lent
     }
 

@@ -1,0 +1,82 @@
+//! Shares of tenants in the connections that read.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use trainyard_protocol::TenantId;
+
+use super::row_scope::RowScope;
+use crate::context::lock::lock;
+
+/// A tenant's right to one of the connections; the service's own reads need none.
+pub(crate) type ReaderShare = Option<OwnedSemaphorePermit>;
+
+/// Bounds the connections that a tenant holds at a time to half of them, so that reads of one tenant, however many and
+/// slow, leave connections for the others.
+#[derive(Clone)]
+pub(super) struct ReaderShares {
+    /// Connections of a tenant at most.
+    most: usize,
+    /// Tenants that read or wait to read.
+    tenants: Arc<Mutex<BTreeMap<TenantId, Weak<Semaphore>>>>,
+}
+
+impl ReaderShares {
+    /// Shares of so many connections; a tenant may hold one in any case.
+    pub(super) fn of(connections: usize) -> Self {
+        Self { most: (connections / 2).max(1), tenants: Arc::default() }
+    }
+
+    /// Waits until the tenant of the scope may hold another connection. Reads of a tenant are served in order.
+    pub(super) async fn enter(&self, scope: &RowScope) -> Result<ReaderShare, sqlx::Error> {
+        let RowScope::Tenant(tenant) = scope else { return Ok(None) };
+        let share = self.share_of(tenant);
+        share.acquire_owned().await.map(Some).map_err(|_| sqlx::Error::PoolClosed)
+    }
+
+    fn share_of(&self, tenant: &TenantId) -> Arc<Semaphore> {
+        let mut tenants = lock(&self.tenants);
+        if let Some(share) = tenants.get(tenant).and_then(Weak::upgrade) {
+            return share;
+        }
+        tenants.retain(|_, share| share.strong_count() > 0);
+        let share = Arc::new(Semaphore::new(self.most));
+        tenants.insert(tenant.clone(), Arc::downgrade(&share));
+        share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn enters(shares: &ReaderShares, scope: &RowScope) -> Option<ReaderShare> {
+        tokio::time::timeout(Duration::from_millis(20), shares.enter(scope)).await.ok().map(Result::unwrap)
+    }
+
+    #[tokio::test]
+    async fn a_tenant_holds_half_of_the_connections_and_leaves_the_others() {
+        let shares = ReaderShares::of(5);
+        let [a, b] = ["a", "b"].map(|name| RowScope::Tenant(TenantId::new(name)));
+        let mut held = vec![enters(&shares, &a).await.unwrap(), enters(&shares, &a).await.unwrap()];
+        assert!(enters(&shares, &a).await.is_none());
+        assert!(enters(&shares, &b).await.is_some_and(|share| share.is_some()));
+        assert!(enters(&shares, &RowScope::System).await.is_some_and(|share| share.is_none()));
+        held.pop();
+        assert!(enters(&shares, &a).await.is_some());
+        drop(held);
+        enters(&shares, &b).await.unwrap();
+        assert_eq!(lock(&shares.tenants).len(), 1, "tenants that read nothing are forgotten");
+    }
+
+    #[tokio::test]
+    async fn a_tenant_may_hold_the_only_connection() {
+        let shares = ReaderShares::of(1);
+        assert!(enters(&shares, &RowScope::Tenant(TenantId::new("a"))).await.is_some());
+    }
+}

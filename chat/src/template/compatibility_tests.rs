@@ -205,3 +205,16 @@ fn texts_have_the_methods_of_python() {
         ("{{ [1].append(2) }}", "append"),
     ]);
 }
+
+#[test]
+fn views_are_not_written_as_lists() {
+    all_render(&[
+        ("{{ {'a': 1}.keys() | list }} {{ range(2) | join(',') }} {{ range(5)[1:3] | list }}", "['a'] 0,1 [1, 2]"),
+        ("{% for a, b in {'a': 1}.items() %}{{ a }}{{ b }}{% endfor %}{{ range(3) | length }}", "a13"),
+    ]);
+    all_fail(&[
+        ("{{ range(3) }}", "the text of range() is not supported"),
+        ("{{ {'a': 1}.keys() }}", "the text of keys() is not supported"),
+        ("{% if n %}{{ {'a': 1}.items() }}{% endif %}", "the text of items() is not supported"),
+    ]);
+}

@@ -41,6 +41,18 @@ fn unsupported(what: &str) -> Error {
     Error::new(ErrorKind::SyntaxError, format!("{what} is not supported"))
 }
 
+/// The call in an expression whose value Python writes as `range(0, 3)` or `dict_keys(['a'])`, and `minijinja` as a list.
+fn view(expression: &Expr<'_>) -> Option<String> {
+    let Expr::Call(call) = expression else { return None };
+    match &call.expr {
+        Expr::Var(function) if function.id == "range" => Some("range()".to_owned()),
+        Expr::GetAttr(of) if call.args.is_empty() && matches!(of.name, "keys" | "values" | "items") => {
+            Some(format!("{}()", of.name))
+        }
+        _ => None,
+    }
+}
+
 struct Rewriter<'a> {
     copier: Copier<'a>,
 }
@@ -60,6 +72,9 @@ impl<'a> Rewriter<'a> {
                 Stmt::Template(Spanned::new(Template { children: self.body(&it.children)? }, it.span()))
             }
             Stmt::EmitExpr(it) => {
+                if let Some(view) = view(&it.expr) {
+                    return Err(unsupported(&format!("the text of {view}")));
+                }
                 Stmt::EmitExpr(Spanned::new(EmitExpr { expr: self.copier.expression(&it.expr) }, it.span()))
             }
             Stmt::EmitRaw(it) => Stmt::EmitRaw(Spanned::new(EmitRaw { raw: it.raw }, it.span())),

@@ -27,7 +27,7 @@ compatibility: ## drive every name of the SDK and write the generated part of do
 soak: ## half an hour of attacks, and of mixed work of 64 tenants under faults; ARGS go to tests/soak/soak.py
 	@$(XTASK) soak $(ARGS)
 
-fuzz: ## search for inputs that a decoder does not survive, guided by coverage; ARGS are targets and seconds
+fuzz: ## search for inputs that a decoder does not survive, guided by coverage; ARGS are targets and seconds of processor time
 	@$(XTASK) fuzz $(ARGS)
 
 schemathesis: ## random requests after the API description with the keys of three roles; ARGS go to tests/schemathesis/run.py

@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::coverage::Coverage;
+use crate::processor_time::ProcessorTime;
 use crate::random::Random;
 
 /// Newest inputs, which every second mutation is made from.
 const NEWEST: usize = 32;
 
-/// A search for as long as `FUZZ_SECONDS` says.
+/// A search for as many seconds of processor time as `FUZZ_SECONDS` says.
 pub(crate) struct Search {
     time: Duration,
     /// Folder of what was found, by name of the corpus.
@@ -51,8 +52,8 @@ impl Search {
         let given = pool.len();
         let mut tries = 0_u64;
         let mut random = Random::new(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1);
-        let started = Instant::now();
-        while started.elapsed() < self.time {
+        let mut spent = ProcessorTime::start();
+        while spent.elapsed() < self.time {
             let input = match pool.get(tries as usize) {
                 Some(input) if (tries as usize) < given => input.clone(),
                 _ => mutated(inputs, &pool, &mut random),
@@ -73,7 +74,7 @@ impl Search {
         fs::remove_file(&self.current).unwrap();
         let branches = coverage.map_or_else(|| "not counted".to_owned(), |coverage| coverage.branches().to_string());
         eprintln!(
-            "{}: {tries} inputs in {} s, {} that take new branches beside {given}, branches: {branches}",
+            "{}: {tries} inputs in {} s of processor time, {} that take new branches beside {given}, branches: {branches}",
             self.corpus,
             self.time.as_secs(),
             pool.len() - given

@@ -7,5 +7,6 @@ mod coverage;
 mod guided;
 pub mod heap;
 pub mod mutate;
+mod processor_time;
 mod random;
 mod values;

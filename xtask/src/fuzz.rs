@@ -6,7 +6,7 @@
 use crate::Result;
 use crate::process::{all, cargo, command, run, run_quietly, step, target};
 
-/// Seconds of each search, unless the arguments contain another number.
+/// Seconds of processor time of each search, unless the arguments contain another number.
 const SECONDS: &str = "60";
 
 /// Counters of eight bits for every edge between basic blocks.

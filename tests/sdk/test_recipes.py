@@ -15,6 +15,7 @@ from server import TINY_MODELS
 
 from trainyard.recipes import agent_env, async_grpo, distill, dpo, grpo, ppo, reward_model, sft  # isort: skip
 from trainyard.recipes import eval as evaluation  # isort: skip
+from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
 
 FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
 MODELS = TINY_MODELS | {chat_model.NAME: FOLDER}
@@ -67,9 +68,10 @@ def test_eval_through_the_openai_api(tmp_path, capsys):
     assert len(output.read_text().splitlines()) == 6
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "dapo", "dr_grpo", "gspo", "cispo", "reinforce"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_grpo(tmp_path, algorithm):
-    lines = finished(grpo, tmp_path / "run", algorithm=algorithm, sampling_rounds=1, **RL)
+    more = {"limits.max_turns": 2, "environment.name": "code"} if algorithm == "echo" else {}
+    lines = finished(grpo, tmp_path / "run", algorithm=algorithm, sampling_rounds=1, **RL | more)
     assert [line["step"] for line in lines] == [0, 1]
     assert "held_out/reward_before" in lines[0] and "held_out/reward" in lines[1]
     # The sampler and the trainer agree on the log-probabilities of samples, so ratios begin at 1.
@@ -79,6 +81,13 @@ def test_grpo(tmp_path, algorithm):
 def test_grpo_resumes_to_the_bit(tmp_path):
     lines = resumed(grpo, tmp_path, algorithm="dapo", sampling_rounds=1, kl=0.1, minibatches=2, **RL)
     assert "kl" in lines[1]
+
+
+def test_losses_in_two_passes_resume_to_the_bit(tmp_path):
+    """A baseline of greedy answers, a loss that is computed here, and samples that are left out."""
+    more = {"advantage": "remax", "algorithm": "clip_cov", "cov_low": -1, "rejection.token_high": 1.1, "minibatches": 2}
+    lines = resumed(grpo, tmp_path, kl=0.1, **RL | more)
+    assert all({"rejected", "clipped", "greedy_reward", "kl"} <= line.keys() for line in lines)
 
 
 @pytest.mark.parametrize("name", ["search", "sql", "code"])

@@ -27,11 +27,11 @@ from tinker import types
 from . import grpo
 from .core import data, datums
 from .core.agents import Agent, AgentEpisode
+from .core.algorithms import LOSS_SETTINGS, Objective
 from .core.attempts import Episode, Episodes, Group, Tally
 from .core.config import check, opt, run_main
 from .core.episodes import Player, load_suites, snapshot, summary
 from .core.images import model_input
-from .core.objective import Objective
 from .core.rollout import Limits, Sampled, Trajectory
 from .core.run import Run, opened, seed_of
 from .core.values import RewardModel
@@ -55,14 +55,28 @@ class Config(grpo.Config):
         check(self.staleness >= 0, "staleness", "at least 0 is needed")
         check(self.segment_tokens >= 0, "segment_tokens", "at least 0 is needed")
         check(self.weight_cap > 0, "weight_cap", "more than 0 is needed")
+        check(
+            self.chosen.advantage != "remax",
+            "advantage",
+            "remax needs a greedy episode of each task, which async_grpo does not play; use grpo or agent_env",
+        )
+        if self.correction == "aipo":
+            self._check_aipo()
+
+    def _check_aipo(self) -> None:
+        """AIPO is a loss of its own, so that of the settings has no place."""
+        names = {"loss", *(name for known in LOSS_SETTINGS.values() for name in known)}
+        for name in sorted(names & self.given.keys()):
+            check(False, name, "correction = aipo has a loss and a clip of its own; choose decoupled or none")
+        has = self.chosen
+        check(has.one_pass, "algorithm", f"the loss {has.loss} and correction = aipo exclude each other")
 
     @property
     def objective(self) -> Objective:
         """AIPO is REINFORCE with weights that are cut at the cap: the loss `cispo` without a lower bound."""
-        chosen = super().objective
         if self.correction == "aipo":
-            return replace(chosen, loss="cispo", clip_low=1.0, clip_high=self.weight_cap - 1)
-        return chosen
+            return replace(self.chosen, loss="cispo", clip_low=1.0, clip_high=self.weight_cap - 1)
+        return self.chosen
 
 
 class InFlight:
@@ -284,6 +298,7 @@ def main(config: Config) -> None:
                 metrics = before | summary(groups) | ages(groups, step) | player.tally.metrics("env")
                 before = {}
                 metrics |= {"dropped": float(rollouts.dropped), "seconds_waiting": time.monotonic() - began}
+                learner.prepare(groups, policy.sampler)
                 metrics |= learner.update(step, groups)
                 policy.publish(step + 1)
                 rollouts.start(step + 1)

@@ -114,11 +114,13 @@ def test_dpo(tmp_path, loss):
         assert lines[0]["held_out/margin_before"] == pytest.approx(0, abs=1e-4), "the run begins at the reference"
 
 
-@pytest.mark.parametrize("mode", ["on_policy", "off_policy"])
+@pytest.mark.parametrize("mode", ["on_policy", "off_policy", "sdft"])
 def test_distill(tmp_path, mode):
     data = conversations(tmp_path / "data.jsonl")
     finished(sft, tmp_path / "teacher", data=data, batch_size=6, steps=6)
     more = {"mode": mode, "batch_size": 6, "max_tokens": 16, "top_k": 8, "samples": 4}
+    # Records that name no teacher have this one, whatever others there are.
+    more |= {"teachers.other": chat_model.NAME} if mode == "on_policy" else {}
     lines = resumed(distill, tmp_path, data=data, validation=data, teacher=final(tmp_path / "teacher"), **more)
     key = "held_out/reverse_kl" if mode == "on_policy" else "held_out/forward_kl"
     assert lines[1][key] < lines[0][f"{key}_before"]

@@ -87,6 +87,19 @@ def test_grpo_resumes_to_the_bit(tmp_path):
     assert "kl" in lines[1]
 
 
+@pytest.mark.parametrize("loss", ["importance_sampling", "ppo", "cispo", "gspo"])
+def test_two_passes_have_the_gradient_of_one(tmp_path, loss):
+    """The losses of the server, and the same computed here: a bound that leaves nothing out asks for it."""
+    clips = {} if loss == "importance_sampling" else {"clip_low": 1e-3, "clip_high": 1e-3}
+    more = RL | {"loss": loss, "minibatches": 2, "steps": 1, "eval_tasks": 0, "limits.max_tokens": 12} | clips
+    (one,) = finished(grpo, tmp_path / "one", **more)
+    (two,) = finished(grpo, tmp_path / "two", **more | {"rejection.token_high": 1e9})
+    assert one["grad_norm"] > 0 and two["rejected"] == 0
+    assert abs(one["sampler_kl"]) > 1e-3, "the second update has ratios other than 1"
+    for key in ("loss", "grad_norm", "sampler_kl"):
+        assert two[key] == pytest.approx(one[key], rel=1e-4, abs=1e-6), key
+
+
 def test_losses_in_two_passes_resume_to_the_bit(tmp_path):
     """A baseline of greedy answers, a loss that is computed here, and samples that are left out."""
     more = {"advantage": "remax", "algorithm": "clip_cov", "cov_low": -1, "rejection.token_high": 1.1, "minibatches": 2}
@@ -130,11 +143,15 @@ def test_distill(tmp_path, mode):
     assert lines[1][key] < lines[0][f"{key}_before"]
 
 
-@pytest.mark.parametrize("correction", ["decoupled", "aipo", "none"])
-def test_async_grpo(tmp_path, correction):
+COMBINED = {"advantage": "optimal_token", "algorithm": "sapo", "rejection.sequence_high": 1.5}
+
+
+@pytest.mark.parametrize(("correction", "own"), [("decoupled", {}), ("aipo", {}), ("none", {}), ("decoupled", COMBINED)])
+def test_async_grpo(tmp_path, correction, own):
     more = RL | {"staleness": 1, "segment_tokens": 2, "environment.options.delay": 0.05, "steps": 3}
-    lines = finished(async_grpo, tmp_path / "run", correction=correction, **more)
+    lines = finished(async_grpo, tmp_path / "run", correction=correction, **more | own)
     assert len(lines) == 3
+    assert all("rejected" in line for line in lines) or not own
     assert all(0 <= line["staleness_max"] <= 1 for line in lines)
     assert lines[0]["staleness_max"] == 0
 

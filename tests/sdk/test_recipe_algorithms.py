@@ -139,14 +139,16 @@ class Recorder:
     """A training client whose log-probabilities are given; it keeps what it was sent."""
 
     def __init__(self, logprobs):
-        self.logprobs, self.sent = logprobs, []
+        self.logprobs, self.sent, self.forwards = logprobs, [], 0
 
     def forward(self, examples, loss):
+        self.forwards += 1
         outputs = [{"logprobs": updates.datums.floats(row)} for row in self.logprobs]
         return Done(updates.types.ForwardBackwardOutput(loss_fn_output_type="x", loss_fn_outputs=outputs, metrics={"loss:sum": 7.0}))
 
     def forward_backward(self, examples, loss, config=None):
         self.sent.append((loss, examples))
+        self.forwards -= 1
         return self.forward(examples[: len(self.logprobs)], loss)
 
 
@@ -197,6 +199,10 @@ def test_rejection_compares_with_the_weights_that_sampled():
     weights = client.sent[0][1][0].loss_fn_inputs["weights"].tolist()
     assert found["rejected"] == pytest.approx(1 / 3) and weights[4] == 0
     assert weights[:2] == pytest.approx([1 / 3, 1 / 3])
+    batch.now = [np.asarray(now)]
+    assert asked.gradient(batch.part([0]), random.Random(0)).result() == found
+    assert client.sent[1][1][0].loss_fn_inputs["weights"].tolist() == weights
+    assert client.forwards == 1, "log-probabilities that are known are not asked for"
 
 
 @pytest.mark.parametrize(

@@ -25,15 +25,16 @@ import tinker
 from tinker import types
 
 from . import grpo
-from .core import data, datums
+from .core import data
 from .core.agents import Agent, AgentEpisode
 from .core.algorithms import LOSS_SETTINGS, Objective
 from .core.attempts import Episode, Episodes, Group, Tally
 from .core.config import check, opt, run_main
 from .core.episodes import Player, load_suites, snapshot, summary
 from .core.images import model_input
-from .core.rollout import Limits, Sampled, Trajectory
+from .core.rollout import Limits, Sampled
 from .core.run import Run, opened, seed_of
+from .core.updates import Batch, forward
 from .core.values import RewardModel
 from .envs import BlackBox, Environment, Suite, imported
 
@@ -244,23 +245,21 @@ class Learner(grpo.Learner):
 
     config: Config
 
-    def corrected(self, trajectories: list[Trajectory], advantages: list[list[float]]) -> dict[str, float]:
+    def corrected(self, batch: Batch) -> dict[str, float]:
         """Decoupled PPO (Fu et al. 2025): ratios are clipped around the weights before the step, and the distance of
         these from the weights that sampled is a factor of the advantage."""
         if self.config.correction != "decoupled":
             return {}
-        examples = [datums.datum(one.tokens) for one in trajectories]
-        output = self.run.training.forward(examples, "cross_entropy").result()
+        batch.now = forward(self.run.training, batch.trajectories)
         weights = []
-        for at, proximal in enumerate(datums.logprobs_of(output)):
-            one = trajectories[at]
+        for at, (one, proximal) in enumerate(zip(batch.trajectories, batch.now, strict=True)):
             logprobs = [0.0, *proximal.tolist()]
             for index, own in enumerate(one.mask):
                 if own:
                     weight = float(np.exp(min(logprobs[index] - one.logprobs[index], 20.0)))
-                    advantages[at][index] *= min(weight, self.config.weight_cap)
+                    batch.advantages[at][index] *= min(weight, self.config.weight_cap)
                     weights.append(weight)
-            trajectories[at] = replace(
+            batch.trajectories[at] = replace(
                 one, logprobs=[lp if own else 0.0 for lp, own in zip(logprobs, one.mask, strict=True)]
             )
         return {"weight": mean(weights), "weight_max": max(weights)}

@@ -186,23 +186,24 @@ class Learner:
                     own[at] -= config.kl * apart
         return values, metrics
 
-    def corrected(self, trajectories: list[Trajectory], advantages: list[list[float]]) -> dict[str, float]:
+    def corrected(self, batch: Batch) -> dict[str, float]:
         """For recipes whose samples are older than the weights: may change log-probabilities and advantages."""
         return {}
 
     def update(self, step: int, groups: Sequence[Group]) -> dict[str, float]:
         """One optimizer step, or several on parts of the groups."""
         trajectories = [one for group in groups for one in group]
-        sampler_logprobs = [one.logprobs for one in trajectories]
         advantages, metrics = self.advantages(groups)
-        metrics |= self.corrected(trajectories, advantages)
-        batch = Batch(trajectories, advantages, sampler_logprobs)
+        batch = Batch(trajectories, advantages, [one.logprobs for one in trajectories])
+        metrics |= self.corrected(batch)
         order = list(range(len(trajectories)))
         random.Random(seed_of(self.config.seed, step, "minibatches")).shuffle(order)
         size = -(-len(order) // self.config.minibatches)
         for first in range(0, len(order), size):
             chance = random.Random(seed_of(self.config.seed, step, first, "tokens"))
             metrics |= self.apply(step, batch.part(sorted(order[first : first + size])), chance)
+            # The weights have moved.
+            batch.now = None
         return metrics
 
     def apply(self, step: int, batch: Batch, chance: random.Random) -> dict[str, float]:

@@ -25,12 +25,15 @@ class Batch:
     advantages: list[list[float]]
     sampler_logprobs: list[list[float]]
     """Log-probabilities when the tokens were sampled; those of the trajectories are what ratios refer to."""
+    now: list[Floats] | None = None
+    """Log-probabilities of all tokens but the first under the weights as they are, where they are known."""
 
     def part(self, places: Sequence[int]) -> Batch:
         return Batch(
             [self.trajectories[at] for at in places],
             [self.advantages[at] for at in places],
             [self.sampler_logprobs[at] for at in places],
+            None if self.now is None else [self.now[at] for at in places],
         )
 
 
@@ -83,10 +86,7 @@ class Updates:
         return found
 
     def _in_two_passes(self, batch: Batch, factors: Sequence[float], chance: random.Random) -> Gradient:
-        output = self.training.forward(
-            [datums.datum(one.tokens) for one in batch.trajectories], "cross_entropy"
-        ).result()
-        now = datums.logprobs_of(output)
+        now = batch.now or forward(self.training, batch.trajectories)
         tokens = sampled_tokens(batch.trajectories, now, batch.advantages, factors)
         metrics: dict[str, float] = {}
         if self.rejection.active:
@@ -108,6 +108,12 @@ class Updates:
         """The weight of each token that the environment added: the loss is their mean times `echo`."""
         count = sum(sum(answered(one)) for one in batch.trajectories)
         return self.objective.echo / count if count else 0.0
+
+
+def forward(training: tinker.TrainingClient, trajectories: Sequence[Trajectory]) -> list[Floats]:
+    """The log-probability of each token but the first of each sequence."""
+    output = training.forward([datums.datum(one.tokens) for one in trajectories], "cross_entropy").result()
+    return datums.logprobs_of(output)
 
 
 def _sampled_logprobs(batch: Batch) -> Floats:

@@ -16,6 +16,7 @@ from server import TINY_MODELS
 from trainyard.recipes import agent_env, async_grpo, distill, dpo, grpo, ppo, reward_model, sft  # isort: skip
 from trainyard.recipes import eval as evaluation  # isort: skip
 from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
+from trainyard.recipes.envs import Environment, Outcome  # isort: skip
 
 FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
 MODELS = TINY_MODELS | {chat_model.NAME: FOLDER}
@@ -68,18 +69,50 @@ def test_eval_through_the_openai_api(tmp_path, capsys):
     assert len(output.read_text().splitlines()) == 6
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+FIRST = ("grpo", "dapo", "dr_grpo", "gspo", "cispo", "reinforce")
+
+
+@pytest.mark.parametrize("algorithm", FIRST)
 def test_grpo(tmp_path, algorithm):
-    more = dict(RL)
-    if algorithm == "echo":
-        del more["environment.options.partial"]
-        more |= {"limits.max_turns": 2, "environment.name": "code", "environment.options.turns": 2}
-    lines = finished(grpo, tmp_path / "run", algorithm=algorithm, sampling_rounds=1, **more)
+    lines = finished(grpo, tmp_path / "run", algorithm=algorithm, sampling_rounds=1, **RL)
     assert [line["step"] for line in lines] == [0, 1]
-    assert algorithm != "echo" or all(line["echo"] > 0 for line in lines)
     assert "held_out/reward_before" in lines[0] and "held_out/reward" in lines[1]
     # The sampler and the trainer agree on the log-probabilities of samples, so ratios begin at 1.
     assert all(abs(line["sampler_kl"]) < 1e-5 for line in lines if "sampler_kl" in line)
+
+
+class Twice(Environment):
+    """Asks again after the first answer, whose length is the reward."""
+
+    def __init__(self, index):
+        self.index, self.length = index, 0
+
+    def reset(self):
+        return [{"role": "user", "content": f"Say {self.index}."}]
+
+    def step(self, reply):
+        first, self.length = not self.length, self.length or 1 + len(reply)
+        return Outcome(done=False, messages=[{"role": "user", "content": "Again."}]) if first else Outcome(self.length / 10)
+
+
+class TwiceSuite:
+    def __init__(self, held_out=False):
+        pass
+
+    def __len__(self):
+        return 8
+
+    def make(self, index):
+        return Twice(index)
+
+
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in FIRST])
+def test_other_algorithms(tmp_path, algorithm):
+    more = {"environment.name": f"{__name__}:TwiceSuite", "limits.max_tokens": 4, "limits.max_turns": 2, "eval_tasks": 0}
+    lines = finished(grpo, tmp_path / "run", algorithm=algorithm, groups=2, group_size=2, **more)
+    assert all(line["turns"] == 2 and abs(line["sampler_kl"]) < 1e-5 for line in lines)
+    assert any(line["grad_norm"] > 0 for line in lines)
+    assert algorithm != "echo" or all(line["echo"] > 0 for line in lines)
 
 
 def test_grpo_resumes_to_the_bit(tmp_path):

@@ -123,14 +123,16 @@ def test_grpo_resumes_to_the_bit(tmp_path):
 @pytest.mark.parametrize("loss", ["importance_sampling", "ppo", "cispo", "gspo"])
 def test_two_passes_have_the_gradient_of_one(tmp_path, loss):
     """The losses of the server, and the same computed here: a bound that leaves nothing out asks for it."""
-    clips = {} if loss == "importance_sampling" else {"clip_low": 1e-3, "clip_high": 1e-3}
+    # Most tokens of the second update are beyond the smaller bound, its only sequence with an advantage is within the larger.
+    bound = 0.8 if loss == "gspo" else 1e-3
+    clips = {} if loss == "importance_sampling" else {"clip_low": bound, "clip_high": bound}
     more = RL | {"loss": loss, "minibatches": 2, "steps": 1, "eval_tasks": 0, "limits.max_tokens": 12} | clips
     (one,) = finished(grpo, tmp_path / "one", **more)
     (two,) = finished(grpo, tmp_path / "two", **more | {"rejection.token_high": 1e9})
     assert one["grad_norm"] > 0 and two["rejected"] == 0
     assert abs(one["sampler_kl"]) > 1e-3, "the second update has ratios other than 1"
     for key in ("loss", "grad_norm", "sampler_kl"):
-        assert two[key] == pytest.approx(one[key], rel=1e-4, abs=1e-6), key
+        assert two[key] == pytest.approx(one[key], rel=1e-5), key
 
 
 def test_losses_in_two_passes_resume_to_the_bit(tmp_path):

@@ -26,16 +26,20 @@ def mixed(*parts) -> int:
 
 
 class Sampler:
-    """Samples four tokens that depend on weights, prompt and seed."""
+    """Samples four tokens that depend on weights, prompt and seed, or without a temperature on weights and prompt."""
 
     def __init__(self, weights, base):
         self.weights, self.base = weights, base
 
-    def sample(self, prompt, count, params):
-        chosen = random.Random(mixed(self.weights, tuple(prompt.to_ints()), params.seed))
+    def sample(self, prompt, count, params, topk_prompt_logprobs=0):
+        seed = params.seed if params.temperature else "greedy"
+        chosen = random.Random(mixed(self.weights, tuple(prompt.to_ints()), seed))
         tokens = [self.base + chosen.randrange(10) for _ in range(min(params.max_tokens, 4))]
         logprobs = [-chosen.random() for _ in tokens]
-        return Done(types.SimpleNamespace(sequences=[types.SimpleNamespace(tokens=tokens, logprobs=logprobs, stop_reason="stop")]))
+        sequences = [types.SimpleNamespace(tokens=tokens, logprobs=logprobs, stop_reason="stop")]
+        rows = [[(at, -chosen.random() - 1) for at in range(topk_prompt_logprobs)] for _ in prompt.to_ints()]
+        rows = [None, *rows[1:]] if topk_prompt_logprobs else None
+        return Done(types.SimpleNamespace(sequences=sequences, topk_prompt_logprobs=rows))
 
 
 class Training:

@@ -13,6 +13,7 @@ from recipes import metrics, settings
 
 from trainyard.recipes import agent_env, async_grpo, grpo, ppo  # isort: skip
 from trainyard.recipes.core import run as runs  # isort: skip
+from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
 from trainyard.recipes.envs import Environment, Outcome  # isort: skip
 
 FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
@@ -47,16 +48,19 @@ class Sums(Environment):
 
 
 class Suite:
-    """Forty tasks."""
+    """Forty tasks. Of those that sulk, all episodes but the first fail."""
 
-    def __init__(self, held_out=False, broken=(), hung=()):
+    def __init__(self, held_out=False, broken=(), hung=(), sulking=()):
         self.first, self.broken, self.hung = 100 if held_out else 0, set(broken), set(hung)
+        self.sulking, self.played = set(sulking), set()
 
     def __len__(self):
         return 40
 
     def make(self, index):
-        return Sums(self.first + index, self.broken, self.hung)
+        broken = self.broken | self.sulking & self.played
+        self.played.add(index)
+        return Sums(self.first + index, broken, self.hung)
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +99,22 @@ def test_without_failures_runs_resume_to_the_bit(tmp_path, name):
     assert not (tmp_path / "whole" / "failures.jsonl").exists()
     other = finished(name, tmp_path / "other", **{"limits.seconds": 0, "limits.failures": 0, "limits.retries": 0})
     assert other == whole, "limits change nothing"
+
+
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in ("grpo", "dapo")])
+def test_every_algorithm_resumes_to_the_bit(tmp_path, algorithm):
+    more = {"algorithm": algorithm, "rejection.sequence_high": 1.01} if algorithm == "dppo" else {"algorithm": algorithm}
+    lines = resumed("grpo", tmp_path, **more)
+    two = not ALGORITHMS[algorithm].one_pass or algorithm == "dppo"
+    assert all(("clipped" in line) == two and ("greedy_reward" in line) == (algorithm == "remax") for line in lines)
+    assert all(("echo" in line) == (algorithm == "echo") for line in lines)
+
+
+def test_groups_without_a_greedy_baseline_are_left_out(tmp_path):
+    more = {"environment.options": "{sulking = [0, 3, 6, 9]}", "limits.failures": 0.5, "limits.retries": 0, "group_size": 1}
+    lines = finished("grpo", tmp_path / "run", algorithm="remax", **more)
+    assert sum(line["without_baseline"] for line in lines) > 0
+    assert all(line["without_baseline"] < 3 and "loss" in line for line in lines)
 
 
 @EVERY

@@ -17,8 +17,9 @@ import recipes  # noqa: F401 - makes the package importable
 
 from trainyard.recipes import async_grpo, dpo, ppo, reward_model  # isort: skip
 from trainyard.recipes import eval as evaluation  # isort: skip
-from trainyard.recipes.core import data, datums, objective  # isort: skip
+from trainyard.recipes.core import advantages, data, datums, objective  # isort: skip
 from trainyard.recipes.core.agents import Proxy, Refused, Session, checked, play_any  # isort: skip
+from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
 from trainyard.recipes.core.attempts import Tally  # isort: skip
 from trainyard.recipes.core.chat import Chat, Example, tool_calls  # isort: skip
 from trainyard.recipes.core.config import ConfigError, load  # isort: skip
@@ -217,14 +218,15 @@ def test_code_shows_what_failed(chat):
 
 
 def test_advantages_and_scales():
-    assert objective.group_advantages([1.0, 0.0], True) == [1.0, -1.0]
-    assert objective.group_advantages([1.0, 1.0], True) == [0.0, 0.0]
+    group = [Trajectory(mask=[False, True]), Trajectory(mask=[False, True])]
+    assert advantages.estimated(group, [1.0, 0.0], "group", True) == [[0.0, 1.0], [0.0, -1.0]]
+    assert advantages.estimated(group, [1.0, 1.0], "group", True) == [[0.0, 0.0], [0.0, 0.0]]
     short, long = Trajectory(mask=[True] * 2, answer_tokens=2), Trajectory(mask=[True] * 6, reward=1.0, answer_tokens=6)
     assert objective.scales([short, long], "token", 10) == [1 / 8, 1 / 8]
     assert objective.scales([short, long], "sequence", 10) == [1 / 4, 1 / 12]
     assert objective.scales([short, long], "constant", 10) == [1 / 20, 1 / 20]
     assert objective.shaped(long, 8, 4, 1.0) == 0.5 and objective.shaped(long, 8, 0, 1.0) == 1.0
-    dapo = objective.loss_config(objective.ALGORITHMS["dapo"])
+    dapo = objective.loss_config(ALGORITHMS["dapo"])
     assert dapo == {"clip_low_threshold": 0.8, "clip_high_threshold": 1.28}
 
 

@@ -15,6 +15,8 @@ from server import TINY_MODELS
 
 from trainyard.recipes import agent_env, async_grpo, distill, dpo, grpo, ppo, reward_model, sft  # isort: skip
 from trainyard.recipes import eval as evaluation  # isort: skip
+from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
+from trainyard.recipes.envs import Environment, Outcome  # isort: skip
 
 FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
 MODELS = TINY_MODELS | {chat_model.NAME: FOLDER}
@@ -67,7 +69,10 @@ def test_eval_through_the_openai_api(tmp_path, capsys):
     assert len(output.read_text().splitlines()) == 6
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "dapo", "dr_grpo", "gspo", "cispo", "reinforce"])
+FIRST = ("grpo", "dapo", "dr_grpo", "gspo", "cispo", "reinforce")
+
+
+@pytest.mark.parametrize("algorithm", FIRST)
 def test_grpo(tmp_path, algorithm):
     lines = finished(grpo, tmp_path / "run", algorithm=algorithm, sampling_rounds=1, **RL)
     assert [line["step"] for line in lines] == [0, 1]
@@ -76,9 +81,65 @@ def test_grpo(tmp_path, algorithm):
     assert all(abs(line["sampler_kl"]) < 1e-5 for line in lines if "sampler_kl" in line)
 
 
+class Twice(Environment):
+    """Asks again after the first answer, whose length is the reward."""
+
+    def __init__(self, index):
+        self.index, self.length = index, 0
+
+    def reset(self):
+        return [{"role": "user", "content": f"Say {self.index}."}]
+
+    def step(self, reply):
+        first, self.length = not self.length, self.length or 1 + len(reply)
+        return Outcome(done=False, messages=[{"role": "user", "content": "Again."}]) if first else Outcome(self.length / 10)
+
+
+class TwiceSuite:
+    def __init__(self, held_out=False):
+        pass
+
+    def __len__(self):
+        return 8
+
+    def make(self, index):
+        return Twice(index)
+
+
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in FIRST])
+def test_other_algorithms(tmp_path, algorithm):
+    more = {"environment.name": f"{__name__}:TwiceSuite", "limits.max_tokens": 4, "limits.max_turns": 2, "eval_tasks": 0}
+    lines = finished(grpo, tmp_path / "run", algorithm=algorithm, groups=2, group_size=2, **more)
+    assert all(line["turns"] == 2 and abs(line["sampler_kl"]) < 1e-5 for line in lines)
+    assert any(line["grad_norm"] > 0 for line in lines)
+    assert algorithm != "echo" or all(line["echo"] > 0 for line in lines)
+
+
 def test_grpo_resumes_to_the_bit(tmp_path):
     lines = resumed(grpo, tmp_path, algorithm="dapo", sampling_rounds=1, kl=0.1, minibatches=2, **RL)
     assert "kl" in lines[1]
+
+
+@pytest.mark.parametrize("loss", ["importance_sampling", "ppo", "cispo", "gspo"])
+def test_two_passes_have_the_gradient_of_one(tmp_path, loss):
+    """The losses of the server, and the same computed here: a bound that leaves nothing out asks for it."""
+    # Most tokens of the second update are beyond the smaller bound, its only sequence with an advantage is within the larger.
+    bound = 0.8 if loss == "gspo" else 1e-3
+    clips = {} if loss == "importance_sampling" else {"clip_low": bound, "clip_high": bound}
+    more = RL | {"loss": loss, "minibatches": 2, "steps": 1, "eval_tasks": 0, "limits.max_tokens": 12} | clips
+    (one,) = finished(grpo, tmp_path / "one", **more)
+    (two,) = finished(grpo, tmp_path / "two", **more | {"rejection.token_high": 1e9})
+    assert one["grad_norm"] > 0 and two["rejected"] == 0
+    assert abs(one["sampler_kl"]) > 1e-3, "the second update has ratios other than 1"
+    for key in ("loss", "grad_norm", "sampler_kl"):
+        assert two[key] == pytest.approx(one[key], rel=1e-5), key
+
+
+def test_losses_in_two_passes_resume_to_the_bit(tmp_path):
+    """A baseline of greedy answers, a loss that is computed here, and samples that are left out."""
+    more = {"advantage": "remax", "algorithm": "clip_cov", "cov_low": -1, "rejection.token_high": 1.1, "minibatches": 2}
+    lines = resumed(grpo, tmp_path, kl=0.1, **RL | more)
+    assert all({"rejected", "clipped", "greedy_reward", "kl"} <= line.keys() for line in lines)
 
 
 @pytest.mark.parametrize("name", ["search", "sql", "code"])
@@ -105,21 +166,27 @@ def test_dpo(tmp_path, loss):
         assert lines[0]["held_out/margin_before"] == pytest.approx(0, abs=1e-4), "the run begins at the reference"
 
 
-@pytest.mark.parametrize("mode", ["on_policy", "off_policy"])
+@pytest.mark.parametrize("mode", ["on_policy", "off_policy", "sdft"])
 def test_distill(tmp_path, mode):
     data = conversations(tmp_path / "data.jsonl")
     finished(sft, tmp_path / "teacher", data=data, batch_size=6, steps=6)
     more = {"mode": mode, "batch_size": 6, "max_tokens": 16, "top_k": 8, "samples": 4}
+    # Records that name no teacher have this one, whatever others there are.
+    more |= {"teachers.other": chat_model.NAME} if mode == "on_policy" else {}
     lines = resumed(distill, tmp_path, data=data, validation=data, teacher=final(tmp_path / "teacher"), **more)
     key = "held_out/reverse_kl" if mode == "on_policy" else "held_out/forward_kl"
     assert lines[1][key] < lines[0][f"{key}_before"]
 
 
-@pytest.mark.parametrize("correction", ["decoupled", "aipo", "none"])
-def test_async_grpo(tmp_path, correction):
+COMBINED = {"advantage": "optimal_token", "algorithm": "sapo", "rejection.sequence_high": 1.5}
+
+
+@pytest.mark.parametrize(("correction", "own"), [("decoupled", {}), ("aipo", {}), ("none", {}), ("decoupled", COMBINED)])
+def test_async_grpo(tmp_path, correction, own):
     more = RL | {"staleness": 1, "segment_tokens": 2, "environment.options.delay": 0.05, "steps": 3}
-    lines = finished(async_grpo, tmp_path / "run", correction=correction, **more)
+    lines = finished(async_grpo, tmp_path / "run", correction=correction, **more | own)
     assert len(lines) == 3
+    assert all("rejected" in line for line in lines) or not own
     assert all(0 <= line["staleness_max"] <= 1 for line in lines)
     assert lines[0]["staleness_max"] == 0
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import grpo
+from .core.algorithms import Algorithm
 from .core.config import opt, run_main
-from .core.objective import Algorithm
 from .core.rollout import Limits
 from .envs import EnvironmentConfig
 

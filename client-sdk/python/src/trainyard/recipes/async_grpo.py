@@ -25,15 +25,16 @@ import tinker
 from tinker import types
 
 from . import grpo
-from .core import data, datums
+from .core import data
 from .core.agents import Agent, AgentEpisode
+from .core.algorithms import LOSS_SETTINGS, Objective
 from .core.attempts import Episode, Episodes, Group, Tally
 from .core.config import check, opt, run_main
 from .core.episodes import Player, load_suites, snapshot, summary
 from .core.images import model_input
-from .core.objective import Objective
-from .core.rollout import Limits, Sampled, Trajectory
+from .core.rollout import Limits, Sampled
 from .core.run import Run, opened, seed_of
+from .core.updates import Batch, forward
 from .core.values import RewardModel
 from .envs import BlackBox, Environment, Suite, imported
 
@@ -55,14 +56,28 @@ class Config(grpo.Config):
         check(self.staleness >= 0, "staleness", "at least 0 is needed")
         check(self.segment_tokens >= 0, "segment_tokens", "at least 0 is needed")
         check(self.weight_cap > 0, "weight_cap", "more than 0 is needed")
+        check(
+            self.chosen.advantage != "remax",
+            "advantage",
+            "remax needs a greedy episode of each task, which async_grpo does not play; use grpo or agent_env",
+        )
+        if self.correction == "aipo":
+            self._check_aipo()
+
+    def _check_aipo(self) -> None:
+        """AIPO is a loss of its own, so that of the settings has no place."""
+        names = {"loss", *(name for known in LOSS_SETTINGS.values() for name in known)}
+        for name in sorted(names & self.given.keys()):
+            check(False, name, "correction = aipo has a loss and a clip of its own; choose decoupled or none")
+        has = self.chosen
+        check(has.one_pass, "algorithm", f"the loss {has.loss} and correction = aipo exclude each other")
 
     @property
     def objective(self) -> Objective:
         """AIPO is REINFORCE with weights that are cut at the cap: the loss `cispo` without a lower bound."""
-        chosen = super().objective
         if self.correction == "aipo":
-            return replace(chosen, loss="cispo", clip_low=1.0, clip_high=self.weight_cap - 1)
-        return chosen
+            return replace(self.chosen, loss="cispo", clip_low=1.0, clip_high=self.weight_cap - 1)
+        return self.chosen
 
 
 class InFlight:
@@ -230,23 +245,21 @@ class Learner(grpo.Learner):
 
     config: Config
 
-    def corrected(self, trajectories: list[Trajectory], advantages: list[list[float]]) -> dict[str, float]:
+    def corrected(self, batch: Batch) -> dict[str, float]:
         """Decoupled PPO (Fu et al. 2025): ratios are clipped around the weights before the step, and the distance of
         these from the weights that sampled is a factor of the advantage."""
         if self.config.correction != "decoupled":
             return {}
-        examples = [datums.datum(one.tokens) for one in trajectories]
-        output = self.run.training.forward(examples, "cross_entropy").result()
+        batch.now = forward(self.run.training, batch.trajectories)
         weights = []
-        for at, proximal in enumerate(datums.logprobs_of(output)):
-            one = trajectories[at]
+        for at, (one, proximal) in enumerate(zip(batch.trajectories, batch.now, strict=True)):
             logprobs = [0.0, *proximal.tolist()]
             for index, own in enumerate(one.mask):
                 if own:
                     weight = float(np.exp(min(logprobs[index] - one.logprobs[index], 20.0)))
-                    advantages[at][index] *= min(weight, self.config.weight_cap)
+                    batch.advantages[at][index] *= min(weight, self.config.weight_cap)
                     weights.append(weight)
-            trajectories[at] = replace(
+            batch.trajectories[at] = replace(
                 one, logprobs=[lp if own else 0.0 for lp, own in zip(logprobs, one.mask, strict=True)]
             )
         return {"weight": mean(weights), "weight_max": max(weights)}
@@ -284,6 +297,7 @@ def main(config: Config) -> None:
                 metrics = before | summary(groups) | ages(groups, step) | player.tally.metrics("env")
                 before = {}
                 metrics |= {"dropped": float(rollouts.dropped), "seconds_waiting": time.monotonic() - began}
+                learner.prepare(groups, policy.sampler)
                 metrics |= learner.update(step, groups)
                 policy.publish(step + 1)
                 rollouts.start(step + 1)

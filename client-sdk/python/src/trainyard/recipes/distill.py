@@ -1,11 +1,15 @@
-"""Distillation of a teacher: on the student's own samples (reverse KL), or on the teacher's top-k targets.
+"""Distillation: on the student's own samples (reverse KL), on a teacher's top-k targets, or from demonstrations.
 
-python -m trainyard.recipes.distill --folder runs/distill --data prompts.jsonl --teacher tinker://RUN/sampler_weights/X
+    python -m trainyard.recipes.distill --folder runs/distill --data prompts.jsonl --teacher tinker://RUN/sampler_weights/X
+
+With `mode = "sdft"` the student is its own teacher, which also reads a demonstration (Self-Distillation Fine-Tuning,
+Shenfeld et al. 2026, arXiv:2601.19897): the student answers, and learns the distribution that the teacher has over its
+likeliest tokens at each token of that answer. Records may name one of several teachers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 from typing import Literal
@@ -21,6 +25,8 @@ from .core.config import ConfigError, check, opt, run_main
 from .core.images import model_input
 from .core.run import Common, Run, opened, seed_of
 
+DEMONSTRATION = "{question}\n\nThis is an example of a good answer:\n{answer}\n\nNow give an answer of your own."
+
 
 @dataclass(frozen=True)
 class Config(Common):
@@ -28,9 +34,18 @@ class Config(Common):
 
     data: str = opt("", "prompts: records with prompt, or messages whose answers from the last one on are left out")
     validation: str = opt("", "held-out prompts")
-    teacher: str = opt("", "base model, or tinker:// path of sampler weights; its tokenizer must be the student's")
-    mode: Literal["on_policy", "off_policy"] = opt("on_policy", "whose samples are learned from")
-    top_k: int = opt(8, "targets at each token, for off_policy")
+    teacher: str = opt(
+        "",
+        "base model, or tinker:// path of sampler weights, with the student's tokenizer; absent with sdft: the student",
+    )
+    teachers: dict[str, str] = opt({}, "further teachers by name, for records whose key teacher has the name")
+    mode: Literal["on_policy", "off_policy", "sdft"] = opt(
+        "on_policy", "the student's samples, the teacher's, or the student's with a teacher that reads a demonstration"
+    )
+    demonstration: str | None = opt(
+        None, "what the teacher reads in place of a question, with {question} and {answer}, for sdft"
+    )
+    top_k: int = opt(8, "targets at each token, for off_policy and sdft")
     batch_size: int = opt(8, "prompts of a step")
     samples: int = opt(2, "samples of each prompt")
     max_tokens: int = opt(128, "tokens of a sample")
@@ -40,28 +55,65 @@ class Config(Common):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.data != "", "data", "prompts are needed")
-        check(self.teacher != "", "teacher", "a base model or sampler weights are needed")
+        has = bool(self.teacher or self.teachers)
+        check(has or self.mode == "sdft", "teacher", "a base model or sampler weights are needed")
+        for name, path in self.teachers.items():
+            named = isinstance(path, str) and path != ""
+            check(named, f"teachers.{name}", f"a base model or sampler weights are needed, not {path!r}")
+        check(
+            self.mode == "sdft" or self.demonstration is None,
+            "demonstration",
+            f"{self.mode} reads none; it is for sdft",
+        )
+        text = self.demonstration or DEMONSTRATION
+        check("{question}" in text and "{answer}" in text, "demonstration", "{question} and {answer} are needed")
         check(self.top_k > 0, "top_k", "at least 1 is needed")
         check(self.batch_size > 0, "batch_size", "at least 1 is needed")
         check(self.samples > 0, "samples", "at least 1 is needed")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What is answered."""
+
+    tokens: list[int]
+    shown: list[int]
+    """What the teacher reads before the answer."""
+    teacher: str = ""
+    """The name of one of several teachers."""
 
 
 @dataclass
 class Sample:
     """A prompt with a sampled answer; `logprobs` are those of the answer under who sampled it."""
 
-    prompt: list[int]
+    prompt: Prompt
     answer: list[int]
     logprobs: list[float]
 
     @property
     def tokens(self) -> list[int]:
-        return self.prompt + self.answer
+        return self.prompt.tokens + self.answer
+
+    @property
+    def scored(self) -> list[int]:
+        """What the teacher reads."""
+        return self.prompt.shown + self.answer
 
 
-def prompts(records: Sequence[data.Record], key: str, chat: Chat) -> list[list[int]]:
-    """The tokens up to where the assistant begins."""
-    return [chat.prompt(conversation(record, key)) for record in records]
+Sampler = Callable[[Prompt], tinker.SamplingClient]
+"""Who answers a prompt, or judges its answers."""
+
+
+def prompts(records: Sequence[data.Record], key: str, chat: Chat, config: Config) -> list[Prompt]:
+    """The tokens up to where the assistant begins, and what the teacher reads."""
+    found = []
+    for record in records:
+        asked = conversation(record, key)
+        tokens = chat.prompt(asked)
+        shown = chat.prompt(demonstrated(asked, record, key, config)) if config.mode == "sdft" else tokens
+        found.append(Prompt(tokens, shown, teacher_name(record, key, config)))
+    return found
 
 
 def conversation(record: data.Record, key: str) -> list[Message]:
@@ -73,11 +125,37 @@ def conversation(record: data.Record, key: str) -> list[Message]:
     return messages[:-1] if messages[-1]["role"] == "assistant" else messages
 
 
-def sampled(sampler: tinker.SamplingClient, wanted: Sequence[list[int]], config: Config, seed: int) -> list[Sample]:
+def demonstrated(asked: Sequence[Message], record: data.Record, key: str, config: Config) -> list[Message]:
+    """The conversation with the record's answer beside its last question."""
+    messages = record.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else {}
+    answer = last.get("content") if last.get("role") == "assistant" else record.get("completion")
+    question = asked[-1].get("content") if asked else None
+    if not isinstance(answer, str) or not isinstance(question, str):
+        text = "sdft needs a text to answer, and 'completion' or a last message of the assistant as its demonstration"
+        raise ConfigError(f"{key}: {text}; a record has {', '.join(record)}")
+    template = config.demonstration or DEMONSTRATION
+    before, after = template.split("{question}", 1)
+    shown = before.replace("{answer}", answer) + question + after.replace("{answer}", answer)
+    return [*asked[:-1], {**asked[-1], "content": shown}]
+
+
+def teacher_name(record: data.Record, key: str, config: Config) -> str:
+    """The teacher that a record names, if there are several."""
+    if not config.teachers:
+        return ""
+    name = str(record.get("teacher", ""))
+    if name not in config.teachers and (name or not config.teacher):
+        named = f"has the teacher {name!r}" if name else "names no teacher, and teacher is not set"
+        raise ConfigError(f"{key}: a record {named}; teachers has {', '.join(config.teachers)}")
+    return name
+
+
+def sampled(sampler: Sampler, wanted: Sequence[Prompt], config: Config, seed: int) -> list[Sample]:
     """`config.samples` answers to each prompt."""
     pending = [
-        sampler.sample(
-            model_input(prompt),
+        sampler(prompt).sample(
+            model_input(prompt.tokens),
             config.samples,
             types.SamplingParams(max_tokens=config.max_tokens, temperature=1.0, seed=seed_of(seed, at)),
         )
@@ -90,11 +168,14 @@ def sampled(sampler: tinker.SamplingClient, wanted: Sequence[list[int]], config:
     ]
 
 
-def distances(teacher: tinker.SamplingClient, samples: Sequence[Sample]) -> list[list[float]]:
+def distances(teacher: Sampler, samples: Sequence[Sample]) -> list[list[float]]:
     """For each token of each answer how much likelier it is under who sampled it than under the teacher."""
-    pending = [teacher.compute_logprobs(model_input(one.tokens)) for one in samples]
+    pending = [teacher(one.prompt).compute_logprobs(model_input(one.scored)) for one in samples]
     return [
-        [own - (other or 0.0) for own, other in zip(one.logprobs, future.result()[len(one.prompt) :], strict=True)]
+        [
+            own - (other or 0.0)
+            for own, other in zip(one.logprobs, future.result()[len(one.prompt.shown) :], strict=True)
+        ]
         for one, future in zip(samples, pending, strict=True)
     ]
 
@@ -107,22 +188,22 @@ def reverse_kl(found: Sequence[Sequence[float]]) -> float:
 class OnPolicy:
     """The student samples; each token's advantage is minus its distance to the teacher."""
 
-    def __init__(self, run: Run, teacher: tinker.SamplingClient, config: Config) -> None:
+    def __init__(self, run: Run, teacher: Sampler, config: Config) -> None:
         self.run, self.teacher, self.config = run, teacher, config
 
-    def student(self, wanted: Sequence[list[int]], seed: int) -> tuple[list[Sample], list[list[float]]]:
+    def student(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[Sample], list[list[float]]]:
         sampler = self.run.training.save_weights_and_get_sampling_client().result()
-        samples = sampled(sampler, wanted, self.config, seed)
+        samples = sampled(lambda _: sampler, wanted, self.config, seed)
         return samples, distances(self.teacher, samples)
 
-    def step(self, wanted: Sequence[list[int]], step: int) -> dict[str, float]:
+    def step(self, wanted: Sequence[Prompt], step: int) -> dict[str, float]:
         samples, apart = self.student(wanted, seed_of(self.config.seed, step))
         count = sum(len(one.answer) for one in samples)
         distance = reverse_kl(apart)
         baseline = distance if self.config.center else 0.0
         examples = []
         for one, far in zip(samples, apart, strict=True):
-            head = [0.0] * len(one.prompt)
+            head = [0.0] * len(one.prompt.tokens)
             advantages = head + [self.config.kl * (baseline - value) / count for value in far]
             examples.append(datums.policy(one.tokens, head + one.logprobs, advantages))
         pending = self.run.training.forward_backward(examples, "importance_sampling")
@@ -130,22 +211,26 @@ class OnPolicy:
         pending.result()
         return {"reverse_kl": distance, "tokens": float(count)} | (stepped.result().metrics or {})
 
-    def held_out(self, wanted: Sequence[list[int]]) -> dict[str, float]:
+    def held_out(self, wanted: Sequence[Prompt]) -> dict[str, float]:
         return {"held_out/reverse_kl": reverse_kl(self.student(wanted, seed_of(self.config.seed, "held out"))[1])}
 
 
 class OffPolicy:
     """The teacher samples; the student learns its top-k distribution at each token of the answers."""
 
-    def __init__(self, run: Run, teacher: tinker.SamplingClient, config: Config) -> None:
+    def __init__(self, run: Run, teacher: Sampler, config: Config) -> None:
         self.run, self.teacher, self.config = run, teacher, config
 
-    def examples(self, wanted: Sequence[list[int]], seed: int) -> tuple[list[types.Datum], float, float]:
+    def answers(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[Sample], Sampler]:
+        """Answers, and whose distribution is learned at each of their tokens."""
+        return sampled(self.teacher, wanted, self.config, seed), self.teacher
+
+    def examples(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[types.Datum], float, float]:
         """Examples, their number of answer tokens, and the teacher's own entropy over its top-k, summed."""
-        samples = sampled(self.teacher, wanted, self.config, seed)
+        samples, judge = self.answers(wanted, seed)
         params = types.SamplingParams(max_tokens=1, temperature=1.0, seed=0)
         pending = [
-            self.teacher.sample(model_input(one.tokens), 1, params, topk_prompt_logprobs=self.config.top_k)
+            judge(one.prompt).sample(model_input(one.scored), 1, params, topk_prompt_logprobs=self.config.top_k)
             for one in samples
         ]
         found, entropy = [], 0.0
@@ -173,14 +258,15 @@ class OffPolicy:
             raise ConfigError("teacher: the server returned no top-k log-probabilities of prompts")
         shape = (len(one.tokens) - 1, self.config.top_k)
         targets, weights = np.zeros(shape, np.int64), np.zeros(shape, np.float64)
-        for at in range(len(one.prompt), len(one.tokens)):
-            candidates = (rows[at] or [])[: self.config.top_k]
+        first = len(one.prompt.tokens) - 1
+        for at, row in enumerate(rows[len(one.prompt.shown) :], first):
+            candidates = (row or [])[: self.config.top_k]
             probabilities = np.exp([lp for _, lp in candidates])
-            targets[at - 1, : len(candidates)] = [token for token, _ in candidates]
-            weights[at - 1, : len(candidates)] = probabilities / probabilities.sum()
+            targets[at, : len(candidates)] = [token for token, _ in candidates]
+            weights[at, : len(candidates)] = probabilities / probabilities.sum()
         return targets, weights
 
-    def step(self, wanted: Sequence[list[int]], step: int) -> dict[str, float]:
+    def step(self, wanted: Sequence[Prompt], step: int) -> dict[str, float]:
         examples, count, entropy = self.examples(wanted, seed_of(self.config.seed, step))
         pending = self.run.training.forward_backward(examples, "cross_entropy")
         stepped = self.run.optimize(step)
@@ -188,20 +274,35 @@ class OffPolicy:
         metrics = {"forward_kl": pending.result().metrics["loss:sum"] - entropy, "tokens": count}
         return metrics | (stepped.result().metrics or {})
 
-    def held_out(self, wanted: Sequence[list[int]]) -> dict[str, float]:
+    def held_out(self, wanted: Sequence[Prompt]) -> dict[str, float]:
         examples, _, entropy = self.examples(wanted, seed_of(self.config.seed, "held out"))
         output = self.run.training.forward(examples, "cross_entropy").result()
         return {"held_out/forward_kl": output.metrics["loss:sum"] - entropy}
+
+
+class Demonstrated(OffPolicy):
+    """The student samples; it learns the top-k distribution that it has, or a teacher, with the demonstration."""
+
+    def answers(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[Sample], Sampler]:
+        student = self.run.training.save_weights_and_get_sampling_client().result()
+        own = not (self.config.teacher or self.config.teachers)
+        return sampled(lambda _: student, wanted, self.config, seed), (lambda _: student) if own else self.teacher
+
+
+METHODS: Mapping[str, type[OnPolicy] | type[OffPolicy]] = {
+    "on_policy": OnPolicy,
+    "off_policy": OffPolicy,
+    "sdft": Demonstrated,
+}
 
 
 def main(config: Config) -> None:
     records = data.read(config.data, "data")
     others = data.read(config.validation, "validation") if config.validation else []
     with opened("distill", config) as run:
-        teacher = teacher_of(run, config.teacher)
-        method = (OnPolicy if config.mode == "on_policy" else OffPolicy)(run, teacher, config)
-        train_set = prompts(records, "data", run.chat)
-        held_out = prompts(others, "validation", run.chat)
+        train_set = prompts(records, "data", run.chat, config)
+        held_out = prompts(others, "validation", run.chat, config)
+        method = METHODS[config.mode](run, teachers_of(run, config), config)
         batches = data.batches(len(train_set), config.batch_size, config.seed, run.first_step)
         for step, indices in zip(run.steps(), batches, strict=False):
             metrics: dict[str, float] = {}
@@ -212,6 +313,13 @@ def main(config: Config) -> None:
                 metrics |= method.held_out(held_out)
             run.record(step, metrics, ("reverse_kl", "forward_kl", *(key for key in metrics if "held_out" in key)))
             run.after(step)
+
+
+def teachers_of(run: Run, config: Config) -> Sampler:
+    """The samplers of all teachers, by the name that a prompt has."""
+    paths = ({"": config.teacher} if config.teacher else {}) | config.teachers
+    samplers = {name: teacher_of(run, path) for name, path in paths.items()}
+    return lambda prompt: samplers[prompt.teacher]
 
 
 def teacher_of(run: Run, name: str) -> tinker.SamplingClient:

@@ -1,37 +1,49 @@
 """Reinforcement learning with groups of samples: GRPO and its relatives, on one or several turns.
 
-python -m trainyard.recipes.grpo --folder runs/grpo --environment.name arithmetic --algorithm dapo --steps 50
+    python -m trainyard.recipes.grpo --folder runs/grpo --environment.name arithmetic --algorithm dapo --steps 50
+
+An algorithm is data (`core.algorithms`): an estimator of advantages, a loss and its settings, each of which can be set.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from statistics import mean
+from dataclasses import dataclass, fields, replace
+from statistics import fmean, mean
 
 import tinker
 
+from .core import advantages as estimators
 from .core import data
-from .core.attempts import Group
-from .core.config import check, opt, run_main
-from .core.episodes import Player, Playing, load_suites, log_ratios, mean_of, sampler, snapshot, summary
-from .core.objective import (
+from .core.algorithms import (
     ALGORITHMS,
+    ALONE,
     Aggregation,
     Algorithm,
+    Estimator,
     LossName,
     Objective,
-    group_advantages,
-    loss_config,
-    policy_datum,
-    sampler_kl,
-    scales,
-    shaped,
-    token_advantages,
+    Rejection,
+    check_settings,
 )
-from .core.rollout import Policy, Trajectory
+from .core.attempts import Group
+from .core.config import check, opt, run_main
+from .core.episodes import (
+    Player,
+    Playing,
+    fill_squares,
+    load_suites,
+    log_ratios,
+    mean_of,
+    sampler,
+    snapshot,
+    summary,
+)
+from .core.objective import shaped
+from .core.rollout import Snapshot, Trajectory
 from .core.run import Run, opened, seed_of
+from .core.updates import Batch, Updates
 
 
 @dataclass(frozen=True)
@@ -40,10 +52,24 @@ class Config(Playing):
 
     groups: int = opt(8, "tasks of a step")
     group_size: int = opt(8, "episodes of each task")
-    algorithm: Algorithm = opt("grpo", "what loss, clips, aggregation and the like are where they are none")
+    algorithm: Algorithm = opt("grpo", "what the estimator, the loss and their settings are where they are none")
+    advantage: Estimator | None = opt(None, "estimator of advantages")
     loss: LossName | None = opt(None, "loss of the policy")
-    clip_low: float | None = opt(None, "the smallest ratio is 1 - clip_low")
-    clip_high: float | None = opt(None, "the largest ratio is 1 + clip_high")
+    clip_low: float | None = opt(
+        None, "the smallest ratio is 1 - clip_low; for gmpo the smallest log-ratio is -clip_low"
+    )
+    clip_high: float | None = opt(
+        None, "the largest ratio is 1 + clip_high; for gmpo the largest log-ratio is clip_high"
+    )
+    dual_clip: float | None = opt(None, "the largest ratio where the advantage is negative, for ppo; 0 sets no bound")
+    tau_positive: float | None = opt(None, "temperature of the gate where the advantage is positive, for sapo")
+    tau_negative: float | None = opt(None, "temperature of the gate elsewhere, for sapo")
+    divergence: float | None = opt(None, "the largest divergence of a token, for dppo_tv and dppo_kl")
+    ratio_cap: float | None = opt(None, "the largest weight of a token, for dppo_tv and dppo_kl")
+    cov_share: float | None = opt(None, "share of tokens that are left out or held back, for clip_cov and kl_cov")
+    cov_low: float | None = opt(None, "covariance above which tokens may be left out, for clip_cov")
+    cov_high: float | None = opt(None, "covariance below which tokens may be left out, for clip_cov")
+    cov_kl: float | None = opt(None, "weight of the distance to the weights that sampled, for kl_cov")
     aggregation: Aggregation | None = opt(None, "mean over tokens, over sequences, or a constant divisor")
     normalize: bool | None = opt(None, "divide advantages by the standard deviation of the group's rewards")
     dynamic_sampling: bool | None = opt(None, "replace groups whose rewards are all equal")
@@ -51,23 +77,58 @@ class Config(Playing):
     overlong_buffer: int | None = opt(None, "tokens before the limit in which answers are punished; 0 for none")
     overlong_penalty: float = opt(1.0, "the largest punishment")
     mask_truncated: bool = opt(False, "learn nothing from answers that were cut off")
+    rejection: Rejection = opt(Rejection(), "")
+    echo: float | None = opt(None, "weight of the cross-entropy of what the environment answered")
     kl: float = opt(0.0, "weight of the distance (KL) to the reference, which is taken from the advantages")
     reference: str = opt("", "tinker:// path of the reference's sampler weights; the base model when absent")
     minibatches: int = opt(1, "optimizer updates with the samples of a step")
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        chosen = self.chosen
         check(self.groups > 0, "groups", "at least 1 is needed")
-        check(self.group_size > 1, "group_size", "at least 2 are needed: the others of a group are the baseline")
+        alone = chosen.advantage in ALONE
+        check(
+            alone or self.group_size > 1, "group_size", "at least 2 are needed: the others of a group are the baseline"
+        )
+        check(self.group_size > 0, "group_size", "at least 1 is needed")
         check(self.kl >= 0, "kl", "at least 0 is needed")
         check(0 < self.minibatches <= self.groups, "minibatches", "from 1 to groups")
+        check_settings(chosen, self.given)
+        check(
+            self.group_size > 1 or not chosen.dynamic_sampling,
+            "dynamic_sampling",
+            "the rewards of a group of one are all equal, so every group would be replaced",
+        )
+        check(
+            chosen.advantage != "optimal_token" or self.limits.temperature == 1,
+            "limits.temperature",
+            "optimal_token needs 1: it compares probabilities of samples with those of the model",
+        )
+        check(
+            not chosen.echo or self.limits.max_turns > 1,
+            "echo",
+            "the environment adds nothing to learn after the last answer, and limits.max_turns is 1",
+        )
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The settings of the objective that are not left to the algorithm."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(Objective)
+            if getattr(self, field.name) is not None
+        }
+
+    @property
+    def chosen(self) -> Objective:
+        """The algorithm with the settings that replace its own."""
+        return replace(ALGORITHMS[self.algorithm], **self.given)  # type: ignore[arg-type]
 
     @property
     def objective(self) -> Objective:
-        """The algorithm with the settings that replace its own."""
-        names = ("loss", "clip_low", "clip_high", "aggregation", "normalize", "dynamic_sampling", "overlong_buffer")
-        own = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return replace(ALGORITHMS[self.algorithm], **own)
+        """What is optimized."""
+        return self.chosen
 
 
 class Learner:
@@ -75,74 +136,85 @@ class Learner:
 
     def __init__(self, run: Run, config: Config) -> None:
         self.run, self.config, self.objective = run, config, config.objective
+        self.updates = Updates(run.training, self.objective, config.rejection, config.limits.max_tokens)
         self.reference: tinker.SamplingClient | None = None
         if config.kl:
             self.reference = sampler(run, config.reference)
 
-    def rewards(self, group: Group) -> list[float]:
-        """Rewards after the punishment of overlong answers."""
-        config, objective = self.config, self.objective
-        limit, buffer = config.limits.max_tokens, objective.overlong_buffer
-        return [shaped(one, limit, buffer, config.overlong_penalty) for one in group]
+    def reward(self, one: Trajectory) -> float:
+        """The reward after the punishment of an overlong answer."""
+        return shaped(one, self.config.limits.max_tokens, self.objective.overlong_buffer, self.config.overlong_penalty)
 
     def informative(self, group: Group) -> bool:
-        """Whether a group's rewards differ, so that it has a gradient."""
-        return len(set(self.rewards(group))) > 1
+        """Whether a group's rewards differ."""
+        return len(set(map(self.reward, group))) > 1
 
-    def advantages(self, groups: Sequence[Group]) -> list[list[float]]:
+    def prepare(self, groups: Sequence[Group], policy: tinker.SamplingClient) -> None:
+        """Adds what the estimator needs of the policy to the episodes."""
+        if self.objective.advantage == "optimal_token":
+            fill_squares(policy, [one for group in groups for one in group])
+
+    def advantages(self, groups: Sequence[Group]) -> tuple[list[list[float]], dict[str, float]]:
         """For each trajectory of all groups the advantage of each token, before the division by a mean's count."""
-        found = []
-        for group in groups:
-            values = group_advantages(self.rewards(group), self.objective.normalize)
-            for one, advantage in zip(group, values, strict=True):
-                dropped = self.config.mask_truncated and one.truncated
-                found.append(token_advantages(one, 0.0 if dropped else advantage))
-        return found
+        objective, config = self.objective, self.config
+        trajectories = [one for group in groups for one in group]
+        values = [
+            own
+            for group in groups
+            for own in estimators.estimated(
+                group, [self.reward(one) for one in group], objective.advantage, objective.normalize
+            )
+        ]
+        metrics: dict[str, float] = {}
+        distances: list[dict[int, float]] = []
+        if self.reference is not None:
+            distances = log_ratios(self.reference, trajectories)
+            metrics["kl"] = mean_of(distances)
+        learned = [not (config.mask_truncated and one.truncated) for one in trajectories]
+        if objective.advantage == "reinforce_pp":
+            # There the distance is part of the reward, so each token has that of all that follow.
+            for own, distance in zip(values, distances, strict=False):
+                for at, rest in enumerate(estimators.to_go(distance, len(own))):
+                    own[at] -= config.kl * rest
+        if objective.advantage in estimators.WHITENED:
+            masks = [[own and counts for own in one.mask] for one, counts in zip(trajectories, learned, strict=True)]
+            values = estimators.whitened(values, masks)
+        values = [own if counts else [0.0] * len(own) for own, counts in zip(values, learned, strict=True)]
+        if objective.advantage != "reinforce_pp":
+            for own, distance in zip(values, distances, strict=False):
+                for at, apart in distance.items():
+                    own[at] -= config.kl * apart
+        return values, metrics
 
-    def penalized(self, trajectories: Sequence[Trajectory], advantages: list[list[float]]) -> float:
-        """Takes the distance to the reference from the advantages; returns its mean over tokens."""
-        if self.reference is None:
-            return 0.0
-        distances = log_ratios(self.reference, trajectories)
-        for values, own in zip(advantages, distances, strict=True):
-            for at, distance in own.items():
-                values[at] -= self.config.kl * distance
-        return mean_of(distances)
-
-    def corrected(self, trajectories: list[Trajectory], advantages: list[list[float]]) -> dict[str, float]:
+    def corrected(self, batch: Batch) -> dict[str, float]:
         """For recipes whose samples are older than the weights: may change log-probabilities and advantages."""
         return {}
 
     def update(self, step: int, groups: Sequence[Group]) -> dict[str, float]:
         """One optimizer step, or several on parts of the groups."""
         trajectories = [one for group in groups for one in group]
-        advantages = self.advantages(groups)
-        metrics = {"kl": self.penalized(trajectories, advantages)} if self.reference else {}
-        metrics |= self.corrected(trajectories, advantages)
+        advantages, metrics = self.advantages(groups)
+        batch = Batch(trajectories, advantages, [one.logprobs for one in trajectories])
+        metrics |= self.corrected(batch)
         order = list(range(len(trajectories)))
         random.Random(seed_of(self.config.seed, step, "minibatches")).shuffle(order)
         size = -(-len(order) // self.config.minibatches)
         for first in range(0, len(order), size):
-            part = sorted(order[first : first + size])
-            metrics |= self.apply(step, [trajectories[at] for at in part], [advantages[at] for at in part])
+            chance = random.Random(seed_of(self.config.seed, step, first, "tokens"))
+            metrics |= self.apply(step, batch.part(sorted(order[first : first + size])), chance)
+            # The weights have moved.
+            batch.now = None
         return metrics
 
-    def apply(self, step: int, batch: Sequence[Trajectory], advantages: Sequence[Sequence[float]]) -> dict[str, float]:
+    def apply(self, step: int, batch: Batch, chance: random.Random) -> dict[str, float]:
         """One gradient and one optimizer step."""
-        factors = scales(batch, self.objective.aggregation, self.config.limits.max_tokens)
-        examples = [
-            policy_datum(one, [factor * value for value in values], self.objective)
-            for one, values, factor in zip(batch, advantages, factors, strict=True)
-        ]
-        pending = self.run.training.forward_backward(examples, self.objective.loss, loss_config(self.objective))
+        gradient = self.updates.gradient(batch, chance)
         stepped = self.run.optimize(step)
-        output = pending.result()
-        metrics = {"loss": output.metrics["loss:sum"], "sampler_kl": sampler_kl(batch, output)}
-        return metrics | (stepped.result().metrics or {})
+        return gradient.result() | (stepped.result().metrics or {})
 
 
 def collect(
-    player: Player, learner: Learner, policy: Policy, config: Config, tasks: data.Tasks, step: int
+    player: Player, learner: Learner, policy: Snapshot, config: Config, tasks: data.Tasks, step: int
 ) -> tuple[list[Group], list[Group]]:
     """The groups of a step, and all that were sampled for it."""
     used: list[Group] = []
@@ -158,6 +230,23 @@ def collect(
     return used, sampled
 
 
+def with_baselines(
+    player: Player, learner: Learner, policy: Snapshot, groups: list[Group], seed: int
+) -> tuple[list[Group], dict[str, float]]:
+    """The groups whose tasks the greedy policy played to the end, with its reward as the baseline, for `remax`."""
+    if learner.objective.advantage != "remax" or not groups:
+        return groups, {}
+    greedy = Snapshot(policy.sampler, policy.version, greedy=True)
+    played = player.play(greedy, [group[0].task for group in groups], seed, 1)
+    rewards = {group[0].task: fmean(map(learner.reward, group)) for group in played}
+    kept = [group for group in groups if group[0].task in rewards]
+    for group in kept:
+        for one in group:
+            one.baseline = rewards[one.task]
+    missing = float(len(groups) - len(kept))
+    return kept, {"greedy_reward": fmean(rewards.values()) if rewards else 0.0, "without_baseline": missing}
+
+
 def train(config: Config, recipe: str) -> None:
     """The loop of `grpo` and `agent_env`: sample, score, update."""
     suites = load_suites(config)
@@ -170,9 +259,11 @@ def train(config: Config, recipe: str) -> None:
             if step == 0 and config.eval_tasks:
                 metrics |= {f"{key}_before": value for key, value in player.held_out(policy).items()}
             used, sampled = collect(player, learner, policy, config, tasks, step)
-            metrics |= summary(sampled) | {"informative": mean(learner.informative(group) for group in sampled)}
+            used, found = with_baselines(player, learner, policy, used, seed_of(config.seed, step, "greedy"))
+            metrics |= found | summary(sampled) | {"informative": mean(learner.informative(group) for group in sampled)}
             metrics |= player.tally.metrics("env")
             if used:
+                learner.prepare(used, policy.sampler)
                 metrics |= learner.update(step, used)
             if config.eval_tasks and run.evaluates(step):
                 metrics |= player.held_out(snapshot(run, step + 1))

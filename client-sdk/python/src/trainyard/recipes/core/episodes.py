@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import mean, pstdev
 
 import tinker
+from tinker import types
 
 from ..envs import EnvironmentConfig, Suite, load_suite
 from .attempts import Episode, Episodes, Group, Tally
-from .config import opt
+from .config import ConfigError, opt
 from .data import Tasks
 from .images import model_input
 from .rollout import Limits, Policy, Snapshot, Trajectory
 from .run import Common, Run, seed_of
 from .values import RewardModel
+
+CANDIDATES = 20
+"""Likeliest tokens whose probabilities are asked for."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,9 @@ class Player:
             played = [[future.result() for future in group] for group in futures]
         prefix = "held_out" if held_out else "env"
         judged = [self.tally.group(task, group, prefix) for task, group in zip(tasks, played, strict=True)]
+        for task, group in zip(tasks, judged, strict=True):
+            for one in group or ():
+                one.task = task
         groups = [group for group in judged if group is not None]
         if self.reward_model:
             self.reward_model.score(groups)
@@ -122,6 +130,22 @@ def log_ratios(reference: tinker.SamplingClient, trajectories: Sequence[Trajecto
         references = enumerate(future.result())
         found.append({at: one.logprobs[at] - lp for at, lp in references if one.mask[at] and lp is not None})
     return found
+
+
+def fill_squares(sampler: tinker.SamplingClient, trajectories: Sequence[Trajectory]) -> None:
+    """Sets `squares` from the likeliest tokens. Those that are left out add at most the probability of the last of them
+    times what is left of the whole."""
+    params = types.SamplingParams(max_tokens=1, temperature=1.0, seed=0)
+    pending = [
+        sampler.sample(model_input(one.tokens), 1, params, topk_prompt_logprobs=CANDIDATES) for one in trajectories
+    ]
+    for one, future in zip(trajectories, pending, strict=True):
+        rows = future.result().topk_prompt_logprobs
+        if rows is None:
+            raise ConfigError(
+                "algorithm: optimal_token needs the likeliest tokens of prompts, which the server does not return"
+            )
+        one.squares = [math.fsum(math.exp(2 * lp) for _, lp in row or ()) for row in rows]
 
 
 def mean_of(distances: Sequence[Mapping[int, float]]) -> float:

@@ -1,4 +1,4 @@
-"""Policy objectives: from rewards of groups to advantages of tokens, and the loss that the server computes.
+"""From advantages to examples: rewards after punishments, the weights of tokens in a mean, and what the server reads.
 
 All losses of the protocol are sums that are linear in the advantages, so means over tokens or sequences are factors of
 them.
@@ -7,58 +7,21 @@ them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import mean, pstdev
-from typing import Any, Literal
+from statistics import mean
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tinker import types
 
 from . import datums
+from .algorithms import Aggregation, Objective
+from .losses import Floats, Tokens
 from .rollout import Trajectory
-
-Algorithm = Literal["grpo", "dapo", "dr_grpo", "gspo", "cispo", "reinforce"]
-LossName = Literal["importance_sampling", "ppo", "cispo", "gspo"]
-Aggregation = Literal["token", "sequence", "constant"]
-
-
-@dataclass(frozen=True)
-class Objective:
-    """What an algorithm is made of."""
-
-    loss: LossName
-    clip_low: float
-    """The smallest ratio is 1 - clip_low."""
-    clip_high: float
-    """The largest ratio is 1 + clip_high."""
-    aggregation: Aggregation
-    """`token`: mean over the batch's tokens; `sequence`: mean over sequences of their means; `constant`: the sum
-    divided by the number of sequences and the limit of tokens."""
-    normalize: bool
-    """Divide advantages by the standard deviation of their group."""
-    dynamic_sampling: bool
-    """Groups without differing rewards are replaced by others."""
-    overlong_buffer: int
-    """Tokens before the limit in which an answer is punished linearly; 0 punishes none."""
-
-
-ALGORITHMS: dict[Algorithm, Objective] = {
-    # Shao et al. 2024.
-    "grpo": Objective("ppo", 0.2, 0.2, "sequence", True, False, 0),
-    # Yu et al. 2025: clip-higher, dynamic sampling, token-level loss, soft punishment of overlong answers.
-    "dapo": Objective("ppo", 0.2, 0.28, "token", True, True, 32),
-    # Liu et al. 2025: no division by the length of answers or by the deviation of rewards.
-    "dr_grpo": Objective("ppo", 0.2, 0.2, "constant", False, False, 0),
-    # Zheng et al. 2025: ratios of sequences.
-    "gspo": Objective("gspo", 3e-4, 4e-4, "sequence", True, False, 0),
-    # MiniMax 2025: the weight of a token is clipped, its gradient stays.
-    "cispo": Objective("cispo", 1.0, 4.0, "token", True, False, 0),
-    # Williams 1992, with an importance weight and the group's mean as the baseline.
-    "reinforce": Objective("importance_sampling", 0.0, 0.0, "token", False, False, 0),
-}
 
 
 def loss_config(objective: Objective) -> dict[str, Any] | None:
-    """The settings of the loss: absolute ratios, as the protocol has them."""
+    """The settings of a loss of the protocol: absolute ratios, as it has them."""
     if objective.loss == "importance_sampling":
         return None
     low, high = max(0.0, 1 - objective.clip_low), 1 + objective.clip_high
@@ -69,13 +32,6 @@ def shaped(trajectory: Trajectory, max_tokens: int, buffer: int, penalty: float)
     """The reward, less the soft punishment of an answer that comes near the limit (DAPO, equation 13)."""
     over = trajectory.answer_tokens - (max_tokens - buffer)
     return trajectory.reward - penalty * min(1.0, max(0.0, over / buffer)) if buffer else trajectory.reward
-
-
-def group_advantages(rewards: Sequence[float], normalize: bool) -> list[float]:
-    """How much better than its group each one is; 0 for all where none is."""
-    baseline = mean(rewards)
-    scale = (pstdev(rewards) if normalize else 1.0) or 1.0
-    return [(reward - baseline) / scale for reward in rewards]
 
 
 def scales(trajectories: Sequence[Trajectory], aggregation: Aggregation, max_tokens: int) -> list[float]:
@@ -89,20 +45,53 @@ def scales(trajectories: Sequence[Trajectory], aggregation: Aggregation, max_tok
     return [1 / max(tokens, 1)] * count
 
 
-def policy_datum(
-    trajectory: Trajectory,
-    advantages: Sequence[float],
-    objective: Objective,
-    logprobs: Sequence[float] | None = None,
-) -> types.Datum:
-    """An example with an advantage for each token; `logprobs` replace those of the policy that sampled."""
+def policy_datum(trajectory: Trajectory, advantages: Sequence[float], objective: Objective) -> types.Datum:
+    """An example with an advantage for each token."""
     mask = trajectory.mask if objective.loss == "gspo" else None
-    return datums.policy(trajectory.tokens, logprobs or trajectory.logprobs, advantages, mask)
+    return datums.policy(trajectory.tokens, trajectory.logprobs, advantages, mask)
 
 
-def token_advantages(trajectory: Trajectory, advantage: float) -> list[float]:
-    """The advantage at each sampled token, 0 elsewhere."""
-    return [advantage if own else 0.0 for own in trajectory.mask]
+def sampled_tokens(
+    batch: Sequence[Trajectory],
+    now: Sequence[NDArray[np.float64]],
+    advantages: Sequence[Sequence[float]],
+    factors: Sequence[float],
+) -> Tokens:
+    """The sampled tokens of a batch. `now` are log-probabilities of all tokens but the first of each sequence."""
+    masks = [np.asarray(one.mask[1:], np.bool_) for one in batch]
+    counts = [int(mask.sum()) for mask in masks]
+    return Tokens(
+        now=_joined([values[mask] for values, mask in zip(now, masks, strict=True)]),
+        old=_joined([_chosen(one.logprobs, mask) for one, mask in zip(batch, masks, strict=True)]),
+        advantages=_joined([_chosen(own, mask) for own, mask in zip(advantages, masks, strict=True)]),
+        scale=np.repeat(np.asarray(factors, np.float64), counts),
+        sequence=np.repeat(np.arange(len(batch), dtype=np.int64), counts),
+    )
+
+
+def _chosen(values: Sequence[float], mask: NDArray[np.bool_]) -> Floats:
+    return np.asarray(values[1:], np.float64)[mask]
+
+
+def _joined(parts: Sequence[Floats]) -> Floats:
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def weighted(batch: Sequence[Trajectory], weights: Floats, observed: float) -> list[types.Datum]:
+    """For `cross_entropy`: the weight of each sampled token of the batch, and one for what the environment added."""
+    left = iter(weights.tolist())
+    examples = []
+    for one in batch:
+        answers = answered(one)
+        row = [next(left) if own else observed * seen for own, seen in zip(one.mask[1:], answers[1:], strict=True)]
+        examples.append(datums.datum(one.tokens, weights=datums.floats(row)))
+    return examples
+
+
+def answered(trajectory: Trajectory) -> list[bool]:
+    """Whether a token is one that the environment added after an answer."""
+    first = trajectory.mask.index(True) if True in trajectory.mask else len(trajectory.mask)
+    return [at > first and not own for at, own in enumerate(trajectory.mask)]
 
 
 def sampler_kl(batch: Sequence[Trajectory], output: types.ForwardBackwardOutput) -> float:

@@ -62,13 +62,14 @@ class Policy(Protocol):
 
 
 class Snapshot:
-    """A sampler whose weights do not change."""
+    """A sampler whose weights do not change. A greedy one always takes the likeliest token."""
 
-    def __init__(self, sampler: tinker.SamplingClient, version: int) -> None:
-        self.sampler, self.version = sampler, version
+    def __init__(self, sampler: tinker.SamplingClient, version: int, greedy: bool = False) -> None:
+        self.sampler, self.version, self.greedy = sampler, version, greedy
 
     def sample(self, prompt: Sequence[int], limits: Limits, seed: int) -> Sampled:
-        params = types.SamplingParams(max_tokens=limits.max_tokens, temperature=limits.temperature, seed=seed)
+        temperature = 0.0 if self.greedy else limits.temperature
+        params = types.SamplingParams(max_tokens=limits.max_tokens, temperature=temperature, seed=seed)
         response = self.sampler.sample(model_input(prompt), 1, params).result()
         sequence = response.sequences[0]
         tokens, logprobs = list(sequence.tokens), list(sequence.logprobs or [])
@@ -92,6 +93,12 @@ class Trajectory:
     failed: bool = False
     """The episode failed, and these are the tokens up to that."""
     metrics: dict[str, float] = field(default_factory=dict)
+    task: int = -1
+    """The task's place in the suite."""
+    baseline: float | None = None
+    """The reward of the greedy answer to the task, where an estimator needs it."""
+    squares: list[float] = field(default_factory=list)
+    """At each token the sum of the squared probabilities of all tokens, where an estimator needs it."""
 
     def observe(self, tokens: list[int]) -> None:
         """Adds tokens that the policy reads."""

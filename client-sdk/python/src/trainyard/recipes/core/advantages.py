@@ -1,0 +1,141 @@
+"""Estimators of advantages: how much better each episode, or each token, was than a baseline.
+
+`R` is the reward of an episode; all other names are those of the settings. Advantages of tokens have an entry for each
+token of the sequence, 0 where it was not sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, mean, pstdev
+
+import numpy as np
+
+from .algorithms import Estimator
+from .config import RecipeError
+from .rollout import Trajectory
+
+WHITENED: frozenset[Estimator] = frozenset({"reinforce_pp", "reinforce_pp_baseline"})
+"""Estimators that normalise the advantages of all tokens of a step together, by `whitened`."""
+
+
+def estimated(
+    group: Sequence[Trajectory], rewards: Sequence[float], estimator: Estimator, normalize: bool
+) -> list[list[float]]:
+    """The advantages of the tokens of a group's sequences, before `whitened`.
+
+    `remax` needs `Trajectory.baseline` of each, and `optimal_token` its `squares`.
+    """
+    if estimator == "optimal_token":
+        return token_baseline(group, rewards)
+    values = _of_sequences(group, rewards, estimator)
+    scale = (pstdev(rewards) if normalize else 1.0) or 1.0
+    return [token_advantages(one, value / scale) for one, value in zip(group, values, strict=True)]
+
+
+def _of_sequences(group: Sequence[Trajectory], rewards: Sequence[float], estimator: Estimator) -> list[float]:
+    if estimator == "reinforce_pp":
+        return list(rewards)
+    if estimator == "rloo":
+        return leave_one_out(rewards)
+    if estimator == "remax":
+        return [reward - baseline(one) for one, reward in zip(group, rewards, strict=True)]
+    if estimator == "opo":
+        return length_weighted(rewards, [one.sampled for one in group])
+    if estimator == "maxrl":
+        return over_mean(rewards)
+    return centered(rewards)
+
+
+def centered(rewards: Sequence[float]) -> list[float]:
+    """`R - mean R`."""
+    center = mean(rewards)
+    return [reward - center for reward in rewards]
+
+
+def leave_one_out(rewards: Sequence[float]) -> list[float]:
+    """`R` less the mean of the others' (RLOO, Ahmadian et al. 2024, arXiv:2402.14740); 0 for a group of one."""
+    count = len(rewards)
+    return [value * count / max(count - 1, 1) for value in centered(rewards)]
+
+
+def length_weighted(rewards: Sequence[float], lengths: Sequence[int]) -> list[float]:
+    """`R - sum(length R) / sum(length)`: the baseline of least variance if the squared norm of a sequence's gradient
+    grows with its length (OPO, Hao et al. 2025, arXiv:2505.23585)."""
+    weight = max(sum(lengths), 1)
+    center = sum(length * reward for length, reward in zip(lengths, rewards, strict=True)) / weight
+    return [reward - center for reward in rewards]
+
+
+def over_mean(rewards: Sequence[float]) -> list[float]:
+    """`(R - mean R) / mean R`, 0 where no reward is above 0: with rewards of 0 and 1, the gradient of the logarithm of
+    the probability to succeed, to the order that the group's size allows (MaxRL, Tajwar et al. 2026)."""
+    if min(rewards) < 0:
+        raise RecipeError(f"algorithm: maxrl needs rewards of at least 0, and an episode got {min(rewards):g}")
+    scale = mean(rewards) or 1.0
+    return [value / scale for value in centered(rewards)]
+
+
+def baseline(trajectory: Trajectory) -> float:
+    """The reward of the greedy answer to the same task (ReMax, Li et al. 2023, arXiv:2310.10505)."""
+    if trajectory.baseline is None:
+        raise RecipeError("algorithm: remax needs the reward of a greedy episode of the task, which was not played")
+    return trajectory.baseline
+
+
+def token_baseline(group: Sequence[Trajectory], rewards: Sequence[float]) -> list[list[float]]:
+    """`R - B_t`, where `B_t = sum(W_t R) / sum(W_t)` over the sequences that have a sampled token number `t`, and `W_t`
+    is the sum of `1 - 2 exp(p) + s` over the sampled tokens up to `t`: the squared norm of the gradient by the logits,
+    with the log-probability `p` of the token and the sum `s` of the squared probabilities of all (OTB, Li et al. 2026,
+    "The Optimal Token Baseline").
+
+    Tokens of all turns are counted one after another. Where only one sequence is left, its advantage is 0.
+    """
+    energies = [_energies(one) for one in group]
+    longest = max((len(one) for one in energies), default=0)
+    weights = np.zeros((len(group), longest))
+    for at, own in enumerate(energies):
+        weights[at, : len(own)] = own
+    total = weights.sum(axis=0)
+    sums = (weights * np.asarray(rewards, np.float64)[:, None]).sum(axis=0)
+    # A token of probability 1 has no gradient, so its baseline does not matter.
+    baselines = sums / np.where(total > 0, total, 1.0)
+    found = []
+    for one, reward in zip(group, rewards, strict=True):
+        values = iter((reward - baselines[: one.sampled]).tolist())
+        found.append([next(values) if own else 0.0 for own in one.mask])
+    return found
+
+
+def _energies(trajectory: Trajectory) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """`W_t` of each sampled token."""
+    own = np.asarray(trajectory.mask, np.bool_)
+    probabilities = np.exp(np.asarray(trajectory.logprobs, np.float64)[own])
+    squares = np.asarray(trajectory.squares, np.float64)[own]
+    # The server's candidates may leave out the sampled token, whose square then is not in the sum.
+    return np.cumsum(np.maximum(1 - 2 * probabilities + squares, 0.0))
+
+
+def to_go(distances: dict[int, float], count: int) -> list[float]:
+    """For each of `count` tokens the sum of the distances from it on."""
+    found, running = [0.0] * count, 0.0
+    for at in reversed(range(count)):
+        running += distances.get(at, 0.0)
+        found[at] = running
+    return found
+
+
+def whitened(values: Sequence[Sequence[float]], masks: Sequence[Sequence[bool]]) -> list[list[float]]:
+    """Values of the masked tokens of all sequences, shifted and scaled to mean 0 and standard deviation 1
+    (REINFORCE++, Hu et al. 2025, arXiv:2501.03262); 0 elsewhere, and everywhere if they are equal."""
+    every = [value for own, mask in zip(values, masks, strict=True) for value, on in zip(own, mask, strict=True) if on]
+    center, scale = (fmean(every), pstdev(every) or 1.0) if every else (0.0, 1.0)
+    return [
+        [(value - center) / scale if on else 0.0 for value, on in zip(own, mask, strict=True)]
+        for own, mask in zip(values, masks, strict=True)
+    ]
+
+
+def token_advantages(trajectory: Trajectory, advantage: float) -> list[float]:
+    """The advantage at each sampled token, 0 elsewhere."""
+    return [advantage if own else 0.0 for own in trajectory.mask]

@@ -1,0 +1,208 @@
+"""Algorithms as data: an estimator of advantages, a loss with its settings, and how tokens are averaged.
+
+`ALGORITHMS` has the named ones; any setting of a recipe replaces one field of them. `advantages` has the formulas of
+the estimators, `losses` those of the losses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from .config import ConfigError, check, opt
+
+Algorithm = Literal[
+    "grpo", "dapo", "dr_grpo", "gspo", "cispo", "reinforce", "rloo", "reinforce_pp", "reinforce_pp_baseline", "remax",
+    "opo", "maxrl", "optimal_token", "dual_clip", "sapo", "gmpo", "dppo", "clip_cov", "kl_cov", "echo",
+]  # fmt: skip
+LossName = Literal[
+    "importance_sampling", "ppo", "cispo", "gspo", "sapo", "gmpo", "dppo_tv", "dppo_kl", "clip_cov", "kl_cov",
+]  # fmt: skip
+Estimator = Literal[
+    "group", "rloo", "reinforce_pp", "reinforce_pp_baseline", "remax", "opo", "maxrl", "optimal_token",
+]  # fmt: skip
+Aggregation = Literal["token", "sequence", "constant"]
+
+SERVER_LOSSES = frozenset({"importance_sampling", "ppo", "cispo", "gspo"})
+"""Losses of the protocol. The others are computed here from a forward pass."""
+CLIPS = ("clip_low", "clip_high")
+LOSS_SETTINGS: dict[LossName, tuple[str, ...]] = {
+    "importance_sampling": (),
+    "ppo": (*CLIPS, "dual_clip"),
+    "cispo": CLIPS,
+    "gspo": CLIPS,
+    "sapo": ("tau_positive", "tau_negative"),
+    "gmpo": CLIPS,
+    "dppo_tv": ("divergence", "ratio_cap"),
+    "dppo_kl": ("divergence", "ratio_cap"),
+    "clip_cov": (*CLIPS, "cov_share", "cov_low", "cov_high"),
+    "kl_cov": ("cov_share", "cov_kl"),
+}
+"""What each loss reads."""
+ALONE: frozenset[Estimator] = frozenset({"reinforce_pp", "remax"})
+"""Estimators whose baseline is not the rest of the group."""
+DIVIDED: frozenset[Estimator] = frozenset({"group", "rloo", "remax", "opo"})
+"""Estimators that `normalize` divides by the deviation of the group; the others have a scale of their own."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What an algorithm is made of. Settings of other losses than its own have no effect."""
+
+    loss: LossName = "ppo"
+    advantage: Estimator = "group"
+    aggregation: Aggregation = "token"
+    """`token`: mean over the batch's tokens; `sequence`: mean over sequences of their means; `constant`: the sum
+    divided by the number of sequences and the limit of tokens."""
+    normalize: bool = False
+    """Divide advantages by the standard deviation of their group."""
+    dynamic_sampling: bool = False
+    """Groups without differing rewards are replaced by others."""
+    overlong_buffer: int = 0
+    """Tokens before the limit in which an answer is punished linearly; 0 punishes none."""
+    clip_low: float = 0.2
+    """The smallest ratio is 1 - clip_low; for `gmpo` the smallest log-ratio is -clip_low."""
+    clip_high: float = 0.2
+    """The largest ratio is 1 + clip_high; for `gmpo` the largest log-ratio is clip_high."""
+    dual_clip: float = 0.0
+    """The largest ratio where the advantage is negative; 0 sets no bound."""
+    tau_positive: float = 1.0
+    tau_negative: float = 1.05
+    """Temperatures of the gate of `sapo`, for positive and for other advantages."""
+    divergence: float = 0.15
+    """The largest divergence of `dppo_tv` and `dppo_kl`, after which a token learns nothing."""
+    ratio_cap: float = 20.0
+    """The largest weight of a token in `dppo_tv` and `dppo_kl`."""
+    cov_share: float = 2e-4
+    """The share of tokens that `clip_cov` leaves out, and that `kl_cov` punishes."""
+    cov_low: float = 1.0
+    cov_high: float = 5.0
+    """Covariances between which `clip_cov` leaves tokens out."""
+    cov_kl: float = 1.0
+    """Weight of the distance to the sampling policy in `kl_cov`."""
+    echo: float = 0.0
+    """Weight of the cross-entropy of what the environment answered."""
+
+    @property
+    def one_pass(self) -> bool:
+        """Whether the server computes the whole loss."""
+        return self.loss in SERVER_LOSSES and not self.dual_clip
+
+
+def _clipped(low: float, high: float, aggregation: Aggregation, normalize: bool) -> Objective:
+    return Objective(clip_low=low, clip_high=high, aggregation=aggregation, normalize=normalize)
+
+
+ALGORITHMS: dict[Algorithm, Objective] = {
+    # Shao et al. 2024, arXiv:2402.03300.
+    "grpo": Objective(aggregation="sequence", normalize=True),
+    # Yu et al. 2025, arXiv:2503.14476: clip-higher, dynamic sampling, token-level loss, soft punishment of overlong
+    # answers.
+    "dapo": Objective(clip_high=0.28, normalize=True, dynamic_sampling=True, overlong_buffer=32),
+    # Liu et al. 2025, arXiv:2503.20783: no division by the length of answers or by the deviation of rewards.
+    "dr_grpo": Objective(aggregation="constant"),
+    # Zheng et al. 2025, arXiv:2507.18071: ratios of sequences.
+    "gspo": Objective("gspo", aggregation="sequence", normalize=True, clip_low=3e-4, clip_high=4e-4),
+    # MiniMax 2025, arXiv:2506.13585: the weight of a token is clipped, its gradient stays.
+    "cispo": Objective("cispo", normalize=True, clip_low=1.0, clip_high=4.0),
+    # Williams 1992, with an importance weight and the group's mean as the baseline.
+    "reinforce": Objective("importance_sampling"),
+    # Ahmadian et al. 2024, arXiv:2402.14740: the mean of the others is the baseline.
+    "rloo": Objective("importance_sampling", "rloo"),
+    # Hu et al. 2025, arXiv:2501.03262: advantages of the whole batch are normalised, without or with a baseline.
+    "reinforce_pp": Objective(advantage="reinforce_pp"),
+    "reinforce_pp_baseline": Objective(advantage="reinforce_pp_baseline"),
+    # Li et al. 2023, arXiv:2310.10505: the reward of the greedy answer is the baseline.
+    "remax": Objective("importance_sampling", "remax"),
+    # Hao et al. 2025, arXiv:2505.23585: the mean weighted by lengths is the baseline.
+    "opo": Objective("importance_sampling", "opo"),
+    # Tajwar et al. 2026, "Maximum Likelihood Reinforcement Learning": advantages are divided by the mean reward.
+    "maxrl": Objective(advantage="maxrl"),
+    # Li et al. 2026, "The Optimal Token Baseline": a baseline of its own at each position.
+    "optimal_token": Objective("importance_sampling", "optimal_token"),
+    # Ye et al. 2020, arXiv:1912.09729: ratios have a bound where the advantage is negative, too.
+    "dual_clip": Objective(aggregation="sequence", normalize=True, dual_clip=3.0),
+    # Gao et al. 2025, arXiv:2511.20347: a soft gate in place of the clip.
+    "sapo": Objective("sapo", aggregation="sequence", normalize=True),
+    # Zhao et al. 2025, arXiv:2507.20673: the geometric mean of ratios, clipped in their logarithms.
+    "gmpo": Objective("gmpo", aggregation="sequence", normalize=True, clip_low=0.4, clip_high=0.4),
+    # Qi et al. 2026, arXiv:2602.04879: a bound on the divergence in place of that on ratios.
+    "dppo": Objective("dppo_tv"),
+    # Cui et al. 2025, arXiv:2505.22617: tokens that would lower the entropy most learn nothing, or are held back.
+    "clip_cov": Objective("clip_cov", normalize=True),
+    "kl_cov": Objective("kl_cov", normalize=True, cov_share=2e-3),
+    # Shrivastava et al. 2026, arXiv:2605.24517: also predicts what the environment answers.
+    "echo": Objective(aggregation="sequence", normalize=True, echo=0.05),
+}
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Which samples learn nothing because the weights have moved away from those that sampled them.
+
+    Ratios are those of the weights before an update to the weights that sampled. Without a value there is no bound.
+    """
+
+    sequence_low: float | None = opt(None, "the smallest geometric mean of a sequence's ratios")
+    sequence_high: float | None = opt(None, "the largest geometric mean of a sequence's ratios")
+    token_low: float | None = opt(None, "the smallest ratio of a token")
+    token_high: float | None = opt(None, "the largest ratio of a token")
+    negative: float | None = opt(
+        None, "log-ratio per token by which a sequence of negative advantage may have become less likely"
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("sequence_low", "token_low"):
+            low = getattr(self, name)
+            fits = low is None or 0 < low < 1
+            check(fits, f"rejection.{name}", "above 0 and below 1 is needed: the weights that sampled have ratio 1")
+        for name in ("sequence_high", "token_high"):
+            high = getattr(self, name)
+            check(
+                high is None or high > 1,
+                f"rejection.{name}",
+                "more than 1 is needed: the weights that sampled have ratio 1",
+            )
+        check(self.negative is None or self.negative >= 0, "rejection.negative", "at least 0 is needed")
+
+    @property
+    def active(self) -> bool:
+        bounds = (self.sequence_low, self.sequence_high, self.token_low, self.token_high, self.negative)
+        return any(bound is not None for bound in bounds)
+
+
+def check_settings(objective: Objective, given: Iterable[str]) -> None:
+    """Refuses settings that the objective's loss or estimator does not have, and values out of range.
+
+    `given` are the names of the settings that were set, as opposed to those that come from the algorithm.
+    """
+    known = LOSS_SETTINGS[objective.loss]
+    every = {name for names in LOSS_SETTINGS.values() for name in names}
+    for name in given:
+        if name in every and name not in known:
+            has = f"its settings: {', '.join(known)}" if known else "it has no settings"
+            raise ConfigError(f"{name}: not a setting of the loss {objective.loss}; {has}")
+    if "normalize" in given and objective.normalize and objective.advantage not in DIVIDED:
+        text = f"the estimator {objective.advantage} has a scale of its own"
+        raise ConfigError(f"normalize: {text}; normalize is for {', '.join(sorted(DIVIDED))}")
+    _check_values(objective)
+    if objective.loss == "gmpo" and objective.aggregation != "sequence":
+        raise ConfigError(
+            f"aggregation: gmpo is a mean over sequences, so sequence is needed, not {objective.aggregation}"
+        )
+    if objective.advantage == "maxrl" and objective.overlong_buffer:
+        raise ConfigError("overlong_buffer: its punishments may be below 0, and maxrl needs rewards of at least 0")
+
+
+def _check_values(objective: Objective) -> None:
+    check(objective.clip_low >= 0, "clip_low", "at least 0 is needed")
+    check(objective.clip_high >= 0, "clip_high", "at least 0 is needed")
+    check(objective.dual_clip == 0 or objective.dual_clip > 1, "dual_clip", "0 or more than 1 is needed")
+    for name in ("tau_positive", "tau_negative", "divergence"):
+        check(getattr(objective, name) > 0, name, "more than 0 is needed")
+    check(objective.ratio_cap >= 1, "ratio_cap", "at least 1 is needed")
+    check(0 < objective.cov_share <= 1, "cov_share", "a share above 0 and at most 1 is needed")
+    check(objective.cov_low < objective.cov_high, "cov_low", "less than cov_high is needed")
+    check(objective.cov_kl >= 0, "cov_kl", "at least 0 is needed")
+    check(objective.echo >= 0, "echo", "at least 0 is needed")

@@ -1,0 +1,248 @@
+"""Losses of the sampled tokens of a batch, with their slopes by the log-probabilities.
+
+The server computes `importance_sampling`, `ppo`, `cispo` and `gspo` in one pass. Every other loss takes two: a forward
+pass, whose log-probabilities give value and slopes here, and a backward pass of `cross_entropy` with minus the slopes
+as weights, whose gradient is that of the loss. The formulas name `p` the log-probability now, `q` the one when the
+token was sampled, `r = exp(p - q)` and `A` the advantage.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .algorithms import LossName, Objective, Rejection
+
+Floats = NDArray[np.float64]
+BOUND = 20.0
+"""Log-ratios beyond this are cut, so that the ratio stays finite."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The sampled tokens of a batch, one sequence after another: one entry of each array for each token."""
+
+    now: Floats
+    """Log-probabilities under the weights that learn."""
+    old: Floats
+    """Log-probabilities that ratios refer to."""
+    advantages: Floats
+    scale: Floats
+    """The share of a token in the mean that is the loss."""
+    sequence: NDArray[np.int64]
+    """The number of the sequence, from 0."""
+
+    @property
+    def log_ratio(self) -> Floats:
+        return np.clip(self.now - self.old, -BOUND, BOUND)
+
+    @property
+    def ratio(self) -> Floats:
+        return np.exp(self.log_ratio)
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Whether the log-ratio is not cut."""
+        return np.abs(self.now - self.old) < BOUND
+
+    def means(self, values: Floats) -> Floats:
+        """The mean of a sequence's values, at each of its tokens."""
+        return self.sums(values) / self.sums(np.ones_like(values))
+
+    def sums(self, values: Floats) -> Floats:
+        """The sum of a sequence's values, at each of its tokens."""
+        totals = np.zeros(int(self.sequence.max(initial=-1)) + 1)
+        np.add.at(totals, self.sequence, values)
+        return np.asarray(totals[self.sequence], np.float64)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The loss is the sum of `values`; `slopes` is its derivative by each token's log-probability."""
+
+    values: Floats
+    slopes: Floats
+
+
+Formula = Callable[[Tokens, Objective, random.Random], Terms]
+
+
+def importance_sampling(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
+    """`-r A`."""
+    values = -tokens.ratio * tokens.advantages * tokens.scale
+    return Terms(values, np.where(tokens.free, values, 0.0))
+
+
+def ppo(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
+    """`-min(r A, clip(r) A)` (Schulman et al. 2017, arXiv:1707.06347). With `dual_clip` `c` at most `-c A` where A is
+    negative, which bounds the loss of tokens that have become much likelier (Ye et al. 2020, arXiv:1912.09729)."""
+    values, active = _clipped(tokens.ratio, tokens.advantages, objective)
+    if objective.dual_clip:
+        bound = -objective.dual_clip * tokens.advantages
+        beyond = (tokens.advantages < 0) & (values > bound)
+        values, active = np.where(beyond, bound, values), active & ~beyond
+    values = values * tokens.scale
+    return Terms(values, np.where(active & tokens.free, values, 0.0))
+
+
+def cispo(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
+    """`-clip(r) p A`, the clipped ratio held constant (MiniMax 2025, arXiv:2506.13585)."""
+    weights = np.clip(tokens.ratio, 1 - objective.clip_low, 1 + objective.clip_high)
+    return _weighted(tokens, weights)
+
+
+def gspo(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
+    """`ppo` with `s = exp(mean(p - q))` of the sequence as the value of each token's ratio, and the gradient of `s` by
+    that token's own log-probability (GSPO-token, Zheng et al. 2025, arXiv:2507.18071)."""
+    mean = tokens.means(tokens.now - tokens.old)
+    values, active = _clipped(np.exp(np.clip(mean, -BOUND, BOUND)), tokens.advantages, objective)
+    values = values * tokens.scale
+    return Terms(values, np.where(active & (np.abs(mean) < BOUND), values, 0.0))
+
+
+def sapo(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
+    """`-(4 / tau) sigmoid(tau (r - 1)) A`, whose slope falls smoothly away from `r = 1`; `tau` is `tau_positive` where
+    A is positive and `tau_negative` elsewhere (Gao et al. 2025, arXiv:2511.20347)."""
+    tau = np.where(tokens.advantages > 0, objective.tau_positive, objective.tau_negative)
+    ratio, weight = tokens.ratio, tokens.advantages * tokens.scale
+    gate = 0.5 * (1 + np.tanh(0.5 * tau * (ratio - 1)))
+    slopes = -4 * gate * (1 - gate) * ratio * weight
+    return Terms(-4 / tau * gate * weight, np.where(tokens.free, slopes, 0.0))
+
+
+def gmpo(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
+    """`-A exp(mean(l))`, the geometric mean of a sequence's ratios: `l` is `p - q`, at most `clip_high` where A is
+    positive and at least `-clip_low` where it is negative (Zhao et al. 2025, arXiv:2507.20673)."""
+    raw, up, down = tokens.now - tokens.old, tokens.advantages > 0, tokens.advantages < 0
+    active = (up & (raw <= objective.clip_high)) | (down & (raw >= -objective.clip_low))
+    logs = np.where(up, np.minimum(raw, objective.clip_high), np.maximum(raw, -objective.clip_low))
+    mean = tokens.means(np.where(up | down, logs, 0.0))
+    values = -tokens.advantages * tokens.scale * np.exp(np.clip(mean, -BOUND, BOUND))
+    return Terms(values, np.where(active & (np.abs(mean) < BOUND), tokens.means(values), 0.0))
+
+
+def dppo_tv(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
+    """`-M min(r, ratio_cap) p A`, the weight held constant. `M` is 0 where the token has moved in the direction of its
+    advantage until the binary total variation `|exp p - exp q|` is above `divergence`, else 1 (DPPO, Qi et al. 2026,
+    arXiv:2602.04879)."""
+    return _bounded(tokens, objective, np.abs(np.exp(tokens.now) - np.exp(tokens.old)))
+
+
+def dppo_kl(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
+    """As `dppo_tv`, with the binary KL divergence `b (q - p) + (1 - b) log((1 - b) / (1 - a))`, where `a = exp p` and
+    `b = exp q` are held below 1."""
+    p, q = np.minimum(tokens.now, -1e-8), np.minimum(tokens.old, -1e-8)
+    b = np.exp(q)
+    return _bounded(tokens, objective, b * (q - p) + (1 - b) * (np.log(-np.expm1(q)) - np.log(-np.expm1(p))))
+
+
+def clip_cov(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
+    """`ppo`, but a share of the tokens, chosen at random among those with a covariance between `cov_low` and
+    `cov_high`, counts as 0. The covariance of a token is `(A - mean A) (p - mean p)` (Clip-Cov, Cui et al. 2025,
+    arXiv:2505.22617)."""
+    values, active = _clipped(tokens.ratio, tokens.advantages, objective)
+    covariances = _covariances(tokens)
+    between = (covariances > objective.cov_low) & (covariances < objective.cov_high) & active
+    eligible = np.flatnonzero(between).tolist()
+    chosen = chance.sample(eligible, min(_count(tokens, objective), len(eligible)))
+    kept = np.ones_like(values)
+    kept[chosen] = 0.0
+    values = values * tokens.scale * kept
+    return Terms(values, np.where(active & tokens.free, values, 0.0))
+
+
+def kl_cov(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
+    """`-r A`, and `cov_kl |p - q|` added for the share of tokens with the largest covariances (KL-Cov, Cui et al. 2025,
+    arXiv:2505.22617)."""
+    largest = np.argsort(-_covariances(tokens), kind="stable")[: _count(tokens, objective)]
+    apart = tokens.now - tokens.old
+    weights = np.zeros_like(apart)
+    weights[largest] = objective.cov_kl
+    plain = -tokens.ratio * tokens.advantages
+    slopes = np.where(tokens.free, plain, 0.0) + weights * np.sign(apart)
+    return Terms(tokens.scale * (plain + weights * np.abs(apart)), tokens.scale * slopes)
+
+
+FORMULAS: dict[LossName, Formula] = {
+    "importance_sampling": importance_sampling,
+    "ppo": ppo,
+    "cispo": cispo,
+    "gspo": gspo,
+    "sapo": sapo,
+    "gmpo": gmpo,
+    "dppo_tv": dppo_tv,
+    "dppo_kl": dppo_kl,
+    "clip_cov": clip_cov,
+    "kl_cov": kl_cov,
+}
+
+
+def computed(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
+    """The loss of a batch. `chance` is what a loss draws from that leaves out tokens at random."""
+    if not tokens.now.size:
+        return Terms(tokens.now, tokens.now)
+    return FORMULAS[objective.loss](tokens, objective, chance)
+
+
+def kept(tokens: Tokens, rejection: Rejection) -> NDArray[np.bool_]:
+    """Which tokens learn; `tokens.old` are log-probabilities of the weights that sampled.
+
+    Sequences are left out whose ratios have a geometric mean out of bounds (Liu, Li et al. 2025, "When Speed Kills
+    Stability"), and those with a negative mean advantage that have become less likely by more than `negative` per token
+    (DeepSeek-AI 2025, arXiv:2512.02556). Tokens are left out whose own ratio is out of bounds (IcePop, Ling Team 2025,
+    arXiv:2510.18855).
+    """
+    if not tokens.now.size:
+        return np.ones(0, np.bool_)
+    found = np.ones(tokens.now.shape, np.bool_)
+    logs = tokens.now - tokens.old
+    means = tokens.means(logs)
+    for values, low, high in (
+        (means, rejection.sequence_low, rejection.sequence_high),
+        (logs, rejection.token_low, rejection.token_high),
+    ):
+        if low is not None:
+            found &= values >= np.log(low)
+        if high is not None:
+            found &= values <= np.log(high)
+    if rejection.negative is not None:
+        found &= (tokens.means(tokens.advantages) >= 0) | (-means <= rejection.negative)
+    return found
+
+
+def without(tokens: Tokens, learned: NDArray[np.bool_]) -> Tokens:
+    """The same tokens, of which only some count. The others stay in the means of their sequences."""
+    return replace(tokens, scale=np.where(learned, tokens.scale, 0.0))
+
+
+def _clipped(ratio: Floats, advantages: Floats, objective: Objective) -> tuple[Floats, NDArray[np.bool_]]:
+    """`-min(r A, clip(r) A)`, and where its slope is not 0."""
+    plain = ratio * advantages
+    limited = np.clip(ratio, 1 - objective.clip_low, 1 + objective.clip_high) * advantages
+    return -np.minimum(plain, limited), plain <= limited
+
+
+def _weighted(tokens: Tokens, weights: Floats) -> Terms:
+    """`-w p A` with constant weights."""
+    slopes = -weights * tokens.advantages * tokens.scale
+    return Terms(slopes * tokens.now, slopes)
+
+
+def _bounded(tokens: Tokens, objective: Objective, divergence: Floats) -> Terms:
+    away = np.where(tokens.advantages > 0, tokens.now > tokens.old, tokens.now < tokens.old)
+    learned = ~(away & (divergence > objective.divergence))
+    return _weighted(tokens, np.minimum(tokens.ratio, objective.ratio_cap) * learned)
+
+
+def _covariances(tokens: Tokens) -> Floats:
+    centered = tokens.now - tokens.now.mean()
+    return np.asarray((tokens.advantages - tokens.advantages.mean()) * centered, np.float64)
+
+
+def _count(tokens: Tokens, objective: Objective) -> int:
+    """How many tokens a share is, at least 1."""
+    return max(1, int(objective.cov_share * tokens.now.size))

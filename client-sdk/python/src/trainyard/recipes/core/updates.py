@@ -1,0 +1,134 @@
+"""One update of a policy: the gradient of an objective for a batch of episodes, in one pass or in two."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import tinker
+from tinker import types
+
+from . import datums
+from .algorithms import Objective, Rejection
+from .losses import Floats, Terms, Tokens, computed, kept, without
+from .objective import answered, loss_config, policy_datum, sampled_tokens, sampler_kl, scales, weighted
+from .rollout import Trajectory
+
+
+@dataclass
+class Batch:
+    """What an update learns from. Lists have an entry for each sequence, and those within them one for each token."""
+
+    trajectories: list[Trajectory]
+    advantages: list[list[float]]
+    sampler_logprobs: list[list[float]]
+    """Log-probabilities when the tokens were sampled; those of the trajectories are what ratios refer to."""
+    now: list[Floats] | None = None
+    """Log-probabilities of all tokens but the first under the weights as they are, where they are known."""
+
+    def part(self, places: Sequence[int]) -> Batch:
+        return Batch(
+            [self.trajectories[at] for at in places],
+            [self.advantages[at] for at in places],
+            [self.sampler_logprobs[at] for at in places],
+            None if self.now is None else [self.now[at] for at in places],
+        )
+
+
+class Gradient:
+    """A gradient that the server is asked for; the optimizer step may be sent before it is known."""
+
+    def __init__(self, batch: Batch, pending: tinker.APIFuture[types.ForwardBackwardOutput]) -> None:
+        self.batch, self.pending = batch, pending
+        self.observing: tinker.APIFuture[types.ForwardBackwardOutput] | None = None
+        self.metrics: dict[str, float] = {}
+
+    def result(self) -> dict[str, float]:
+        """Waits for the gradient; its metrics."""
+        output = self.pending.result()
+        drift = {"sampler_kl": sampler_kl(self.batch.trajectories, output)}
+        return {"loss": output.metrics["loss:sum"]} | drift | self.metrics | self._observed()
+
+    def _observed(self) -> dict[str, float]:
+        return {"echo": self.observing.result().metrics["loss:sum"]} if self.observing else {}
+
+
+class Updates:
+    """Asks for the gradients of an objective."""
+
+    def __init__(
+        self, training: tinker.TrainingClient, objective: Objective, rejection: Rejection, max_tokens: int
+    ) -> None:
+        self.training, self.objective, self.rejection, self.max_tokens = training, objective, rejection, max_tokens
+
+    def gradient(self, batch: Batch, chance: random.Random) -> Gradient:
+        """Asks for the gradient of a batch. `chance` is for losses that leave out tokens at random."""
+        factors = scales(batch.trajectories, self.objective.aggregation, self.max_tokens)
+        if self.objective.one_pass and not self.rejection.active:
+            return self._in_one_pass(batch, factors)
+        return self._in_two_passes(batch, factors, chance)
+
+    def _in_one_pass(self, batch: Batch, factors: Sequence[float]) -> Gradient:
+        examples = [
+            policy_datum(one, [factor * value for value in values], self.objective)
+            for one, values, factor in zip(batch.trajectories, batch.advantages, factors, strict=True)
+        ]
+        pending = self.training.forward_backward(examples, _name(self.objective), loss_config(self.objective))
+        found = Gradient(batch, pending)
+        observers = [one for one in batch.trajectories if any(answered(one))]
+        if self.objective.echo and observers:
+            count = sum(one.sampled for one in observers)
+            rows = weighted(observers, np.zeros(count), self._observed(batch))
+            # Gradients add up until the optimizer step.
+            found.observing = self.training.forward_backward(rows, "cross_entropy")
+        return found
+
+    def _in_two_passes(self, batch: Batch, factors: Sequence[float], chance: random.Random) -> Gradient:
+        now = batch.now or forward(self.training, batch.trajectories)
+        tokens = sampled_tokens(batch.trajectories, now, batch.advantages, factors)
+        metrics: dict[str, float] = {}
+        if self.rejection.active:
+            sampled = replace(tokens, old=_sampled_logprobs(batch))
+            learned = kept(sampled, self.rejection)
+            tokens = without(tokens, learned)
+            metrics["rejected"] = 1 - float(learned.mean()) if learned.size else 0.0
+        terms = computed(tokens, self.objective, chance)
+        observed = self._observed(batch)
+        rows = weighted(batch.trajectories, -terms.slopes, observed)
+        found = Gradient(batch, self.training.forward_backward(rows, "cross_entropy"))
+        found.metrics = metrics | _described(tokens, terms)
+        if observed:
+            seen = [np.asarray(answered(one)[1:], np.bool_) for one in batch.trajectories]
+            found.metrics["echo"] = -observed * float(sum(p[mask].sum() for p, mask in zip(now, seen, strict=True)))
+        return found
+
+    def _observed(self, batch: Batch) -> float:
+        """The weight of each token that the environment added: the loss is their mean times `echo`."""
+        count = sum(sum(answered(one)) for one in batch.trajectories)
+        return self.objective.echo / count if count else 0.0
+
+
+def forward(training: tinker.TrainingClient, trajectories: Sequence[Trajectory]) -> list[Floats]:
+    """The log-probability of each token but the first of each sequence."""
+    output = training.forward([datums.datum(one.tokens) for one in trajectories], "cross_entropy").result()
+    return datums.logprobs_of(output)
+
+
+def _sampled_logprobs(batch: Batch) -> Floats:
+    every = zip(batch.trajectories, batch.sampler_logprobs, strict=True)
+    return np.asarray([lp for one, own in every for lp, on in zip(own, one.mask, strict=True) if on], np.float64)
+
+
+def _described(tokens: Tokens, terms: Terms) -> dict[str, float]:
+    """The loss, and the share of the tokens with an advantage that have no slope."""
+    counted = (tokens.advantages * tokens.scale) != 0
+    still = float((terms.slopes[counted] == 0).mean()) if counted.any() else 0.0
+    return {"loss": float(terms.values.sum()), "clipped": still}
+
+
+def _name(objective: Objective) -> types.LossFnType:
+    name = objective.loss
+    assert name in ("importance_sampling", "ppo", "cispo", "gspo"), "one_pass is true of these alone"
+    return name

@@ -1,0 +1,245 @@
+"""Algorithms of the recipes without a server: losses and estimators against PyTorch, and settings that exclude each other."""
+
+import json
+import math
+import random
+import typing
+
+import numpy as np
+import pytest
+
+import recipes  # noqa: F401 - makes the package importable
+from server import GOLDEN
+
+from trainyard.recipes import agent_env, async_grpo, grpo  # isort: skip
+from trainyard.recipes.core import advantages, algorithms, losses, objective, updates  # isort: skip
+from trainyard.recipes.core.algorithms import ALGORITHMS, Objective, Rejection  # isort: skip
+from trainyard.recipes.core.config import ConfigError, RecipeError, load  # isort: skip
+from trainyard.recipes.core.rollout import Trajectory  # isort: skip
+
+RECORDED = json.loads((GOLDEN / "policy_losses" / "golden.json").read_text())
+# The settings that make.py has.
+SETTINGS = {
+    "importance_sampling": Objective("importance_sampling"),
+    "ppo": Objective(clip_high=0.28),
+    "dual_clip": Objective(dual_clip=1.5),
+    "cispo": Objective("cispo", clip_low=0.5, clip_high=0.5),
+    "gspo": Objective("gspo", aggregation="sequence", clip_low=0.05, clip_high=0.05),
+    "sapo": Objective("sapo", aggregation="sequence"),
+    "gmpo": Objective("gmpo", aggregation="sequence", clip_low=0.2, clip_high=0.2),
+    "dppo_tv": Objective("dppo_tv", divergence=0.1, ratio_cap=1.8),
+    "dppo_kl": Objective("dppo_kl", divergence=0.1, ratio_cap=1.8),
+    "clip_cov": Objective("clip_cov", cov_share=1.0, cov_low=0.1, cov_high=0.9),
+    "kl_cov": Objective("kl_cov", cov_share=0.3, cov_kl=0.7),
+}
+
+
+def sequences(rows):
+    """Sequences with two tokens of a prompt before those that were sampled."""
+    return [
+        Trajectory([1] * (len(row) + 2), [False] * 2 + [True] * len(row), [0.0, 0.0, *row], reward=0.0) for row in rows
+    ]
+
+
+def tokens_of(one, chosen):
+    batch = sequences(one["old"])
+    padded = [[0.0, 0.0, *row] for row in one["advantages"]]
+    now = [np.asarray([0.0, *row]) for row in one["now"]]
+    return objective.sampled_tokens(batch, now, padded, objective.scales(batch, chosen.aggregation, 8))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_losses_have_the_values_and_gradients_of_pytorch(name):
+    chosen = SETTINGS[name]
+    assert len(RECORDED["batches"]) == 200
+    moved = 0
+    for one in RECORDED["batches"]:
+        terms = losses.computed(tokens_of(one, chosen), chosen, random.Random(0))
+        expected = one["losses"][name]
+        np.testing.assert_allclose(terms.values.sum(), expected["value"], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(terms.slopes, expected["gradient"], rtol=0, atol=1e-6)
+        moved += expected["gradient"] != one["losses"]["importance_sampling"]["gradient"]
+    assert moved > 30 or name == "importance_sampling", "the batches tell this loss from the plain one"
+
+
+def test_every_loss_is_compared():
+    assert {one.loss for one in SETTINGS.values()} == set(typing.get_args(algorithms.LossName)) == set(losses.FORMULAS)
+    assert {one.loss for one in ALGORITHMS.values()} | {"dppo_kl"} == set(losses.FORMULAS)
+    assert set(ALGORITHMS) == set(typing.get_args(algorithms.Algorithm))
+    assert {one.advantage for one in ALGORITHMS.values()} == set(typing.get_args(algorithms.Estimator))
+    assert set(RECORDED["groups"][0]["advantages"]) == set(typing.get_args(algorithms.Estimator))
+
+
+@pytest.mark.parametrize("name", typing.get_args(algorithms.Estimator))
+def test_estimators_have_the_advantages_of_pytorch(name):
+    assert len(RECORDED["groups"]) == 200
+    for one in RECORDED["groups"]:
+        group = sequences(one["logprobs"])
+        for trajectory, squares in zip(group, one["squares"], strict=True):
+            trajectory.squares, trajectory.baseline = [0.0, 0.0, *squares], one["greedy"]
+        found = advantages.estimated(group, one["rewards"], name, name == "group")
+        if name in advantages.WHITENED:
+            found = advantages.whitened(found, [trajectory.mask for trajectory in group])
+        assert all(row[:2] == [0.0, 0.0] for row in found), "nothing is learned from prompts"
+        for row, expected in zip(found, one["advantages"][name], strict=True):
+            np.testing.assert_allclose(row[2:], expected, rtol=0, atol=1e-6)
+
+
+def test_whitening_leaves_out_what_is_not_learned():
+    found = advantages.whitened([[0.0, 1.0, 3.0], [0.0, 9.0, 9.0]], [[False, True, True], [False, False, False]])
+    assert found == [[0.0, -1.0, 1.0], [0.0, 0.0, 0.0]]
+    assert advantages.whitened([[2.0], [2.0]], [[True], [True]]) == [[0.0], [0.0]]
+    assert advantages.to_go({1: 0.5, 3: 2.0}, 4) == [2.5, 2.5, 2.0, 2.0]
+
+
+def test_estimators_name_what_they_lack():
+    group = sequences([[-1.0], [-1.0]])
+    with pytest.raises(RecipeError, match="remax needs the reward of a greedy episode"):
+        advantages.estimated(group, [0.0, 1.0], "remax", False)
+    with pytest.raises(RecipeError, match=r"maxrl needs rewards of at least 0, and an episode got -0\.5"):
+        advantages.estimated(group, [-0.5, 1.0], "maxrl", False)
+
+
+def test_clip_cov_draws_from_the_tokens_between_its_bounds():
+    chosen = Objective("clip_cov", cov_share=0.5, cov_low=0.0, cov_high=100.0)
+    now = -np.linspace(0.1, 2.0, 16)
+    tokens = losses.Tokens(now, now, np.linspace(2.0, -2.0, 16), np.ones(16), np.zeros(16, np.int64))
+    out = lambda seed: tuple(np.flatnonzero(losses.computed(tokens, chosen, random.Random(seed)).slopes == 0))  # noqa: E731
+    assert all(len(out(seed)) == 8 for seed in range(4)) and len({out(seed) for seed in range(4)}) > 1
+    assert out(7) == out(7)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "learned"),
+    [
+        ({}, [True] * 5),
+        # The geometric means of ratios are 1.5 and 0.8.
+        ({"sequence_high": 1.4}, [False, False, True, True, True]),
+        ({"sequence_low": 0.85}, [True, True, False, False, False]),
+        ({"token_low": 0.5, "token_high": 2.0}, [True, False, True, False, True]),
+        # Only the second sequence is to become less likely.
+        ({"negative": 0.1}, [True, True, False, False, False]),
+        ({"negative": 0.3}, [True] * 5),
+    ],
+)
+def test_rejection(bounds, learned):
+    ratios = np.asarray([1.0, 2.25, 1.28, 0.4, 1.0])
+    tokens = losses.Tokens(
+        np.log(ratios), np.zeros(5), np.asarray([1.0, 1, -1, -1, -1]), np.ones(5), np.asarray([0, 0, 1, 1, 1])
+    )
+    rejection = Rejection(**bounds)
+    assert rejection.active == bool(bounds)
+    kept = losses.kept(tokens, rejection)
+    assert kept.tolist() == learned
+    slopes = losses.computed(losses.without(tokens, kept), Objective("importance_sampling"), random.Random(0)).slopes
+    np.testing.assert_allclose(slopes, -ratios * tokens.advantages * kept)
+
+
+class Recorder:
+    """A training client whose log-probabilities are given; it keeps what it was sent."""
+
+    def __init__(self, logprobs):
+        self.logprobs, self.sent, self.forwards = logprobs, [], 0
+
+    def forward(self, examples, loss):
+        self.forwards += 1
+        outputs = [{"logprobs": updates.datums.floats(row)} for row in self.logprobs]
+        return Done(updates.types.ForwardBackwardOutput(loss_fn_output_type="x", loss_fn_outputs=outputs, metrics={"loss:sum": 7.0}))
+
+    def forward_backward(self, examples, loss, config=None):
+        self.sent.append((loss, examples))
+        self.forwards -= 1
+        return self.forward(examples[: len(self.logprobs)], loss)
+
+
+class Done:
+    def __init__(self, value):
+        self.value = value
+
+    def result(self):
+        return self.value
+
+
+def turns():
+    """A sequence of two answers, with two tokens that the environment added between them."""
+    mask = [False, True, True, False, False, True]
+    return Trajectory([5, 6, 7, 8, 9, 10], mask, [0.0, -1.0, -2.0, 0.0, 0.0, -1.5])
+
+
+@pytest.mark.parametrize("name", ["ppo", "sapo"])
+def test_echo_learns_what_the_environment_answered(name):
+    one, now = turns(), [-1.1, -1.9, -3.0, -5.0, -1.5]
+    client = Recorder([now])
+    asked = updates.Updates(client, Objective(name, echo=0.5), Rejection(), 8)
+    batch = updates.Batch([one], [[0.0, 1.0, 1.0, 0.0, 0.0, 1.0]], [one.logprobs])
+    found = asked.gradient(batch, random.Random(0)).result()
+    loss, (example,) = client.sent[-1]
+    weights = example.loss_fn_inputs["weights"].tolist()
+    assert loss == "cross_entropy" and weights[2:4] == [0.25, 0.25]
+    if name == "ppo":
+        assert [loss for loss, _ in client.sent] == ["ppo", "cross_entropy"] and weights[:2] + weights[4:] == [0.0] * 3
+    else:
+        assert len(client.sent) == 1
+        assert found["echo"] == pytest.approx(0.5 * (3.0 + 5.0) / 2)
+        tokens = objective.sampled_tokens([one], [np.asarray(now, np.float32).astype(float)], batch.advantages, [1 / 3])
+        slopes = losses.computed(tokens, Objective("sapo"), random.Random(0)).slopes
+        np.testing.assert_allclose(weights[:2] + weights[4:], -slopes, rtol=1e-6)
+        assert found["loss"] == pytest.approx(losses.computed(tokens, Objective("sapo"), random.Random(0)).values.sum())
+
+
+def test_rejection_compares_with_the_weights_that_sampled():
+    """Not with those that ratios refer to, which decoupled PPO replaces."""
+    one = turns()
+    now = [-1.0, -2.0, -3.0, -5.0, -1.5]
+    sampled = [0.0, -1.0, -2.0, 0.0, 0.0, -1.5 - math.log(3)]
+    client = Recorder([now])
+    asked = updates.Updates(client, Objective(), Rejection(token_high=2.0), 8)
+    batch = updates.Batch([one], [[0.0, 1.0, 1.0, 0.0, 0.0, 1.0]], [sampled])
+    found = asked.gradient(batch, random.Random(0)).result()
+    weights = client.sent[0][1][0].loss_fn_inputs["weights"].tolist()
+    assert found["rejected"] == pytest.approx(1 / 3) and weights[4] == 0
+    assert weights[:2] == pytest.approx([1 / 3, 1 / 3])
+    batch.now = [np.asarray(now)]
+    assert asked.gradient(batch.part([0]), random.Random(0)).result() == found
+    assert client.sent[1][1][0].loss_fn_inputs["weights"].tolist() == weights
+    assert client.forwards == 1, "log-probabilities that are known are not asked for"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "flags", "named"),
+    [
+        (grpo, ["--loss=sapo", "--clip_low=0.1"], ["clip_low", "sapo", "tau_positive, tau_negative"]),
+        (grpo, ["--algorithm=rloo", "--clip_high=0.1"], ["clip_high", "importance_sampling", "has no settings"]),
+        (grpo, ["--algorithm=gspo", "--dual_clip=3"], ["dual_clip", "gspo", "clip_low, clip_high"]),
+        (grpo, ["--dual_clip=0.5"], ["dual_clip", "0 or more than 1"]),
+        (grpo, ["--algorithm=gmpo", "--aggregation=token"], ["aggregation", "gmpo", "sequence"]),
+        (grpo, ["--algorithm=maxrl", "--overlong_buffer=2"], ["overlong_buffer", "maxrl", "at least 0"]),
+        (grpo, ["--algorithm=maxrl", "--normalize=true"], ["normalize", "maxrl", "group, opo, remax, rloo"]),
+        (grpo, ["--algorithm=optimal_token", "--limits.temperature=0.7"], ["limits.temperature", "optimal_token"]),
+        (grpo, ["--group_size=1"], ["group_size", "at least 2"]),
+        (grpo, ["--algorithm=remax", "--group_size=0"], ["group_size", "at least 1"]),
+        (grpo, ["--algorithm=remax", "--group_size=1", "--dynamic_sampling=true"], ["dynamic_sampling", "group of one"]),
+        (grpo, ["--echo=0.1"], ["echo", "limits.max_turns is 1"]),
+        (grpo, ["--rejection.token_high=0.9"], ["rejection.token_high", "more than 1"]),
+        (grpo, ["--rejection.sequence_low=1.5"], ["rejection.sequence_low", "below 1"]),
+        (grpo, ["--loss=clip_cov", "--cov_low=9"], ["cov_low", "less than cov_high"]),
+        (grpo, ["--algorithm=best"], ["algorithm", "'rloo'", "'best'"]),
+        (grpo, ["--advantage=best"], ["advantage", "'optimal_token'", "'best'"]),
+        (async_grpo, ["--algorithm=remax"], ["advantage", "remax", "greedy episode", "use grpo or agent_env"]),
+        (async_grpo, ["--correction=aipo", "--clip_high=1"], ["clip_high", "aipo"]),
+        (async_grpo, ["--correction=aipo", "--algorithm=sapo"], ["algorithm", "sapo", "aipo"]),
+    ],
+)
+def test_settings_that_exclude_each_other_are_named(recipe, flags, named):
+    with pytest.raises(ConfigError) as refused:
+        load(recipe.Config, ["--folder=f", *flags], {}, "x")
+    assert all(text in str(refused.value) for text in named), refused.value
+
+
+def test_settings_replace_those_of_an_algorithm():
+    read = load(grpo.Config, ["--folder=f", "--algorithm=sapo", "--advantage=rloo", "--tau_negative=2"], {}, "x")
+    chosen = read.objective
+    assert (chosen.loss, chosen.advantage, chosen.tau_positive, chosen.tau_negative) == ("sapo", "rloo", 1.0, 2.0)
+    assert load(agent_env.Config, ["--folder=f", "--algorithm=echo"], {}, "x").objective.echo == 0.05
+    aipo = load(async_grpo.Config, ["--folder=f", "--correction=aipo", "--weight_cap=3"], {}, "x").objective
+    assert (aipo.loss, aipo.clip_low, aipo.clip_high) == ("cispo", 1.0, 2.0)

@@ -1,0 +1,132 @@
+"""Distillation without a server: several teachers, and a student that is its own teacher with a demonstration."""
+
+import json
+import pathlib
+import tempfile
+import types
+
+import numpy as np
+import pytest
+
+import chat_model
+import recipes  # noqa: F401 - makes the package importable
+
+from trainyard.recipes import distill  # isort: skip
+from trainyard.recipes.core.chat import Chat  # isort: skip
+from trainyard.recipes.core.config import ConfigError, load  # isort: skip
+
+
+@pytest.fixture(scope="module")
+def chat():
+    folder = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+    return Chat(chat_model.tokenizer(folder))
+
+
+def config(*flags):
+    return load(distill.Config, ["--folder=f", "--data=d", *flags], {}, "x")
+
+
+class Sampler:
+    """Answers with its tokens; its candidates for a token are the token itself and the next number."""
+
+    def __init__(self, *tokens):
+        self.tokens, self.read = list(tokens), []
+
+    def sample(self, prompt, count, params, topk_prompt_logprobs=0):
+        tokens = prompt.to_ints()
+        self.read.append(tokens)
+        rows = [[(token, np.log(0.6)), (token + 1, np.log(0.2))] for token in tokens]
+        sequence = types.SimpleNamespace(tokens=self.tokens, logprobs=[-1.0] * len(self.tokens))
+        return Done(types.SimpleNamespace(sequences=[sequence] * count, topk_prompt_logprobs=rows if topk_prompt_logprobs else None))
+
+    def compute_logprobs(self, prompt):
+        self.read.append(prompt.to_ints())
+        return Done([None, *(-float(self.tokens[0]) for _ in prompt.to_ints()[1:])])
+
+
+class Done:
+    def __init__(self, value):
+        self.value = value
+
+    def result(self):
+        return self.value
+
+
+def student(*tokens):
+    """A run whose weights sample these tokens."""
+    sampler = Sampler(*tokens)
+    training = types.SimpleNamespace(save_weights_and_get_sampling_client=lambda: Done(sampler))
+    return types.SimpleNamespace(training=training), sampler
+
+
+MESSAGES = [{"role": "user", "content": "Two and two?"}, {"role": "assistant", "content": "Four."}]
+
+
+@pytest.mark.parametrize("record", [{"messages": MESSAGES}, {"prompt": "Two and two?", "completion": "Four."}])
+def test_the_teacher_reads_the_demonstration(chat, record):
+    (prompt,) = distill.prompts([record], "data", chat, config("--mode=sdft", "--demonstration={answer}? {question}"))
+    assert prompt.tokens == chat.prompt([{"role": "user", "content": "Two and two?"}])
+    assert prompt.shown == chat.prompt([{"role": "user", "content": "Four.? Two and two?"}])
+    (plain,) = distill.prompts([record], "data", chat, config("--teacher=t"))
+    assert plain.shown == plain.tokens == prompt.tokens
+    (usual,) = distill.prompts([record], "data", chat, config("--mode=sdft"))
+    text = chat.decode(usual.shown)
+    assert text.index("Two and two?") < text.index("Four.") < text.index("answer of your own")
+
+
+def test_a_student_learns_what_it_would_say_with_the_demonstration():
+    run, sampler = student(7, 9)
+    method = distill.Demonstrated(run, lambda _: pytest.fail("there is no other teacher"), config("--mode=sdft", "--samples=1", "--top_k=2"))
+    prompt = distill.Prompt([3, 4], [3, 5, 5, 5, 4])
+    ((example,), count, entropy) = method.examples([prompt], 0)
+    assert sampler.read == [[3, 4], [3, 5, 5, 5, 4, 7, 9]], "the answer follows what the teacher reads"
+    assert example.model_input.to_ints() == [3, 4, 7] and count == 2
+    assert example.loss_fn_inputs["target_tokens"].to_numpy().tolist() == [[0, 0], [7, 8], [9, 10]]
+    np.testing.assert_allclose(example.loss_fn_inputs["weights"].to_numpy(), [[0, 0], [0.375, 0.125], [0.375, 0.125]], rtol=1e-6)
+    assert entropy == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
+
+
+def test_each_record_has_the_teacher_that_it_names(chat):
+    records = [{"prompt": "a", "teacher": "maths"}, {"prompt": "b", "teacher": "code"}, {"prompt": "c"}]
+    flags = ["--teachers.maths=m", "--teachers.code=c", "--teacher=t", "--samples=1"]
+    wanted = distill.prompts(records, "data", chat, config(*flags))
+    assert [one.teacher for one in wanted] == ["maths", "code", ""]
+    opened = {name: Sampler(number) for number, name in enumerate(["t", "m", "c"], 1)}
+    service = types.SimpleNamespace(create_sampling_client=lambda base_model: Done(opened[base_model]))
+    teachers = distill.teachers_of(types.SimpleNamespace(service=service), config(*flags))
+    run, _ = student(7, 9)
+    _, apart = distill.OnPolicy(run, teachers, config(*flags)).student(wanted, 0)
+    assert apart == [[1.0, 1.0], [2.0, 2.0], [0.0, 0.0]], "minus one, less the number of the teacher"
+    assert [len(one.read) for one in opened.values()] == [1, 1, 1]
+    samples = distill.sampled(teachers, wanted, config(*flags), 0)
+    assert [one.answer for one in samples] == [[2], [3], [1]]
+
+
+@pytest.mark.parametrize(
+    ("record", "flags", "named"),
+    [
+        ({"prompt": "a"}, ["--mode=sdft"], ["data", "sdft", "completion", "prompt"]),
+        ({"messages": MESSAGES[:1]}, ["--mode=sdft"], ["data", "a last message of the assistant"]),
+        ({"prompt": "a", "teacher": "art"}, ["--teachers.maths=m"], ["data", "'art'", "maths"]),
+        ({"prompt": "a"}, ["--teachers.maths=m"], ["names no teacher", "maths"]),
+    ],
+)
+def test_records_that_lack_something_are_named(chat, record, flags, named):
+    with pytest.raises(ConfigError) as refused:
+        distill.prompts([record], "data", chat, config(*flags))
+    assert all(text in str(refused.value) for text in named), refused.value
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ([], ["teacher", "needed"]),
+        (["--teachers.maths=1"], ["teachers.maths", "not 1"]),
+        (["--teacher=t", "--demonstration={question}{answer}"], ["demonstration", "sdft", "on_policy"]),
+        (["--mode=sdft", "--demonstration={question}"], ["demonstration", "{answer}"]),
+    ],
+)
+def test_settings_that_exclude_each_other_are_named(flags, named):
+    with pytest.raises(ConfigError) as refused:
+        config(*flags)
+    assert all(text in str(refused.value) for text in named), json.dumps(str(refused.value))

@@ -1,6 +1,7 @@
-//! Choices by name: models with random weights, devices, workloads.
+//! Choices by name: models, devices, workloads.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::ValueEnum;
@@ -90,6 +91,26 @@ mod tests {
         assert_eq!("cuda".parse(), Ok(BenchDevice::Cuda(0)));
         for text in ["", "auto", "cuda:", "cuda:-1", "cuda1"] {
             assert!(text.parse::<BenchDevice>().is_err(), "{text}");
+        }
+    }
+}
+
+/// A model's name and path, written `NAME=PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedModel {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+impl FromStr for NamedModel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+                Ok(Self { name: name.to_owned(), path: PathBuf::from(path) })
+            }
+            _ => Err("expected NAME=PATH".to_owned()),
         }
     }
 }

@@ -9,8 +9,8 @@ use trainyard_gpu_runtime::load::open;
 use trainyard_gpu_runtime::{ConfiguredParts, CpuEngine, CudaEngine, EngineOptions, Parallel, ParallelEngine};
 use trainyard_protocol::{BaseModel, Engine};
 
-use crate::choices::BenchDevice;
-use crate::flags::{BenchFlags, NamedModel};
+use crate::choices::{BenchDevice, NamedModel};
+use crate::flags::BenchFlags;
 use crate::system;
 
 /// Returns the kernels that are measured.

@@ -1,14 +1,13 @@
 //! The command line of `trainyard-bench`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use trainyard_gpu_runtime::backend::HostKernels;
 use trainyard_gpu_runtime::{Dtype, Parallel, WeightStorage};
 
-use crate::choices::{BenchDevice, RandomShape, Workload};
+use crate::choices::{BenchDevice, NamedModel, RandomShape, Workload};
 
 /// Measures training and sampling on this machine.
 #[derive(Clone, Debug, Parser)]
@@ -99,26 +98,6 @@ pub(crate) struct BenchFlags {
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// A model's name and path, written `NAME=PATH`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NamedModel {
-    pub(crate) name: String,
-    pub(crate) path: PathBuf,
-}
-
-impl FromStr for NamedModel {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((name, path)) if !name.is_empty() && !path.is_empty() => {
-                Ok(Self { name: name.to_owned(), path: PathBuf::from(path) })
-            }
-            _ => Err("expected NAME=PATH".to_owned()),
-        }
-    }
 }
 
 fn weights() -> impl TypedValueParser<Value = WeightStorage> {

@@ -23,10 +23,10 @@ use serde::Serialize;
 use trainyard_gpu_runtime::Parallel;
 use trainyard_gpu_runtime::backend::cpu::Peaks;
 
-use choices::{BenchDevice, EVERY, RandomShape, Workload};
+use choices::{BenchDevice, EVERY, NamedModel, RandomShape, Workload};
 use driver::Driver;
 use engine::{kernels, load_engine};
-use flags::{BenchFlags, NamedModel};
+use flags::BenchFlags;
 use folder::BenchFolder;
 use measured::Overhead;
 use report::Report;

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use super::super::flags::{BenchFlags, NamedModel};
+use super::super::choices::NamedModel;
+use super::super::flags::BenchFlags;
 
 /// Longest time for the server to write its store and end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);

@@ -14,9 +14,9 @@ use crate::loss::{Interrupt, LossValue, evaluate_until};
 
 /// Elements that the custom losses of a pass may cost before they are postponed.
 pub(super) struct Allowance {
-    /// Whatever the size of the pass.
+    /// Elements whatever the size of the pass.
     pub(super) base: usize,
-    /// For each token of the pass: they take less time than the token itself.
+    /// Elements for each token of the pass, which take less time than the token itself.
     pub(super) per_token: usize,
 }
 
@@ -68,10 +68,10 @@ impl LossThread {
     }
 
     /// Evaluates losses of the next tenant's oldest request that awaits them, unless others are being evaluated.
-    /// `interrupt_of` tells when nobody waits for a request.
+    /// `interrupt_of` tells when a request was abandoned.
     ///
     /// # Errors
-    /// The server's, with the request, when there is no thread to evaluate them.
+    /// The server's, with the request, when the thread cannot be started.
     pub(super) fn start_next<B: Backend>(
         &mut self,
         tasks: &mut [TrainTask<B>],

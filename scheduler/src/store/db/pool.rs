@@ -75,7 +75,7 @@ impl LocalPool {
 
     async fn acquire(&self, scope: &RowScope) -> Result<Conn, sqlx::Error> {
         let lend = async {
-            let share = self.shares.enter(scope).await?;
+            let share = self.shares.enter(scope.tenant()).await?;
             Ok(Conn::SqlitePooled { conn: self.pool.acquire().await?, _share: share })
         };
         tokio::time::timeout(ACQUIRE, lend).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
@@ -106,7 +106,7 @@ impl RemotePool {
     }
 
     async fn lend(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {
-        let share = self.shares.enter(scope).await?;
+        let share = self.shares.enter(scope.tenant()).await?;
         let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let remote = match self.idle.pop() {
             Some(mut idle) => match idle.answers_in(scope).await {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use trainyard_protocol::TenantId;
 
-use super::row_scope::RowScope;
 use crate::context::lock::lock;
 
 /// A tenant's right to one of the connections; the service's own reads need none.
@@ -28,9 +27,10 @@ impl ReaderShares {
         Self { most: (connections / 2).max(1), tenants: Arc::default() }
     }
 
-    /// Waits until the tenant of the scope may hold another connection. Reads of a tenant are served in order.
-    pub(super) async fn enter(&self, scope: &RowScope) -> Result<ReaderShare, sqlx::Error> {
-        let RowScope::Tenant(tenant) = scope else { return Ok(None) };
+    /// Waits until the tenant may hold another connection. Reads of a tenant are served in order, and the service's own, without
+    /// one, at once.
+    pub(super) async fn enter(&self, tenant: Option<&TenantId>) -> Result<ReaderShare, sqlx::Error> {
+        let Some(tenant) = tenant else { return Ok(None) };
         let share = self.share_of(tenant);
         share.acquire_owned().await.map(Some).map_err(|_| sqlx::Error::PoolClosed)
     }
@@ -55,28 +55,28 @@ mod tests {
 
     use super::*;
 
-    async fn enters(shares: &ReaderShares, scope: &RowScope) -> Option<ReaderShare> {
-        tokio::time::timeout(Duration::from_millis(20), shares.enter(scope)).await.ok().map(Result::unwrap)
+    async fn enters(shares: &ReaderShares, tenant: Option<&TenantId>) -> Option<ReaderShare> {
+        tokio::time::timeout(Duration::from_millis(20), shares.enter(tenant)).await.ok().map(Result::unwrap)
     }
 
     #[tokio::test]
     async fn a_tenant_holds_half_of_the_connections_and_leaves_the_others() {
         let shares = ReaderShares::of(5);
-        let [a, b] = ["a", "b"].map(|name| RowScope::Tenant(TenantId::new(name)));
-        let mut held = vec![enters(&shares, &a).await.unwrap(), enters(&shares, &a).await.unwrap()];
-        assert!(enters(&shares, &a).await.is_none());
-        assert!(enters(&shares, &b).await.is_some_and(|share| share.is_some()));
-        assert!(enters(&shares, &RowScope::System).await.is_some_and(|share| share.is_none()));
+        let [a, b] = ["a", "b"].map(TenantId::new);
+        let mut held = vec![enters(&shares, Some(&a)).await.unwrap(), enters(&shares, Some(&a)).await.unwrap()];
+        assert!(enters(&shares, Some(&a)).await.is_none());
+        assert!(enters(&shares, Some(&b)).await.is_some_and(|share| share.is_some()));
+        assert!(enters(&shares, None).await.is_some_and(|share| share.is_none()));
         held.pop();
-        assert!(enters(&shares, &a).await.is_some());
+        assert!(enters(&shares, Some(&a)).await.is_some());
         drop(held);
-        enters(&shares, &b).await.unwrap();
+        enters(&shares, Some(&b)).await.unwrap();
         assert_eq!(lock(&shares.tenants).len(), 1, "tenants that read nothing are forgotten");
     }
 
     #[tokio::test]
     async fn a_tenant_may_hold_the_only_connection() {
         let shares = ReaderShares::of(1);
-        assert!(enters(&shares, &RowScope::Tenant(TenantId::new("a"))).await.is_some());
+        assert!(enters(&shares, Some(&TenantId::new("a"))).await.is_some());
     }
 }

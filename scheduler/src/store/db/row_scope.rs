@@ -25,6 +25,14 @@ impl RowScope {
         Self::Tenant(tenant.clone())
     }
 
+    /// Returns the tenant whose rows are visible; `None` for those of all.
+    pub(super) fn tenant(&self) -> Option<&TenantId> {
+        match self {
+            Self::System => None,
+            Self::Tenant(tenant) => Some(tenant),
+        }
+    }
+
     /// Returns the value of the setting `trainyard.scope`: `system`, or a PostgreSQL array with the tenant.
     fn setting(&self) -> String {
         match self {

@@ -11,7 +11,7 @@ use crate::backend::{HostBackend, HostKernels, Params};
 use crate::engine::fault_tests::{ask, create, drain, optim, pass, start};
 use crate::engine::{CpuEngine, Engine, EngineOptions, WeightStorage};
 use crate::load::load;
-use crate::load::tests::write_quantized;
+use crate::load::tests::{write_quantized, write_wide};
 use crate::parallel::Parallel;
 
 /// Matrices of every format, side by side in fused layers, and one that is not in blocks.
@@ -53,28 +53,45 @@ fn results(engine: &mut CpuEngine) -> Vec<String> {
     results
 }
 
+/// Super-blocks of every format, side by side in fused layers, and blocks.
+fn mixed_super_blocks(name: &str) -> GgmlDType {
+    match name.rsplit('.').nth(1) {
+        Some("attn_q" | "ffn_down" | "token_embd") => GgmlDType::Q4K,
+        Some("attn_k" | "ffn_gate" | "output") => GgmlDType::Q6K,
+        Some("ffn_up" | "attn_output") => GgmlDType::Q5K,
+        _ => GgmlDType::Q8_0,
+    }
+}
+
+/// The results of weights in their blocks and widened, whose bytes they also compare.
+fn check_bits(path: &Path) {
+    for kernels in HostKernels::available() {
+        for dtype in [Dtype::Bf16, Dtype::F32] {
+            let mut widened = engine(path, kernels, dtype, WeightStorage::Widened);
+            let mut kept = engine(path, kernels, dtype, WeightStorage::Blocks);
+            let (expected, found) = (results(&mut widened), results(&mut kept));
+            assert_eq!(expected.len(), found.len());
+            for (at, (expected, found)) in expected.iter().zip(&found).enumerate() {
+                assert!(expected == found, "{kernels:?} {dtype:?}: result {at}");
+            }
+            let bytes = |engine: &CpuEngine| engine.bases[0].weights.bytes(&engine.backend);
+            assert!(bytes(&kept) * 10 < bytes(&widened) * 7, "{} of {}", bytes(&kept), bytes(&widened));
+            let planned = kept.budget.plan.weights;
+            assert!(planned < widened.budget.plan.weights && planned >= bytes(&kept) as u64, "{planned}");
+        }
+    }
+}
+
 #[test]
 fn blocks_give_the_bits_of_widened_weights() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
     for family in ["llama", "llama_tied"] {
         write_quantized(&path, family, mixed);
-        for kernels in HostKernels::available() {
-            for dtype in [Dtype::Bf16, Dtype::F32] {
-                let mut widened = engine(&path, kernels, dtype, WeightStorage::Widened);
-                let mut kept = engine(&path, kernels, dtype, WeightStorage::Blocks);
-                let (expected, found) = (results(&mut widened), results(&mut kept));
-                assert_eq!(expected.len(), found.len());
-                for (at, (expected, found)) in expected.iter().zip(&found).enumerate() {
-                    assert!(expected == found, "{family} {kernels:?} {dtype:?}: result {at}");
-                }
-                let bytes = |engine: &CpuEngine| engine.bases[0].weights.bytes(&engine.backend);
-                assert!(bytes(&kept) * 10 < bytes(&widened) * 7, "{} of {}", bytes(&kept), bytes(&widened));
-                let planned = kept.budget.plan.weights;
-                assert!(planned < widened.budget.plan.weights && planned >= bytes(&kept) as u64, "{planned}");
-            }
-        }
+        check_bits(&path);
     }
+    write_wide(&path, mixed_super_blocks);
+    check_bits(&path);
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! Weights in blocks of small integers with a scale, as GGUF files store them. The formats are those of ggml
 //! (`ggml-common.h`, `dequantize_row_*`).
 
+mod quantize;
 mod super_blocks;
 
 use std::ops::Range;
 
 use half::f16;
+
+pub use quantize::PackedForm;
+pub(crate) use quantize::Quantizer;
 
 /// Elements of a block.
 pub const BLOCK: usize = 32;

@@ -1,5 +1,5 @@
 //! Elements of blocks against those of candle's reading of the same bytes.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use candle_core::Device;
 use candle_core::quantized::GgmlDType;
@@ -46,6 +46,65 @@ fn elements_are_those_of_the_reference() {
             assert_eq!(bits(&own.values(0..3)), bits(&expected), "{format:?}");
             assert_eq!(bits(&own.values(1..2)), bits(&expected[columns..2 * columns]), "{format:?}");
         }
+    }
+}
+
+/// Bytes in hexadecimal.
+fn bytes(hex: &str) -> Vec<u8> {
+    hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+fn floats(hex: &str) -> Vec<f32> {
+    bytes(hex).as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+#[test]
+fn elements_are_those_of_the_python_package() {
+    let mut seen = Vec::new();
+    for line in include_str!("dequantized.txt").lines().filter(|line| !line.starts_with('#')) {
+        let [name, block, values] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let format = BlockFormat::ALL.into_iter().find(|format| format.name().to_lowercase() == name).unwrap();
+        let rows = BlockRows::new(format, format.elements(), bytes(block)).unwrap();
+        assert_eq!(rows.values(0..1), floats(values), "{name}");
+        seen.push(name);
+    }
+    assert_eq!(seen.len(), BlockFormat::ALL.len());
+}
+
+#[test]
+fn quantizers_give_the_blocks_of_the_python_package() {
+    let (mut values, mut checked) = (Vec::new(), 0);
+    for line in include_str!("quantized.txt").lines().filter(|line| !line.starts_with('#')) {
+        let (name, hex) = line.split_once(' ').unwrap();
+        let quantizer = match name {
+            "values" => {
+                values = floats(hex);
+                continue;
+            }
+            "q4_0" => Quantizer::Q4_0,
+            "q8_0" => Quantizer::Q8_0,
+            _ => panic!("{name}"),
+        };
+        let packed = quantizer.pack(&values, values.len()).unwrap().unwrap();
+        assert_eq!(packed.bytes, bytes(hex), "{name} of {values:?}");
+        checked += 1;
+    }
+    assert_eq!(checked, 16);
+}
+
+#[test]
+fn elements_that_no_scale_reaches_are_refused() {
+    for quantizer in [Quantizer::Q4_0, Quantizer::Q8_0] {
+        for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -quantizer.limit() * 1.01] {
+            let mut values = [0.5; 64];
+            values[40] = value;
+            assert_eq!(quantizer.pack(&values, 64).unwrap_err().to_bits(), value.to_bits());
+        }
+        // The least scales are zero, and so are their elements.
+        let most = quantizer.pack(&[quantizer.limit(); 32], 32).unwrap().unwrap();
+        assert!(most.values(0..1).iter().all(|x| *x == quantizer.limit()));
+        let least = quantizer.pack(&[f32::from_bits(1); 32], 32).unwrap().unwrap();
+        assert!(least.values(0..1).iter().all(|x| *x == 0.0));
     }
 }
 

@@ -49,7 +49,7 @@ fn elements_are_those_of_the_reference() {
     }
 }
 
-/// Bytes in hexadecimal.
+/// Bytes that are written in hexadecimal.
 fn bytes(hex: &str) -> Vec<u8> {
     hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }

@@ -49,7 +49,7 @@ pub(super) const fn own_bytes(format: BlockFormat) -> usize {
 /// The bytes of a step.
 #[derive(Clone, Copy)]
 pub(super) struct StepBytes<'a> {
-    /// Scales and minimums.
+    /// Scales and minimums of all rows, as f16.
     pub numbers: &'a [u8],
     pub own: &'a [u8],
 }

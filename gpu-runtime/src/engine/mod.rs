@@ -35,6 +35,7 @@ use trainyard_protocol::{
 pub use self::memory::block_formats;
 pub use self::memory::gpu::ConfiguredParts;
 use self::memory::gpu::distinct_sources;
+pub(crate) use self::memory::saved_by_blocks;
 use self::saves::background::Background;
 use self::saves::loads::CheckpointLoads;
 use self::saves::snapshots::Snapshots;

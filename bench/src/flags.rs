@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use trainyard_gpu_runtime::backend::HostKernels;
+use trainyard_gpu_runtime::blocks::PackedForm;
 use trainyard_gpu_runtime::{Dtype, Parallel, WeightStorage};
 
 use crate::choices::{BenchDevice, NamedModel, RandomShape, Workload};
@@ -29,7 +30,7 @@ pub(crate) struct BenchFlags {
     /// Compute type: bf16 or f32.
     #[arg(long, default_value = "bf16", value_parser = dtypes())]
     pub(crate) dtype: Dtype,
-    /// Form of the model's weights in memory: wide, or file to keep the blocks of a GGUF file.
+    /// Form of the model's weights in memory: wide, file to keep the blocks of a GGUF file, or q8 or q4 to pack them.
     #[arg(long, default_value = "wide", value_parser = weights(), conflicts_with_all = ["http", "store", "shape"])]
     pub(crate) weights: WeightStorage,
     /// Threads; one per processor when absent.
@@ -101,8 +102,12 @@ pub(crate) struct BenchFlags {
 }
 
 fn weights() -> impl TypedValueParser<Value = WeightStorage> {
-    PossibleValuesParser::new(["wide", "file"])
-        .map(|name| if name == "file" { WeightStorage::Blocks } else { WeightStorage::Widened })
+    PossibleValuesParser::new(["wide", "file", "q8", "q4"]).map(|name| match name.as_str() {
+        "file" => WeightStorage::Blocks,
+        "q8" => WeightStorage::Packed(PackedForm::Q8),
+        "q4" => WeightStorage::Packed(PackedForm::Q4),
+        _ => WeightStorage::Widened,
+    })
 }
 
 fn dtypes() -> impl TypedValueParser<Value = Dtype> {

@@ -1,14 +1,22 @@
 //! Weights in blocks of small integers with a scale, as GGUF files store them. The formats are those of ggml
 //! (`ggml-common.h`, `dequantize_row_*`).
 
+mod quantize;
+mod super_blocks;
+
 use std::ops::Range;
 
 use half::f16;
+
+pub use quantize::PackedForm;
+pub(crate) use quantize::Quantizer;
 
 /// Elements of a block.
 pub const BLOCK: usize = 32;
 /// Bytes of the quants' low halves.
 const NIBBLES: usize = BLOCK / 2;
+/// Blocks of a super-block.
+const SUPER: usize = 8;
 
 /// The formats that weights can be kept in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,23 +31,62 @@ pub enum BlockFormat {
     Q5_1,
     /// `q · d` of signed bytes.
     Q8_0,
+    /// `q · (d · s) - m · t` of 4 bits, with a scale `d` and a minimum `m` of eight blocks, which have factors of 6 bits.
+    Q4K,
+    /// The same as [`Q4K`](Self::Q4K) of 5 bits.
+    Q5K,
+    /// `(q - 32) · (d · s)` of 6 bits, with a scale of eight blocks and a factor of 8 bits of each half of a block.
+    Q6K,
 }
 
-/// A block that is taken apart: an element is `quant · scale`, plus `minimum` where the format has one.
+/// A block that is taken apart. An element is `quant · scale`, plus `minimum` where the format has one; in super-blocks both are
+/// multiplied by factors first, and the minimum is subtracted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Block {
     pub scale: f16,
     /// Zero in formats without.
     pub minimum: f16,
+    /// Factors of the scale in the halves of the block; 1 in formats without.
+    pub factors: [i8; 2],
+    /// Factor of the minimum; 1 in formats without.
+    pub minimum_factor: i8,
     /// Stored integers: unsigned before the bias of the format, or the bits of signed bytes.
     pub quants: [u8; BLOCK],
 }
 
 impl BlockFormat {
-    /// All formats, from the smallest to the largest.
-    pub const ALL: [Self; 5] = [Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Q8_0];
+    /// All formats: first those of blocks, from the smallest to the largest, then those of super-blocks.
+    pub const ALL: [Self; 8] =
+        [Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Q8_0, Self::Q4K, Self::Q5K, Self::Q6K];
 
-    /// Bytes of a block.
+    /// The name in ggml.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Q4_0 => "Q4_0",
+            Self::Q4_1 => "Q4_1",
+            Self::Q5_0 => "Q5_0",
+            Self::Q5_1 => "Q5_1",
+            Self::Q8_0 => "Q8_0",
+            Self::Q4K => "Q4_K",
+            Self::Q5K => "Q5_K",
+            Self::Q6K => "Q6_K",
+        }
+    }
+
+    /// Blocks that a file stores together: 1, or those of a super-block.
+    pub(crate) const fn blocks(self) -> usize {
+        match self {
+            Self::Q4K | Self::Q5K | Self::Q6K => SUPER,
+            _ => 1,
+        }
+    }
+
+    /// Elements that a file stores together; rows consist of whole ones.
+    pub const fn elements(self) -> usize {
+        self.blocks() * BLOCK
+    }
+
+    /// Bytes of the elements that a file stores together.
     pub const fn bytes(self) -> usize {
         let scale = size_of::<f16>();
         match self {
@@ -48,17 +95,34 @@ impl BlockFormat {
             Self::Q5_0 => scale + size_of::<u32>() + NIBBLES,
             Self::Q5_1 => 2 * scale + size_of::<u32>() + NIBBLES,
             Self::Q8_0 => scale + BLOCK,
+            Self::Q4K => super_blocks::Q4K_BYTES,
+            Self::Q5K => super_blocks::Q5K_BYTES,
+            Self::Q6K => super_blocks::Q6K_BYTES,
         }
     }
 
     /// Whether an element is the sum of a product and a minimum.
     pub(crate) const fn has_minimum(self) -> bool {
-        matches!(self, Self::Q4_1 | Self::Q5_1)
+        matches!(self, Self::Q4_1 | Self::Q5_1 | Self::Q4K | Self::Q5K)
     }
 
-    /// Whether quants have a fifth bit.
-    pub(crate) const fn has_fifth_bit(self) -> bool {
-        matches!(self, Self::Q5_0 | Self::Q5_1)
+    /// Whether blocks have factors of their scale and minimum.
+    pub(crate) const fn has_factors(self) -> bool {
+        self.blocks() > 1
+    }
+
+    /// Whether the halves of a block have factors of their own.
+    pub(crate) const fn has_factors_of_halves(self) -> bool {
+        matches!(self, Self::Q6K)
+    }
+
+    /// Bits of a quant beyond the fourth that are stored apart from the others.
+    pub(crate) const fn high_bits(self) -> usize {
+        match self {
+            Self::Q5_0 | Self::Q5_1 | Self::Q5K => 1,
+            Self::Q6K => 2,
+            _ => 0,
+        }
     }
 
     /// Subtracted from a stored quant.
@@ -66,20 +130,29 @@ impl BlockFormat {
         match self {
             Self::Q4_0 => 8,
             Self::Q5_0 => 16,
-            Self::Q4_1 | Self::Q5_1 | Self::Q8_0 => 0,
+            Self::Q6K => 32,
+            _ => 0,
         }
     }
 
     /// A block of positive zeros.
     pub(crate) const fn zeros(self) -> Block {
-        Block { scale: f16::ZERO, minimum: f16::ZERO, quants: [self.bias(); BLOCK] }
+        Block { scale: f16::ZERO, minimum: f16::ZERO, factors: [1; 2], minimum_factor: 1, quants: [self.bias(); BLOCK] }
     }
 
-    /// Takes the bytes of a block apart.
-    pub(crate) fn parse(self, bytes: &[u8]) -> Block {
-        let number = |at: usize| f16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let (minimum, mut at) = if self.has_minimum() { (number(2), 4) } else { (f16::ZERO, 2) };
-        let fifth = if self.has_fifth_bit() {
+    /// Takes a block apart: number `part` of those in `bytes`, which a file stores together.
+    pub(crate) fn parse(self, bytes: &[u8], part: usize) -> Block {
+        match self {
+            Self::Q4K => super_blocks::parse_q4k(bytes, part),
+            Self::Q5K => super_blocks::parse_q5k(bytes, part),
+            Self::Q6K => super_blocks::parse_q6k(bytes, part),
+            _ => self.parse_block(bytes),
+        }
+    }
+
+    fn parse_block(self, bytes: &[u8]) -> Block {
+        let (minimum, mut at) = if self.has_minimum() { (number(bytes, 2), 4) } else { (f16::ZERO, 2) };
+        let fifth = if self.high_bits() > 0 {
             at += 4;
             u32::from_le_bytes([bytes[at - 4], bytes[at - 3], bytes[at - 2], bytes[at - 1]])
         } else {
@@ -97,7 +170,7 @@ impl BlockFormat {
                 }
             }
         }
-        Block { scale: number(0), minimum, quants }
+        Block { scale: number(bytes, 0), minimum, quants, ..self.zeros() }
     }
 
     /// The quant that a stored one stands for.
@@ -109,30 +182,37 @@ impl BlockFormat {
         }
     }
 
-    /// Writes the elements of a block.
+    /// Writes the elements of a block. Products have at most 23 bits, so that only the addition rounds.
     pub(crate) fn dequantize(self, block: &Block, out: &mut [f32]) {
-        let (scale, minimum) = (block.scale.to_f32(), block.minimum.to_f32());
-        for (out, stored) in out.iter_mut().zip(block.quants) {
-            let product = self.quant(stored) * scale;
+        let (scale, minimum) = (block.scale.to_f32(), block.minimum.to_f32() * f32::from(block.minimum_factor));
+        let minimum = if self.has_factors() { -minimum } else { minimum };
+        let scales = block.factors.map(|factor| scale * f32::from(factor));
+        for (i, (out, stored)) in out.iter_mut().zip(block.quants).enumerate() {
+            let product = self.quant(stored) * scales[i / NIBBLES];
             *out = if self.has_minimum() { product + minimum } else { product };
         }
     }
+}
+
+/// The f16 at a byte.
+fn number(bytes: &[u8], at: usize) -> f16 {
+    f16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
 /// A matrix whose rows are whole blocks, in the bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockRows {
     format: BlockFormat,
-    /// Elements of a row, a multiple of [`BLOCK`].
+    /// Elements of a row, a multiple of [`BlockFormat::elements`].
     columns: usize,
     bytes: Vec<u8>,
 }
 
 impl BlockRows {
-    /// Rows of `columns` elements; `None` unless the bytes are whole rows of whole blocks.
+    /// Rows of `columns` elements; `None` unless the bytes are whole rows of whole blocks or super-blocks.
     pub fn new(format: BlockFormat, columns: usize, bytes: Vec<u8>) -> Option<Self> {
-        let row = columns / BLOCK * format.bytes();
-        let is_whole = columns.is_multiple_of(BLOCK) && row > 0 && bytes.len().is_multiple_of(row);
+        let row = columns / format.elements() * format.bytes();
+        let is_whole = columns.is_multiple_of(format.elements()) && row > 0 && bytes.len().is_multiple_of(row);
         is_whole.then_some(Self { format, columns, bytes })
     }
 
@@ -157,13 +237,14 @@ impl BlockRows {
     }
 
     fn row_bytes(&self) -> usize {
-        self.columns / BLOCK * self.format.bytes()
+        self.columns / self.format.elements() * self.format.bytes()
     }
 
     /// The blocks of a row.
     pub(crate) fn row(&self, row: usize) -> impl Iterator<Item = Block> {
-        let bytes = &self.bytes[row * self.row_bytes()..][..self.row_bytes()];
-        bytes.chunks_exact(self.format.bytes()).map(|block| self.format.parse(block))
+        let (format, bytes) = (self.format, &self.bytes[row * self.row_bytes()..][..self.row_bytes()]);
+        let parts = move |bytes| (0..format.blocks()).map(move |part| format.parse(bytes, part));
+        bytes.chunks_exact(format.bytes()).flat_map(parts)
     }
 
     /// Writes the elements of a row.
@@ -182,63 +263,5 @@ impl BlockRows {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use candle_core::Device;
-    use candle_core::quantized::GgmlDType;
-    use candle_core::quantized::ggml_file::qtensor_from_ggml;
-
-    use super::*;
-
-    /// Rows of any blocks with finite scales.
-    pub(crate) fn rows(format: BlockFormat, rows: usize, columns: usize, seed: u32) -> BlockRows {
-        let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
-        let mut next = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 24) as u8
-        };
-        let mut bytes = Vec::new();
-        for _ in 0..rows * columns / BLOCK {
-            let start = bytes.len();
-            bytes.extend((0..format.bytes()).map(|_| next()));
-            for at in 0..if format.has_minimum() { 2 } else { 1 } {
-                let number = f16::from_f32((f32::from(next()) - 127.0) / 4096.0 + f32::from(next()) / 65536.0);
-                bytes[start + 2 * at..start + 2 * at + 2].copy_from_slice(&number.to_le_bytes());
-            }
-        }
-        BlockRows::new(format, columns, bytes).unwrap()
-    }
-
-    #[test]
-    fn elements_are_those_of_the_reference() {
-        let types = [GgmlDType::Q4_0, GgmlDType::Q4_1, GgmlDType::Q5_0, GgmlDType::Q5_1, GgmlDType::Q8_0];
-        for (format, dtype) in BlockFormat::ALL.into_iter().zip(types) {
-            assert_eq!((format.bytes(), BLOCK), (dtype.type_size(), dtype.block_size()));
-            let own = rows(format, 3, 96, 7);
-            assert_eq!((own.rows(), own.columns(), own.bytes()), (3, 96, 9 * format.bytes()));
-            let tensor = qtensor_from_ggml(dtype, &own.bytes, vec![3 * 96], &Device::Cpu).unwrap();
-            let expected: Vec<f32> = tensor.dequantize(&Device::Cpu).unwrap().to_vec1().unwrap();
-            let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            assert_eq!(bits(&own.values(0..3)), bits(&expected), "{format:?}");
-            assert_eq!(bits(&own.values(1..2)), bits(&expected[96..192]), "{format:?}");
-        }
-    }
-
-    #[test]
-    fn padding_is_positive_zero() {
-        for format in BlockFormat::ALL {
-            let mut out = [1.0; BLOCK];
-            format.dequantize(&format.zeros(), &mut out);
-            assert!(out.iter().all(|x| x.to_bits() == 0), "{format:?}");
-        }
-    }
-
-    #[test]
-    fn rows_must_be_whole_blocks() {
-        assert_eq!(BlockRows::new(BlockFormat::Q8_0, 48, vec![0; 34]), None);
-        assert_eq!(BlockRows::new(BlockFormat::Q8_0, 0, Vec::new()), None);
-        assert_eq!(BlockRows::new(BlockFormat::Q8_0, 64, vec![0; 34]), None);
-        assert!(BlockRows::new(BlockFormat::Q8_0, 64, vec![0; 68]).is_some());
-    }
-}
+#[path = "blocks/tests.rs"]
+pub(crate) mod tests;

@@ -330,8 +330,8 @@ pub enum LoadError {
     /// The model asks for something that the runtime does not have.
     #[error("unsupported model: {0}")]
     Unsupported(String),
-    /// Weights cannot be kept as files have them.
-    #[error("weights cannot be kept in the blocks of their file: {0}")]
+    /// Weights cannot be kept, or packed, in blocks.
+    #[error("weights cannot be kept in blocks: {0}")]
     Blocks(String),
     /// The ranks of the layout cannot share the model.
     #[error(transparent)]

@@ -32,6 +32,6 @@ pub use checkpoint::{merge, write_for_peft};
 pub use cuda_engine::CudaEngine;
 pub use engine::{
     ConfiguredParts, CpuEngine, Engine, EngineOptions, FetchDone, FetchFailure, FolderCopies, FollowError,
-    MAX_SEQUENCES, ParallelEngine, ProcessRank, RankFolders, WeightStorage,
+    MAX_SEQUENCES, ParallelEngine, ProcessRank, RankFolders, WeightStorage, block_formats,
 };
 pub use parallel::{LayoutError, Parallel, ParallelError, ZeroStage};

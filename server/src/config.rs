@@ -317,7 +317,9 @@ impl Config {
             Self { database_readers: Some(0), .. } => Err(ConfigError::DatabaseReaders),
             Self { threads: 0, .. } => Err(ConfigError::Threads),
             Self { weights: Some(WeightForm::Bf16), dtype: ComputeType::F32, .. } => Err(ConfigError::Weights),
-            Self { weights: Some(WeightForm::File), device: Device::Cuda(_), .. } => Err(ConfigError::WeightsOnGpu),
+            Self { weights: Some(form), device: Device::Cuda(_), .. } if form != WeightForm::Bf16 => {
+                Err(ConfigError::WeightsOnGpu(form.name()))
+            }
             Self { memory_mib: Some(0), .. } => Err(ConfigError::Memory("memory-mib")),
             Self { activation_memory_mib: Some(0), .. } => Err(ConfigError::Memory("activation-memory-mib")),
             Self { kv_memory_mib: Some(0), .. } => Err(ConfigError::Memory("kv-memory-mib")),

@@ -77,6 +77,10 @@ fn weights_stay_in_their_blocks_on_the_processor_only() {
     assert!(Config::resolve(given).unwrap_err().to_string().contains("--weights: bf16 requires --dtype bf16"));
     let on_gpu = refusal("device = \"cuda\"\nweights = \"file\"\n", |_| {});
     assert!(on_gpu.contains("--weights: file requires --device cpu"), "{on_gpu}");
+    let packed = refusal("device = \"cuda\"\nweights = \"q4\"\n", |_| {});
+    assert!(packed.contains("--weights: q4 requires --device cpu"), "{packed}");
+    let (_dir, given) = flags("weights = \"q8\"\n");
+    assert_eq!(Config::resolve(given).unwrap().weights, Some(WeightForm::Q8));
     assert!(refusal("weights = \"q3\"\n", |_| {}).contains("file"));
 }
 

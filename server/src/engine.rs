@@ -183,10 +183,7 @@ fn options_within(config: &Config, memory: Option<u64>) -> EngineOptions {
     EngineOptions {
         parallel: config.parallel,
         dtype: dtype(config),
-        weights: match config.weights {
-            Some(WeightForm::File) => WeightStorage::Blocks,
-            Some(WeightForm::Bf16) | None => WeightStorage::Widened,
-        },
+        weights: config.weights.map_or(WeightStorage::Widened, WeightForm::storage),
         threads: config.threads,
         kernels: config.kernels,
         memory_bytes: config.memory_mib.map(mib_bytes).or(available),

@@ -14,6 +14,7 @@ use crate::checkpoint::SharedSource;
 use crate::collective::{Ranks, slice_of};
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, VisionConfig, WeightFiles};
 use crate::grammar::{Grammar, GrammarCompiler};
+use crate::load::pack;
 use crate::loss::ImageRules;
 use crate::model::zero::replicas::own_part;
 use crate::model::{Model, ParamSpec, ParamValue, ShardAxis, TrainedParams, Weights, WholeModel};
@@ -61,6 +62,16 @@ pub(super) fn on_device<B: Backend>(models: Vec<(String, ModelSource)>) -> Vec<(
             config.arch
         );
         (name, ModelSource { config, ..source })
+    };
+    models.into_iter().map(own).collect()
+}
+
+/// The models with their weights in the form that `storage` asks for.
+pub(super) fn packed(models: Vec<(String, ModelSource)>, storage: WeightStorage) -> Vec<(String, ModelSource)> {
+    let WeightStorage::Packed(form) = storage else { return models };
+    let own = |(name, source): (String, ModelSource)| {
+        let source = pack(&name, source, form);
+        (name, source)
     };
     models.into_iter().map(own).collect()
 }
@@ -143,30 +154,32 @@ impl<B: Backend> Base<B> {
                 let mut model = model.with_indexers(backend, &*source.tensors, &mut seen)?;
                 model.tensor_ranks = groups.tensor.clone();
                 let model = Arc::new(model);
-                let mut read = |index: usize| -> Result<Cow<'static, [f32]>, LoadError> {
+                let mut read = |index: usize| -> Result<ParamValue<'static, B>, LoadError> {
                     let spec = &model.table.specs[index];
+                    let kept = match storage {
+                        WeightStorage::Blocks | WeightStorage::Packed(_) => source.tensors.read_blocks(&spec.name)?,
+                        WeightStorage::Widened => None,
+                    };
+                    if let Some(blocks) = kept {
+                        is_in_blocks = true;
+                        if ranks.rank() == 0 {
+                            fingerprint.add(&spec.name, &blocks.values(0..blocks.rows()));
+                        }
+                        return Ok(ParamValue::Blocks(blocks));
+                    }
                     if ranks.rank() > 0 || spec.shard == ShardAxis::Expert {
                         let values = model.shard.read(spec, &*source.tensors)?;
                         if spec.shard == ShardAxis::Expert {
                             fingerprint.add(&spec.name, &values);
                         }
-                        return Ok(Cow::Owned(values));
+                        return Ok(ParamValue::Host(Cow::Owned(values)));
                     }
                     // The digest is of all elements: each rank adds its experts, and rank 0 all else.
                     let values = source.tensors.read(&spec.name)?;
                     fingerprint.add(&spec.name, &values);
-                    Ok(model.shard.slice(spec, Cow::Owned(values)))
+                    Ok(ParamValue::Host(model.shard.slice(spec, Cow::Owned(values))))
                 };
-                let mut read_kept = |index: usize| -> Result<ParamValue<'static, B>, LoadError> {
-                    let values = read(index)?;
-                    let kept = match storage {
-                        WeightStorage::Blocks => source.tensors.read_blocks(&model.table.specs[index].name)?,
-                        WeightStorage::Widened => None,
-                    };
-                    is_in_blocks |= kept.is_some();
-                    Ok(kept.map_or(ParamValue::Host(values), ParamValue::Blocks))
-                };
-                let weights = Weights::from_values(backend, &model, &mut read_kept)?;
+                let weights = Weights::from_values(backend, &model, &mut read)?;
                 for (name, values) in model.whole.config.corrections() {
                     fingerprint.add(&name, values);
                 }

@@ -159,6 +159,7 @@ fn a_rank_holds_its_part_of_a_run_and_one_unit() {
         let device = Device::host(Host { memory_bytes: 1 << 40, flops: 1e11, bandwidth: 1e10 });
         let work = Workload {
             dtype: Dtype::F32,
+            blocks: std::collections::BTreeMap::new(),
             kernels: None,
             lora: None,
             microbatch_tokens: TOKENS * EXAMPLES / parallel.dp(),

@@ -88,6 +88,7 @@ fn a_rank_holds_its_part_and_while_it_loads_one_tensor_more() {
         let network = Network { per_node: tp, between: LinkKind::Nvlink };
         let work = Workload {
             dtype,
+            blocks: std::collections::BTreeMap::new(),
             kernels: None,
             lora: None,
             microbatch_tokens: 1,

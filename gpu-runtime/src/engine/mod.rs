@@ -32,8 +32,10 @@ use trainyard_protocol::{
     Prepare, RequestId, RunId, SampleProgress, TenantShare,
 };
 
+pub use self::memory::block_formats;
 pub use self::memory::gpu::ConfiguredParts;
 use self::memory::gpu::distinct_sources;
+pub(crate) use self::memory::saved_by_blocks;
 use self::saves::background::Background;
 use self::saves::loads::CheckpointLoads;
 use self::saves::snapshots::Snapshots;
@@ -147,7 +149,7 @@ impl<B: Backend> Engine<B> {
         options: EngineOptions,
         ranks: Ranks,
     ) -> Result<Self, LoadError> {
-        let models = base::on_device::<B>(models);
+        let models = base::packed(base::on_device::<B>(models), options.weights);
         let distinct = distinct_sources(models.iter().map(|(_, model)| model));
         let budget = Budget::new(&backend, distinct, &options, ranks.rank())?;
         let groups = RankGroups::new(ranks, options.parallel).connected(&backend)?;

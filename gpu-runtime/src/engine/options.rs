@@ -1,6 +1,7 @@
 //! How an engine computes: the settings that do not come with a request.
 
 use crate::backend::{Dtype, HostKernels};
+use crate::blocks::PackedForm;
 use crate::parallel::Parallel;
 
 /// The form in which the weights of base models are held.
@@ -12,6 +13,9 @@ pub enum WeightStorage {
     /// Blocks as in the file, where it has a format of [`BlockFormat`](crate::blocks::BlockFormat); other tensors are widened.
     /// Kernels dequantize them: results have the bits of the widened weights. Runs of such a model train adapters only.
     Blocks,
+    /// Blocks that tensors are packed in when they are loaded, unless the file has them in blocks already. Results have the bits
+    /// of the packed values, widened. Runs of such a model train adapters only.
+    Packed(PackedForm),
 }
 
 /// How an engine computes.

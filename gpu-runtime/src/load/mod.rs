@@ -18,6 +18,7 @@ mod keys;
 mod layout;
 mod mxfp4;
 mod mxfp4_stacks;
+mod packed;
 mod packed_int4;
 mod safetensors;
 mod storage;
@@ -27,6 +28,7 @@ pub(crate) use check::HEAD;
 pub(crate) use hf::{INDEX, plain_files, untied};
 pub use hub_cache::{location, open};
 pub(crate) use layout::{Arrangement, Columns, FileTensor, file_tensors, has_own_form};
+pub(crate) use packed::pack;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -27,6 +27,7 @@ mod mixer_weights;
 mod mlp_weights;
 mod mrope;
 mod norm_weight;
+mod packing;
 mod param_value;
 mod params;
 mod pass_losses;

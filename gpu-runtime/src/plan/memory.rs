@@ -9,6 +9,7 @@ use super::workload::Workload;
 use crate::backend::{Backend, Dtype, HostBackend, HostKernels, KV_BLOCK, Tensors};
 use crate::collective::{COMMUNICATOR_BYTES, communicators, exchange_bytes};
 use crate::config::{Experts, ModelConfig};
+use crate::engine::saved_by_blocks;
 use crate::model::zero::replicas::part_elements;
 use crate::model::{
     AdaptedModule, Adapter, Model, ParamSpec, ParamTable, PassMemory, Units, Weights, lookup_bytes, packed_bytes,
@@ -99,6 +100,14 @@ impl Form {
         }
     }
 
+    /// Bytes by which base weights are smaller in their blocks.
+    fn saved(&self, own: &ModelConfig, work: &Workload) -> usize {
+        match self {
+            Self::Host(backend) => saved_by_blocks(&**backend, own, &work.blocks),
+            Self::RowMajor(_) => 0,
+        }
+    }
+
     /// Indexers, which only the host computes.
     fn indexers(&self, own: &ModelConfig) -> usize {
         match self {
@@ -164,10 +173,14 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     let table = ParamTable::new(own);
     let trained = elements(&table.trained(own, work.lora.as_ref())) * size_of::<f32>();
     let weights = form.weights(own, &table, true);
+    let saved = if work.lora.is_some() { form.saved(own, work) } else { 0 };
     // Runs of all parameters pass through weights of their own.
     let takes_images = device.is_host && layout.world() == 1;
     let tower = if takes_images { own.tower_bytes(work.dtype.bytes()) } else { 0 };
-    let base_weights = form.weights(own, &table, work.lora.is_some()) + form.indexers(own) + own.rope_bytes() + tower;
+    let base_weights = form.weights(own, &table, work.lora.is_some()).saturating_sub(saved)
+        + form.indexers(own)
+        + own.rope_bytes()
+        + tower;
     // Of what replicas share.
     let part = |bytes: usize| bytes.div_ceil(layout.dp);
     let run_weights = match &work.lora {
@@ -211,7 +224,7 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     // Passes over images and of training take turns.
     let images = if takes_images { own.tower_pass_bytes() } else { 0 };
     bytes.activations = buffers(saved_blocks).max(images as u64);
-    let pass_weights = weights + if work.lora.is_some() { run_weights } else { 0 };
+    let pass_weights = weights.saturating_sub(saved) + if work.lora.is_some() { run_weights } else { 0 };
     Held { bytes, saved_blocks, pass_weights, saved_bytes: buffers(own.num_layers()) as usize }
 }
 

@@ -45,6 +45,7 @@ fn adapter() -> LoraSpec {
 fn work(lora: Option<LoraSpec>) -> Workload {
     Workload {
         dtype: Dtype::Bf16,
+        blocks: std::collections::BTreeMap::new(),
         kernels: None,
         lora,
         microbatch_tokens: EXAMPLES * TOKENS,

@@ -1,14 +1,19 @@
 //! The work that is planned.
 
+use std::collections::BTreeMap;
+
 use trainyard_protocol::LoraSpec;
 
 use crate::backend::{Dtype, HostKernels};
+use crate::blocks::BlockFormat;
 
 /// The work that is planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// Type of weights and of the inputs of GEMMs.
     pub dtype: Dtype,
+    /// Formats of the base weights that stay in blocks on a host, by name (see [`block_formats`](crate::block_formats)).
+    pub blocks: BTreeMap<String, BlockFormat>,
     /// Kernels of a host; the best ones that the processor has where it is `None`.
     pub kernels: Option<HostKernels>,
     /// The adapter that a run trains; `None` is all parameters.

@@ -62,6 +62,7 @@ fn planned(layout: &str, dtype: Dtype, lora: Option<LoraSpec>) -> RankMemory {
     let layout: PlannedLayout = layout.parse().unwrap();
     let work = Workload {
         dtype,
+        blocks: std::collections::BTreeMap::new(),
         kernels: None,
         lora,
         microbatch_tokens: TOKENS * EXAMPLES / layout.dp,

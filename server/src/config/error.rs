@@ -74,8 +74,8 @@ pub enum ConfigError {
     #[error("--weights: bf16 requires --dtype bf16; omit --weights to widen to f32")]
     Weights,
     /// Weights in blocks on a GPU, which widens them.
-    #[error("--weights: file requires --device cpu: GPUs do not keep weights in the blocks of their file")]
-    WeightsOnGpu,
+    #[error("--weights: {0} requires --device cpu: GPUs do not keep weights in blocks")]
+    WeightsOnGpu(&'static str),
     /// The processor does not have the chosen kernels.
     #[error(
         "--kernels: {} is not available: the processor does not have it, or the system does not permit it; available here: {}",

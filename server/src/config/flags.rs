@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
-use trainyard_gpu_runtime::Parallel;
 use trainyard_gpu_runtime::backend::HostKernels;
+use trainyard_gpu_runtime::blocks::PackedForm;
+use trainyard_gpu_runtime::{Parallel, WeightStorage};
 
 use super::{Device, HttpFlags, HubFlags, ImageFlags, NamedPath, QueueFlags, RankFlags, SnapshotFlags, TlsFlags, size};
 
@@ -143,8 +144,9 @@ pub struct SharedFlags {
     #[arg(long, env = "TRAINYARD_DTYPE", help_heading = "Compute")]
     pub dtype: Option<ComputeType>,
     /// Form in which the weights of base models are held: bf16 widens them; file keeps the blocks of a GGUF file
-    /// (Q8_0, Q4_0, Q4_1, Q5_0, Q5_1) in memory, with the same results. With file, runs train adapters only, and it
-    /// requires --device cpu and a layout in which each rank holds a whole model [default: the type of --dtype].
+    /// (Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K) in memory, with the same results; q8 and q4 also pack other
+    /// weights, to 8 and 4 bits, which changes them. With file, q8 and q4, runs train adapters only; they require
+    /// --device cpu and a layout in which each rank holds a whole model [default: the type of --dtype].
     #[arg(long, env = "TRAINYARD_WEIGHTS", help_heading = "Compute")]
     pub weights: Option<WeightForm>,
     /// Threads of the engine; one per processor by default.
@@ -320,6 +322,32 @@ pub enum WeightForm {
     Bf16,
     /// Blocks of the file, kept as they are.
     File,
+    /// Blocks of 8 bits, Q8_0, that weights are packed in.
+    Q8,
+    /// Blocks of 4 bits, Q4_0, that weights are packed in; embedding and unembedding in Q8_0.
+    Q4,
+}
+
+impl WeightForm {
+    /// The value of the flag.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bf16 => "bf16",
+            Self::File => "file",
+            Self::Q8 => "q8",
+            Self::Q4 => "q4",
+        }
+    }
+
+    /// The form in which an engine holds weights.
+    pub(crate) fn storage(self) -> WeightStorage {
+        match self {
+            Self::Bf16 => WeightStorage::Widened,
+            Self::File => WeightStorage::Blocks,
+            Self::Q8 => WeightStorage::Packed(PackedForm::Q8),
+            Self::Q4 => WeightStorage::Packed(PackedForm::Q4),
+        }
+    }
 }
 
 /// The treatment of runs that were computed with other kernels or another type.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use trainyard_protocol::{MemoryPlan, PlanMemory, RunMemory, RunSpec};
 
+use super::EngineOptions;
 use super::base::Base;
-use super::{EngineOptions, WeightStorage};
 use crate::backend::Backend;
 use crate::config::{LoadError, ModelConfig, ModelSource};
 use crate::model::zero::replicas::part_elements;
@@ -16,7 +16,8 @@ use crate::model::{
     Adapter, Model, ParamSpec, ParamTable, Shard, TrainedParams, Units, Weights, lookup_bytes, packed_bytes,
 };
 use crate::parallel::Parallel;
-use blocks::saved_by_blocks;
+pub use blocks::block_formats;
+pub(crate) use blocks::saved_by_blocks;
 use images::ImageMemory;
 
 /// The fraction of the limit of keys and values that runs never get.
@@ -48,10 +49,8 @@ impl Budget {
         let mut saved = 0;
         let own: Vec<_> = models
             .map(|model| {
-                saved += match options.weights {
-                    WeightStorage::Blocks => saved_by_blocks(backend, model),
-                    WeightStorage::Widened => 0,
-                };
+                let formats = block_formats(&model.config, Some(&*model.tensors), options.weights);
+                saved += saved_by_blocks(backend, &model.config, &formats);
                 Shard::of(&model.config, rank, options.parallel).map(|(_, own)| own)
             })
             .collect::<Result<_, _>>()?;

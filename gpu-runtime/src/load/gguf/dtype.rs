@@ -66,6 +66,9 @@ impl Dtype {
             Self::Ggml(GgmlDType::Q5_0) => Some(BlockFormat::Q5_0),
             Self::Ggml(GgmlDType::Q5_1) => Some(BlockFormat::Q5_1),
             Self::Ggml(GgmlDType::Q8_0) => Some(BlockFormat::Q8_0),
+            Self::Ggml(GgmlDType::Q4K) => Some(BlockFormat::Q4K),
+            Self::Ggml(GgmlDType::Q5K) => Some(BlockFormat::Q5K),
+            Self::Ggml(GgmlDType::Q6K) => Some(BlockFormat::Q6K),
             _ => None,
         }
     }

@@ -15,7 +15,7 @@ use super::metadata::GgufFile;
 use super::names;
 use super::recurrent;
 use super::stacks::{ExpertStacks, SplitLatent};
-use crate::blocks::{BLOCK, BlockFormat, BlockRows};
+use crate::blocks::{BlockFormat, BlockRows};
 use crate::config::{LoadError, ModelConfig, TensorSource, absent_part, split_block};
 use crate::load::errors::{io, malformed};
 
@@ -242,8 +242,8 @@ impl TensorSource for GgufSource {
     fn block_format(&self, name: &str) -> Option<BlockFormat> {
         let entry = self.find(name)?;
         let is_kept = entry.change == Change::None && entry.order.keeps_rows();
-        let has_whole_rows = matches!(entry.shape[..], [_, columns] if columns.is_multiple_of(BLOCK));
-        entry.dtype.blocks().filter(|_| is_kept && has_whole_rows)
+        let [_, columns] = entry.shape[..] else { return None };
+        entry.dtype.blocks().filter(|format| is_kept && columns.is_multiple_of(format.elements()))
     }
 
     fn read_blocks(&self, name: &str) -> Result<Option<BlockRows>, LoadError> {

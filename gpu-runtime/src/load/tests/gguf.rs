@@ -10,8 +10,9 @@ use tempfile::TempDir;
 
 use super::{assert_reads_parts, assert_same_tensors, golden, refusal};
 use crate::blocks::BlockFormat;
-use crate::config::{ModelSource, RopeScaling};
+use crate::config::{LoadError, ModelSource, RopeScaling, TensorSource};
 use crate::load::load;
+use crate::model::{ParamSpec, ParamTable};
 
 /// The metadata of a golden model.
 pub(super) fn metadata(arch: &str, source: &ModelSource) -> Vec<(String, Value)> {
@@ -86,16 +87,58 @@ pub(super) fn write(path: &Path, metadata: &[(String, Value)], tensors: &[(Strin
 
 /// A file of a golden model of the llama family, with matrices of the types that `dtype` gives by their names in the file.
 pub(crate) fn write_quantized(path: &Path, family: &str, dtype: impl Fn(&str) -> GgmlDType) {
-    let source = load(&golden(family)).unwrap();
+    write_model(path, &load(&golden(family)).unwrap(), dtype);
+}
+
+/// Like [`write_quantized`], of a model whose rows are whole super-blocks.
+pub(crate) fn write_wide(path: &Path, dtype: impl Fn(&str) -> GgmlDType) {
+    write_model(path, &wide(), dtype);
+}
+
+fn write_model(path: &Path, source: &ModelSource, dtype: impl Fn(&str) -> GgmlDType) {
     let quantize = |(name, tensor): (String, Tensor)| {
         let dtype = if tensor.rank() == 2 { dtype(&name) } else { GgmlDType::F32 };
         (name, QTensor::quantize(&tensor, dtype).unwrap())
     };
-    let all: Vec<_> = tensors("llama", &source).into_iter().map(quantize).collect();
+    let all: Vec<_> = tensors("llama", source).into_iter().map(quantize).collect();
     let views: Vec<_> = all.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-    let metadata = metadata("llama", &source);
+    let metadata = metadata("llama", source);
     let metadata: Vec<_> = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
     gguf_file::write(&mut File::create(path).unwrap(), &metadata, &views).unwrap();
+}
+
+/// Tensors of any values, small ones in matrices and near 1 in norms.
+struct AnyTensors(Vec<ParamSpec>);
+
+impl TensorSource for AnyTensors {
+    fn shape(&self, name: &str) -> Option<Vec<usize>> {
+        self.0.iter().find(|spec| spec.name == name).map(|spec| spec.shape.clone())
+    }
+
+    fn read(&self, name: &str) -> Result<Vec<f32>, LoadError> {
+        let shape = self.shape(name).ok_or_else(|| LoadError::MissingTensor(name.to_owned()))?;
+        let mut state = crc32fast::hash(name.as_bytes());
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            ((state >> 8) as f32 / (1 << 23) as f32 - 1.0) / 8.0
+        };
+        let middle = if shape.len() == 1 { 1.0 } else { 0.0 };
+        Ok((0..shape.iter().product()).map(|_| middle + next()).collect())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.iter().map(|spec| spec.name.clone()).collect()
+    }
+}
+
+/// A model of the llama family whose rows are whole super-blocks.
+fn wide() -> ModelSource {
+    let mut source = load(&golden("llama")).unwrap();
+    let config = &mut source.config;
+    (config.hidden_size, config.intermediate_size) = (256, 512);
+    (config.num_heads, config.num_kv_heads, config.head_dim) = (16, 8, 16);
+    source.tensors = Box::new(AnyTensors(ParamTable::new(&source.config).specs));
+    source
 }
 
 #[test]
@@ -109,9 +152,13 @@ fn rows_are_read_in_their_blocks() {
         (GgmlDType::Q5_1, Some(BlockFormat::Q5_1)),
         (GgmlDType::Q8_0, Some(BlockFormat::Q8_0)),
         (GgmlDType::F16, None),
+        (GgmlDType::Q2K, None),
+        (GgmlDType::Q4K, Some(BlockFormat::Q4K)),
+        (GgmlDType::Q5K, Some(BlockFormat::Q5K)),
+        (GgmlDType::Q6K, Some(BlockFormat::Q6K)),
     ];
     for (dtype, format) in types {
-        write_quantized(&path, "llama", |_| dtype);
+        write_model(&path, &wide(), |_| dtype);
         let source = load(&path).unwrap();
         for name in source.tensors.names() {
             let is_matrix = source.tensors.shape(&name).unwrap().len() == 2;

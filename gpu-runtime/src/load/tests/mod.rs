@@ -32,7 +32,7 @@ mod tokenizer;
 
 pub(crate) use deepseek_v3::fp8;
 pub(crate) use experts::mxfp4;
-pub(crate) use gguf::write_quantized;
+pub(crate) use gguf::{write_quantized, write_wide};
 pub(crate) use gguf_experts::in_gguf;
 
 /// Folders of golden models, sorted.

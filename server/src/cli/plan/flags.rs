@@ -1,17 +1,20 @@
 //! The command line of `trainyard plan`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::Args;
 use trainyard_gpu_runtime::Dtype;
 use trainyard_gpu_runtime::backend::HostKernels;
 use trainyard_gpu_runtime::backend::cpu::Peaks;
+use trainyard_gpu_runtime::block_formats;
+use trainyard_gpu_runtime::blocks::BlockFormat;
 use trainyard_gpu_runtime::config::{LoadError, ModelConfig};
-use trainyard_gpu_runtime::load::{describe, location};
+use trainyard_gpu_runtime::load::{describe, load, location};
 use trainyard_gpu_runtime::plan::{Device, Host, LinkKind, Network, PlannedLayout, Workload, named_shape, shape_names};
 use trainyard_protocol::LoraSpec;
 
-use crate::config::{ComputeType, size};
+use crate::config::{ComputeType, WeightForm, size};
 use crate::machine;
 
 /// The processor of this machine, among the devices.
@@ -40,6 +43,10 @@ pub(in crate::cli) struct PlanFlags {
     /// Type of GEMM inputs.
     #[arg(long, value_enum, default_value = "bf16")]
     dtype: ComputeType,
+    /// Form in which the processor holds the base weights of an adapter: bf16, file, q8 or q4, as serve has them; with
+    /// --device cpu.
+    #[arg(long, value_enum, value_name = "FORM", conflicts_with = "full")]
+    pub(super) weights: Option<WeightForm>,
     /// Tokens of a microbatch on each replica.
     #[arg(long, value_name = "N", default_value_t = 4096)]
     microbatch_tokens: usize,
@@ -94,6 +101,10 @@ pub(super) enum FlagError {
     ForCpu(&'static str),
     #[error("{0} must be a positive number")]
     Positive(&'static str),
+    #[error("--weights {0}: requires a --parallel without tp and ep")]
+    Ranks(&'static str),
+    #[error("--weights file: --model {0} is not a file with weights: {1}")]
+    NoBlocks(String, LoadError),
     #[error("--memory-mib: missing, and the system does not report its memory")]
     Memory,
 }
@@ -125,6 +136,7 @@ impl PlanFlags {
             ("--memory-mib", self.memory_mib.is_some()),
             ("--threads", self.threads.is_some()),
             ("--kernels", self.kernels.is_some()),
+            ("--weights", self.weights.is_some_and(|form| form != WeightForm::Bf16)),
         ];
         if let Some((flag, _)) = of_cpu.iter().find(|(_, given)| *given) {
             return Err(FlagError::ForCpu(flag));
@@ -159,11 +171,27 @@ impl PlanFlags {
         Network { per_node: self.gpus_per_node, between: self.link }
     }
 
-    pub(super) fn work(&self) -> Workload {
+    /// Returns the formats of the parameters that stay in blocks, by name.
+    pub(super) fn blocks(&self, config: &ModelConfig) -> Result<BTreeMap<String, BlockFormat>, FlagError> {
+        let Some(form) = self.weights.filter(|form| *form != WeightForm::Bf16) else { return Ok(BTreeMap::new()) };
+        if self.parallel.tp * self.parallel.ep > 1 {
+            return Err(FlagError::Ranks(form.name()));
+        }
+        // Shapes and configurations have no tensors in blocks.
+        let found = location(Path::new(&self.model)).and_then(|path| load(&path));
+        let source = match (found, form) {
+            (Err(error), WeightForm::File) => return Err(FlagError::NoBlocks(self.model.clone(), error)),
+            (found, _) => found.ok(),
+        };
+        Ok(block_formats(config, source.as_ref().map(|source| &*source.tensors), form.storage()))
+    }
+
+    pub(super) fn work(&self, blocks: BTreeMap<String, BlockFormat>) -> Workload {
         let Self { rank, train_unembed, .. } = *self;
         let lora = LoraSpec { rank, seed: 0, train_unembed, train_mlp: true, train_attn: true, latent_up: false };
         Workload {
             dtype: self.dtype(),
+            blocks,
             kernels: self.kernels,
             lora: (!self.full).then_some(lora),
             microbatch_tokens: self.microbatch_tokens,

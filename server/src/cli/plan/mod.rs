@@ -10,6 +10,8 @@ pub(super) use flags::PlanFlags;
 use serde::Serialize;
 use trainyard_gpu_runtime::plan::{Device, Network, Plan, plan as plan_layout};
 
+use crate::config::WeightForm;
+
 #[derive(Debug, Serialize)]
 struct Printed {
     model: String,
@@ -17,6 +19,8 @@ struct Printed {
     device: Device,
     network: Network,
     dtype: &'static str,
+    /// The form of the base weights, if one is asked for.
+    weights: Option<&'static str>,
     /// The parameters that the run trains.
     trains: String,
     microbatch_tokens: usize,
@@ -43,7 +47,8 @@ pub(super) fn plan(flags: &PlanFlags) -> Result<(), Box<dyn Error>> {
 }
 
 fn planned(flags: &PlanFlags) -> Result<Printed, Box<dyn Error>> {
-    let (config, device, network, work) = (flags.config()?, flags.device()?, flags.network(), flags.work());
+    let (config, device, network) = (flags.config()?, flags.device()?, flags.network());
+    let work = flags.work(flags.blocks(&config)?);
     let plan = plan_layout(&config, flags.parallel, &device, &network, &work)?;
     let trains = match &work.lora {
         Some(lora) => format!("LoRA of rank {}", lora.rank),
@@ -55,6 +60,7 @@ fn planned(flags: &PlanFlags) -> Result<Printed, Box<dyn Error>> {
         device,
         network,
         dtype: work.dtype.name(),
+        weights: flags.weights.map(WeightForm::name),
         trains,
         microbatch_tokens: work.microbatch_tokens,
         microbatches: work.microbatches,
@@ -101,6 +107,24 @@ mod tests {
         let of = |path: String| run(&format!("--model {path} {CPU}")).unwrap();
         let (folder, file) = (of(golden("qwen2")), of(golden("qwen2/config.json")));
         assert_eq!((folder.family, folder.plan == file.plan), ("qwen2", true));
+    }
+
+    #[test]
+    fn packed_weights_are_counted() {
+        let base = |weights: &str| {
+            run(&format!("--model {} {CPU} {weights}", golden("qwen2"))).unwrap().plan.memory.base_weights
+        };
+        let (wide, q8, q4) = (base(""), base("--weights q8"), base("--weights q4"));
+        assert!(q4 < q8 && q8 < wide, "{q4} {q8} {wide}");
+        assert_eq!(base("--weights bf16"), wide);
+        assert_eq!(base("--weights file"), wide, "a folder without blocks");
+        let refused = |args: &str| run(&format!("--model llama-3.1-8b {args}")).unwrap_err();
+        assert!(refused("--weights q4").contains("--weights requires --device cpu"));
+        let ranks = refused(&format!("{CPU} --weights q4 --parallel tp=2"));
+        assert!(ranks.contains("--weights q4: requires a --parallel without tp and ep"), "{ranks}");
+        let shape = refused(&format!("{CPU} --weights file"));
+        assert!(shape.contains("--model llama-3.1-8b is not a file with weights"), "{shape}");
+        assert!(refused("--weights q4 --full").contains("--full"));
     }
 
     #[test]

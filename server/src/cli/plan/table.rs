@@ -13,11 +13,12 @@ pub(super) fn write(out: &mut impl Write, printed: &Printed) -> io::Result<()> {
     let millions = |count: u64| count as f64 / 1e6;
     writeln!(
         out,
-        "{} ({}, {:.0} M parameters), {}; trains {} ({:.1} M)",
+        "{} ({}, {:.0} M parameters), {}{}; trains {} ({:.1} M)",
         printed.model,
         printed.family,
         millions(plan.parameters),
         printed.dtype,
+        printed.weights.map(|form| format!(", weights {form}")).unwrap_or_default(),
         printed.trains,
         millions(plan.trained_parameters)
     )?;

@@ -35,11 +35,13 @@ proptest! {
         first in 1usize..80,
         second in 0usize..70,
         steps in prop_oneof![1usize..6, 23usize..27],
-        formats in (0usize..5, 0usize..5),
+        formats in (0..BlockFormat::ALL.len(), 0..BlockFormat::ALL.len()),
         dense in prop_oneof![Just(0usize), 1usize..9],
         from in 0usize..3,
         accumulate: bool,
     ) {
+        let together = formats.0.max(formats.1);
+        let steps = steps.next_multiple_of(BlockFormat::ALL[together].elements() / BLOCK);
         let k = steps * BLOCK;
         let parts: Vec<_> = [(first, formats.0), (second, formats.1)]
             .into_iter()

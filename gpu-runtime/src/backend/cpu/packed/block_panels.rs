@@ -3,7 +3,9 @@
 
 use std::ops::Range;
 
-use super::block_steps::{STEP, STEP_WORDS, read_lane, round_values, step_bytes, step_values, step_words, write_lane};
+use super::block_steps::{
+    STEP, STEP_WORDS, StepBytes, numbers_bytes, own_bytes, read_lane, round_values, step_values, step_words, write_lane,
+};
 use super::elements::NR;
 use super::{PackedData, PackedMatrix};
 use crate::backend::Dtype;
@@ -53,9 +55,38 @@ struct Panel {
     at: usize,
 }
 
-/// Bytes of a step of a panel.
-fn bytes_of(dtype: Dtype, format: Option<BlockFormat>) -> usize {
-    format.map_or(STEP * dtype.bytes(), step_bytes)
+/// Bytes of the steps of a panel that are stored together: a step, or those of a super-block.
+#[derive(Clone, Copy)]
+struct StepLayout {
+    steps: usize,
+    /// Bytes before the first step.
+    numbers: usize,
+    /// Bytes of each step.
+    own: usize,
+}
+
+impl StepLayout {
+    fn of(dtype: Dtype, format: Option<BlockFormat>) -> Self {
+        match format {
+            Some(format) => Self { steps: format.blocks(), numbers: numbers_bytes(format), own: own_bytes(format) },
+            None => Self { steps: 1, numbers: 0, own: STEP * dtype.bytes() },
+        }
+    }
+
+    /// Bytes of the steps together.
+    fn bytes(self) -> usize {
+        self.numbers + self.steps * self.own
+    }
+
+    /// Bytes of `steps` steps.
+    fn bytes_of(self, steps: usize) -> usize {
+        steps.div_ceil(self.steps) * self.bytes()
+    }
+
+    fn step(self, panel: &[u8], step: usize) -> StepBytes<'_> {
+        let (numbers, steps) = panel[step / self.steps * self.bytes()..][..self.bytes()].split_at(self.numbers);
+        StepBytes { numbers, own: &steps[step % self.steps * self.own..][..self.own] }
+    }
 }
 
 impl BlockPanels {
@@ -70,7 +101,7 @@ impl BlockPanels {
             let format = rows.first().and_then(|(part, _)| part.format());
             let format = format.filter(|format| rows.iter().all(|(part, _)| part.format() == Some(*format)));
             let panel = Panel { format, at };
-            at += steps * bytes_of(dtype, format);
+            at += StepLayout::of(dtype, format).bytes_of(steps);
             panel
         };
         let panels: Vec<Panel> = rows.chunks(NR).map(&mut place).collect();
@@ -78,12 +109,12 @@ impl BlockPanels {
         let mut tasks = Vec::with_capacity(panels.len());
         let mut rest = &mut data[..];
         for (panel, rows) in panels.iter().zip(rows.chunks(NR)) {
-            let (own, behind) = rest.split_at_mut(steps * bytes_of(dtype, panel.format));
+            let (own, behind) = rest.split_at_mut(StepLayout::of(dtype, panel.format).bytes_of(steps));
             tasks.push((panel.format, rows, own));
             rest = behind;
         }
         for_each(cpu, &mut tasks, |_, (format, rows, bytes)| match format {
-            Some(format) => pack_blocks(*format, rows, bytes),
+            Some(format) => pack_blocks(*format, StepLayout::of(dtype, Some(*format)), rows, bytes),
             None => widen(cpu, dtype, k, rows, bytes),
         });
         Self { dtype, steps, panels, data }
@@ -100,14 +131,14 @@ impl BlockPanels {
 
     /// Bytes of a matrix `[n, k]` of one format.
     pub(in crate::backend::cpu) fn bytes_of(format: BlockFormat, n: usize, k: usize) -> usize {
-        n.div_ceil(NR) * k.div_ceil(BLOCK) * step_bytes(format)
+        n.div_ceil(NR) * StepLayout::of(Dtype::Bf16, Some(format)).bytes_of(k.div_ceil(BLOCK))
     }
 
-    fn panel(&self, panel: usize, steps: Range<usize>) -> (Option<BlockFormat>, impl Iterator<Item = &[u8]>) {
+    fn panel(&self, panel: usize, steps: Range<usize>) -> (Option<BlockFormat>, impl Iterator<Item = StepBytes<'_>>) {
         let Panel { format, at } = self.panels[panel];
-        let bytes = bytes_of(self.dtype, format);
-        let range = at + steps.start * bytes..at + steps.end.min(self.steps) * bytes;
-        (format, self.data[range].chunks_exact(bytes))
+        let (layout, data) = (StepLayout::of(self.dtype, format), &self.data[at..]);
+        let steps = steps.start..steps.end.min(self.steps);
+        (format, steps.map(move |step| layout.step(data, step)))
     }
 
     /// Writes steps of a panel as rows of pairs of bf16: what a matrix of bf16 has there.
@@ -116,7 +147,7 @@ impl BlockPanels {
         for (step, out) in steps.zip(out.chunks_exact_mut(STEP_WORDS)) {
             match format {
                 Some(format) => step_words(isa, format, step, out),
-                None => words(step).zip(out).for_each(|(word, out)| *out = word),
+                None => words(step.own).zip(out).for_each(|(word, out)| *out = word),
             }
         }
     }
@@ -132,9 +163,9 @@ impl BlockPanels {
                         round_values(out);
                     }
                 }
-                (None, Dtype::F32) => words(step).zip(out).for_each(|(word, out)| *out = f32::from_bits(word)),
+                (None, Dtype::F32) => words(step.own).zip(out).for_each(|(word, out)| *out = f32::from_bits(word)),
                 (None, Dtype::Bf16) => {
-                    for (i, word) in words(step).enumerate() {
+                    for (i, word) in words(step.own).enumerate() {
                         let at = i / NR * 2 * NR + i % NR;
                         out[at] = f32::from_bits(word << 16);
                         out[at + NR] = f32::from_bits(word & 0xffff_0000);
@@ -160,7 +191,7 @@ impl BlockPanels {
         block[col % BLOCK]
     }
 
-    fn write_lane(&self, format: Option<BlockFormat>, step: &[u8], lane: usize, out: &mut [f32]) {
+    fn write_lane(&self, format: Option<BlockFormat>, step: StepBytes<'_>, lane: usize, out: &mut [f32]) {
         match format {
             Some(format) => {
                 format.dequantize(&read_lane(format, step, lane), out);
@@ -169,7 +200,7 @@ impl BlockPanels {
                 }
             }
             None => {
-                let lane = words(step).skip(lane).step_by(NR);
+                let lane = words(step.own).skip(lane).step_by(NR);
                 match self.dtype {
                     Dtype::F32 => lane.zip(out).for_each(|(word, out)| *out = f32::from_bits(word)),
                     Dtype::Bf16 => lane.zip(out.as_chunks_mut::<2>().0).for_each(|(word, out)| {
@@ -199,14 +230,17 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
 }
 
 /// Packs a panel of one format. Rows that it lacks are zeros.
-fn pack_blocks(format: BlockFormat, rows: &[(PartRows<'_>, usize)], bytes: &mut [u8]) {
+fn pack_blocks(format: BlockFormat, layout: StepLayout, rows: &[(PartRows<'_>, usize)], bytes: &mut [u8]) {
     for lane in 0..NR {
-        let blocks: Box<dyn Iterator<Item = _>> = match rows.get(lane) {
+        let mut blocks: Box<dyn Iterator<Item = _>> = match rows.get(lane) {
             Some((PartRows::Blocks(blocks), row)) => Box::new(blocks.row(*row)),
             _ => Box::new(std::iter::repeat(format.zeros())),
         };
-        for (step, block) in bytes.chunks_exact_mut(step_bytes(format)).zip(blocks) {
-            write_lane(format, step, lane, &block);
+        for together in bytes.chunks_exact_mut(layout.bytes()) {
+            let (numbers, steps) = together.split_at_mut(layout.numbers);
+            for (own, block) in steps.chunks_exact_mut(layout.own).zip(blocks.by_ref()) {
+                write_lane(format, numbers, own, lane, &block);
+            }
         }
     }
 }

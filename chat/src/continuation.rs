@@ -27,7 +27,7 @@ pub struct Recorded {
     pub said: Said,
     /// Parts that were looked for in the reply.
     pub format: OutputFormat,
-    /// Last sampled token.
+    /// Last token that was sampled.
     pub last_token: Option<u32>,
 }
 

@@ -59,7 +59,7 @@ pub struct CreateAgentSessionResponse {
     pub expires_at: String,
 }
 
-/// An agent session.
+/// An agent session with its limits and what is used of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AgentSessionResponse {
     /// Id of the session.
@@ -168,7 +168,7 @@ pub struct TrajectoryTurn {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRewardRequest {
-    /// Turn to reward.
+    /// Id of the turn to reward.
     #[serde(default)]
     pub turn_id: Option<String>,
     /// Id of the last turn of the branch to reward.

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use trainyard_protocol::{AgentSessionId, TenantId};
+use trainyard_protocol::{AgentSessionId, SessionId, TenantId};
 
 use crate::budgets::AGENT_SESSIONS;
 use crate::context::core::Core;
 use crate::store::agent_sessions::{self, AddedTurns};
+use crate::store::agent_turns::{self, TurnReward};
 use crate::store::db::{Conn, RowScope};
-use crate::store::{agent_turns, quotas};
+use crate::store::quotas;
 use crate::writer::write::Write;
 use crate::{AgentMatch, AgentSession, AgentTurn, Error, NewAgentSession, NewAgentTurn, Page, Rewarded, Scheduler};
 
@@ -160,6 +161,11 @@ impl Write for CreateAgentSession {
     }
 }
 
+/// Returns the name under which a change of a session excludes others, so that no two transactions wait for each other.
+fn locked(id: &AgentSessionId) -> Vec<SessionId> {
+    vec![SessionId::new(id.as_str())]
+}
+
 struct EndAgentSession {
     tenant: TenantId,
     id: AgentSessionId,
@@ -170,6 +176,10 @@ impl Write for EndAgentSession {
 
     fn scope(&self) -> RowScope {
         RowScope::of(&self.tenant)
+    }
+
+    fn sessions(&self) -> Vec<SessionId> {
+        locked(&self.id)
     }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
@@ -195,6 +205,10 @@ impl Write for RecordAgentTurns {
 
     fn rows(&self) -> usize {
         self.turns.len()
+    }
+
+    fn sessions(&self) -> Vec<SessionId> {
+        locked(&self.session)
     }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
@@ -232,6 +246,10 @@ impl Write for Reward {
         RowScope::of(&self.tenant)
     }
 
+    fn sessions(&self) -> Vec<SessionId> {
+        locked(&self.session)
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
         let (tenant, session, reward) = (&self.tenant, &self.session, self.reward);
         agent_sessions::agent_session(conn, tenant, session, core.now()).await?;
@@ -243,8 +261,8 @@ impl Write for Reward {
             Rewarded::Turn(request, choice) => (request, *choice, false),
             Rewarded::Branch(request, choice) => (request, *choice, true),
         };
-        let turn = (request, choice);
-        match agent_turns::reward_agent_turn(conn, tenant, session, turn, reward, is_branch).await? {
+        let new = TurnReward { request, choice, reward, is_branch };
+        match agent_turns::reward_agent_turn(conn, tenant, session, &new).await? {
             true => Ok(()),
             false => Err(Error::not_found("turn", format!("{request}.{choice}"))),
         }

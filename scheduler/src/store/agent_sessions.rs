@@ -1,4 +1,4 @@
-//! The table `agent_sessions`.
+//! Access to the table `agent_sessions`.
 
 use trainyard_protocol::{AgentSessionId, TenantId};
 
@@ -67,7 +67,12 @@ pub(crate) async fn agent_session(
     id: &AgentSessionId,
     now: Timestamp,
 ) -> Result<AgentSession, Error> {
-    const SQL: &str = concat!("-- agent_session\n", columns!(), "WHERE id = $1 AND tenant = $2");
+    const SQL: &str = concat!(
+        "-- agent_session
+        ",
+        columns!(),
+        "WHERE id = $1 AND tenant = $2"
+    );
     let found = sql(SQL).bind(id.as_str()).bind(tenant.as_str()).fetch_optional(conn).await;
     let row = found.map_err(failed("find an agent session"))?;
     to_session(&row.ok_or_else(|| Error::not_found("agent session", id))?, now)
@@ -81,7 +86,8 @@ pub(crate) async fn list_agent_sessions(
     now: Timestamp,
 ) -> Result<Vec<AgentSession>, Error> {
     const SQL: &str = concat!(
-        "-- list_agent_sessions\n",
+        "-- list_agent_sessions
+        ",
         columns!(),
         "WHERE tenant = $1 ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3"
     );

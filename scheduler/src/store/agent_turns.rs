@@ -1,4 +1,4 @@
-//! The table `agent_turns`.
+//! Access to the table `agent_turns`.
 
 use trainyard_protocol::{AgentSessionId, RequestId, TenantId};
 
@@ -109,7 +109,8 @@ pub(crate) async fn agent_path(
             SELECT number, parent FROM agent_turns WHERE session_id = $1 AND number = $2
             UNION ALL
             SELECT agent_turns.number, agent_turns.parent FROM path CROSS JOIN agent_turns
-            WHERE agent_turns.session_id = $1 AND agent_turns.number = path.parent)\n",
+            WHERE agent_turns.session_id = $1 AND agent_turns.number = path.parent)
+        ",
         columns!("agent_turns."),
         "FROM path CROSS JOIN agent_turns
         WHERE agent_turns.session_id = $1 AND agent_turns.number = path.number ORDER BY path.number"
@@ -125,7 +126,8 @@ pub(crate) async fn agent_turns(
     session: &AgentSessionId,
 ) -> Result<Vec<AgentTurn>, Error> {
     const SQL: &str = concat!(
-        "-- agent_turns\n",
+        "-- agent_turns
+        ",
         columns!(""),
         "FROM agent_turns WHERE session_id = $1 AND tenant = $2 ORDER BY number"
     );
@@ -183,27 +185,32 @@ fn words(row: &Row, name: &'static str) -> Result<Vec<[u8; 4]>, Error> {
     Ok(words.to_vec())
 }
 
+/// A reward for a turn, or for the branch that ends with it.
+pub(crate) struct TurnReward<'a> {
+    pub(crate) request: &'a RequestId,
+    pub(crate) choice: u32,
+    pub(crate) reward: f64,
+    pub(crate) is_branch: bool,
+}
+
 /// Sets the reward of a turn, or of the branch that ends with it. Returns whether the turn exists.
 pub(crate) async fn reward_agent_turn(
     conn: &mut Conn,
     tenant: &TenantId,
     session: &AgentSessionId,
-    turn: (&RequestId, u32),
-    reward: f64,
-    is_branch: bool,
+    new: &TurnReward<'_>,
 ) -> Result<bool, Error> {
     const TURN: &str = "-- reward_agent_turn
         UPDATE agent_turns SET reward = $5 WHERE session_id = $1 AND request_id = $2 AND choice = $3 AND tenant = $4";
     const BRANCH: &str = "-- reward_agent_turn: branch
         UPDATE agent_turns SET branch_reward = $5
         WHERE session_id = $1 AND request_id = $2 AND choice = $3 AND tenant = $4";
-    let (request, choice) = turn;
-    let set = sql(if is_branch { BRANCH } else { TURN })
+    let set = sql(if new.is_branch { BRANCH } else { TURN })
         .bind(session.as_str())
-        .bind(request.as_str())
-        .bind(i64::from(choice))
+        .bind(new.request.as_str())
+        .bind(i64::from(new.choice))
         .bind(tenant.as_str())
-        .bind(reward.to_string())
+        .bind(new.reward.to_string())
         .execute(conn)
         .await;
     Ok(set.map_err(failed("store a reward"))? == 1)

@@ -49,7 +49,7 @@ pub struct AgentSession {
     pub prompt_tokens: u64,
     /// Reward of the whole session, if one was posted.
     pub reward: Option<f64>,
-    /// Time of creation.
+    /// Time when the session was created.
     pub created_at: Timestamp,
     /// Time from which the key is refused.
     pub expires_at: Timestamp,
@@ -115,7 +115,7 @@ impl NewAgentTurn {
     }
 }
 
-/// A recorded turn.
+/// A turn that the store contains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentTurn {
     /// Position in the session, from 1.
@@ -153,7 +153,7 @@ pub struct AgentMatch {
 /// What a reward is given for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rewarded {
-    /// The whole session.
+    /// The session as a whole.
     Session,
     /// A turn, by its request and its choice.
     Turn(RequestId, u32),

@@ -5,7 +5,7 @@ use trainyard_protocol::{AgentSessionId, RequestId, TenantId};
 use super::fill::run;
 use super::{NOW, Plans};
 use crate::store::agent_sessions::{self, AddedTurns};
-use crate::store::agent_turns;
+use crate::store::agent_turns::{self, TurnReward};
 use crate::store::db::{Conn, Dialect, Value};
 use crate::{AgentLimits, NewAgentSession, NewAgentTurn, Page, Timestamp};
 
@@ -83,6 +83,7 @@ pub(super) async fn work(plans: &mut Plans) {
         sampled: vec![2],
         logprobs: vec![-1.0],
     };
+    let reward = |is_branch| TurnReward { request: &turn.request, choice: 0, reward: 1.0, is_branch };
     plans
         .step(async |conn| {
             agent_sessions::open_agent_sessions(conn, &me(), T, 4_096).await?;
@@ -102,8 +103,8 @@ pub(super) async fn work(plans: &mut Plans) {
             agent_turns::has_agent_turns(conn, &open, &turn.request).await?;
             agent_sessions::count_agent_turns(conn, &me(), &open, AddedTurns::default()).await?;
             agent_turns::insert_agent_turn(conn, &me(), &open, 9_999, &turn, T).await?;
-            agent_turns::reward_agent_turn(conn, &me(), &open, (&turn.request, 0), 1.0, false).await?;
-            agent_turns::reward_agent_turn(conn, &me(), &open, (&turn.request, 0), 1.0, true).await
+            agent_turns::reward_agent_turn(conn, &me(), &open, &reward(false)).await?;
+            agent_turns::reward_agent_turn(conn, &me(), &open, &reward(true)).await
         })
         .await;
     let digests = || vec!["d399".to_owned(), "none".to_owned()];

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trainyard_protocol::AgentSessionId;
 
-/// Turns and tokens.
+/// Number of turns and of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
     pub(crate) turns: u64,

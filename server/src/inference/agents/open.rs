@@ -14,8 +14,9 @@ use trainyard_scheduler::{AgentMatch, AgentSession, AgentState, AgentTurn};
 use trainyard_wire::images::ImageRules;
 
 use super::super::conversation::{now, render};
+use super::agent::{Agent, Start};
+use super::ledger::Amount;
 use super::turn::{Content, Turn};
-use super::{Agent, Start};
 use crate::error::ApiError;
 use crate::state::AppState;
 
@@ -197,8 +198,7 @@ impl Open<'_> {
         let most = session.limits.max_tokens;
         let room = context.saturating_sub(prompt) as u64;
         let each = settings.max_tokens.map_or(room, u64::from);
-        let free =
-            |all: super::ledger::Amount| most.saturating_sub(session.tokens + all.tokens) / replies.max(1) * replies;
+        let free = |all: Amount| most.saturating_sub(session.tokens + all.tokens) / replies.max(1) * replies;
         let granted = reservation.take_tokens(each.saturating_mul(replies), free) / replies.max(1);
         if granted == 0 && each > 0 {
             let (used, running) = (session.tokens, reservation.all().tokens);
@@ -244,9 +244,9 @@ fn check_room(session: &AgentSession, running: u64, asked: Asked) -> Result<(), 
 
 /// The messages that were said before the reply.
 struct Histories {
-    /// Without the assistant's last message, if the model continues it.
+    /// The messages without the assistant's last one, if the model continues it.
     history: History,
-    /// With that message.
+    /// The messages with that one.
     with_prefill: Option<History>,
 }
 

@@ -10,7 +10,7 @@ use trainyard_wire::images::ImageRules;
 use super::super::completion::Prompt;
 use super::super::conversation::render;
 use super::super::model_name::Target;
-use super::{Chat, Open};
+use super::open::{Chat, Open};
 use crate::error::ApiError;
 use crate::state::AppState;
 

@@ -186,7 +186,9 @@ impl Authenticator {
         refusal: ApiError,
     ) -> Result<(String, Principal), ApiError> {
         let is_accepted = matches!(refusal, ApiError::Unauthorized(_)) && keyless::is_accepted(path, headers);
-        if !is_accepted || self.needs_keys().await? {
+        // The key of an agent session never stands for the local tenant.
+        let is_agent = given(headers).is_ok_and(|given| given.starts_with(AGENT_KEY_PREFIX));
+        if !is_accepted || is_agent || self.needs_keys().await? {
             return Err(refusal);
         }
         self.enabled(Principal::local(!self.keys.trusts_forwarded())).map(|local| (String::new(), local))

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use axum::body::Body;
-use axum::http::Method;
+use axum::http::{Method, Request};
 use serde_json::{Value, json};
 use trainyard_protocol::{AgentSessionId, RequestId, TenantId};
 use trainyard_scheduler::NewAgentTurn;
@@ -115,6 +115,21 @@ async fn the_key_of_a_session_that_is_over_is_refused() {
     for (id, state) in [(ended, "ended"), (expired, "expired")] {
         assert_eq!(server.get(&format!("agent_sessions/{id}")).await.text("state"), state);
     }
+}
+
+#[tokio::test]
+async fn without_keys_the_key_of_a_session_that_is_over_is_not_the_local_tenant_s() {
+    let server = Server::start().await;
+    let (_, key) = create(&server, json!({"base_model": MODEL, "limits": {"seconds": 10}})).await;
+    let ask = async |key: &str| {
+        let request = Request::builder().uri("/v1/models").header("host", "localhost:8000").header("x-api-key", key);
+        server.send(request.body(Body::empty()).unwrap()).await
+    };
+    ask(&key).await.json();
+    server.clock.advance(10);
+    ask(&key).await.refused(401);
+    ask("tml-agent-unknown").await.refused(401);
+    ask("EMPTY").await.json();
 }
 
 #[tokio::test]

@@ -148,8 +148,8 @@ pub(super) mod tests {
             tokens: 0,
             prompt_tokens: 0,
             reward,
-            created_at: Timestamp::default(),
-            expires_at: Timestamp::default(),
+            created_at: Timestamp(0),
+            expires_at: Timestamp(0),
             state: AgentState::Open,
         }
     }
@@ -171,7 +171,7 @@ pub(super) mod tests {
             sampled: sampled.to_vec(),
             logprobs: sampled.iter().map(|&token| -(token as f32) / 10.0).collect(),
         };
-        AgentTurn { number, turn, reward: None, branch_reward: None, created_at: Timestamp::default() }
+        AgentTurn { number, turn, reward: None, branch_reward: None, created_at: Timestamp(0) }
     }
 
     /// Two branches that share their first turn.

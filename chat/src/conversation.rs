@@ -50,11 +50,7 @@ pub fn render(
     if let Some(prefill) = prefill {
         prompt = continued(prompt, prefill)?;
     }
-    let format = OutputFormat {
-        reasoning: prefill.is_none() && template.mentions("<think>"),
-        begins_in_reasoning: prefill.is_none() && prompt.trim_end().ends_with("<think>"),
-        tool_calls: !conversation.tools.is_empty() && template.mentions(CALL),
-    };
+    let format = output_format(template, conversation, &prompt, prefill);
     let mut tokens = encode(text, &prompt, false)?;
     let mut images = Vec::new();
     if !conversation.images.is_empty() {
@@ -64,6 +60,20 @@ pub fn render(
         images = input.images;
     }
     Ok(Rendered { tokens, images, format })
+}
+
+/// Returns the parts of which the reply to a rendered prompt may consist.
+pub(crate) fn output_format(
+    template: &ChatTemplate,
+    conversation: &Conversation,
+    prompt: &str,
+    prefill: Option<&str>,
+) -> OutputFormat {
+    OutputFormat {
+        reasoning: prefill.is_none() && template.mentions("<think>"),
+        begins_in_reasoning: prefill.is_none() && prompt.trim_end().ends_with("<think>"),
+        tool_calls: !conversation.tools.is_empty() && template.mentions(CALL),
+    }
 }
 
 /// Encodes a text into at least one token. `framed` adds what the tokenizer puts around a text.
@@ -79,11 +89,11 @@ pub fn encode(text: &ModelText, prompt: &str, framed: bool) -> Result<Vec<u32>, 
     Ok(tokens)
 }
 
-fn refused(error: TemplateError) -> ChatError {
+pub(crate) fn refused(error: TemplateError) -> ChatError {
     ChatError::invalid(format!("messages: {error}"))
 }
 
-fn check_tools(template: &ChatTemplate, conversation: &Conversation) -> Result<(), ChatError> {
+pub(crate) fn check_tools(template: &ChatTemplate, conversation: &Conversation) -> Result<(), ChatError> {
     if !conversation.tools.is_empty() && !template.mentions("tools") {
         return Err(ChatError::invalid("tools: the model's chat template does not support tools"));
     }
@@ -91,7 +101,7 @@ fn check_tools(template: &ChatTemplate, conversation: &Conversation) -> Result<(
 }
 
 /// A rendered conversation up to the end of its last message.
-fn continued(mut prompt: String, last: &str) -> Result<String, ChatError> {
+pub(crate) fn continued(mut prompt: String, last: &str) -> Result<String, ChatError> {
     let last = last.trim();
     let found = prompt.rfind(last).ok_or_else(|| {
         ChatError::invalid("messages: the model's chat template changes the last message, which can't be continued")

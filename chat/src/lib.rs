@@ -5,15 +5,18 @@
 //! |---|---|
 //! | [`openai`], [`anthropic`] | requests to conversations and settings, completions to answers |
 //! | [`conversation`], [`template`], [`images`], [`sent_image`] | conversations to prompts |
+//! | [`history`], [`continuation`] | conversations whose earlier replies have known tokens |
 //! | [`sequence`], [`output`] | tokens to text, thoughts and calls of tools |
 //! | [`texts`], [`pieces`] | tokenizers, and the text of single tokens |
 //! | [`settings`], [`forced_calls`] | settings of sampling, and the calls that a request demands |
 
 pub mod anthropic;
+pub mod continuation;
 pub mod conversation;
 mod detokenizer;
 mod error;
 pub mod forced_calls;
+pub mod history;
 pub mod images;
 pub mod openai;
 pub mod output;

@@ -4,6 +4,7 @@
 //! a call is text like other text. Thoughts are between `<think>` and `</think>`, or begin with the prompt's end.
 
 use minijinja::Value;
+use serde::{Deserialize, Serialize};
 
 use super::stop::partial_suffix;
 use super::template::to_line;
@@ -36,7 +37,7 @@ pub struct ToolCall {
 }
 
 /// Parts to look for in a completion.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFormat {
     /// Whether to look for thoughts.
     pub reasoning: bool,
@@ -44,6 +45,14 @@ pub struct OutputFormat {
     pub begins_in_reasoning: bool,
     /// Whether to look for tool calls.
     pub tool_calls: bool,
+}
+
+impl OutputFormat {
+    /// Returns the format of the rest of a reply that was cut off: thoughts begin only at a reply's beginning.
+    #[must_use]
+    pub fn resumed(self) -> Self {
+        Self { reasoning: false, begins_in_reasoning: false, ..self }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

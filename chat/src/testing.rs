@@ -53,6 +53,11 @@ pub(crate) fn byte_level() -> Arc<ModelText> {
     model_text(&byte_level_json(), &json!({}))
 }
 
+/// The byte-level tokenizer of tests with a chat template and an end token.
+pub(crate) fn with_template(template: &str) -> Arc<ModelText> {
+    model_text(&byte_level_json(), &json!({"chat_template": template, "eos_token": "<|end|>"}))
+}
+
 /// Ids: 3 is `▁hello`, 4 is `▁world`, 5 and 6 are the bytes of é.
 pub(crate) fn sentence_piece() -> Arc<ModelText> {
     let vocabulary = json!({"<unk>": 0, "<s>": 1, "</s>": 2, "▁hello": 3, "▁world": 4, "<0xC3>": 5, "<0xA9>": 6});

@@ -59,6 +59,10 @@ string_id!(
     UploadId
 );
 string_id!(
+    /// A session of an agent, which has a key of its own; time-ordered.
+    AgentSessionId
+);
+string_id!(
     /// A future: one submitted request; time-ordered.
     RequestId
 );
@@ -71,6 +75,13 @@ impl SessionId {
 }
 
 impl UploadId {
+    /// Makes a new id from a time-ordered UUID.
+    pub fn from_uuid(id: uuid::Uuid) -> Self {
+        Self(id.hyphenated().to_string())
+    }
+}
+
+impl AgentSessionId {
     /// Makes a new id from a time-ordered UUID.
     pub fn from_uuid(id: uuid::Uuid) -> Self {
         Self(id.hyphenated().to_string())

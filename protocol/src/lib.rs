@@ -28,8 +28,8 @@ pub use engine::{Completion, Engine, EngineStats, IsAbandoned, TenantShare};
 pub use error::{Category, OpError, redacted};
 pub use head::ModelHead;
 pub use ids::{
-    CheckpointKind, CheckpointName, CustomLossId, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath,
-    UploadId,
+    AgentSessionId, CheckpointKind, CheckpointName, CustomLossId, RequestId, RunId, SamplingSessionId, SessionId,
+    TenantId, TinkerPath, UploadId,
 };
 pub use images::{DecodedImages, Image, ImageDigest, ImageSpan, PreparedImage, Vision};
 pub use loss::{ClipRange, LossConfig, LossConfigValue, LossFn};

@@ -18,5 +18,12 @@ pub const TIMELINE_REQUESTS: i64 = 100_000;
 /// Most entries of the audit log in one answer.
 pub const AUDIT_ENTRIES: i64 = 10_000;
 
+/// Most agent sessions of a tenant that are open at once.
+pub const AGENT_SESSIONS: u64 = 4_096;
+/// Most turns of an agent session.
+pub const AGENT_TURNS: u64 = 4_096;
+/// Most tokens of an agent session that are sampled, and most tokens of prompts that its turns hold.
+pub const AGENT_TOKENS: u64 = 1 << 22;
+
 /// Most rows of usage of single requests, unless [`Options::usage_rows`](crate::Options::usage_rows) is set.
 pub const USAGE_ROWS: u64 = 4_000_000;

@@ -88,6 +88,9 @@ pub use types::{
     SearchPosition, Session, SessionSearch, SessionStatus, SessionTimeline, StatusFilter, Submitted, TimelineRequest,
     User, Work, WorkItem, WorkerWait,
 };
+pub use types::{
+    AgentKey, AgentLimits, AgentMatch, AgentSession, AgentState, AgentTurn, NewAgentSession, NewAgentTurn, Rewarded,
+};
 pub use types::{Attribution, HourlyUsage, RequestUsage, StorageInUse, StoredCheckpoint, Tokens};
 pub use types::{CheckpointPosition, CheckpointSearch, FoundCheckpoints};
 pub use types::{

@@ -1,6 +1,7 @@
 //! The HTTP API: one endpoint per file, and in each folder the table that joins them.
 
 mod admin;
+mod agents;
 mod catalogue;
 mod client;
 mod futures;
@@ -33,8 +34,9 @@ use crate::metrics::count;
 use crate::state::AppState;
 
 /// The folders' tables of endpoints.
-const GROUPS: [Group; 9] = [
+const GROUPS: [Group; 10] = [
     admin::GROUP,
+    agents::GROUP,
     catalogue::GROUP,
     client::GROUP,
     futures::GROUP,

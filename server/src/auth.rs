@@ -27,6 +27,7 @@ pub(crate) use self::given::bearer;
 pub(crate) use self::issuer::is_protected;
 pub use self::issuer::{IssuerSettings, KeySource, Named};
 pub use self::new_key::KeyRequest;
+pub(crate) use self::new_key::agent_key;
 pub use self::own_host::require_own_host;
 pub use self::principal::{Credential, Principal};
 pub use self::require_key::{Caller, Tenant, require_key};

@@ -31,6 +31,14 @@ pub(crate) const LONG_POLL: Duration = Duration::from_secs(30);
 pub(crate) const LISTED_ENTRIES: u32 = 1_000;
 /// Entries in a page of a search.
 pub(crate) const FOUND_ENTRIES: u32 = 200;
+/// Bytes of a page of trajectories.
+pub(crate) const AGENT_PAGE_BYTES: usize = 16 << 20;
+/// Turns of an agent session that sets no limit.
+pub(crate) const AGENT_DEFAULT_TURNS: u64 = 256;
+/// Time of an agent session that sets no limit.
+pub(crate) const AGENT_DEFAULT_TIME: Duration = Duration::from_secs(3_600);
+/// The longest time of an agent session.
+pub(crate) const AGENT_TIME: Duration = Duration::from_secs(168 * 3_600);
 /// Days in a report of usage.
 pub(crate) const USAGE_DAYS: i64 = 14;
 

@@ -14,7 +14,8 @@ use trainyard_protocol::limits::{
     MAX_TEXT_BYTES, MAX_TOPK_LOGPROBS,
 };
 use trainyard_scheduler::budgets::{
-    ACKNOWLEDGED_TOGETHER, CHANGED_TOGETHER, DATABASE_READERS, PAGE_BYTES, SEARCHED_BYTES, SEARCHED_ENTRIES, USAGE_ROWS,
+    ACKNOWLEDGED_TOGETHER, AGENT_SESSIONS, AGENT_TOKENS, AGENT_TURNS, CHANGED_TOGETHER, DATABASE_READERS, PAGE_BYTES,
+    SEARCHED_BYTES, SEARCHED_ENTRIES, USAGE_ROWS,
 };
 use trainyard_scheduler::{MAX_CUSTOM_LOSSES, MAX_OPEN_UPLOADS, MAX_STORED_SAMPLES, TrainingLimits};
 use trainyard_wire::images::ImageLimits;
@@ -139,12 +140,20 @@ fn budgets() -> Vec<(&'static str, Amount)> {
         ("images that are being decoded", bytes(IMAGE_MEMORY)),
         ("unfinished samples", count(QUEUED_SAMPLES)),
         ("stored samples of a run", count(MAX_STORED_SAMPLES)),
+        ("open agent sessions", count(AGENT_SESSIONS)),
+        ("turns of an agent session", count(AGENT_TURNS)),
+        ("turns of an agent session that sets no limit", count(AGENT_DEFAULT_TURNS)),
+        ("sampled tokens of an agent session", count(AGENT_TOKENS)),
+        ("prompt tokens of an agent session", count(AGENT_TOKENS)),
+        ("time of an agent session", Amount::Time(AGENT_TIME)),
+        ("time of an agent session that sets no limit", Amount::Time(AGENT_DEFAULT_TIME)),
         // Bytes out, and what is read for them.
         ("memory of answers", bytes(ANSWER_MEMORY)),
         ("connections that read from the database", count(DATABASE_READERS)),
         ("poll", Amount::Time(LONG_POLL)),
         ("entries of a page of a listing", count(LISTED_ENTRIES)),
         ("entries of a page of a search", count(FOUND_ENTRIES)),
+        ("page of trajectories", bytes(AGENT_PAGE_BYTES)),
         ("metadata of a page", bytes(PAGE_BYTES)),
         ("entries that a search reads", count(SEARCHED_ENTRIES)),
         ("metadata that a search reads", bytes(SEARCHED_BYTES)),

@@ -2,12 +2,16 @@
 
 import itertools
 import json
+import re
 import urllib.parse
 import uuid
+
+import httpx
 
 import chat_model
 import wire as raw
 from helpers import KEY
+from process import PATIENCE
 
 MODEL = chat_model.NAME
 ALPHA, BETA, NOBODY = "alpha", "betas", "omega"
@@ -55,6 +59,11 @@ class Objects:
         loss = self.custom_loss_body(0)
         self.loss_future = wire.ok("create_custom_loss", loss)["request_id"]
         self.loss = wire.poll(self.loss_future).json()["loss_id"]
+        agents = wire.ok("agent_sessions", {"base_model": model})
+        self.agents, agent = agents["agent_session_id"], {"authorization": f"Bearer {agents['api_key']}"}
+        said = {"model": "any", "prompt": "a", "max_tokens": 1}
+        answer = httpx.post(f"{agents['base_url']}/completions", headers=agent, json=said, timeout=60 * PATIENCE)
+        self.turn = answer.json()["id"].removeprefix("cmpl-") + ".0"
         for project in (self.project, self.label):
             wire.ok("admin/projects", {"id": project})
         wire.ok("admin/users", {"email": self.email})
@@ -138,7 +147,7 @@ def nobodys(value):
         return value + 1
     for tenant in KEYS:
         value = value.replace(tenant, NOBODY)
-    for part in value.replace("tinker://", "").split(":"):
+    for part in re.split("[:.]", value.replace("tinker://", "")):
         try:
             known = uuid.UUID(part)
         except ValueError:

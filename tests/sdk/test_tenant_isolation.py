@@ -26,6 +26,8 @@ OCTETS = "application/octet-stream"
 pytestmark = pytest.mark.timeout(240)
 
 KINDS = {
+    "agent_session_id": "agents",
+    "branch": "turn",
     "cursor.last_checkpoint_uuid": "state",
     "cursor.last_session_id": "session",
     "destination_project_id": "label",
@@ -46,10 +48,12 @@ KINDS = {
     "source_path": "state",
     "tenant": "tenant",
     "tinker_path": "state",
+    "turn_id": "turn",
     "upload_id": "upload",
     "admin_create_key:user": "email",
     "admin_create_organisation:name": "tenant",
     "admin_create_project:id": "project",
+    "agent_session_create:model_path": "named",
     "anthropic_count_tokens:model": "named",
     "anthropic_messages:model": "named",
     "create_sampling_session:model_path": "named",
@@ -97,7 +101,7 @@ FREE = {
 all but operators."""
 
 CONSUMING = {
-    "admin_change_user", "admin_delete_project", "admin_revoke_key", "checkpoint_delete",
+    "admin_change_user", "agent_session_end", "admin_delete_project", "admin_revoke_key", "checkpoint_delete",
     "external_weights_upload_finish", "session_finish", "session_project",
 }  # fmt: skip
 """Operations after which the object is another: each of their requests has a fresh one."""
@@ -197,6 +201,8 @@ class Request:
         """What the place needs beside it, and what the example has that goes with other objects."""
         mine, body = self.mine, self.body
         match self.operation.id.removeprefix("short_"), self.place.name:
+            case "agent_rewards", place if place != "branch":
+                del body["branch"]
             case "admin_create_key", "organisation":
                 del body["user"]
             case "admin_create_project" | "admin_create_user" as name, "organisation":

@@ -5,6 +5,8 @@ use utoipa::ToSchema;
 
 /// Prefix of every API key.
 pub const KEY_PREFIX: &str = "tml-";
+/// Prefix of the keys of agent sessions.
+pub const AGENT_KEY_PREFIX: &str = "tml-agent-";
 
 /// Request body of `auth/token`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]

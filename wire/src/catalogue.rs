@@ -42,7 +42,7 @@ fn default_limit() -> u32 {
 }
 
 /// Reads a number in a query, which arrives as text.
-fn number<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn number<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(|_| D::Error::custom(format!("{text:?} is not a whole number from 0")))
 }

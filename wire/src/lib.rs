@@ -2,6 +2,7 @@
 //! operations and results.
 
 pub mod admin;
+pub mod agents;
 pub mod anthropic;
 pub mod auth;
 mod bounds;

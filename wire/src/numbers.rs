@@ -25,6 +25,18 @@ impl Numbers {
     }
 }
 
+impl From<Vec<i64>> for Numbers {
+    fn from(integers: Vec<i64>) -> Self {
+        Self { integers, floats: Vec::new() }
+    }
+}
+
+impl From<Vec<f64>> for Numbers {
+    fn from(floats: Vec<f64>) -> Self {
+        Self { integers: Vec::new(), floats }
+    }
+}
+
 /// A number that is being read.
 enum Read {
     Integer(i64),

@@ -129,6 +129,22 @@ pub struct TensorData {
 }
 
 impl TensorData {
+    /// Returns a list of integers.
+    pub fn integers_of(data: Vec<i64>) -> Self {
+        Self::vector(data.len(), data.into(), TensorDtype::Int64)
+    }
+
+    /// Returns a list of floats of 32 bits.
+    pub fn floats_of(data: Vec<f32>) -> Self {
+        let data: Vec<f64> = data.into_iter().map(f64::from).collect();
+        Self::vector(data.len(), data.into(), TensorDtype::Float32)
+    }
+
+    fn vector(len: usize, data: Numbers, dtype: TensorDtype) -> Self {
+        let shape = Some(vec![len as i64]);
+        Self { data, dtype, shape, sparse_crow_indices: None, sparse_col_indices: None }
+    }
+
     /// Converts the tensor to protobuf.
     pub fn to_proto(&self) -> Result<proto::Tensor, TensorError> {
         let (dtype, values) = match self.dtype {

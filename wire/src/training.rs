@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use prost::Message;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use trainyard_protocol::limits::{MAX_DATUMS, MAX_LOSS_SETTINGS, MAX_PARTS, MAX_TARGETS, check_datums, check_targets};
 use trainyard_protocol::{
     Datum, DatumOutput, DecodedImages, ForwardBackwardResult, LossConfig, LossConfigValue, OpError, RawBatch, RunId,
@@ -230,7 +230,7 @@ fn datums<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DatumBody>, 
 }
 
 /// A training example in JSON.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DatumBody {
     /// Input of the model.
     #[serde(deserialize_with = "json::object")]

@@ -1,5 +1,6 @@
 //! The calls of the API and the worker: each file serves one kind of call from start to commit.
 
+mod agents;
 mod base_models;
 mod catalogue;
 pub(crate) mod checkpoint_copy;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::context::core::Core;
+use crate::store::agent_sessions;
 use crate::store::db::{Conn, RowScope};
 use crate::store::gc::{self, DroppedRows};
 use crate::writer::write::Write;
@@ -32,12 +33,14 @@ struct CollectRows;
 struct Collected {
     results: DroppedRows,
     sessions: DroppedRows,
+    /// Whether there may be more agent sessions to delete.
+    more_agent_sessions: bool,
 }
 
 impl Collected {
     /// Returns whether there may be more to drop.
     fn is_full(&self) -> bool {
-        self.results.is_full || self.sessions.is_full
+        self.results.is_full || self.sessions.is_full || self.more_agent_sessions
     }
 }
 
@@ -52,8 +55,10 @@ impl Write for CollectRows {
         let (now, retention) = (core.now(), core.options.retention);
         let results = gc::drop_results(conn, now.minus(retention), now.minus(ACKNOWLEDGED_RETENTION)).await?;
         // For one more period, polls of requests with dropped results are answered as gone.
-        let sessions = gc::collect_sessions(conn, now.minus(retention.saturating_mul(2))).await?;
-        Ok(Collected { results, sessions })
+        let before = now.minus(retention.saturating_mul(2));
+        let sessions = gc::collect_sessions(conn, before).await?;
+        let more_agent_sessions = agent_sessions::collect_agent_sessions(conn, before).await?;
+        Ok(Collected { results, sessions, more_agent_sessions })
     }
 
     fn committed(&mut self, collected: &Collected, core: &Arc<Core>) {

@@ -25,7 +25,7 @@ pub(crate) struct Table {
 }
 
 /// Every table of a copy; tables that others refer to come first. Tables about processes are left out.
-pub(crate) const TABLES: [Table; 25] = [
+pub(crate) const TABLES: [Table; 27] = [
     table("secrets", &["name"]),
     table("sessions", &["id"]),
     Table { folders: &["snapshot_dir"], ..table("runs", &["id"]) },
@@ -37,6 +37,9 @@ pub(crate) const TABLES: [Table; 25] = [
     table("run_metrics", &["run_id", "step", "seq_id"]),
     // A row may take some hundred KiB.
     Table { page: 50, ..table("run_samples", &["run_id", "at", "request_id"]) },
+    table("agent_sessions", &["id"]),
+    // A row may take some hundred KiB.
+    Table { page: 50, ..table("agent_turns", &["session_id", "number"]) },
     table("ended_browser_sessions", &["token_id"]),
     table("base_models", &["name"]),
     // Tokenizers take megabytes.

@@ -13,6 +13,8 @@ macro_rules! now_ms {
     };
 }
 
+pub(crate) mod agent_sessions;
+pub(crate) mod agent_turns;
 pub(crate) mod api_keys;
 pub(crate) mod audit;
 pub(crate) mod backup_holds;

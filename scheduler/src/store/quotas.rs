@@ -30,11 +30,12 @@ pub(crate) async fn queued_tokens(conn: &mut Conn, tenant: &TenantId) -> Result<
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 
-/// Returns the bytes of checkpoints, and of samples stored for runs.
+/// Returns the bytes of checkpoints, of samples stored for runs, and of turns of agent sessions.
 pub(crate) async fn stored_bytes(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
     const SQL: &str = "-- stored_bytes
         SELECT CAST(coalesce((SELECT sum(size_bytes) FROM checkpoints WHERE tenant = $1), 0)
-            + coalesce((SELECT sum(size_bytes) FROM run_samples WHERE tenant = $1), 0) AS BIGINT)";
+            + coalesce((SELECT sum(size_bytes) FROM run_samples WHERE tenant = $1), 0)
+            + coalesce((SELECT sum(size_bytes) FROM agent_sessions WHERE tenant = $1), 0) AS BIGINT)";
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 

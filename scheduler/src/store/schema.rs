@@ -36,6 +36,7 @@ const STEPS: &[Step] = &[
     step!(34, "used custom losses", "0034_used_custom_losses.sql"),
     step!(35, "queued samples", "0035_queued_samples.sql"),
     step!(36, "rows of usage", "0036_usage_rows.sql"),
+    step!(37, "agent sessions", "0037_agent_sessions.sql"),
 ];
 
 /// The version of the first migration, which creates the whole schema. Versions 1 to 31 were used before the first

@@ -108,6 +108,18 @@ const ROWS: &[(&str, &str)] = &[
         "INSERT INTO stored_checkpoints (run_id, kind, name, from_at, tenant, base_model, session_id, size_bytes)
         VALUES ('s-{t}:train:0', 'weights', 'c', 1, '{t}', 'base', 's-{t}', 1)",
     ),
+    (
+        "agent_sessions",
+        "INSERT INTO agent_sessions (id, tenant, key_digest, base_model, max_tokens, max_turns, seconds, created_at,
+            expires_at)
+        VALUES ('as-{t}', '{t}', '{t}', 'base', 1, 1, 1, 1, 9)",
+    ),
+    (
+        "agent_turns",
+        "INSERT INTO agent_turns (session_id, number, tenant, request_id, choice, digest, messages, weights, finish_reason,
+            content, prompt, sampled, logprobs, created_at)
+        VALUES ('as-{t}', 1, '{t}', 'r-{t}', 0, '', 2, 'base', 'stop', '{}', '', '', '', 1)",
+    ),
     ("rate_limits", "INSERT INTO rate_limits (tenant, units, at) VALUES ('{t}', 0, 1)"),
     (
         "run_metrics",

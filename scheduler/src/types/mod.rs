@@ -1,5 +1,6 @@
 //! Values that cross the scheduler's boundary.
 
+mod agents;
 mod audit;
 mod catalogue;
 mod checkpoint_search;
@@ -15,6 +16,9 @@ mod uploads;
 mod usage;
 mod work;
 
+pub use agents::{
+    AgentKey, AgentLimits, AgentMatch, AgentSession, AgentState, AgentTurn, NewAgentSession, NewAgentTurn, Rewarded,
+};
 pub use audit::{AuditCategory, AuditEntry, NewAuditEntry};
 pub use catalogue::{
     AccessScope, Checkpoint, MaintenanceReport, NewCheckpoint, NumericsChange, Page, Run, RunFilter, RunState,

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method};
 use trainyard_http::peer::{self, Peer, TrustedProxies, is_forwarded};
 use trainyard_protocol::TenantId;
 use trainyard_scheduler::{self as scheduler, Clock, FoundKey, KeyRefusal, Scheduler, Scope};
-use trainyard_wire::auth::KEY_PREFIX;
+use trainyard_wire::auth::{AGENT_KEY_PREFIX, KEY_PREFIX};
 
 use super::failures::{Failure, FailureReports};
 use super::given::{given, is_token};
@@ -27,6 +27,8 @@ use crate::jwt::{self, PublicJwk, TokenError, Unverified};
 pub(super) const UNKNOWN: &str = "the API key is not known to this server";
 pub(super) const MALFORMED: &str =
     "the API key is malformed: it must start with \"tml-\", or be a token, which starts with \"eyJ\"";
+/// The reason why the key of a session that has ended or expired is refused.
+const AGENT_OVER: &str = "the agent session of the API key is over";
 pub(super) const DISABLED: &str = "the organisation of the API key is disabled";
 /// The reason why a server without keys refuses requests that a proxy passed on.
 pub(super) const FORWARDED: &str = "this server has no keys, so it serves only its own machine, and a proxy passed this request on \
@@ -159,6 +161,16 @@ impl Authenticator {
         if !seed::is_well_formed(given) {
             return Err(ApiError::Unauthorized(UNKNOWN));
         }
+        if given.starts_with(AGENT_KEY_PREFIX) {
+            return match self.stored.find_agent(&Keys::digest(given)).await? {
+                Some(found) if found.expires_at <= self.scheduler.directory().now().await? => {
+                    Err(ApiError::Unauthorized(AGENT_OVER))
+                }
+                Some(found) => self.enabled(Principal::agent(&found)),
+                // It never stands for the local tenant.
+                None => self.holder(given).await,
+            };
+        }
         if !self.needs_keys().await? {
             return self.enabled(Principal::local(!self.keys.trusts_forwarded()));
         }
@@ -174,7 +186,9 @@ impl Authenticator {
         refusal: ApiError,
     ) -> Result<(String, Principal), ApiError> {
         let is_accepted = matches!(refusal, ApiError::Unauthorized(_)) && keyless::is_accepted(path, headers);
-        if !is_accepted || self.needs_keys().await? {
+        // The key of an agent session never stands for the local tenant.
+        let is_agent = given(headers).is_ok_and(|given| given.starts_with(AGENT_KEY_PREFIX));
+        if !is_accepted || is_agent || self.needs_keys().await? {
             return Err(refusal);
         }
         self.enabled(Principal::local(!self.keys.trusts_forwarded())).map(|local| (String::new(), local))

@@ -9,12 +9,15 @@ use super::browser::names_this_machine;
 /// Path prefixes of the compatible APIs.
 const COMPATIBLE: [&str; 2] = ["/oai/api/v1/", "/anthropic/api/v1/"];
 
+/// Returns whether the path of a route belongs to the compatible APIs.
+pub(super) fn is_compatible(path: &str) -> bool {
+    COMPATIBLE.iter().any(|prefix| path.starts_with(prefix))
+}
+
 /// Returns whether a request may be served although it has no key of this service. A page that a browser shows may send
 /// requests to this machine too, but it can't set the headers of a key, and it can't leave out where it comes from.
 pub(super) fn is_accepted(path: &str, headers: &HeaderMap) -> bool {
-    COMPATIBLE.iter().any(|prefix| path.starts_with(prefix))
-        && names_this_machine(headers)
-        && !headers.contains_key(ORIGIN)
+    is_compatible(path) && names_this_machine(headers) && !headers.contains_key(ORIGIN)
 }
 
 #[cfg(test)]

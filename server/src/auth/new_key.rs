@@ -5,7 +5,7 @@ use std::io;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use trainyard_scheduler::{NewApiKey, Role, Scope, Timestamp};
-use trainyard_wire::auth::KEY_PREFIX;
+use trainyard_wire::auth::{AGENT_KEY_PREFIX, KEY_PREFIX};
 
 use super::Keys;
 use crate::random::secret_bytes;
@@ -45,6 +45,16 @@ impl KeyRequest {
         let digest = Keys::digest(&key);
         Ok((key, NewApiKey { id, digest, user, name, note, hint, role, scopes, expires_at }))
     }
+}
+
+/// Makes a random key of an agent session with 256 bits of entropy; returns the key and its digest.
+///
+/// # Errors
+/// Fails if the system has no random numbers.
+pub(crate) fn agent_key() -> io::Result<(String, [u8; 32])> {
+    let key = format!("{AGENT_KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(secret_bytes::<32>()?));
+    let digest = Keys::digest(&key);
+    Ok((key, digest))
 }
 
 #[cfg(test)]

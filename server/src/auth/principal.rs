@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::TenantId;
-use trainyard_scheduler::{Actor, FoundKey, Membership, Role, Scope, Timestamp, User};
+use trainyard_protocol::{AgentSessionId, TenantId};
+use trainyard_scheduler::{Actor, AgentKey, FoundKey, Membership, Role, Scope, Timestamp, User};
 
 use super::seed::{LOCAL_TENANT, SeedKey};
 
@@ -16,6 +16,8 @@ pub enum Credential {
     Seed(String),
     /// A key of the store, in [`Principal::key`].
     Key,
+    /// The key of an agent session, which serves only the compatible APIs.
+    Agent(AgentSessionId),
     /// A token of the external issuer.
     Issuer {
         /// The subject of the token.
@@ -112,6 +114,21 @@ impl Principal {
         }
     }
 
+    pub(super) fn agent(found: &AgentKey) -> Self {
+        Self {
+            tenant: found.tenant.clone(),
+            name: format!("agent session {}", found.session),
+            credential: Credential::Agent(found.session.clone()),
+            key: None,
+            user: None,
+            email: None,
+            role: Role::Member,
+            scopes: vec![Scope::Sample],
+            operator: false,
+            expires_at: Some(found.expires_at),
+        }
+    }
+
     /// A member of an organisation, authenticated by the external issuer. The issuer can't grant more than the
     /// member's role in the store.
     pub(super) fn vouched(identity: Identity, key: Option<String>, membership: Membership) -> Self {
@@ -151,6 +168,7 @@ impl Principal {
             (Some(user), _, _) => format!("tml:user:{}", user.id),
             (None, Some(found), _) => format!("tml:key:{}", found.key.id),
             (None, None, Credential::Issuer { subject, .. }) => format!("tml:issuer:{subject}"),
+            (None, None, Credential::Agent(session)) => format!("tml:agent:{session}"),
             (None, None, Credential::Seed(fingerprint)) => format!("tml:key:{fingerprint}"),
             (None, None, Credential::None | Credential::Key) => format!("tml:user:{LOCAL_TENANT}"),
         }

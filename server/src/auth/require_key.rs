@@ -11,6 +11,7 @@ use trainyard_protocol::TenantId;
 
 use super::authenticator::Authenticator;
 use super::in_flight;
+use super::keyless::is_compatible;
 use super::needs::needed;
 use super::principal::{Credential, Principal};
 use crate::endpoint::Endpoint;
@@ -29,6 +30,12 @@ pub async fn require_key(State(auth): State<Arc<Authenticator>>, mut request: Re
         Err(error) => return error.into_response(),
     };
     let path = request.extensions().get::<MatchedPath>().map_or(request.uri().path(), MatchedPath::as_str);
+    if let Credential::Agent(session) = &principal.credential
+        && !is_compatible(path)
+    {
+        let text = format!("agent session {session}: its key serves only the OpenAI and Anthropic APIs below /v1");
+        return ApiError::NotAllowed(text).into_response();
+    }
     let endpoint = request.extensions().get::<&'static Endpoint>();
     let scopes = endpoint.map_or_else(|| needed(request.method(), path), |endpoint| endpoint.needs.scopes());
     if !scopes.is_empty() && !scopes.iter().any(|scope| principal.scopes.contains(scope)) {

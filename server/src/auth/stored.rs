@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 use trainyard_protocol::TenantId;
-use trainyard_scheduler::{Directory, Error, FoundKey, Membership, Scheduler, Timestamp};
+use trainyard_scheduler::{AgentKey, Directory, Error, FoundKey, Membership, Scheduler, Timestamp};
 
 /// The time for which an answer of the store is used.
 pub(super) const MAX_AGE: Duration = Duration::from_millis(500);
@@ -81,6 +81,7 @@ struct Known {
     version: u64,
     keys: Answers<[u8; 32], Option<Arc<FoundKey>>>,
     keys_by_id: Answers<i64, Option<Arc<FoundKey>>>,
+    agents: Answers<[u8; 32], Option<AgentKey>>,
     members: Answers<Member, Option<Membership>>,
     ended: Answers<String, bool>,
     any: Option<Answer<bool>>,
@@ -110,6 +111,11 @@ impl StoredKeys {
     pub(super) async fn find(&self, digest: &[u8; 32]) -> Result<Option<Arc<FoundKey>>, Error> {
         let ask = async || Ok(self.directory.key(digest).await?.map(Arc::new));
         self.answer(|known| &mut known.keys, *digest, ask).await
+    }
+
+    /// Finds the holder of an agent session's key.
+    pub(super) async fn find_agent(&self, digest: &[u8; 32]) -> Result<Option<AgentKey>, Error> {
+        self.answer(|known| &mut known.agents, *digest, || self.directory.agent_key(digest)).await
     }
 
     pub(super) async fn find_by_id(&self, id: i64) -> Result<Option<Arc<FoundKey>>, Error> {

@@ -59,13 +59,20 @@ pub(super) enum Origin {
 }
 
 impl Origin {
-    fn of(holder: &Principal) -> Self {
-        match (&holder.credential, &holder.key) {
+    /// Returns the credential of a holder.
+    ///
+    /// # Errors
+    /// [`ApiError::NotAllowed`] for the key of an agent session: a token would outlast its restriction.
+    fn of(holder: &Principal) -> Result<Self, ApiError> {
+        Ok(match (&holder.credential, &holder.key) {
             (_, Some(found)) => Self::Key { id: found.key.id },
             (Credential::Seed(fingerprint), None) => Self::Seed { fingerprint: fingerprint.clone() },
             (Credential::Issuer { subject, key }, None) => Self::Issuer { subject: subject.clone(), key: key.clone() },
             (Credential::None | Credential::Key, None) => Self::None,
-        }
+            (Credential::Agent(session), None) => {
+                return Err(ApiError::NotAllowed(format!("agent session {session}: its key can't be exchanged")));
+            }
+        })
     }
 }
 
@@ -119,7 +126,7 @@ pub(super) async fn make(
         email: holder.email.clone().unwrap_or_default(),
         role: holder.role.as_str().to_owned(),
         scopes: holder.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
-        credential: Origin::of(holder),
+        credential: Origin::of(holder)?,
     };
     let signed = keys.signer().await?.sign(&claims);
     signed.map_err(|error| ApiError::Internal(format!("failed to sign a token: {error}")))

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 use trainyard_chat::output::OutputFormat;
 use trainyard_chat::sequence::{Piece, SequenceText, Token, row};
 use trainyard_chat::settings::Settings;
@@ -9,6 +11,7 @@ use trainyard_chat::texts::ModelText;
 use trainyard_protocol::{ImageSpan, Sample, SampleProgress, TenantId};
 use trainyard_wire::sampling::SampleOutput;
 
+use super::agents::Turn;
 use super::generation::Generation;
 use super::model_name::Target;
 use crate::error::ApiError;
@@ -28,6 +31,8 @@ pub(crate) struct Prompt {
     pub(crate) is_chat: bool,
     /// Whether the prompt's log-probabilities are asked for too.
     pub(crate) score_prompt: bool,
+    /// The agent session's record of the completions.
+    pub(crate) turn: Option<Turn>,
 }
 
 /// Tokens of one prompt and its completions.
@@ -48,6 +53,14 @@ pub(crate) struct Completion {
     pub(crate) prompt_tokens: Vec<Token>,
     /// Complete once the completions have ended.
     pub(crate) tokens: Tokens,
+    turn: Option<Turn>,
+    recording: Option<Recording>,
+}
+
+/// The last updates, until the completions are recorded.
+struct Recording {
+    task: JoinHandle<Result<(), ApiError>>,
+    updates: Vec<Update>,
 }
 
 /// A new piece of the completion with this position.
@@ -65,7 +78,7 @@ impl Completion {
         text: &Arc<ModelText>,
         prompt: Prompt,
     ) -> Result<Self, ApiError> {
-        let Prompt { tokens, images, settings, format, is_chat, score_prompt } = prompt;
+        let Prompt { tokens, images, settings, format, is_chat, score_prompt, turn } = prompt;
         let end = text.end.clone().filter(|end| is_chat && (end.id as usize) < target.base.vocab_size);
         let server_seed = settings.seed.is_none();
         let candidates = settings.logprobs.unwrap_or(0);
@@ -93,6 +106,8 @@ impl Completion {
             tokens: Tokens { prompt: tokens.len() as u64, ..Tokens::default() },
             prompt: tokens,
             prompt_tokens: Vec::new(),
+            turn,
+            recording: None,
         })
     }
 
@@ -105,19 +120,34 @@ impl Completion {
         self.sequences.len()
     }
 
-    /// Waits for more updates; `None` after the end. May be dropped and called again.
+    /// Waits for more updates; `None` after the end. May be dropped and called again. In an agent session the last
+    /// updates come once the completions are recorded.
     ///
     /// # Errors
-    /// Fails if the sample fails, or this process can't wait for it.
+    /// Fails if the sample fails, this process can't wait for it, or the completions can't be recorded.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Update>>, ApiError> {
-        match self.generation.next().await? {
-            None => Ok(None),
-            Some(StreamEvent::Tokens(progress)) => Ok(Some(self.push(&progress))),
-            Some(StreamEvent::Done(output)) => {
-                self.generation.acknowledge();
-                Ok(Some(self.end(&output)))
+        if self.recording.is_none() {
+            match self.generation.next().await? {
+                None => return Ok(None),
+                Some(StreamEvent::Tokens(progress)) => return Ok(Some(self.push(&progress))),
+                Some(StreamEvent::Done(output)) => {
+                    let updates = self.end(&output);
+                    let Some(turn) = self.turn.take() else {
+                        self.generation.acknowledge();
+                        return Ok(Some(updates));
+                    };
+                    // A separate task: the client may hang up before the commit.
+                    let task = tokio::spawn(turn.record(self.generation.id().clone(), *output).in_current_span());
+                    self.recording = Some(Recording { task, updates });
+                }
             }
         }
+        let Some(recording) = &mut self.recording else { return Ok(None) };
+        let done = (&mut recording.task).await;
+        let updates = self.recording.take().map(|recording| recording.updates).unwrap_or_default();
+        done.map_err(|error| ApiError::Internal(format!("failed to record a turn: {error}")))??;
+        self.generation.acknowledge();
+        Ok(Some(updates))
     }
 
     /// Waits for the end and returns all remaining updates.
@@ -137,7 +167,14 @@ impl Completion {
         if let Some(sequence) = self.sequences.get_mut(progress.sequence) {
             sequence.push(progress, &mut pieces);
         }
+        pieces.iter().for_each(|piece| self.note(progress.sequence, piece));
         pieces.into_iter().map(|piece| (progress.sequence, piece)).collect()
+    }
+
+    fn note(&mut self, index: usize, piece: &Piece) {
+        if let Some(turn) = &mut self.turn {
+            turn.note(index, piece);
+        }
     }
 
     fn end(&mut self, output: &SampleOutput) -> Vec<Update> {
@@ -150,6 +187,7 @@ impl Completion {
             state.finish(sequence.stop_reason, &mut pieces);
             updates.extend(pieces.into_iter().map(|piece| (index, piece)));
         }
+        updates.iter().for_each(|(index, piece)| self.note(*index, piece));
         updates
     }
 }

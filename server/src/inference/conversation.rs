@@ -23,9 +23,14 @@ pub(crate) async fn render(
     prefill: Option<String>,
     rules: ImageRules,
 ) -> Result<Rendered, ApiError> {
-    let now = i128::from(state.clock.now().as_millis()) * 1_000_000;
-    let now = OffsetDateTime::from_unix_timestamp_nanos(now).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let now = now(state);
     let text = Arc::clone(text);
     let work = move || conversation::render(&text, &conversation, prefill.as_deref(), &rules, now);
     Ok(state.inference.texts.work(work).await??)
+}
+
+/// The present time, which templates may show.
+pub(crate) fn now(state: &AppState) -> OffsetDateTime {
+    let now = i128::from(state.clock.now().as_millis()) * 1_000_000;
+    OffsetDateTime::from_unix_timestamp_nanos(now).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }

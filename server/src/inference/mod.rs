@@ -4,10 +4,12 @@
 //! | | |
 //! |---|---|
 //! | `openai`, `anthropic` | requests to samples, samples to answers and events |
+//! | `agents` | prompts that continue recorded tokens, and records of replies |
 //! | `completion`, `generation` | the completions of one prompt, from its sample |
 //! | `sampling_sessions`, `submit`, `model_name` | the way through the scheduler |
 //! | `conversation`, `texts` | prompts, and the tokenizers of the base models |
 
+pub(crate) mod agents;
 pub(crate) mod anthropic;
 mod completion;
 mod conversation;
@@ -20,6 +22,7 @@ pub(crate) mod sse;
 pub(crate) mod submit;
 mod texts;
 
+use self::agents::Ledger;
 use self::sampling_sessions::SamplingSessions;
 pub(crate) use self::sse::Answered;
 use self::texts::ModelTexts;
@@ -34,6 +37,7 @@ use crate::error::ApiError;
 pub struct Inference {
     pub(crate) texts: ModelTexts,
     pub(crate) sessions: SamplingSessions,
+    pub(crate) ledger: Ledger,
 }
 
 impl From<ChatError> for ApiError {

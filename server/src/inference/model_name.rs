@@ -16,8 +16,6 @@ pub(crate) struct Target {
     /// The base model, or that of the checkpoint.
     pub(crate) base: BaseModel,
     pub(crate) source: Source,
-    /// The name as the client wrote it.
-    pub(crate) name: String,
 }
 
 /// The parts of a name: a base model, a checkpoint, or both.
@@ -50,7 +48,7 @@ pub(crate) async fn resolve(state: &AppState, tenant: &TenantId, name: &str) -> 
     let Some(path) = path else {
         let base = named.ok_or_else(unknown)?;
         let source = Source { base_model: base.name.clone(), checkpoint: None };
-        return Ok(Target { base, source, name: name.to_owned() });
+        return Ok(Target { base, source });
     };
     let path: TinkerPath = path.parse().map_err(|_| unknown())?;
     if !is_sampled(path.kind) {
@@ -76,7 +74,7 @@ pub(crate) async fn resolve(state: &AppState, tenant: &TenantId, name: &str) -> 
     };
     let checkpoint = Some((path.to_string(), found.dir));
     let source = Source { base_model: base.name.clone(), checkpoint };
-    Ok(Target { base, source, name: name.to_owned() })
+    Ok(Target { base, source })
 }
 
 #[cfg(test)]

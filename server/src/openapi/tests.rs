@@ -3,8 +3,8 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use trainyard_wire::{
-    admin, anthropic, auth, catalogue, checkpoint_search, client, copies, custom_loss, futures, json, limits, models,
-    openai, run_metrics, sampling, session_search, sessions, training, uploads, usage, weights,
+    admin, agents, anthropic, auth, catalogue, checkpoint_search, client, copies, custom_loss, futures, json, limits,
+    models, openai, run_metrics, sampling, session_search, sessions, training, uploads, usage, weights,
 };
 
 use super::*;
@@ -117,6 +117,8 @@ fn the_examples_are_valid() {
         "client_dynamic_config": client::ClientConfigRequest => client::ClientDynamicConfigResponse,
         "auth_token": auth::AuthTokenRequest => auth::AuthTokenResponse,
         "telemetry": client::TelemetryRequest => client::TelemetryResponse,
+        "agent_session_create": agents::CreateAgentSessionRequest => agents::CreateAgentSessionResponse,
+        "agent_rewards": agents::AgentRewardRequest => agents::AgentRewardResponse,
         "create_session": sessions::CreateSessionRequest => sessions::CreateSessionResponse,
         "session_heartbeat": sessions::HeartbeatRequest => sessions::HeartbeatResponse,
         "checkpoints_search": checkpoint_search::CheckpointSearchRequest => checkpoint_search::CheckpointSearchResponse,
@@ -160,6 +162,9 @@ fn the_examples_are_valid() {
     reads::<session_search::TraceExportResponse>(&take("trace_export").response);
     reads::<weights::TtlRequest>(&take("checkpoint_ttl").request);
     reads::<client::ServerCapabilities>(&take("get_server_capabilities").response);
+    reads::<agents::AgentSessionsResponse>(&take("agent_sessions").response);
+    reads::<agents::AgentSessionResponse>(&take("agent_session").response);
+    reads::<agents::TrajectoriesResponse>(&take("agent_trajectories").response);
     reads::<sessions::SessionsResponse>(&take("sessions").response);
     reads::<sessions::SessionResponse>(&take("session").response);
     reads::<sampling::SamplerResponse>(&take("sampler").response);

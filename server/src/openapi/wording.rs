@@ -63,7 +63,7 @@ fn example(operation: &str, name: &str) -> Option<Value> {
         "project_id" => json!("summaries"),
         "run_id" => json!("0199c5a4-5d5e-7c1e-8f1a-2b3c4d5e6f70:train:0"),
         "sampler_id" => json!("0199c5a4-5d5e-7c1e-8f1a-2b3c4d5e6f70:sample:0"),
-        "session_id" => json!("0199c5a4-5d5e-7c1e-8f1a-2b3c4d5e6f70"),
+        "session_id" | "agent_session_id" => json!("0199c5a4-5d5e-7c1e-8f1a-2b3c4d5e6f70"),
         "signature" => json!("5f70c1ab"),
         "starting_on" => json!("2026-11-22T00:00:00Z"),
         "tenant" => json!("local"),

@@ -1,6 +1,7 @@
 //! Organisations with their projects, users and keys, accessed through a scheduler or, from the command line, beside
 //! running ones.
 
+mod agent_keys;
 mod audit_log;
 mod browser_sessions;
 mod granted;

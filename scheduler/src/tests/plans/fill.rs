@@ -174,7 +174,7 @@ pub(super) async fn fill(conn: &mut Conn) {
     conn.commit().await.unwrap();
 }
 
-async fn run(conn: &mut Conn, text: &'static str, values: Vec<Value<'_>>) {
+pub(super) async fn run(conn: &mut Conn, text: &'static str, values: Vec<Value<'_>>) {
     let statement = values.into_iter().fold(sql(text), |statement, value| statement.bind(value));
     let done = statement.execute(conn).await;
     assert!(done.unwrap_or_else(|error| panic!("{error}: {text}")) > 0 || text.starts_with("SET"), "{text}");

@@ -1,5 +1,6 @@
 //! Checks the plan of every statement on a database full of retained rows: none scans a table that grows.
 
+mod agents;
 mod fill;
 mod growth;
 mod workload;
@@ -19,7 +20,9 @@ use crate::{Error, migrate};
 const NOW: i64 = 1_700_000_000_000;
 
 /// Tables that grow as long as the service is used, with their names in statements.
-const GROWING: [&str; 16] = [
+const GROWING: [&str; 18] = [
+    "agent_sessions",
+    "agent_turns",
     "run_samples",
     "run_metrics",
     "custom_losses",
@@ -111,11 +114,13 @@ async fn check_all(backend: Backend) {
     migrate(&database.database).await.unwrap();
     let mut conn = connect_as_system(&database.database).await.unwrap();
     fill::fill(&mut conn).await;
+    agents::fill(&mut conn).await;
     let bounds = (STEPS, ROWS);
     let mut plans = Plans { conn, findings: BTreeSet::new(), seen: BTreeSet::new(), bounds };
     if plans.conn.dialect() == Dialect::Sqlite {
         // In service, SQLite files are never analysed.
         workload::run(&mut plans).await;
+        agents::work(&mut plans).await;
     }
     sql("ANALYZE").execute(&mut plans.conn).await.unwrap();
     if plans.conn.dialect() == Dialect::Postgres {
@@ -123,6 +128,7 @@ async fn check_all(backend: Backend) {
         sql("SET enable_seqscan = off").execute(&mut plans.conn).await.unwrap();
     }
     workload::run(&mut plans).await;
+    agents::work(&mut plans).await;
     let Plans { conn, mut findings, seen, .. } = plans;
     conn.close().await.unwrap();
     let excepted: BTreeSet<&str> = EXCEPTIONS.iter().map(|(name, _)| *name).collect();

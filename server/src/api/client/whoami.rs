@@ -19,7 +19,8 @@ pub(in crate::api) async fn whoami(Caller(caller): Caller) -> Reply<WhoamiRespon
     let credential = match credential {
         Credential::None => WhoamiCredential::None,
         Credential::Seed(_) => WhoamiCredential::ConfiguredKey,
-        Credential::Key => WhoamiCredential::Key,
+        // The key of an agent session is refused before.
+        Credential::Key | Credential::Agent(_) => WhoamiCredential::Key,
         Credential::Issuer { .. } => WhoamiCredential::Issuer,
     };
     Ok(Answer(WhoamiResponse {

@@ -6,7 +6,8 @@ use trainyard_wire::anthropic::{CountTokensRequest, CountTokensResponse};
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::AnthropicRefusals;
 use crate::api::request::respond::{Answer, Reply};
-use crate::auth::Tenant;
+use crate::auth::{Caller, Tenant};
+use crate::inference::agents::Agent;
 use crate::inference::anthropic;
 use crate::state::AppState;
 
@@ -20,7 +21,8 @@ use crate::state::AppState;
 pub(in crate::api) async fn anthropic_count_tokens(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
+    Caller(caller): Caller,
     JsonBody(request): JsonBody<CountTokensRequest>,
 ) -> Reply<CountTokensResponse> {
-    Ok(Answer(anthropic::count_tokens(&state, &tenant, request).await?))
+    Ok(Answer(anthropic::count_tokens(&state, &tenant, Agent::of(&caller).as_ref(), request).await?))
 }

@@ -7,8 +7,9 @@ use trainyard_wire::anthropic::{MessageResponse, MessagesRequest};
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::{AnthropicRefusals, ServerSentEvent};
 use crate::api::request::respond::whole_or_stream;
-use crate::auth::Tenant;
+use crate::auth::{Caller, Tenant};
 use crate::error::ApiError;
+use crate::inference::agents::Agent;
 use crate::inference::anthropic;
 use crate::state::AppState;
 
@@ -27,7 +28,13 @@ use crate::state::AppState;
 pub(in crate::api) async fn anthropic_messages(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
+    Caller(caller): Caller,
     JsonBody(request): JsonBody<MessagesRequest>,
 ) -> Result<Response, ApiError> {
-    Ok(whole_or_stream(anthropic::messages(&state, &tenant, request).await?))
+    let agent = Agent::of(&caller);
+    let response = whole_or_stream(anthropic::messages(&state, &tenant, agent.as_ref(), request).await?);
+    Ok(match agent {
+        Some(agent) => agent.mark(response),
+        None => response,
+    })
 }

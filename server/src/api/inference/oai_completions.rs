@@ -7,8 +7,9 @@ use trainyard_wire::openai::{CompletionRequest, CompletionResponse};
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::{OpenAiRefusals, ServerSentEvent};
 use crate::api::request::respond::whole_or_stream;
-use crate::auth::Tenant;
+use crate::auth::{Caller, Tenant};
 use crate::error::ApiError;
+use crate::inference::agents::Agent;
 use crate::inference::openai;
 use crate::state::AppState;
 
@@ -26,7 +27,13 @@ use crate::state::AppState;
 pub(in crate::api) async fn oai_completions(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
+    Caller(caller): Caller,
     JsonBody(request): JsonBody<CompletionRequest>,
 ) -> Result<Response, ApiError> {
-    Ok(whole_or_stream(openai::completions(&state, &tenant, request).await?))
+    let agent = Agent::of(&caller);
+    let response = whole_or_stream(openai::completions(&state, &tenant, agent.as_ref(), request).await?);
+    Ok(match agent {
+        Some(agent) => agent.mark(response),
+        None => response,
+    })
 }

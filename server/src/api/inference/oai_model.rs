@@ -6,7 +6,8 @@ use trainyard_wire::openai::ModelEntry;
 
 use crate::api::request::extract::ApiPath;
 use crate::api::request::respond::{Answer, Reply};
-use crate::auth::Tenant;
+use crate::auth::{Caller, Tenant};
+use crate::inference::agents::Agent;
 use crate::inference::openai;
 use crate::state::AppState;
 
@@ -14,9 +15,10 @@ use crate::state::AppState;
 pub(in crate::api) async fn oai_model(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
+    Caller(caller): Caller,
     ApiPath(model): ApiPath<String>,
 ) -> Reply<ModelEntry> {
-    Ok(Answer(openai::model(&state, &tenant, &model).await?))
+    Ok(Answer(openai::model(&state, &tenant, Agent::of(&caller).as_ref(), &model).await?))
 }
 
 #[cfg(test)]

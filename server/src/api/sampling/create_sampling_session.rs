@@ -43,7 +43,7 @@ pub(in crate::api) async fn create_sampling_session(
 
 /// Returns the base model and the checkpoint. If both are set, the base model must be the checkpoint's or another name
 /// of its weights.
-async fn source(
+pub(in crate::api) async fn source(
     state: &AppState,
     tenant: &TenantId,
     base_model: Option<String>,

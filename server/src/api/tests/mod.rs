@@ -111,6 +111,7 @@ async fn no_tenant_reaches_anothers_objects() {
     let loss =
         server.post("create_custom_loss", super::training::create_custom_loss::tests::body(session, 0, "sum")).await;
     let loss = loss.text("request_id");
+    let agents = server.post("agent_sessions", json!({"base_model": MODEL})).await.text("agent_session_id");
     for (path, body) in [
         ("session_heartbeat", json!({"session_id": session})),
         ("get_info", json!({"model_id": run})),
@@ -123,6 +124,7 @@ async fn no_tenant_reaches_anothers_objects() {
         ("create_sampling_session", json!({"session_id": session, "sampling_session_seq_id": 1, "base_model": MODEL})),
         ("join_sampling_session", json!({"sampling_session_id": sampler})),
         ("copy_weights", json!({"source_path": format!("tinker://{run}/weights/a")})),
+        (&format!("agent_sessions/{agents}/rewards"), json!({"reward": 1})),
     ] {
         server.post_as("tml-b", path, body).await.refused(404);
     }
@@ -133,6 +135,8 @@ async fn no_tenant_reaches_anothers_objects() {
         format!("training_runs/{run}?access_scope=accessible"),
         format!("training_runs/{run}/checkpoints"),
         format!("samplers/{sampler}"),
+        format!("agent_sessions/{agents}"),
+        format!("agent_sessions/{agents}/trajectories"),
     ] {
         let headers = [("x-api-key", "tml-b")];
         server.call(Method::GET, &format!("/api/v1/{path}"), &headers, Body::empty()).await.refused(404);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use trainyard_chat::anthropic::messages::{check_unsupported, settings};
 use trainyard_chat::anthropic::prompt::{Parts, conversation};
 use trainyard_chat::anthropic::reply::{add, empty};
-use trainyard_chat::conversation::Rendered;
 use trainyard_chat::texts::ModelText;
 use trainyard_protocol::TenantId;
 use trainyard_wire::anthropic::{CountTokensRequest, CountTokensResponse, MessageResponse, MessagesRequest};
 
-use super::super::completion::{Completion, Prompt};
+use super::super::agents::{self, Agent, Chat, Open, chat_prompt};
+use super::super::completion::Completion;
 use super::super::conversation::render;
 use super::super::model_name::{Target, resolve};
 use super::super::sse::{self, Answered};
@@ -26,20 +26,21 @@ use crate::state::AppState;
 pub(crate) async fn messages(
     state: &AppState,
     tenant: &TenantId,
+    agent: Option<&Agent>,
     request: MessagesRequest,
 ) -> Result<Answered<MessageResponse>, ApiError> {
     check_unsupported(&request)?;
-    let mut settings = settings(&request)?;
-    let parts = Parts::from(&request);
-    let (target, text, rendered) = prompt(state, tenant, &request.model, &parts).await?;
-    let Rendered { tokens, images, format } = rendered;
-    let format = settings.fit(format)?;
-    let prompt = Prompt { tokens, images, settings, format, is_chat: true, score_prompt: false };
+    let settings = settings(&request)?;
+    let session = agents::open(agent, state, tenant).await?;
+    let model = session.as_ref().map_or(request.model.clone(), Open::model);
+    let (target, text, chat) = chat(state, tenant, &model, &Parts::from(&request)).await?;
+    let rules = state.image_rules(&target.base.name);
+    let prompt = chat_prompt(state, &text, chat, rules, settings, session.as_ref(), &target).await?;
     let completion = Completion::start(state, tenant, &target, &text, prompt).await?;
     if request.stream {
-        return Ok(Answered::Stream(sse::respond(MessageStream::new(target.name, completion)?)));
+        return Ok(Answered::Stream(sse::respond(MessageStream::new(request.model, completion)?)));
     }
-    reply(target.name, completion).await.map(|response| Answered::Whole(Box::new(response)))
+    reply(request.model, completion).await.map(|response| Answered::Whole(Box::new(response)))
 }
 
 /// Counts the tokens of a conversation.
@@ -49,25 +50,27 @@ pub(crate) async fn messages(
 pub(crate) async fn count_tokens(
     state: &AppState,
     tenant: &TenantId,
+    agent: Option<&Agent>,
     request: CountTokensRequest,
 ) -> Result<CountTokensResponse, ApiError> {
-    let parts = Parts::from(&request);
-    let (_, _, rendered) = prompt(state, tenant, &request.model, &parts).await?;
+    let session = agents::open(agent, state, tenant).await?;
+    let model = session.as_ref().map_or(request.model.clone(), Open::model);
+    let (target, text, chat) = chat(state, tenant, &model, &Parts::from(&request)).await?;
+    let rules = state.image_rules(&target.base.name);
+    let rendered = render(state, &text, chat.conversation, chat.prefill, rules).await?;
     Ok(CountTokensResponse { input_tokens: rendered.tokens.len() as u64 })
 }
 
-async fn prompt(
+async fn chat(
     state: &AppState,
     tenant: &TenantId,
     model: &str,
     parts: &Parts<'_>,
-) -> Result<(Target, Arc<ModelText>, Rendered), ApiError> {
+) -> Result<(Target, Arc<ModelText>, Chat), ApiError> {
     let target = resolve(state, tenant, model).await?;
     let text = state.inference.texts.get(state.models.hub(), &target.base.name).await?;
     let (conversation, prefill) = conversation(parts, text.template()?)?;
-    let rules = state.image_rules(&target.base.name);
-    let rendered = render(state, &text, conversation, prefill, rules).await?;
-    Ok((target, text, rendered))
+    Ok((target, text, Chat { conversation, prefill }))
 }
 
 /// Waits for the completion's end.

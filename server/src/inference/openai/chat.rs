@@ -1,14 +1,13 @@
 //! `POST chat/completions`: from its body to a sample, and the whole answer.
 
-use trainyard_chat::conversation::Rendered;
 use trainyard_chat::openai::chat::{check_unsupported, conversation, settings};
 use trainyard_chat::openai::chat_reply::{TokenDetails, add, empty};
 use trainyard_chat::texts::ModelText;
 use trainyard_protocol::TenantId;
 use trainyard_wire::openai::{ChatChoice, ChatRequest, ChatResponse};
 
-use super::super::completion::{Completion, Prompt};
-use super::super::conversation::render;
+use super::super::agents::{self, Agent, Chat, Open, chat_prompt};
+use super::super::completion::Completion;
 use super::super::model_name::resolve;
 use super::super::sse;
 use super::chat_stream::ChatStream;
@@ -23,21 +22,21 @@ use crate::state::AppState;
 pub(crate) async fn chat(
     state: &AppState,
     tenant: &TenantId,
+    agent: Option<&Agent>,
     request: ChatRequest,
 ) -> Result<Answered<ChatResponse>, ApiError> {
     check_unsupported(&request)?;
-    let mut settings = settings(&request)?;
-    let target = resolve(state, tenant, &request.model).await?;
+    let settings = settings(&request)?;
+    let session = agents::open(agent, state, tenant).await?;
+    let target = resolve(state, tenant, &session.as_ref().map_or(request.model.clone(), Open::model)).await?;
     let text = state.inference.texts.get(state.models.hub(), &target.base.name).await?;
     let conversation = conversation(&request, text.template()?)?;
     let rules = state.image_rules(&target.base.name);
-    let rendered = render(state, &text, conversation, None, rules).await?;
     let details = TokenDetails::of(&settings);
-    let Rendered { tokens, images, format } = rendered;
-    let format = settings.fit(format)?;
-    let prompt = Prompt { tokens, images, settings, format, is_chat: true, score_prompt: false };
+    let chat = Chat { conversation, prefill: None };
+    let prompt = chat_prompt(state, &text, chat, rules, settings, session.as_ref(), &target).await?;
     let completion = Completion::start(state, tenant, &target, &text, prompt).await?;
-    let head = Head::new(state, "chatcmpl", completion.id(), target.name);
+    let head = Head::new(state, "chatcmpl", completion.id(), request.model);
     if request.stream {
         let include_usage = request.stream_options.is_some_and(|options| options.include_usage);
         return Ok(Answered::Stream(sse::respond(ChatStream::new(head, completion, text, details, include_usage))));

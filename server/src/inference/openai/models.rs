@@ -4,6 +4,7 @@ use trainyard_protocol::{BaseModel, CheckpointKind, TenantId};
 use trainyard_scheduler::{AccessScope, Checkpoint, Page};
 use trainyard_wire::openai::{ModelEntry, ModelsResponse};
 
+use super::super::agents::{self, Agent};
 use super::super::model_name::{Target, resolve};
 use crate::error::ApiError;
 use crate::state::AppState;
@@ -13,8 +14,16 @@ const PAGE: u32 = 1_000;
 /// Maximum number of checkpoints that are read.
 const MAX_CHECKPOINTS: u64 = 10_000;
 
-/// Lists the base models, then the tenant's sampler checkpoints.
-pub(crate) async fn models(state: &AppState, tenant: &TenantId) -> Result<ModelsResponse, ApiError> {
+/// Lists the base models, then the tenant's sampler checkpoints; for an agent session only its weights.
+pub(crate) async fn models(
+    state: &AppState,
+    tenant: &TenantId,
+    agent: Option<&Agent>,
+) -> Result<ModelsResponse, ApiError> {
+    if let Some(session) = agents::open(agent, state, tenant).await? {
+        let data = vec![entry(state, tenant, &session.model()).await?];
+        return Ok(ModelsResponse { object: "list".to_owned(), data });
+    }
     let base = state.models.list();
     let mut data: Vec<ModelEntry> = base.iter().map(of_base).collect();
     let mut offset = 0;
@@ -36,12 +45,24 @@ pub(crate) async fn models(state: &AppState, tenant: &TenantId) -> Result<Models
     Ok(ModelsResponse { object: "list".to_owned(), data })
 }
 
-/// Returns the model with this name.
+/// Returns the model with this name, which an agent session must sample from.
 ///
 /// # Errors
 ///
-/// Fails if the tenant does not have the model.
-pub(crate) async fn model(state: &AppState, tenant: &TenantId, name: &str) -> Result<ModelEntry, ApiError> {
+/// Fails if the tenant or the session does not have the model.
+pub(crate) async fn model(
+    state: &AppState,
+    tenant: &TenantId,
+    agent: Option<&Agent>,
+    name: &str,
+) -> Result<ModelEntry, ApiError> {
+    match agents::open(agent, state, tenant).await? {
+        Some(session) if session.model() != name => Err(ApiError::NotFound { what: "model", id: name.to_owned() }),
+        _ => entry(state, tenant, name).await,
+    }
+}
+
+async fn entry(state: &AppState, tenant: &TenantId, name: &str) -> Result<ModelEntry, ApiError> {
     let Target { base, source, .. } = resolve(state, tenant, name).await?;
     let entry = match source.checkpoint {
         None => of_base(&base),

@@ -3,6 +3,7 @@
 //! What is generated from the API's description.
 
 pub mod administration;
+pub mod agents;
 mod anthropic;
 pub mod catalogue;
 mod client;

@@ -47,7 +47,7 @@ impl Api {
             .json(body)?;
         self.send_for_json(request).await
     }
-    /// Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the base models and the caller's sampler checkpoints.
+    /// Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the base models and the caller's sampler checkpoints. The key of an agent session lists the session's weights.
     ///
     /// Also served at `/v1/models`.
     ///

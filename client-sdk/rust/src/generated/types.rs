@@ -39,6 +39,95 @@ impl ::std::default::Default for AdamParamsBody {
         }
     }
 }
+/// Limits of an agent session.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct AgentLimits {
+    /// Tokens that all turns together may sample; by default as many as possible.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_tokens: ::std::option::Option<u64>,
+    /// Tools that a request may offer; any number by default.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_tools: ::std::option::Option<u64>,
+    /// Number of turns, 256 by default; each reply of a request is one.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_turns: ::std::option::Option<u64>,
+    /// Seconds until the session expires, 3600 by default.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub seconds: ::std::option::Option<u64>,
+}
+/// Request body of `POST agent_sessions/{id}/rewards`. Without `turn_id` and `branch` it concerns the whole session.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct AgentRewardRequest {
+    /// Id of the last turn of the branch to reward.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub branch: ::std::option::Option<::std::string::String>,
+    /// Reward: a finite number, in place of a former one.
+    pub reward: f64,
+    /// Id of the turn to reward.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub turn_id: ::std::option::Option<::std::string::String>,
+}
+/// Response body of `POST agent_sessions/{id}/rewards`: an empty object.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(transparent)]
+pub struct AgentRewardResponse(
+    /// The field the value.
+    pub ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+);
+impl ::std::ops::Deref for AgentRewardResponse {
+    type Target = ::serde_json::Map<::std::string::String, ::serde_json::Value>;
+    fn deref(&self) -> &::serde_json::Map<::std::string::String, ::serde_json::Value> {
+        &self.0
+    }
+}
+impl ::std::convert::From<AgentRewardResponse>
+for ::serde_json::Map<::std::string::String, ::serde_json::Value> {
+    fn from(value: AgentRewardResponse) -> Self {
+        value.0
+    }
+}
+impl ::std::convert::From<::serde_json::Map<::std::string::String, ::serde_json::Value>>
+for AgentRewardResponse {
+    fn from(
+        value: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    ) -> Self {
+        Self(value)
+    }
+}
+/// An agent session with its limits and what is used of them.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct AgentSessionResponse {
+    /// Id of the session.
+    pub agent_session_id: ::std::string::String,
+    /// Base model of the weights.
+    pub base_model: ::std::string::String,
+    /// Time of creation, in RFC 3339.
+    pub created_at: ::std::string::String,
+    /// Time from which the key is refused, in RFC 3339.
+    pub expires_at: ::std::string::String,
+    /// Limits of the session.
+    pub limits: AgentLimits,
+    /// Sampler checkpoint from which the session samples.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub model_path: ::std::option::Option<::std::string::String>,
+    /// Reward of the whole session, if one was posted.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub reward: ::std::option::Option<f64>,
+    /// `open`, `ended` (by a call) or `expired`.
+    pub state: ::std::string::String,
+    /// Tokens sampled so far.
+    pub tokens: u64,
+    /// Number of turns so far.
+    pub turns: u64,
+}
+/// Response body of `GET agent_sessions`.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct AgentSessionsResponse {
+    /// Sessions of the page, newest first.
+    pub agent_sessions: ::std::vec::Vec<AgentSessionResponse>,
+}
 /// Content of a message: a text, or a list of blocks.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(untagged)]
@@ -925,6 +1014,34 @@ pub struct CountTokensRequest {
 pub struct CountTokensResponse {
     /// Number of tokens in the rendered prompt.
     pub input_tokens: u64,
+}
+/// Request body of `POST agent_sessions`.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct CreateAgentSessionRequest {
+    /// Base model to sample from; by default, that of `model_path`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub base_model: ::std::option::Option<::std::string::String>,
+    /// Limits of the session.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub limits: ::std::option::Option<AgentLimits>,
+    /// Sampler checkpoint to sample from, `tinker://…`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub model_path: ::std::option::Option<::std::string::String>,
+}
+/// Response body of `POST agent_sessions`.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct CreateAgentSessionResponse {
+    /// Id of the session.
+    pub agent_session_id: ::std::string::String,
+    /// Base URL for clients of the Anthropic API, which add `/v1` themselves.
+    pub anthropic_base_url: ::std::string::String,
+    /// Key of the session, which is returned only once; the server stores its SHA-256.
+    pub api_key: ::std::string::String,
+    /// Base URL for clients of the OpenAI API; it ends with `/v1`.
+    pub base_url: ::std::string::String,
+    /// Time from which the key is refused, in RFC 3339.
+    pub expires_at: ::std::string::String,
 }
 /// Request body of `create_custom_loss`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
@@ -2705,6 +2822,55 @@ pub struct TrainingRunsResponse {
     /// The training runs of this page.
     pub training_runs: ::std::vec::Vec<TrainingRun>,
 }
+/// Response body of `GET agent_sessions/{id}/trajectories`.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct TrajectoriesResponse {
+    /// `offset` of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub next_offset: ::std::option::Option<u64>,
+    /// Branches of the page, in the order of their last turns.
+    pub trajectories: ::std::vec::Vec<Trajectory>,
+}
+/// A branch of an agent session: the turns from a first one to one that no other continues.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct Trajectory {
+    /// Id of the branch's last turn.
+    pub branch: ::std::string::String,
+    /// Example for `forward_backward`. `weights` is 1 on the sampled tokens of turns whose `trained` is true, and
+    /// `advantages` is the turn's reward there.
+    pub datum: DatumBody,
+    /// Reward of the branch, else of the session, if one was posted.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub reward: ::std::option::Option<f64>,
+    /// Whether the last reply was cut off by a limit on its length.
+    pub truncated: bool,
+    /// Turns of the branch, the first one first.
+    pub turns: ::std::vec::Vec<TrajectoryTurn>,
+}
+/// A turn of a branch.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct TrajectoryTurn {
+    /// Why the turn continues no other, if the session had turns.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub branch_reason: ::std::option::Option<::std::string::String>,
+    /// `stop`, `length` or `tool_calls`.
+    pub finish_reason: ::std::string::String,
+    /// Reward of the turn, if one was posted.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub reward: ::std::option::Option<f64>,
+    /// Position of the first sampled token in the branch.
+    pub start: u64,
+    /// Temperature at which the turn was sampled; its log-probabilities are those of that temperature.
+    pub temperature: f64,
+    /// Number of sampled tokens.
+    pub tokens: u64,
+    /// Whether this branch trains the turn. A turn of several branches is trained in the first one.
+    pub trained: bool,
+    /// Id of the turn: that of its request, a dot, and the position among the request's replies.
+    pub turn_id: ::std::string::String,
+    /// Weights that sampled the turn: a base model or a sampler checkpoint.
+    pub weights: ::std::string::String,
+}
 /// Response body of `retrieve_future` while the result is pending.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct TryAgainResponse {
@@ -3140,6 +3306,107 @@ impl AdamParamsBody {
     pub fn weight_decay(mut self, value: f64) -> Self {
         self.weight_decay = value;
         self
+    }
+}
+impl AgentLimits {
+    /// AgentLimits with what it must have, and the defaults of the rest.
+    pub fn new() -> Self {
+        Self {
+            max_tokens: ::std::default::Default::default(),
+            max_tools: ::std::default::Default::default(),
+            max_turns: ::std::default::Default::default(),
+            seconds: ::std::default::Default::default(),
+        }
+    }
+    /// Tokens that all turns together may sample; by default as many as possible.
+    #[must_use]
+    pub fn max_tokens(mut self, value: u64) -> Self {
+        self.max_tokens = ::std::option::Option::Some(value);
+        self
+    }
+    /// Tools that a request may offer; any number by default.
+    #[must_use]
+    pub fn max_tools(mut self, value: u64) -> Self {
+        self.max_tools = ::std::option::Option::Some(value);
+        self
+    }
+    /// Number of turns, 256 by default; each reply of a request is one.
+    #[must_use]
+    pub fn max_turns(mut self, value: u64) -> Self {
+        self.max_turns = ::std::option::Option::Some(value);
+        self
+    }
+    /// Seconds until the session expires, 3600 by default.
+    #[must_use]
+    pub fn seconds(mut self, value: u64) -> Self {
+        self.seconds = ::std::option::Option::Some(value);
+        self
+    }
+}
+impl AgentRewardRequest {
+    /// AgentRewardRequest with what it must have, and the defaults of the rest.
+    pub fn new(reward: f64) -> Self {
+        Self {
+            reward,
+            branch: ::std::default::Default::default(),
+            turn_id: ::std::default::Default::default(),
+        }
+    }
+    /// Id of the last turn of the branch to reward.
+    #[must_use]
+    pub fn branch(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.branch = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Id of the turn to reward.
+    #[must_use]
+    pub fn turn_id(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.turn_id = ::std::option::Option::Some(value.into());
+        self
+    }
+}
+impl AgentSessionResponse {
+    /// AgentSessionResponse with what it must have, and the defaults of the rest.
+    pub fn new(
+        agent_session_id: impl Into<::std::string::String>,
+        base_model: impl Into<::std::string::String>,
+        created_at: impl Into<::std::string::String>,
+        expires_at: impl Into<::std::string::String>,
+        limits: AgentLimits,
+        state: impl Into<::std::string::String>,
+        tokens: u64,
+        turns: u64,
+    ) -> Self {
+        Self {
+            agent_session_id: agent_session_id.into(),
+            base_model: base_model.into(),
+            created_at: created_at.into(),
+            expires_at: expires_at.into(),
+            limits,
+            state: state.into(),
+            tokens,
+            turns,
+            model_path: ::std::default::Default::default(),
+            reward: ::std::default::Default::default(),
+        }
+    }
+    /// Sampler checkpoint from which the session samples.
+    #[must_use]
+    pub fn model_path(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.model_path = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Reward of the whole session, if one was posted.
+    #[must_use]
+    pub fn reward(mut self, value: f64) -> Self {
+        self.reward = ::std::option::Option::Some(value);
+        self
+    }
+}
+impl AgentSessionsResponse {
+    /// AgentSessionsResponse with what it must have, and the defaults of the rest.
+    pub fn new(agent_sessions: ::std::vec::Vec<AgentSessionResponse>) -> Self {
+        Self { agent_sessions }
     }
 }
 impl ::std::convert::From<&str> for AnthropicContent {
@@ -4562,6 +4829,52 @@ impl CountTokensResponse {
     /// CountTokensResponse with what it must have, and the defaults of the rest.
     pub fn new(input_tokens: u64) -> Self {
         Self { input_tokens }
+    }
+}
+impl CreateAgentSessionRequest {
+    /// CreateAgentSessionRequest with what it must have, and the defaults of the rest.
+    pub fn new() -> Self {
+        Self {
+            base_model: ::std::default::Default::default(),
+            limits: ::std::default::Default::default(),
+            model_path: ::std::default::Default::default(),
+        }
+    }
+    /// Base model to sample from; by default, that of `model_path`.
+    #[must_use]
+    pub fn base_model(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.base_model = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Limits of the session.
+    #[must_use]
+    pub fn limits(mut self, value: AgentLimits) -> Self {
+        self.limits = ::std::option::Option::Some(value);
+        self
+    }
+    /// Sampler checkpoint to sample from, `tinker://…`.
+    #[must_use]
+    pub fn model_path(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.model_path = ::std::option::Option::Some(value.into());
+        self
+    }
+}
+impl CreateAgentSessionResponse {
+    /// CreateAgentSessionResponse with what it must have, and the defaults of the rest.
+    pub fn new(
+        agent_session_id: impl Into<::std::string::String>,
+        anthropic_base_url: impl Into<::std::string::String>,
+        api_key: impl Into<::std::string::String>,
+        base_url: impl Into<::std::string::String>,
+        expires_at: impl Into<::std::string::String>,
+    ) -> Self {
+        Self {
+            agent_session_id: agent_session_id.into(),
+            anthropic_base_url: anthropic_base_url.into(),
+            api_key: api_key.into(),
+            base_url: base_url.into(),
+            expires_at: expires_at.into(),
+        }
     }
 }
 impl CreateCustomLossRequest {
@@ -6830,6 +7143,80 @@ impl TrainingRunsResponse {
     /// TrainingRunsResponse with what it must have, and the defaults of the rest.
     pub fn new(cursor: Cursor, training_runs: ::std::vec::Vec<TrainingRun>) -> Self {
         Self { cursor, training_runs }
+    }
+}
+impl TrajectoriesResponse {
+    /// TrajectoriesResponse with what it must have, and the defaults of the rest.
+    pub fn new(trajectories: ::std::vec::Vec<Trajectory>) -> Self {
+        Self {
+            trajectories,
+            next_offset: ::std::default::Default::default(),
+        }
+    }
+    /// `offset` of the next page; absent on the last one.
+    #[must_use]
+    pub fn next_offset(mut self, value: u64) -> Self {
+        self.next_offset = ::std::option::Option::Some(value);
+        self
+    }
+}
+impl Trajectory {
+    /// Trajectory with what it must have, and the defaults of the rest.
+    pub fn new(
+        branch: impl Into<::std::string::String>,
+        datum: DatumBody,
+        truncated: bool,
+        turns: ::std::vec::Vec<TrajectoryTurn>,
+    ) -> Self {
+        Self {
+            branch: branch.into(),
+            datum,
+            truncated,
+            turns,
+            reward: ::std::default::Default::default(),
+        }
+    }
+    /// Reward of the branch, else of the session, if one was posted.
+    #[must_use]
+    pub fn reward(mut self, value: f64) -> Self {
+        self.reward = ::std::option::Option::Some(value);
+        self
+    }
+}
+impl TrajectoryTurn {
+    /// TrajectoryTurn with what it must have, and the defaults of the rest.
+    pub fn new(
+        finish_reason: impl Into<::std::string::String>,
+        start: u64,
+        temperature: f64,
+        tokens: u64,
+        trained: bool,
+        turn_id: impl Into<::std::string::String>,
+        weights: impl Into<::std::string::String>,
+    ) -> Self {
+        Self {
+            finish_reason: finish_reason.into(),
+            start,
+            temperature,
+            tokens,
+            trained,
+            turn_id: turn_id.into(),
+            weights: weights.into(),
+            branch_reason: ::std::default::Default::default(),
+            reward: ::std::default::Default::default(),
+        }
+    }
+    /// Why the turn continues no other, if the session had turns.
+    #[must_use]
+    pub fn branch_reason(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.branch_reason = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Reward of the turn, if one was posted.
+    #[must_use]
+    pub fn reward(mut self, value: f64) -> Self {
+        self.reward = ::std::option::Option::Some(value);
+        self
     }
 }
 impl TryAgainResponse {

@@ -1,6 +1,11 @@
 """Contains all the data models used in inputs/outputs"""
 
 from .adam_params_body import AdamParamsBody
+from .agent_limits import AgentLimits
+from .agent_reward_request import AgentRewardRequest
+from .agent_reward_response import AgentRewardResponse
+from .agent_session_response import AgentSessionResponse
+from .agent_sessions_response import AgentSessionsResponse
 from .anthropic_error import AnthropicError
 from .anthropic_error_response import AnthropicErrorResponse
 from .anthropic_message import AnthropicMessage
@@ -50,6 +55,8 @@ from .copy_weights_request import CopyWeightsRequest
 from .copy_weights_response import CopyWeightsResponse
 from .count_tokens_request import CountTokensRequest
 from .count_tokens_response import CountTokensResponse
+from .create_agent_session_request import CreateAgentSessionRequest
+from .create_agent_session_response import CreateAgentSessionResponse
 from .create_custom_loss_request import CreateCustomLossRequest
 from .create_custom_loss_request_graph import CreateCustomLossRequestGraph
 from .create_custom_loss_request_inputs_item import CreateCustomLossRequestInputsItem
@@ -212,6 +219,9 @@ from .training_result_metrics import TrainingResultMetrics
 from .training_run import TrainingRun
 from .training_run_user_metadata import TrainingRunUserMetadata
 from .training_runs_response import TrainingRunsResponse
+from .trajectories_response import TrajectoriesResponse
+from .trajectory import Trajectory
+from .trajectory_turn import TrajectoryTurn
 from .try_again_response import TryAgainResponse
 from .ttl_request import TtlRequest
 from .upload_finish_request import UploadFinishRequest
@@ -247,6 +257,11 @@ from .whoami_user import WhoamiUser
 
 __all__ = (
     "AdamParamsBody",
+    "AgentLimits",
+    "AgentRewardRequest",
+    "AgentRewardResponse",
+    "AgentSessionResponse",
+    "AgentSessionsResponse",
     "AnthropicError",
     "AnthropicErrorResponse",
     "AnthropicMessage",
@@ -294,6 +309,8 @@ __all__ = (
     "CopyWeightsResponse",
     "CountTokensRequest",
     "CountTokensResponse",
+    "CreateAgentSessionRequest",
+    "CreateAgentSessionResponse",
     "CreateCustomLossRequest",
     "CreateCustomLossRequestGraph",
     "CreateCustomLossRequestInputsItem",
@@ -452,6 +469,9 @@ __all__ = (
     "TrainingRun",
     "TrainingRunUserMetadata",
     "TrainingRunsResponse",
+    "TrajectoriesResponse",
+    "Trajectory",
+    "TrajectoryTurn",
     "TryAgainResponse",
     "TtlRequest",
     "UploadFinishRequest",

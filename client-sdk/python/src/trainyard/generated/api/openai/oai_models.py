@@ -51,7 +51,8 @@ def sync_detailed(
     """Lists the models that the field `model` of the OpenAI and Anthropic APIs may name
 
      Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the
-    base models and the caller's sampler checkpoints.
+    base models and the caller's sampler checkpoints. The key of an agent session lists the session's
+    weights.
 
     Also served at `/v1/models`.
 
@@ -79,7 +80,8 @@ def sync(
     """Lists the models that the field `model` of the OpenAI and Anthropic APIs may name
 
      Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the
-    base models and the caller's sampler checkpoints.
+    base models and the caller's sampler checkpoints. The key of an agent session lists the session's
+    weights.
 
     Also served at `/v1/models`.
 
@@ -103,7 +105,8 @@ async def asyncio_detailed(
     """Lists the models that the field `model` of the OpenAI and Anthropic APIs may name
 
      Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the
-    base models and the caller's sampler checkpoints.
+    base models and the caller's sampler checkpoints. The key of an agent session lists the session's
+    weights.
 
     Also served at `/v1/models`.
 
@@ -129,7 +132,8 @@ async def asyncio(
     """Lists the models that the field `model` of the OpenAI and Anthropic APIs may name
 
      Lists the models that the field `model` of the OpenAI and Anthropic APIs may name. These are the
-    base models and the caller's sampler checkpoints.
+    base models and the caller's sampler checkpoints. The key of an agent session lists the session's
+    weights.
 
     Also served at `/v1/models`.
 

@@ -206,7 +206,9 @@ def test_the_anthropic_client_continues_too(server, sampler):
     messages = [{"role": "user", "content": "Find it!"}]
     common = {"model": "claude-x", "system": "Be brief.", "max_tokens": 256, "tools": tools}
     for turn in range(3):
-        reply = claude.messages.create(messages=messages, tool_choice={"type": "any"}, **common)
+        # A random model might make calls until its tokens are used up.
+        forced = {"type": "any", "disable_parallel_tool_use": True}
+        reply = claude.messages.create(messages=messages, tool_choice=forced, **common)
         assert reply.stop_reason == "tool_use" and reply.model == "claude-x"
         messages.append({"role": "assistant", "content": [block.model_dump() for block in reply.content]})
         results = [
@@ -352,7 +354,9 @@ def test_trajectories_are_trained_as_they_come(server, service):
     expected[second["start"] : second["start"] + second["tokens"]] = 2.0
     assert (column(trajectory, "advantages") == expected).all() and trajectory["reward"] == 0.5
     run = lora(service, MODEL)
-    datum = types.Datum.model_validate(trajectory["datum"])
+    given = trajectory["datum"]
+    inputs = {name: types.TensorData(**tensor) for name, tensor in given["loss_fn_inputs"].items()}
+    datum = types.Datum(types.ModelInput.model_validate(given["model_input"]), inputs)
     output = run.forward_backward([datum], "importance_sampling").result(WAIT)
     # The run's adapter changes nothing yet, so every ratio is 1.
     assert output.metrics["loss:sum"] == pytest.approx(-expected.sum(), rel=1e-4)

@@ -88,6 +88,7 @@ FREE = {
     # The tests of creations have made projects of these ids, which are each tenant's own.
     ("admin_delete_project", "path.project_id"),
     ("admin_create_organisation", "body.name"),
+    ("agent_sessions", "query.project_id"),
     ("checkpoints_search", "body.cursor.last_checkpoint_uuid"),
     ("copy_weights", "body.destination_project_id"),
     ("create_session", "body.project_id"),

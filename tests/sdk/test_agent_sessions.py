@@ -175,7 +175,9 @@ def play(session, turns) -> tuple[list[dict], list]:
             messages.append({"role": "user", "content": f"Go on, {turn}."})
             continue
         choice = "required" if turn % 3 == 0 else {"type": "function", "function": {"name": "take"}}
-        reply, branch = chat(agent, messages, tools=TOOLS, tool_choice=choice, max_tokens=256)
+        # A random model might make calls until its tokens are used up.
+        one = {"tool_choice": choice, "parallel_tool_calls": False, "max_tokens": 256}
+        reply, branch = chat(agent, messages, tools=TOOLS, **one)
         branches.append(branch)
         assert reply.choices[0].finish_reason == "tool_calls", reply
         messages.append(reply.choices[0].message.model_dump(exclude_none=True))

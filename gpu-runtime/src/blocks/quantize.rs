@@ -10,7 +10,7 @@ use super::{BLOCK, BlockFormat, BlockRows, NIBBLES};
 pub enum PackedForm {
     /// [`BlockFormat::Q4_0`], and [`BlockFormat::Q8_0`] for embedding and unembedding.
     Q4,
-    /// [`BlockFormat::Q8_0`] for all.
+    /// [`BlockFormat::Q8_0`] for all packed weights.
     Q8,
 }
 

@@ -11,6 +11,7 @@ import types
 
 import httpx
 import pytest
+import tinker
 
 import chat_model
 import recipes  # noqa: F401 - makes the package importable
@@ -25,6 +26,7 @@ from trainyard.recipes.core.chat import Chat, Example, tool_calls  # isort: skip
 from trainyard.recipes.core.config import ConfigError, load  # isort: skip
 from trainyard.recipes.core.rewards import CodeReward, load_reward  # isort: skip
 from trainyard.recipes.core.rollout import Limits, Sampled, Trajectory, play  # isort: skip
+from trainyard.recipes.core.run import rest  # isort: skip
 from trainyard.recipes.core.sandbox import Sandbox, no_network  # isort: skip
 from trainyard.recipes.envs import BlackBox, EnvironmentConfig, Outcome, load_suite  # isort: skip
 from trainyard.recipes.envs.search import Bm25  # isort: skip
@@ -375,3 +377,14 @@ def test_settings_of_ppo_are_checked():
         load(ppo.Config, ["--folder=f", "--tasks=2", "--minibatches=3"], {}, "x")
     read = load(ppo.Config, ["--folder=f", "--critic.adam.learning_rate=1"], {"RECIPE_GAE_LAMBDA": "0.5"}, "x")
     assert (read.critic.adam.learning_rate, read.adam.learning_rate, read.gae_lambda) == (1.0, 1e-4, 0.5)
+
+
+def test_calls_go_to_the_server_that_the_environment_names_now(monkeypatch):
+    """Without arguments, the SDK's client is that of the first server as long as the process lives."""
+    monkeypatch.setattr(tinker, "RestClient", lambda **given: given)
+    for url in ["http://127.0.0.1:1", "http://127.0.0.1:2"]:
+        monkeypatch.setenv("TINKER_BASE_URL", url)
+        monkeypatch.setenv("TINKER_API_KEY", "tml-a")
+        assert rest() == {"base_url": url, "api_key": "tml-a"}
+    monkeypatch.delenv("TINKER_API_KEY")
+    assert rest() == {"base_url": url, "api_key": None}

@@ -11,6 +11,8 @@ from workload import work
 RESTORES = re.compile(r"restoring run from its snapshot and log.*operations=(\d+)")
 
 
+# Where a worker gets no processor for longer than its lease, another one repeats what it had.
+@pytest.mark.alone
 @pytest.mark.deployments("sqlite")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["sqlite", "cluster"])

@@ -55,7 +55,7 @@ pub use data::{Datum, Loss, Tensor, TensorData};
 pub use error::{ApiError, Category, Error, RequestFailed};
 pub use events::EventStream;
 pub use future::Submitted;
-pub use generated::{administration, catalogue, sessions, types, weights};
+pub use generated::{administration, agents, catalogue, sessions, types, weights};
 pub use image::Image;
 pub use output::{Candidates, OptimOutput, SampleOutput, SampledSequence, StopReason, TrainingOutput};
 pub use retry::RetryPolicy;

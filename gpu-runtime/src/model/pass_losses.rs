@@ -133,8 +133,9 @@ mod tests {
             seen.push(datum.index);
             Ok((datum.index != 2).then(LossValue::default))
         });
-        let Ok(GroupOutput { datums, postponed }) = postponed else { panic!("it fails") };
-        assert_eq!((datums.len(), postponed), (2, vec![vec![-4.0, -5.0], vec![-6.0, -7.0], vec![-8.0, -9.0]]));
+        let found = postponed.map(|output| (output.datums.len(), output.postponed));
+        let rest = [[-4.0, -5.0], [-6.0, -7.0], [-8.0, -9.0]];
+        assert!(matches!(&found, Ok((2, behind)) if *behind == rest), "{found:?}");
         assert_eq!(seen, [0, 1, 2]);
     }
 }

@@ -43,17 +43,19 @@ async fn record(bench: &Bench, id: &AgentSessionId, turns: Vec<NewAgentTurn>) {
 #[tokio::test]
 async fn an_agent_session_expires_and_is_ended_by_the_clock_of_the_database() {
     let bench = bench().await;
-    let (first, second) = (create(&bench, 1).await, create(&bench, 2).await);
+    let first = create(&bench, 1).await;
+    bench.pass(Duration::from_millis(1));
+    let second = create(&bench, 2).await;
     assert_eq!((first.state, first.expires_at), (AgentState::Open, first.created_at.plus(Duration::from_secs(60))));
     assert_eq!((first.limits, first.turns, first.reward), (LIMITS, 0, None));
     let held = bench.scheduler.directory().agent_key(&new(1).key_digest).await.unwrap().unwrap();
     assert_eq!((held.session, held.tenant, held.expires_at), (first.id.clone(), bench.me.clone(), first.expires_at));
     assert_eq!(bench.scheduler.directory().agent_key(&[9; 32]).await.unwrap(), None);
-    bench.pass(Duration::from_secs(30));
+    bench.pass(Duration::from_millis(29_999));
     for _ in 0..2 {
         bench.scheduler.end_agent_session(&bench.me, &first.id).await.unwrap();
     }
-    bench.pass(Duration::from_secs(30));
+    bench.pass(Duration::from_millis(30_001));
     bench.scheduler.end_agent_session(&bench.me, &second.id).await.unwrap();
     let listed = bench.scheduler.agent_sessions(&bench.me, PAGE).await.unwrap();
     let states: Vec<_> = listed.iter().map(|session| (&session.id, session.state)).collect();

@@ -2,6 +2,7 @@
 //! at a time, while the engine goes on; a later pass computes their gradients. Bits are the same either way.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use trainyard_protocol::{LossFn, OpError, PreparedDatum, RequestId};
@@ -45,21 +46,27 @@ pub(super) struct PostponedLoss {
 /// Losses by index of the datum, up to the first one that fails.
 type Losses = Vec<(usize, Result<LossValue, OpError>)>;
 
+/// Kind of the thread's jobs.
+const WHAT: &str = "evaluation of custom losses";
+
 /// Evaluates postponed losses. Tenants take turns.
 pub(super) struct LossThread {
     thread: Background<RequestId, Losses>,
     /// The tenant whose losses were evaluated last.
     last: Option<Arc<str>>,
+    /// Whether the engine has ended, which waits for the thread.
+    is_over: Arc<AtomicBool>,
 }
 
 impl LossThread {
     pub(super) fn new() -> Self {
-        Self { thread: Background::new("evaluation of custom losses"), last: None }
+        Self { thread: Background::new(WHAT), last: None, is_over: Arc::default() }
     }
 
     /// Evaluates the losses of each request on all of these ranks at once.
-    pub(super) fn on(self, ranks: &Ranks) -> Self {
-        Self { thread: self.thread.on(ranks), ..self }
+    pub(super) fn on(mut self, ranks: &Ranks) -> Self {
+        self.thread = Background::new(WHAT).on(ranks);
+        self
     }
 
     /// The request whose losses are evaluated, with its losses, if they are within `wait`.
@@ -84,7 +91,8 @@ impl LossThread {
         let task = &mut tasks[next];
         self.last = Some(Arc::clone(&task.share.name));
         let (id, loss, postponed) = (task.id.clone(), task.loss.clone(), task.take_postponed());
-        let interrupt = interrupt_of(&id);
+        let (abandoned, is_over) = (interrupt_of(&id), Arc::clone(&self.is_over));
+        let interrupt = Interrupt::new(move || is_over.load(Ordering::Relaxed) || abandoned.is_set());
         let job = move || Ok(evaluate_all(&loss, postponed, &interrupt));
         self.thread.start(id.clone(), Box::new(job)).map_err(|error| (id, error))
     }
@@ -95,6 +103,12 @@ impl LossThread {
         let name = |(_, task): &(usize, &TrainTask<B>)| Arc::clone(&task.share.name);
         let after = waiting().filter(|task| self.last.as_ref().is_none_or(|last| name(task) > *last)).min_by_key(name);
         after.or_else(|| waiting().min_by_key(name)).map(|(at, _)| at)
+    }
+}
+
+impl Drop for LossThread {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
     }
 }
 

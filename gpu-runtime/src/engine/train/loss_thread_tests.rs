@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -194,6 +194,33 @@ fn a_request_that_nobody_waits_for_ends_within_its_losses() {
     gate.open();
     let error = drain(&mut engine)["a"].result.clone().unwrap_err();
     assert!(error.message.contains("its session ended"), "{error}");
+}
+
+#[test]
+fn an_engine_ends_without_waiting_for_losses() {
+    let questions = |ends_early: bool| {
+        let mut engine = engine();
+        create(&mut engine, "a", 1);
+        let (asked, own) = (Arc::new(AtomicUsize::new(0)), std::thread::current().id());
+        let count = Arc::clone(&asked);
+        engine.ask_when_abandoned(Arc::new(move |_: &RequestId| {
+            let elsewhere = std::thread::current().id() != own;
+            count.fetch_add(usize::from(elsewhere), Ordering::Relaxed);
+            false
+        }));
+        start(&mut engine, "a", custom_with("a", 1, 512, 400));
+        step_until(&mut engine, |engine| awaits_losses(engine, "a"));
+        while ends_early && asked.load(Ordering::Relaxed) == 0 {
+            engine.step();
+        }
+        if !ends_early {
+            drain(&mut engine);
+        }
+        drop(engine);
+        asked.load(Ordering::Relaxed)
+    };
+    let (all, before_the_end) = (questions(false), questions(true));
+    assert!(before_the_end < all, "{before_the_end} of {all}");
 }
 
 #[test]

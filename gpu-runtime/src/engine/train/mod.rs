@@ -82,7 +82,7 @@ impl<B: Backend> Trainer<B> {
 
     /// The trainer of one of these replicas, whose engine executes the same calls as those of all `ranks`.
     pub(super) fn on(self, replicas: &Ranks, ranks: &Ranks) -> Self {
-        Self { replicas: replicas.clone(), loss_thread: self.loss_thread.on(ranks), ..self }
+        Self { replicas: replicas.clone(), loss_thread: LossThread::new().on(ranks), ..self }
     }
 
     /// Ends the evaluation of custom losses for requests that nobody waits for.

@@ -237,8 +237,10 @@ def opened(recipe: str, config: Common, scalar: bool = False) -> Iterator[Run]:
 
 
 def rest() -> tinker.RestClient:
-    """A client of the server that the environment names."""
-    return tinker.RestClient()
+    """A client of the server that the environment names now. One that is made without a name and a key is that of the
+    first server, as long as the process lives."""
+    url, key = (os.environ.get(name) or None for name in ("TINKER_BASE_URL", "TINKER_API_KEY"))
+    return tinker.RestClient(base_url=url, api_key=key)
 
 
 def first_model(service: tinker.ServiceClient) -> str:

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::guided::{Inputs, Search, files as files_of};
+use crate::processor_time::of_thread;
 use crate::random::Random;
 
 /// Inputs that a target gets, unless the corpus or `FUZZ_INPUTS` sets another number.
@@ -142,16 +143,10 @@ impl Inputs for Values<'_> {
 
 /// Calls a target, and checks that it ends in time.
 fn in_time(input: &[u8], mut target: impl FnMut(&[u8])) {
-    let before = processor_time();
+    let before = of_thread();
     target(input);
-    let took = processor_time().saturating_sub(before);
+    let took = of_thread().saturating_sub(before);
     assert!(took <= MOST_TIME, "{took:?} of a processor for {}", String::from_utf8_lossy(input));
-}
-
-/// The processor time of this thread. It does not grow while the machine does something else.
-fn processor_time() -> Duration {
-    let statistics = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Duration::from_nanos(statistics.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
 }
 
 fn read(folder: &Path) -> Vec<Vec<u8>> {

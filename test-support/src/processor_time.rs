@@ -1,4 +1,4 @@
-//! Processor time of this process, by which searches end: on a machine with other work they are as long as on an idle one.
+//! Processor time, by which inputs and searches are limited. It does not grow while the machine does something else.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -31,6 +31,12 @@ impl ProcessorTime {
         }
         self.last
     }
+}
+
+/// The processor time of this thread.
+pub(crate) fn of_thread() -> Duration {
+    let statistics = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(statistics.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
 }
 
 /// User and system time of all threads.

@@ -28,10 +28,13 @@ pub(crate) enum Pool {
 impl Pool {
     /// Returns a connection that sees the rows of a scope.
     pub(crate) async fn acquire(&self, scope: &RowScope) -> Result<Conn, sqlx::Error> {
-        match self {
-            Self::Sqlite(pool) => pool.acquire(scope).await,
-            Self::Postgres(pool) => pool.acquire(scope).await.map(Conn::Postgres),
-        }
+        let lend = async {
+            match self {
+                Self::Sqlite(pool) => pool.lend(scope).await,
+                Self::Postgres(pool) => pool.lend(scope).await.map(Conn::Postgres),
+            }
+        };
+        tokio::time::timeout(ACQUIRE, lend).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 
     /// Returns the number of connections in use, and their limit.
@@ -73,12 +76,9 @@ impl LocalPool {
         Self { pool, shares }
     }
 
-    async fn acquire(&self, scope: &RowScope) -> Result<Conn, sqlx::Error> {
-        let lend = async {
-            let share = self.shares.enter(scope.tenant()).await?;
-            Ok(Conn::SqlitePooled { conn: self.pool.acquire().await?, _share: share })
-        };
-        tokio::time::timeout(ACQUIRE, lend).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    async fn lend(&self, scope: &RowScope) -> Result<Conn, sqlx::Error> {
+        let share = self.shares.enter(scope.tenant()).await?;
+        Ok(Conn::SqlitePooled { conn: self.pool.acquire().await?, _share: share })
     }
 }
 
@@ -101,10 +101,6 @@ impl RemotePool {
     }
 
     /// Returns a connection on which the server answers.
-    async fn acquire(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {
-        tokio::time::timeout(ACQUIRE, self.lend(scope)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
-    }
-
     async fn lend(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {
         let share = self.shares.enter(scope.tenant()).await?;
         let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;

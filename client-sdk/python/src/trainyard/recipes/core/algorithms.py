@@ -141,7 +141,7 @@ ALGORITHMS: dict[Algorithm, Objective] = {
 class Rejection:
     """Which samples learn nothing because the weights have moved away from those that sampled them.
 
-    Ratios are those of the weights before an update to the weights that sampled. Without a value there is no bound.
+    Ratios are those of the weights before an update to the weights that sampled. A value of `None` sets no bound.
     """
 
     sequence_low: float | None = opt(None, "the smallest geometric mean of a sequence's ratios")

@@ -46,9 +46,6 @@ pub(super) struct PostponedLoss {
 /// Losses by index of the datum, up to the first one that fails.
 type Losses = Vec<(usize, Result<LossValue, OpError>)>;
 
-/// Kind of the thread's jobs.
-const WHAT: &str = "evaluation of custom losses";
-
 /// Evaluates postponed losses. Tenants take turns.
 pub(super) struct LossThread {
     thread: Background<RequestId, Losses>,
@@ -59,14 +56,10 @@ pub(super) struct LossThread {
 }
 
 impl LossThread {
-    pub(super) fn new() -> Self {
-        Self { thread: Background::new(WHAT), last: None, is_over: Arc::default() }
-    }
-
-    /// Evaluates the losses of each request on all of these ranks at once.
-    pub(super) fn on(mut self, ranks: &Ranks) -> Self {
-        self.thread = Background::new(WHAT).on(ranks);
-        self
+    /// A thread on each of these ranks, which evaluate the losses of a request at once.
+    pub(super) fn on(ranks: &Ranks) -> Self {
+        let thread = Background::new("evaluation of custom losses").on(ranks);
+        Self { thread, last: None, is_over: Arc::default() }
     }
 
     /// The request whose losses are evaluated, with its losses, if they are within `wait`.

@@ -75,14 +75,14 @@ impl<B: Backend> Trainer<B> {
             replicas: Ranks::default(),
             is_abandoned: None,
             allowance: Allowance::default(),
-            loss_thread: LossThread::new(),
+            loss_thread: LossThread::on(&Ranks::default()),
             stats: TrainStats::default(),
         }
     }
 
     /// The trainer of one of these replicas, whose engine executes the same calls as those of all `ranks`.
     pub(super) fn on(self, replicas: &Ranks, ranks: &Ranks) -> Self {
-        Self { replicas: replicas.clone(), loss_thread: LossThread::new().on(ranks), ..self }
+        Self { replicas: replicas.clone(), loss_thread: LossThread::on(ranks), ..self }
     }
 
     /// Ends the evaluation of custom losses for requests that nobody waits for.
@@ -237,8 +237,7 @@ impl<B: Backend> Trainer<B> {
                 }
             })
             .collect();
-        let rows = own.iter().map(|part| self.tasks[part.task].next(replica, part.counts[replica]));
-        let rows = rows.flatten().map(|datum| datum.tokens.len()).sum();
+        let rows = groups.iter().flat_map(|group| &group.data).map(|datum| datum.tokens.len()).sum();
         let (weights, full) = (&**leader.weights(), leader.is_full());
         let allowance = self.allowance.of_pass(rows);
         let outcomes = train_pass_within(backend, weights, &mut groups, full, plan.saved_blocks, allowance);

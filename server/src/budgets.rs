@@ -44,6 +44,8 @@ pub(crate) const USAGE_DAYS: i64 = 14;
 
 /// Bytes that images take together while they are decoded.
 pub(crate) const IMAGE_MEMORY: u64 = 512 << 20;
+/// Bytes of cached embeddings of images.
+pub(crate) const IMAGE_CACHE: u64 = 256 << 20;
 /// Unfinished samples of all tenants.
 pub(crate) const QUEUED_SAMPLES: u64 = 16_384;
 

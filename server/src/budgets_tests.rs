@@ -138,6 +138,7 @@ fn budgets() -> Vec<(&'static str, Amount)> {
         ("payloads of unfinished training requests", bytes(training.bytes.get())),
         ("gap in a run's order", count(training.seq_gap.get())),
         ("images that are being decoded", bytes(IMAGE_MEMORY)),
+        ("cached embeddings of images", bytes(IMAGE_CACHE)),
         ("unfinished samples", count(QUEUED_SAMPLES)),
         ("stored samples of a run", count(MAX_STORED_SAMPLES)),
         ("open agent sessions", count(AGENT_SESSIONS)),

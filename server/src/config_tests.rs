@@ -267,17 +267,21 @@ fn the_http_side_has_limits_from_flags_and_the_file() {
 #[test]
 fn images_have_limits_from_flags_and_the_file() {
     let file =
-        "[images]\nthreads = 3\nmemory_mib = \"1GiB\"\nmax_bytes = \"8MiB\"\nmax_pixels = 1000\nmax_images = 9\n";
+        "[images]\nthreads = 3\nmemory_mib = \"1GiB\"\ncache_mib = 5\nmax_bytes = \"8MiB\"\nmax_pixels = 1000\nmax_images = 9\n";
     let (_dir, mut given) = flags(file);
     given.shared.images.max_images = Some(7);
     given.shared.images.pixels_per_minute = Some(5_000);
     let images = Config::resolve(given).unwrap().images;
-    assert_eq!((images.threads, images.memory, images.limits.images), (3, 1 << 30, 7));
+    assert_eq!((images.threads, images.memory, images.cache, images.limits.images), (3, 1 << 30, 5 << 20, 7));
     assert_eq!((images.limits.image.bytes, images.limits.image.pixels), (8 << 20, 1_000));
     assert_eq!(images.pixels_per_minute.map(u64::from), Some(5_000));
     let (_dir, given) = flags("");
     let images = Config::resolve(given).unwrap().images;
     assert_eq!((images.threads, images.memory, images.pixels_per_minute), (2, 512 << 20, None));
+    assert_eq!(images.cache, 256 << 20);
+    let (_dir, mut given) = flags("[images]\ncache_mib = 5\n");
+    given.shared.images.image_cache_mib = Some(0);
+    assert_eq!(Config::resolve(given).unwrap().images.cache, 0, "no embeddings are kept");
     assert_eq!(images.limits, Default::default(), "the memory is enough for the largest image");
     let (_dir, given) = flags("[images]\nmemory_mib = 9\n");
     assert_eq!(Config::resolve(given).unwrap().images.limits.image.pixels, 1 << 20);

@@ -187,6 +187,7 @@ fn options_within(config: &Config, memory: Option<u64>) -> EngineOptions {
         threads: config.threads,
         kernels: config.kernels,
         memory_bytes: config.memory_mib.map(mib_bytes).or(available),
+        image_cache_bytes: config.images.cache,
         ..EngineOptions::default()
     }
 }

@@ -76,7 +76,8 @@ pub(super) fn packed(models: Vec<(String, ModelSource)>, storage: WeightStorage)
     models.into_iter().map(own).collect()
 }
 
-/// Loads the tower of a model, if the backend and the layout have images; elsewhere the model does not take them.
+/// Loads the tower of a model, if the backend has images; elsewhere the model does not take them. Every rank holds the whole
+/// tower, and rank 0 adds it to the fingerprint.
 fn load_tower<B: Backend>(
     backend: &B,
     name: &str,
@@ -85,12 +86,15 @@ fn load_tower<B: Backend>(
     fingerprint: &mut Fingerprint,
 ) -> Result<Option<Arc<Tower<B>>>, LoadError> {
     let Some(config) = &source.config.vision else { return Ok(None) };
-    if !B::Family::HAS_VISION || !ranks.is_single() {
-        let reason = if B::Family::HAS_VISION { "models on several ranks" } else { "this device" };
-        tracing::warn!(model = name, "the model does not take images: they are not available on {reason}");
+    if !B::Family::HAS_VISION {
+        tracing::warn!(model = name, "the model does not take images: they are not available on this device");
         return Ok(None);
     }
-    let mut seen = |name: &str, values: &[f32]| fingerprint.add(name, values);
+    let mut seen = |name: &str, values: &[f32]| {
+        if ranks.rank() == 0 {
+            fingerprint.add(name, values);
+        }
+    };
     let tower = Tower::load(backend, config, &*source.tensors, &mut seen)?;
     tracing::info!(model = name, bytes = tower.bytes(), "the vision tower is loaded");
     Ok(Some(Arc::new(tower)))

@@ -175,7 +175,7 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     let weights = form.weights(own, &table, true);
     let saved = if work.lora.is_some() { form.saved(own, work) } else { 0 };
     // Runs of all parameters pass through weights of their own.
-    let takes_images = device.is_host && layout.world() == 1;
+    let takes_images = device.is_host;
     let tower = if takes_images { own.tower_bytes(work.dtype.bytes()) } else { 0 };
     let base_weights = form.weights(own, &table, work.lora.is_some()).saturating_sub(saved)
         + form.indexers(own)

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use trainyard_gpu_runtime::{Dtype, EngineOptions};
 use trainyard_images::{Format, Limits, Preprocessor, decode};
 use trainyard_protocol::{
-    Category, DecodedImages, Engine, ForwardBackward, Image, ImageDigest, ImageSpan, OpError, Operation, RawBatch,
-    RunId, SampleOperation, SampleResult, SamplerSource, SaveExternal, SaveTarget, Vision,
+    Category, DecodedImages, Engine, ForwardBackward, Image, ImageDigest, ImageSpan, LoraSpec, OpError, Operation,
+    RawBatch, RunId, SampleOperation, SampleResult, SamplerSource, SaveExternal, SaveTarget, Vision,
 };
 
-use crate::support::{Driver, datum, golden, layout_options, lora, loss_result, params, sample, sample_result, tokens};
+use crate::support::{
+    Driver, RankDriver, datum, golden, layout_options, lora, loss_result, params, sample, sample_result, tokens,
+};
 
 const FAMILIES: [&str; 3] = ["vision/qwen3_vl", "vision/qwen3_vl_moe", "vision/qwen3_5_vl"];
 const IMAGES: [(&str, Format); 3] = [("a.png", Format::Png), ("b.png", Format::Png), ("c.jpg", Format::Jpeg)];
@@ -20,7 +22,7 @@ fn open(family: &str, options: EngineOptions) -> Driver {
     Driver::with_options(&golden(family), EngineOptions { threads: 2, ..options })
 }
 
-fn vision(d: &Driver) -> Vision {
+fn vision<E: Engine>(d: &Driver<E>) -> Vision {
     d.engine.models()[0].vision.clone().unwrap()
 }
 
@@ -65,7 +67,7 @@ impl Input {
     }
 }
 
-fn prepared(d: &Driver, inputs: &[Input], forward_only: bool) -> Result<Operation, OpError> {
+fn prepared<E: Engine>(d: &Driver<E>, inputs: &[Input], forward_only: bool) -> Result<Operation, OpError> {
     let data = inputs.iter().map(|input| {
         let images = input.images.iter().filter(|image| image.start + image.tokens < input.tokens.len()).cloned();
         trainyard_protocol::Datum { images: images.collect(), ..datum(&input.tokens) }
@@ -82,7 +84,7 @@ fn prepared(d: &Driver, inputs: &[Input], forward_only: bool) -> Result<Operatio
 }
 
 /// Bits of the log-probabilities of each input's tokens, in one request.
-fn forward(d: &mut Driver, inputs: &[Input]) -> Vec<Vec<u32>> {
+fn forward<E: Engine>(d: &mut Driver<E>, inputs: &[Input]) -> Vec<Vec<u32>> {
     let operation = prepared(d, inputs, true).unwrap();
     let outputs = loss_result(d.run(operation)).outputs;
     outputs.iter().map(|output| output.logprobs.iter().map(|x| x.to_bits()).collect()).collect()
@@ -99,23 +101,29 @@ fn base() -> SamplerSource {
     SamplerSource::Base { model: "m".into() }
 }
 
-fn run(d: &mut Driver, request: SampleOperation) -> SampleResult {
+fn run<E: Engine>(d: &mut Driver<E>, request: SampleOperation) -> SampleResult {
     sample_result(d.run(Operation::Sample(Box::new(request))))
 }
 
 /// A driver with a trained run and a snapshot of it.
 fn trained(family: &str, options: EngineOptions) -> Driver {
     let mut d = open(family, options);
-    d.create("run", Some(lora(4, 1)));
-    let vision = vision(&d);
+    train(&mut d, family, Some(lora(4, 1)));
+    d
+}
+
+/// Creates and trains a run, and makes a snapshot of it.
+fn train<E: Engine>(d: &mut Driver<E>, family: &str, adapter: Option<LoraSpec>) {
+    d.create("run", adapter);
+    let vision = vision(d);
     for seed in 0..2 {
-        let input = Input::default().text(9, seed).image(family, &vision, seed).text(20, seed + 5);
-        let operation = prepared(&d, &[input], false).unwrap();
+        let input =
+            |number| Input::default().text(9, seed + number).image(family, &vision, number).text(20, seed + 5);
+        let operation = prepared(d, &[input(seed), input(2)], false).unwrap();
         loss_result(d.run(operation));
         d.step("run", 1e-2);
     }
     d.snapshot("run", "snap");
-    d
 }
 
 /// The report of users: the same datum with an image three times in one call, alone, between others, and in small microbatches.
@@ -171,39 +179,71 @@ fn checkpoints_of_all_parameters_have_the_tower() {
 fn sampler_and_trainer_are_bit_equal_behind_images() {
     for family in FAMILIES {
         let mut d = trained(family, EngineOptions { dtype: Dtype::Bf16, ..EngineOptions::default() });
-        let vision = vision(&d);
-        let inputs = [
-            Input::default().text(5, 1).image(family, &vision, 0).text(1, 2),
-            Input::default().image(family, &vision, 1).image(family, &vision, 1).text(2, 3),
-            Input::default().text(29, 4).image(family, &vision, 2).text(40, 5).image(family, &vision, 0).text(9, 6),
-            Input::default().text(40, 7),
-            Input::default().text(5, 1).image(family, &vision, 2).text(30, 2),
-        ];
-        // Twice: the second time prefixes and embeddings are cached.
-        for round in 0..2 {
-            let start = |(at, input): (usize, &Input)| {
-                let source = SamplerSource::Snapshot { key: "snap".into() };
-                let mut request = request(source, input, 1 + at as u32 % 2, 6 + at as u32, at as u64);
-                // Scores of a prompt are computed and not taken from the cache.
-                request.sample.prompt_logprobs = round == 0;
-                Operation::Sample(Box::new(request))
-            };
-            let ids: Vec<_> = inputs.iter().enumerate().map(start).map(|operation| d.start(operation)).collect();
-            for (input, id) in inputs.iter().zip(ids) {
-                let result = sample_result(d.take(&id));
-                let scores = result.prompt_logprobs.clone().unwrap_or_default();
-                for sequence in &result.sequences {
-                    let all = forward(&mut d, &[input.with_tokens(&sequence.tokens)]).remove(0);
-                    let sampled: Vec<u32> = sequence.logprobs.iter().map(|x| x.to_bits()).collect();
-                    assert_eq!(all[input.tokens.len() - 1..], sampled, "{family}, round {round}");
-                    for (at, score) in scores.iter().enumerate().skip(1) {
-                        match input.is_image(at) {
-                            true => assert!(score.is_nan(), "{family}: position {at} is of an image"),
-                            false => assert_eq!(all[at - 1], score.to_bits(), "{family}, round {round}, {at}"),
-                        }
+        parity(&mut d, family);
+    }
+}
+
+/// Samples from the snapshot `snap` of the run `run`, and computes the same tokens with the trainer.
+fn parity<E: Engine>(d: &mut Driver<E>, family: &str) {
+    let vision = vision(d);
+    let inputs = [
+        Input::default().text(5, 1).image(family, &vision, 0).text(1, 2),
+        Input::default().image(family, &vision, 1).image(family, &vision, 1).text(2, 3),
+        Input::default().text(29, 4).image(family, &vision, 2).text(40, 5).image(family, &vision, 0).text(9, 6),
+        Input::default().text(40, 7),
+        Input::default().text(5, 1).image(family, &vision, 2).text(30, 2),
+    ];
+    // Twice: the second time prefixes and embeddings are cached.
+    for round in 0..2 {
+        let start = |(at, input): (usize, &Input)| {
+            let source = SamplerSource::Snapshot { key: "snap".into() };
+            let mut request = request(source, input, 1 + at as u32 % 2, 6 + at as u32, at as u64);
+            // Scores of a prompt are computed and not taken from the cache.
+            request.sample.prompt_logprobs = round == 0;
+            Operation::Sample(Box::new(request))
+        };
+        let ids: Vec<_> = inputs.iter().enumerate().map(start).map(|operation| d.start(operation)).collect();
+        for (input, id) in inputs.iter().zip(ids) {
+            let result = sample_result(d.take(&id));
+            let scores = result.prompt_logprobs.clone().unwrap_or_default();
+            for sequence in &result.sequences {
+                let all = forward(d, &[input.with_tokens(&sequence.tokens)]).remove(0);
+                let sampled: Vec<u32> = sequence.logprobs.iter().map(|x| x.to_bits()).collect();
+                assert_eq!(all[input.tokens.len() - 1..], sampled, "{family}, round {round}");
+                for (at, score) in scores.iter().enumerate().skip(1) {
+                    match input.is_image(at) {
+                        true => assert!(score.is_nan(), "{family}: position {at} is of an image"),
+                        false => assert_eq!(all[at - 1], score.to_bits(), "{family}, round {round}, {at}"),
                     }
                 }
             }
+        }
+    }
+}
+
+/// Every rank computes the whole tower. A cache without room evicts all embeddings that no request uses, on all ranks at once.
+#[test]
+fn ranks_compute_of_images_what_one_rank_computes() {
+    for (family, layout, full) in [
+        ("vision/qwen3_vl", "tp=2", false),
+        ("vision/qwen3_vl", "dp=2", false),
+        ("vision/qwen3_vl", "dp=2,zero=3", true),
+        ("vision/qwen3_vl_moe", "tp=2,ep=2", true),
+        ("vision/qwen3_5_vl", "dp=2", false),
+    ] {
+        let options = EngineOptions { image_cache_bytes: 0, ..layout_options(layout, Dtype::F32) };
+        let mut ranks = RankDriver::on_layout(&golden(family), options);
+        let adapter = || (!full).then(|| lora(4, 1));
+        train(&mut ranks, family, adapter());
+        parity(&mut ranks, family);
+        let mut one = open(family, EngineOptions { dtype: Dtype::F32, ..EngineOptions::default() });
+        train(&mut one, family, adapter());
+        let vision = vision(&one);
+        let inputs = [0, 1, 2].map(|at| Input::default().text(12, at).image(family, &vision, at).text(30, at + 1));
+        let (of_ranks, of_one) = (forward(&mut ranks, &inputs), forward(&mut one, &inputs));
+        for (at, (a, b)) in of_ranks.concat().into_iter().zip(of_one.concat()).enumerate() {
+            let (a, b) = (f32::from_bits(a), f32::from_bits(b));
+            assert!((a - b).abs() < 1e-4, "{family}, {layout}, {at}: {a} and {b}");
         }
     }
 }
@@ -265,9 +305,6 @@ fn images_are_refused_where_a_model_does_not_take_them() {
         assert_eq!(error.category, Category::User);
         assert!(error.message.ends_with("model m does not take images"), "{error}");
     }
-    // Ranks do not share towers yet: the model is one of text there.
-    let ranks = crate::support::RankDriver::on_layout(&golden(FAMILIES[0]), layout_options("tp=2", Dtype::F32));
-    assert_eq!(ranks.engine.models()[0].vision, None);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use trainyard_images::{DECODING_BYTES_PER_PIXEL, Limits};
 use trainyard_wire::images::ImageLimits;
 
 use super::{ConfigError, size};
-use crate::budgets::IMAGE_MEMORY;
+use crate::budgets::{IMAGE_CACHE, IMAGE_MEMORY};
 
 /// Default number of threads that decode images.
 const THREADS: usize = 2;
@@ -24,6 +24,10 @@ pub struct ImageFlags {
     /// more pixels than a ninth of the bytes is refused [default: 512MiB].
     #[arg(long, env = "TRAINYARD_IMAGE_MEMORY_MIB", value_name = "SIZE", value_parser = size::mebibytes::<u64>)]
     pub image_memory_mib: Option<u64>,
+    /// Memory of an engine for embeddings of images that may be sent again; 0 keeps none. Each rank has as much
+    /// [default: 256MiB].
+    #[arg(long, env = "TRAINYARD_IMAGE_CACHE_MIB", value_name = "SIZE", value_parser = size::mebibytes::<u64>)]
+    pub image_cache_mib: Option<u64>,
     /// Largest file of an image [default: 32MiB].
     #[arg(long, env = "TRAINYARD_MAX_IMAGE_BYTES", value_name = "SIZE", value_parser = size::bytes::<usize>)]
     pub max_image_bytes: Option<usize>,
@@ -48,6 +52,8 @@ pub(super) struct FileImages {
     threads: Option<usize>,
     #[serde(deserialize_with = "size::mebibytes_of_file")]
     memory_mib: Option<u64>,
+    #[serde(deserialize_with = "size::mebibytes_of_file")]
+    cache_mib: Option<u64>,
     #[serde(deserialize_with = "size::bytes_of_file")]
     max_bytes: Option<usize>,
     max_pixels: Option<u64>,
@@ -63,6 +69,8 @@ pub struct Images {
     pub threads: usize,
     /// Bytes of images that are being decoded.
     pub memory: u64,
+    /// Bytes of cached embeddings, on each rank.
+    pub cache: usize,
     /// Limits on the images of a request.
     pub limits: ImageLimits,
     /// Pixels that each tenant may send per minute; unlimited when `None`.
@@ -74,6 +82,7 @@ impl Images {
         let defaults = ImageLimits::default();
         let threads = flags.image_threads.or(file.threads).unwrap_or(THREADS);
         let memory_mib = flags.image_memory_mib.or(file.memory_mib).unwrap_or(IMAGE_MEMORY >> 20);
+        let cache_mib = flags.image_cache_mib.or(file.cache_mib).unwrap_or(IMAGE_CACHE >> 20);
         let bytes = flags.max_image_bytes.or(file.max_bytes).unwrap_or(defaults.image.bytes);
         let pixels = flags.max_image_pixels.or(file.max_pixels).unwrap_or(defaults.image.pixels);
         let images = flags.max_images.or(file.max_images).unwrap_or(defaults.images);
@@ -97,6 +106,7 @@ impl Images {
         Ok(Self {
             threads,
             memory,
+            cache: usize::try_from(cache_mib.saturating_mul(1 << 20)).unwrap_or(usize::MAX),
             limits: ImageLimits { image, images, pixels: request_pixels },
             pixels_per_minute: per_minute.and_then(NonZeroU64::new),
         })

@@ -18,8 +18,7 @@ pub(super) struct ImageMemory {
 impl ImageMemory {
     /// The memory of the towers of these models, each set of weights once.
     pub(super) fn new<B: Backend>(backend: &B, models: &[ModelConfig], options: &EngineOptions) -> Self {
-        let takes_images = B::Family::HAS_VISION && options.parallel.world() == 1;
-        if !takes_images || models.iter().all(|config| config.vision.is_none()) {
+        if !B::Family::HAS_VISION || models.iter().all(|config| config.vision.is_none()) {
             return Self::default();
         }
         let element = backend.dtype().bytes();

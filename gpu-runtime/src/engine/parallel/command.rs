@@ -49,6 +49,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
+    use trainyard_images::{Preprocessor, RgbImage, Size};
     use trainyard_protocol::custom_loss::CustomLoss;
     use trainyard_protocol::*;
 
@@ -117,6 +118,20 @@ mod tests {
         }))
     }
 
+    /// A pass over an example with an image.
+    fn with_image() -> Operation {
+        let settings = r#"{"image_processor_type": "Qwen2VLImageProcessorFast", "patch_size": 4, "merge_size": 2,
+            "temporal_patch_size": 2, "size": {"shortest_edge": 64, "longest_edge": 4096}}"#;
+        let size = Size::new(24, 16);
+        let pixels = RgbImage::new(size, (0..24 * 16 * 3).map(|at| at as u8).collect()).unwrap();
+        let patches = Arc::new(Preprocessor::from_json(settings).unwrap().patches(&pixels, size).unwrap());
+        let mut operation = batch(LossFn::CrossEntropy);
+        if let Operation::ForwardBackward(request) = &mut operation {
+            request.batch.data[0].images = vec![PreparedImage { start: 1, digest: ImageDigest([7; 32]), patches }];
+        }
+        operation
+    }
+
     /// One of every kind of operation.
     fn operations() -> Vec<Operation> {
         let run = RunId::new("a");
@@ -156,6 +171,7 @@ mod tests {
             Operation::CreateRun { run: run.clone(), spec: spec.clone() },
             Operation::LoadState(load),
             batch(LossFn::CrossEntropy),
+            with_image(),
             batch(LossFn::Ppo(ClipRange { low: 0.8, high: 1.2 })),
             batch(LossFn::Dro { beta: 0.05 }),
             batch(LossFn::Custom(Arc::new(graph()))),

@@ -89,6 +89,11 @@ impl<B: Backend> PromptImages<B> {
         Self { images, grids, keys: Some(keys) }
     }
 
+    /// Embeddings of the images, in order.
+    pub(super) fn embeddings(&self) -> impl Iterator<Item = Arc<ImageEmbedding<B>>> {
+        self.images.iter().map(|image| Arc::clone(&image.embedding))
+    }
+
     /// Keys of a prompt's tokens in the prefix cache.
     pub(super) fn keys<'a>(&'a self, prompt: &'a [u32]) -> &'a [u32] {
         self.keys.as_deref().unwrap_or(prompt)

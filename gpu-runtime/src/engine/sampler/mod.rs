@@ -157,9 +157,7 @@ impl<B: Backend> Sampler<B> {
         // Others may use the same base model or published checkpoint, and must not see in a hit what was asked of it.
         task.reports_hits = matches!(source, SamplerSource::Snapshot { .. });
         self.arrivals += 1;
-        let is_own =
-            |spread: &mut Spread<B>| spread.place(&task.id, &task.share.name, task.work(), task.weights.clone());
-        if self.spread.as_mut().is_none_or(is_own) {
+        if self.spread.as_mut().is_none_or(|spread| spread.place(&task)) {
             self.waiting.push_back(task);
         }
         Ok(())

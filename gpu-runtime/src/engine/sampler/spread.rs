@@ -11,10 +11,12 @@ use serde::{Deserialize, Serialize};
 use trainyard_protocol::{Completion, EngineStats, OpError, OpResult, RequestId, SampleProgress, SampleResult};
 
 use super::progress::SequenceProgress;
+use super::task::SampleTask;
 use super::weights::SamplerWeights;
 use crate::backend::Backend;
 use crate::collective::Ranks;
 use crate::engine::lockstep::Digest;
+use crate::vision::ImageEmbedding;
 
 /// Assignment of all samples to replicas.
 pub(super) struct Spread<B: Backend> {
@@ -35,6 +37,8 @@ struct Placed<B: Backend> {
     work: u64,
     /// Held as long as the replica that computes it holds them, so that all replicas free weights at once.
     _weights: SamplerWeights<B>,
+    /// Embeddings of its images, held for the same reason: which of them the cache evicts is the same on all replicas.
+    _embeddings: Vec<Arc<ImageEmbedding<B>>>,
     /// Progress by sequence, as other replicas know it.
     sequences: BTreeMap<usize, SequenceProgress>,
 }
@@ -92,13 +96,20 @@ impl<B: Backend> Spread<B> {
         Self { replicas, samples: BTreeMap::new(), others: Counts::default(), digest: Digest::default() }
     }
 
-    /// Decides which replica computes a sample of a share with `work` tokens; true if it is this one.
-    pub(super) fn place(&mut self, id: &RequestId, share: &Arc<str>, work: u64, weights: SamplerWeights<B>) -> bool {
+    /// Decides which replica computes a sample; true if it is this one.
+    pub(super) fn place(&mut self, task: &SampleTask<B>) -> bool {
         let mut held = vec![0; self.replicas.world()];
         self.samples.values().for_each(|sample| held[sample.replica] += sample.work);
         let replica = (0..held.len()).min_by_key(|replica| held[*replica]).unwrap_or(0);
-        let share = Arc::clone(share);
-        self.samples.insert(id.clone(), Placed { replica, share, work, _weights: weights, sequences: BTreeMap::new() });
+        let placed = Placed {
+            replica,
+            share: Arc::clone(&task.share.name),
+            work: task.work(),
+            _weights: task.weights.clone(),
+            _embeddings: task.images.embeddings().collect(),
+            sequences: BTreeMap::new(),
+        };
+        self.samples.insert(task.id.clone(), placed);
         replica == self.replicas.rank()
     }
 

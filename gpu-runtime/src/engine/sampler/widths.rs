@@ -1,7 +1,7 @@
 //! Limits of each share's part of a pass while several shares have work.
 //!
 //! Everybody waits for the end of a pass, which takes the longer the more rows it has. While one share has work, a pass is as
-//! wide as its requests allow. Beside other shares, the rows of a share take about twice as long as reading the weights does:
+//! wide as its requests allow. Beside other shares, the rows of a share take about as long as reading the weights does:
 //! the time of a request grows with the number of shares that have work, and not with the number of their requests. The
 //! sequences of a share that do not all fit take turns.
 
@@ -63,7 +63,7 @@ impl<B: Backend> Sampler<B> {
         let weights: BTreeMap<Arc<str>, usize> =
             shares.map(|share| (Arc::clone(&share.name), share.weight.get() as usize)).collect();
         let total: usize = weights.values().sum();
-        let all = (2 * self.balanced_rows).max(BLOCK) * weights.len();
+        let all = self.balanced_rows.max(1) * weights.len();
         let rows = |weight: usize| (all * weight).checked_div(total).unwrap_or(0).max(1);
         Some(RowLimits(weights.into_iter().map(|(share, weight)| (share, rows(weight))).collect()))
     }

@@ -6,7 +6,7 @@ use crate::engine::sampler::widths::LIMITED_PASSES;
 const WIDE: &str = "wide";
 const OTHER: &str = "other";
 /// Rows of a share beside another one of its weight.
-const LIMIT: usize = 32;
+const LIMIT: usize = 16;
 
 impl SamplerDriver {
     /// Rows of the next pass.
@@ -52,11 +52,11 @@ fn a_wide_share_is_limited_beside_another() {
     let short = request(prompt(0, 100, 4), 1, 4);
     driver.start_for(TenantShare::new(OTHER), 100, &weights, short.clone());
     let rows = driver.rows_until(100);
-    assert!(rows.len() == 4 && rows.iter().all(|rows| (16..=LIMIT + 4).contains(rows)), "{rows:?}");
+    assert!(rows.len() == 4 && rows.iter().all(|rows| (LIMIT / 2..=LIMIT + 4).contains(rows)), "{rows:?}");
     assert_eq!(format!("{:?}", driver.done[&id(100)]), alone(&weights, short));
     // The other share's next request may follow.
     let rows: Vec<usize> = (1..LIMITED_PASSES).map(|_| driver.next_rows()).collect();
-    assert!(rows.iter().all(|rows| (16..=LIMIT).contains(rows)), "{rows:?}");
+    assert!(rows.iter().all(|rows| (LIMIT / 2..=LIMIT).contains(rows)), "{rows:?}");
     assert_eq!(driver.next_rows(), 128);
 }
 
@@ -85,7 +85,7 @@ fn work_elsewhere_in_the_engine_limits_passes() {
     assert_eq!(driver.next_rows(), 128, "it is the share's own");
     driver.sampler.note_shares([TenantShare::new(OTHER)].iter());
     let rows = driver.next_rows();
-    assert!((16..=LIMIT).contains(&rows), "{rows} rows");
+    assert!((LIMIT / 2..=LIMIT).contains(&rows), "{rows} rows");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn long_sequences_count_for_what_they_read() {
     let (mut driver, weights) = wide(300);
     driver.start_for(TenantShare::new(OTHER), 100, &weights, request(prompt(0, 100, 4), 1, 8));
     let rows = driver.rows_until(100);
-    assert!(rows.iter().all(|rows| (4..=LIMIT / 2).contains(rows)), "{rows:?}");
+    assert!(rows.iter().all(|rows| (2..=LIMIT / 2).contains(rows)), "{rows:?}");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn prompts_of_a_share_are_limited_beside_another() {
     assert!(driver.next_rows() > 200, "nobody else waits");
     driver.start_for(TenantShare::new(OTHER), 100, &weights, request(prompt(0, 100, 4), 1, 4));
     let rows = driver.rows_until(100);
-    assert!(rows.len() <= 5 && rows.iter().all(|rows| (16..=LIMIT + 4).contains(rows)), "{rows:?}");
+    assert!(rows.len() <= 5 && rows.iter().all(|rows| (LIMIT / 2..=BLOCK + 4).contains(rows)), "{rows:?}");
     driver.drain();
     assert_eq!(driver.done.len(), 41);
 }

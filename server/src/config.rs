@@ -229,8 +229,13 @@ impl Config {
             flags.storage.or(file.storage),
         )?;
         let host = parse_host(serve.host.or(file.host))?;
-        let training = queue::resolve(serve.queue, file.queue)?;
-        let (keys, policies) = tenants::resolve(&file.tenants, &file.keys, training)?;
+        let images = Images::resolve(flags.images, file.images)?;
+        let default = TenantPolicy {
+            training: queue::resolve(serve.queue, file.queue)?,
+            pixels_per_minute: images.pixels_per_minute,
+            ..TenantPolicy::default()
+        };
+        let (keys, policies) = tenants::resolve(&file.tenants, &file.keys, default)?;
         let issuer = file.auth.issuer()?;
         let keys = if issuer.is_some() { keys.require() } else { keys };
         let insecure = serve.insecure_no_auth || file.insecure_no_auth;
@@ -280,7 +285,7 @@ impl Config {
             max_body_bytes: serve.max_body_bytes.or(file.max_body_bytes),
             max_queued_samples: queue::queued_samples(serve.queue, file.queue)?,
             http: Http::resolve(&serve.http, file.http)?,
-            images: Images::resolve(flags.images, file.images)?,
+            images,
             hub: HubConfig::resolve(serve.hub, file.hub)?,
             tls: tls::resolve(flags.tls, file.tls)?,
             public_url,

@@ -1,6 +1,5 @@
 //! The state that all handlers share.
 
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use axum::extract::FromRef;
 use bytes::Bytes;
 use trainyard_http::shutdown::Shutdown;
-use trainyard_protocol::{BaseModel, Prepare};
+use trainyard_protocol::{BaseModel, Prepare, TenantId};
 use trainyard_scheduler::{Clock, Scheduler};
 use trainyard_storage::Storage;
 use trainyard_wire::images::{ImageLimits, ImageRules};
@@ -43,8 +42,6 @@ pub struct Limits {
     pub max_queued: u64,
     /// Limits on the images of a request.
     pub images: ImageLimits,
-    /// Pixels of images that each tenant may send per minute; unlimited when `None`.
-    pub pixels_per_minute: Option<NonZeroU64>,
     /// The lifetime of a download URL.
     pub download_url_lifetime: Duration,
     /// The time limit of an upload, after which it is deleted.
@@ -60,7 +57,6 @@ impl Default for Limits {
             long_poll: budgets::LONG_POLL,
             max_queued: budgets::QUEUED_SAMPLES,
             images: ImageLimits::default(),
-            pixels_per_minute: None,
             download_url_lifetime: Duration::from_secs(3_600),
             upload_lifetime: budgets::UPLOAD_LIFETIME,
         }
@@ -177,7 +173,7 @@ impl AppState {
             answers: Answers::new(setup.limits.answer_memory, setup.limits.bodies.wait, setup.keyed),
             auth: Arc::new(setup.auth),
             keyed: setup.keyed,
-            pixel_rate: Arc::new(PixelRate::new(setup.limits.pixels_per_minute)),
+            pixel_rate: Arc::default(),
             limits: Arc::new(setup.limits),
             shutdown: setup.shutdown,
             storage: setup.storage,
@@ -193,6 +189,15 @@ impl AppState {
             store_probe: Arc::default(),
             ready: Arc::default(),
         }
+    }
+
+    /// Counts the pixels of a request's images against the tenant's rate limit.
+    ///
+    /// # Errors
+    /// Fails with 429 while the limit is used up.
+    pub(crate) fn take_pixels(&self, tenant: &TenantId, pixels: u64) -> Result<(), ApiError> {
+        let limit = self.scheduler.policy(tenant).pixels_per_minute;
+        self.pixel_rate.take(tenant, limit, pixels, self.clock.now())
     }
 
     /// Announces that the models are loaded; shared by all clones.

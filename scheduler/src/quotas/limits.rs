@@ -29,6 +29,8 @@ text_enum!(
         MaxQueuedBytes = "max_queued_bytes",
         /// Greatest number of unfinished samples.
         MaxQueuedSamples = "max_queued_samples",
+        /// Most pixels of images that it may send to an API server per minute.
+        PixelsPerMinute = "pixels_per_minute",
     }
 );
 
@@ -110,6 +112,7 @@ impl TenantLimits {
             tokens_per_minute: self.get(Limit::TokensPerMinute).or(default.tokens_per_minute),
             max_storage_bytes: self.get(Limit::MaxStorageBytes).or(default.max_storage_bytes),
             max_queued_samples: self.get(Limit::MaxQueuedSamples).or(default.max_queued_samples),
+            pixels_per_minute: self.get(Limit::PixelsPerMinute).or(default.pixels_per_minute),
             training: TrainingLimits {
                 requests: self.get(Limit::MaxQueuedRequests).unwrap_or(default.training.requests),
                 bytes: self.get(Limit::MaxQueuedBytes).unwrap_or(default.training.bytes),
@@ -129,6 +132,7 @@ impl TenantPolicy {
             Limit::TokensPerMinute => self.tokens_per_minute,
             Limit::MaxStorageBytes => self.max_storage_bytes,
             Limit::MaxQueuedSamples => self.max_queued_samples,
+            Limit::PixelsPerMinute => self.pixels_per_minute,
             Limit::MaxQueuedRequests => Some(self.training.requests),
             Limit::MaxQueuedBytes => Some(self.training.bytes),
         }

@@ -25,6 +25,8 @@ pub struct TenantPolicy {
     pub max_storage_bytes: Option<NonZeroU64>,
     /// Unfinished samples beyond which further ones are rejected with 429.
     pub max_queued_samples: Option<NonZeroU64>,
+    /// Pixels of images that it may send to an API server per minute; a minute's worth may come at once.
+    pub pixels_per_minute: Option<NonZeroU64>,
     /// Bounds on waiting training requests.
     pub training: TrainingLimits,
 }
@@ -39,6 +41,7 @@ impl Default for TenantPolicy {
             tokens_per_minute: None,
             max_storage_bytes: None,
             max_queued_samples: None,
+            pixels_per_minute: None,
             training: TrainingLimits::default(),
         }
     }

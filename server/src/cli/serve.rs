@@ -168,7 +168,6 @@ async fn app_state(
     limits.bodies = config.http.bodies.clone();
     limits.max_body_bytes = config.max_body_bytes.unwrap_or(limits.max_body_bytes);
     limits.images = config.images.limits;
-    limits.pixels_per_minute = config.images.pixels_per_minute;
     limits.max_queued = config.max_queued_samples.unwrap_or(limits.max_queued);
     let (keys, clock) = (config.keys.clone(), scheduler.clock());
     seed_organisations(&keys, scheduler).await?;

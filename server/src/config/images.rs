@@ -40,8 +40,8 @@ pub struct ImageFlags {
     /// Most pixels of the different images of a request [default: 268435456].
     #[arg(long, env = "TRAINYARD_MAX_REQUEST_PIXELS", value_name = "N")]
     pub max_request_pixels: Option<u64>,
-    /// Pixels of images that each tenant may send to this process per minute; further requests get 429
-    /// [default: unlimited].
+    /// Pixels of images that each tenant without a limit of its own may send to this process per minute; further
+    /// requests get 429 [default: unlimited].
     #[arg(long, env = "TRAINYARD_PIXELS_PER_MINUTE", value_name = "N")]
     pub pixels_per_minute: Option<u64>,
 }

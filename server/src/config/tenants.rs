@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use trainyard_protocol::TenantId;
-use trainyard_scheduler::{Limit, Policies, Role, TenantLimits, TenantPolicy, TrainingLimits};
+use trainyard_scheduler::{Limit, Policies, Role, TenantLimits, TenantPolicy};
 use trainyard_wire::auth::KEY_PREFIX;
 
 use super::size;
@@ -39,6 +39,8 @@ pub(super) struct FileTenant {
     max_queued_bytes: Option<u64>,
     #[serde(default)]
     max_queued_samples: Option<u64>,
+    #[serde(default)]
+    pixels_per_minute: Option<u64>,
 }
 
 /// A key of a tenant: its text, or its SHA-256 for those who keep secrets out of files.
@@ -163,11 +165,11 @@ pub enum TenantsError {
     KeyTenant(String),
 }
 
-/// Returns the accepted keys and the limits of each tenant; `training` bounds tenants without bounds of their own.
+/// Returns the accepted keys and the limits of each tenant; `default` has the limits of tenants without limits of their own.
 pub(super) fn resolve(
     tenants: &[FileTenant],
     keys: &[FileKey],
-    training: TrainingLimits,
+    default: TenantPolicy,
 ) -> Result<(Keys, Policies), TenantsError> {
     let mut ring = KeyRing::default();
     let mut granted = BTreeMap::new();
@@ -190,7 +192,7 @@ pub(super) fn resolve(
     let named = |tenant: &FileTenant| TenantId::new(tenant.name.clone());
     let operators = tenants.iter().filter(|tenant| tenant.operator).map(named).collect();
     let keys = Keys::seed(ring.entries, tenants.iter().map(named).collect(), operators);
-    Ok((keys, Policies::new(TenantPolicy { training, ..TenantPolicy::default() }, granted)))
+    Ok((keys, Policies::new(default, granted)))
 }
 
 /// Reads the limits that the file sets for a tenant.
@@ -204,6 +206,7 @@ fn limits(tenant: &FileTenant) -> Result<TenantLimits, TenantsError> {
         Limit::MaxQueuedRequests => tenant.max_queued_requests,
         Limit::MaxQueuedBytes => tenant.max_queued_bytes,
         Limit::MaxQueuedSamples => tenant.max_queued_samples,
+        Limit::PixelsPerMinute => tenant.pixels_per_minute,
     };
     let check = |(limit, value): (Limit, u64)| match (limit.value(value), limit) {
         (Ok(value), _) => Ok((limit, value)),

@@ -14,7 +14,7 @@ struct File {
 
 fn read(text: &str) -> Result<(Keys, Policies), String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
-    resolve(&file.tenants, &file.keys, TrainingLimits::default()).map_err(|error| error.to_string())
+    resolve(&file.tenants, &file.keys, TenantPolicy::default()).map_err(|error| error.to_string())
 }
 
 fn refusal(text: &str) -> String {
@@ -39,6 +39,7 @@ fn a_tenant_has_keys_a_weight_and_quotas() {
         max_storage_bytes = 50_000_000_000
         max_queued_bytes = 1_000_000
         max_queued_samples = 64
+        pixels_per_minute = 4_000_000
 
         [[tenants]]
         name = "team-b"
@@ -67,6 +68,7 @@ fn a_tenant_has_keys_a_weight_and_quotas() {
         tokens_per_minute: NonZeroU64::new(600_000),
         max_storage_bytes: NonZeroU64::new(50_000_000_000),
         max_queued_samples: NonZeroU64::new(64),
+        pixels_per_minute: NonZeroU64::new(4_000_000),
         training: TrainingLimits { bytes: NonZeroU64::new(1_000_000).unwrap(), ..TrainingLimits::default() },
     };
     assert_eq!(*policies.of(&TenantId::new("team-a")), a);

@@ -49,7 +49,7 @@ pub(crate) async fn submit(
         return Err(full);
     }
     if !sample.images.is_empty() {
-        state.pixel_rate.take(tenant, file_pixels(&sample.images), state.clock.now())?;
+        state.take_pixels(tenant, file_pixels(&sample.images))?;
     }
     let (num_samples, tokens) = (sample.num_samples, sample.tokens(model.max_context_length));
     let payload = Payload::Sample { sample: Box::new(sample), server_seed };

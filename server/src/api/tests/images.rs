@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use serde_json::{Value, json};
 use trainyard_images::Size;
 use trainyard_protocol::PreparedContent;
-use trainyard_scheduler::RequestKind;
+use trainyard_scheduler::{RequestKind, TenantPolicy};
 use trainyard_wire::images::ImageLimits;
 use trainyard_wire::payload::Payload;
 use trainyard_wire::training;
@@ -107,8 +107,8 @@ async fn a_pass_with_a_refused_image_fails_in_its_turn() {
 
 #[tokio::test]
 async fn pixels_per_minute_are_refused_with_both_numbers() {
-    let limits = Limits { pixels_per_minute: NonZeroU64::new(3_000), ..Limits::default() };
-    let server = Server::with_images(limits).await;
+    let policy = TenantPolicy { pixels_per_minute: NonZeroU64::new(3_000), ..TenantPolicy::default() };
+    let server = Server::granted_with_images(policy).await;
     let sampler = server.sampler().await;
     // The same image twice is decoded once.
     let chunks = json!([image(json!(null)), image(json!(null))]);

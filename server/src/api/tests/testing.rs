@@ -125,6 +125,12 @@ impl Server {
         Self::serving(engine::testing::model_with_images(), limits, Keys::local(), Policies::default()).await
     }
 
+    /// The same with these limits of tenants.
+    pub(crate) async fn granted_with_images(policy: TenantPolicy) -> Self {
+        let policies = Policies::new(policy, BTreeMap::new());
+        Self::serving(engine::testing::model_with_images(), Limits::default(), Keys::local(), policies).await
+    }
+
     async fn serving(model: BaseModel, limits: Limits, keys: Keys, policies: Policies) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));

@@ -159,7 +159,7 @@ async fn read_examples(
                 (batch, pixels)
             };
             let (batch, pixels) = beside(body.bytes.len(), read).await?;
-            state.pixel_rate.take(tenant, pixels, state.clock.now())?;
+            state.take_pixels(tenant, pixels)?;
             Ok(batch)
         }
     }

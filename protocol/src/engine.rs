@@ -67,6 +67,12 @@ pub struct EngineStats {
     pub collective_nanoseconds: u64,
     /// Bytes that the first rank sent to the others.
     pub collective_bytes: u64,
+    /// Samples that a training pass computed again.
+    pub verified_samples: u64,
+    /// Samples of which the training pass computed another log-probability.
+    pub differing_samples: u64,
+    /// Samples that were to be verified and were not.
+    pub skipped_verifications: u64,
 }
 
 /// Completion of a finished operation.

@@ -21,6 +21,7 @@ mod snapshots;
 mod stores;
 mod tenants;
 mod tls;
+mod verified_share;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -56,6 +57,7 @@ pub use self::snapshots::{SamplerSnapshots, SnapshotFlags};
 pub use self::stores::{BackupFlags, RestoreFlags, StoreFlags, Stores};
 pub use self::tenants::TenantsError;
 pub use self::tls::TlsFlags;
+pub use self::verified_share::VerifiedShare;
 
 /// The default lease of a worker.
 const LEASE_SECONDS: u64 = 15;
@@ -141,6 +143,8 @@ pub struct Config {
     pub rank: Option<RankConfig>,
     /// The treatment of runs that were computed with other kernels or another type.
     pub numerics_mismatch: NumericsMismatch,
+    /// Samples that a training pass computes again; none when `None`.
+    pub verify_samples: Option<VerifiedShare>,
     /// Memory of the engine, which contains the budgets below; a share of the machine's when `None`.
     pub memory_mib: Option<usize>,
     /// Memory of a training pass; the engine's default when `None`.
@@ -276,6 +280,7 @@ impl Config {
             rank: None,
             rank_timeout: flags.rank_timeout_seconds.or(file.rank_timeout_seconds).map(Duration::from_secs),
             numerics_mismatch: flags.numerics_mismatch.or(file.numerics_mismatch).unwrap_or_default(),
+            verify_samples: flags.verify_samples.or(file.verify_samples),
             memory_mib: flags.memory_mib.or(file.memory_mib),
             activation_memory_mib: flags.activation_memory_mib.or(file.activation_memory_mib),
             kv_memory_mib: flags.kv_memory_mib.or(file.kv_memory_mib),

@@ -36,6 +36,9 @@ pub enum DeviceError {
         /// The layout of the ranks.
         layout: String,
     },
+    /// Samples on GPUs do not have the bits of a training pass.
+    #[error("--verify-samples compares bits, which only the processor guarantees: leave it out, or pass --device cpu")]
+    VerifiedSamples,
 }
 
 /// Opens a GPU for each rank of this process, as configured; an empty list means the processor. With `auto`, the log

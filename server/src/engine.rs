@@ -13,7 +13,7 @@ use trainyard_gpu_runtime::{
 };
 use trainyard_protocol::{Engine, MemoryPlan};
 
-use crate::config::{Config, NamedPath, RankConfig, WeightForm, size};
+use crate::config::{Config, NamedPath, RankConfig, VerifiedShare, WeightForm, size};
 use crate::device::{self, DeviceError, dtype};
 use crate::gpu::{self, Gpu};
 use crate::linked::{Linked, one, several};
@@ -165,6 +165,9 @@ pub(crate) fn engine_options(config: &Config) -> EngineOptions {
 
 /// The options of the engine on GPUs; the smallest GPU limits the memory.
 fn gpu_options(config: &Config, gpus: &[Gpu], models: &[(String, ModelSource)]) -> Result<EngineOptions, DeviceError> {
+    if config.verify_samples.is_some_and(|share| share.per_million() > 0) {
+        return Err(DeviceError::VerifiedSamples);
+    }
     let bytes = |found: &Gpu| {
         let (number, memory) = gpu::memory(found);
         memory.map_err(|source| DeviceError::Cuda { number, source })
@@ -188,6 +191,7 @@ fn options_within(config: &Config, memory: Option<u64>) -> EngineOptions {
         kernels: config.kernels,
         memory_bytes: config.memory_mib.map(mib_bytes).or(available),
         image_cache_bytes: config.images.cache,
+        verified_per_million: config.verify_samples.map_or(0, VerifiedShare::per_million),
         ..EngineOptions::default()
     }
 }

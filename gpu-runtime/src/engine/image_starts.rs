@@ -76,7 +76,10 @@ impl<B: Backend> Engine<B> {
                 let SampleWork { sample, grammar, images } = *work;
                 let LoadedSample { operation, weights, .. } = sample;
                 let sample = PreparedSample { operation, grammar, images, embeddings };
-                self.sampler.start(id, share, weights, sample)
+                let watched = self.watch.chosen(&id, &weights, &sample);
+                self.sampler.start(id.clone(), share, weights, sample)?;
+                self.watch.begin(id, watched);
+                Ok(())
             }
         }
     }

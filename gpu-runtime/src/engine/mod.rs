@@ -22,6 +22,7 @@ mod schema_compiles;
 mod tenant_queues;
 mod train;
 mod turns;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,6 +61,7 @@ use sampler::{Sampler, SamplerWeights};
 use schema_compiles::SchemaCompiles;
 use train::Trainer;
 use turns::{Turn, Turns, Waiting};
+use watch::SampleWatch;
 
 /// How long a step waits for each thread in the background when there is nothing else to do.
 const BACKGROUND_WAIT: Duration = Duration::from_millis(2);
@@ -83,6 +85,7 @@ pub struct Engine<B: Backend> {
     trainer: Trainer<B>,
     sampler: Sampler<B>,
     images: ImageQueue<B>,
+    watch: SampleWatch<B>,
     budget: Budget,
     /// Sampler snapshots in memory, by key.
     snapshots: Snapshots<B>,
@@ -165,6 +168,7 @@ impl<B: Backend> Engine<B> {
             trainer: Trainer::new(microbatch, options.activation_bytes).on(&replicas, &ranks),
             sampler: Sampler::new(options.kv_bytes).with_balanced_rows(backend.balanced_rows()).on(&replicas),
             images: ImageQueue::new(options.image_cache_bytes),
+            watch: SampleWatch::new(options.verified_per_million, options.activation_bytes),
             backend: Arc::new(backend),
             bases,
             budget,
@@ -222,7 +226,7 @@ impl<B: Backend> Engine<B> {
     fn waiting(&self) -> Waiting {
         Waiting {
             control: self.control.has(|operation| self.is_ready(operation)),
-            training: self.trainer.is_ready() || !self.images.is_idle(),
+            training: self.trainer.is_ready() || !self.images.is_idle() || !self.watch.is_idle(),
             sampling: !self.sampler.is_idle(),
         }
     }
@@ -232,7 +236,11 @@ impl<B: Backend> Engine<B> {
         let began = Instant::now();
         match turn {
             Turn::Control => self.control_step(),
-            Turn::Sampling => self.done.extend(self.sampler.step(&*self.backend)),
+            Turn::Sampling => {
+                let finished = self.sampler.step(&*self.backend);
+                self.watch.note(&finished);
+                self.done.extend(finished);
+            }
             Turn::Training => self.training_step(),
         }
         self.turns.record(turn, began.elapsed(), sampling);
@@ -244,8 +252,12 @@ impl<B: Backend> Engine<B> {
 }
 
 impl<B: Backend> Engine<B> {
-    /// Runs a training microbatch or a pass over images, in turn where both wait.
+    /// Runs a training microbatch or a pass over images, in turn where both wait; or verifies a sample.
     fn training_step(&mut self) {
+        if self.watch.takes_turn(self.trainer.is_ready() || !self.images.is_idle()) {
+            self.watch.step(&*self.backend);
+            return;
+        }
         self.images.had_turn = !self.images.is_idle() && (!self.trainer.is_ready() || !self.images.had_turn);
         match self.images.had_turn {
             true => self.embed_step(),
@@ -329,6 +341,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
             && self.done.is_empty()
             && self.trainer.is_idle()
             && self.sampler.is_idle()
+            && self.watch.is_idle()
     }
 
     fn take_admitted(&mut self) -> Vec<RequestId> {
@@ -343,6 +356,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
         self.checkpoints.cancel(ids);
         self.schemas.cancel(ids);
         self.images.cancel(ids);
+        self.watch.cancel(ids);
         self.sampler.cancel(ids);
         self.trainer.cancel(ids);
     }
@@ -372,6 +386,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
 
     fn stats(&self) -> EngineStats {
         let (training, sampling, exchanges) = (self.trainer.stats(), self.sampler.stats(), self.ranks.used());
+        let watch = self.watch.stats();
         EngineStats {
             microbatches: training.passes,
             microbatch_tokens: training.tokens,
@@ -385,6 +400,9 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
             replicas: self.parallel.dp() as u64,
             collective_nanoseconds: exchanges.nanoseconds,
             collective_bytes: exchanges.bytes_sent,
+            verified_samples: watch.verified,
+            differing_samples: watch.differing,
+            skipped_verifications: watch.skipped,
             ..sampling
         }
     }

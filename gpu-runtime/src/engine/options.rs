@@ -47,6 +47,8 @@ pub struct EngineOptions {
     pub checkpoint_bytes: usize,
     /// Limit in bytes of cached embeddings of images; those that requests use stay beyond it.
     pub image_cache_bytes: usize,
+    /// Samples of a million that a training pass computes again, to see that their log-probabilities have the same bits.
+    pub verified_per_million: u32,
 }
 
 impl Default for EngineOptions {
@@ -63,6 +65,7 @@ impl Default for EngineOptions {
             activation_bytes: 1 << 30,
             checkpoint_bytes: 1 << 30,
             image_cache_bytes: 256 << 20,
+            verified_per_million: 0,
         }
     }
 }

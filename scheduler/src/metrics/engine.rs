@@ -39,6 +39,13 @@ impl Collector for EngineMetrics {
             ("sampling_passes", "Sampling passes.", stats.sampling_passes),
             ("prompt_tokens", "Tokens of prompts that were computed, not found in the cache.", stats.prompt_tokens),
             ("sampled_tokens", "Tokens that were sampled.", stats.sampled_tokens),
+            ("verified_samples", "Samples that a training pass computed again.", stats.verified_samples),
+            (
+                "differing_samples",
+                "Verified samples with another log-probability in training: this worker computes wrong numbers.",
+                stats.differing_samples,
+            ),
+            ("skipped_verifications", "Samples that were to be verified and were not.", stats.skipped_verifications),
             ("collective_bytes", "Bytes that the first rank sent to the other ranks.", stats.collective_bytes),
         ] {
             write(name, help, &ConstCounter::new(value))?;

@@ -17,7 +17,7 @@ use super::queue::FileQueue;
 use super::snapshots::FileSnapshots;
 use super::tenants::{FileKey, FileTenant};
 use super::tls::FileTls;
-use super::{ComputeType, ConfigError, Device, LogFormat, NumericsMismatch, ServeRole, WeightForm, size};
+use super::{ComputeType, ConfigError, Device, LogFormat, NumericsMismatch, ServeRole, VerifiedShare, WeightForm, size};
 
 /// The file that is read when `--config` names no other.
 const DEFAULT_FILE: &str = "trainyard.toml";
@@ -45,6 +45,7 @@ pub(super) struct FileConfig {
     pub(super) parallel: Option<Parallel>,
     pub(super) rank_timeout_seconds: Option<u64>,
     pub(super) numerics_mismatch: Option<NumericsMismatch>,
+    pub(super) verify_samples: Option<VerifiedShare>,
     #[serde(deserialize_with = "size::mebibytes_of_file")]
     pub(super) memory_mib: Option<usize>,
     #[serde(deserialize_with = "size::mebibytes_of_file")]

@@ -9,7 +9,9 @@ use trainyard_gpu_runtime::backend::HostKernels;
 use trainyard_gpu_runtime::blocks::PackedForm;
 use trainyard_gpu_runtime::{Parallel, WeightStorage};
 
-use super::{Device, HttpFlags, HubFlags, ImageFlags, NamedPath, QueueFlags, RankFlags, SnapshotFlags, TlsFlags, size};
+use super::{
+    Device, HttpFlags, HubFlags, ImageFlags, NamedPath, QueueFlags, RankFlags, SnapshotFlags, TlsFlags, VerifiedShare, size,
+};
 
 /// Flags of `trainyard serve`.
 #[derive(Args, Clone, Debug, Default)]
@@ -174,6 +176,10 @@ pub struct SharedFlags {
     /// worker computes like that: they wait, or are continued, which GET training_runs reports [default: wait].
     #[arg(long, env = "TRAINYARD_NUMERICS_MISMATCH", help_heading = "Compute")]
     pub numerics_mismatch: Option<NumericsMismatch>,
+    /// Share of samples that a training pass computes again, such as 0.1%: their log-probabilities must have equal bits,
+    /// else the log and `trainyard_differing_samples_total` report it. Only on the processor [default: 0].
+    #[arg(long, env = "TRAINYARD_VERIFY_SAMPLES", value_name = "SHARE", help_heading = "Compute")]
+    pub verify_samples: Option<VerifiedShare>,
     /// Memory of the engine: models, runs, activations, keys and values, checkpoints. A run that does not fit waits.
     /// A number of MiB, or with a unit, such as 12GiB; by default four fifths of the memory of the machine or the
     /// container.

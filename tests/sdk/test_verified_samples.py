@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from helpers import TOKENS, WAIT, client, datum, gauge, lora, prompt, sample, train, wait_until
+from helpers import TOKENS, WAIT, client, datum, gauge, lora, sample, train, wait_until
 from server import BINARY, TINY, TINY_MODELS
 
 pytestmark = [pytest.mark.deployments("sqlite"), pytest.mark.processor("equal bits are guaranteed on the processor only")]
@@ -19,10 +19,10 @@ def test_samples_of_a_trained_run_are_verified(started, layout):
         train(run, [datum(TOKENS)])
         sampler = run.save_weights_and_get_sampling_client().result(WAIT)
         for seed in range(4):
-            sample(sampler, prompt(TOKENS[: 2 + seed]), max_tokens=5, seed=seed, temperature=1.0)
+            sample(sampler, TOKENS[: 2 + seed], max_tokens=5, seed=seed, temperature=1.0)
             wait_until(lambda done=seed + 1: verified() == done, server.tail)
         # Its log-probabilities are of scaled logits.
-        sample(sampler, prompt(TOKENS), max_tokens=5, seed=1, temperature=0.5)
+        sample(sampler, TOKENS, max_tokens=5, seed=1, temperature=0.5)
         assert verified() == 4
     assert gauge(server, "trainyard_differing_samples_total") == 0
     assert gauge(server, "trainyard_skipped_verifications_total") == 0

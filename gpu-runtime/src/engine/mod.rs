@@ -19,6 +19,7 @@ mod sample_starts;
 mod sampler;
 mod saves;
 mod schema_compiles;
+mod step;
 mod tenant_queues;
 mod train;
 mod turns;
@@ -26,7 +27,7 @@ mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use trainyard_protocol::{
     BaseModel, Completion, EngineStats, IsAbandoned, MemoryPlan, Numerics, OpError, OpResult, Operation, PlanMemory,
@@ -60,7 +61,7 @@ pub use sampler::MAX_SEQUENCES;
 use sampler::{Sampler, SamplerWeights};
 use schema_compiles::SchemaCompiles;
 use train::Trainer;
-use turns::{Turn, Turns, Waiting};
+use turns::Turns;
 use watch::SampleWatch;
 
 /// How long a step waits for each thread in the background when there is nothing else to do.
@@ -203,13 +204,6 @@ impl<B: Backend> Engine<B> {
         self.done.push(Completion::new(id, result));
     }
 
-    /// Takes over what threads in the background have finished, waiting for each of them for up to `wait`.
-    fn advance_background(&mut self, wait: Duration) {
-        self.collect_save(wait);
-        self.start_waiting(wait);
-        self.done.extend(self.trainer.advance_losses(wait));
-    }
-
     fn run(&self, id: &RunId) -> Result<&TrainingRun<B>, OpError> {
         self.runs.get(id).ok_or_else(|| unknown_run(id))
     }
@@ -219,49 +213,6 @@ impl<B: Backend> Engine<B> {
         self.sampler.evict_unused();
         if self.runs.is_empty() {
             self.backend.trim();
-        }
-    }
-
-    /// Kinds of work that wait for a step.
-    fn waiting(&self) -> Waiting {
-        Waiting {
-            control: self.control.has(|operation| self.is_ready(operation)),
-            training: self.trainer.is_ready() || !self.images.is_idle() || !self.watch.is_idle(),
-            sampling: !self.sampler.is_idle(),
-        }
-    }
-
-    /// Runs control operations, a sampling pass or a training microbatch.
-    fn take_turn(&mut self, turn: Turn, sampling: bool) {
-        let began = Instant::now();
-        match turn {
-            Turn::Control => self.control_step(),
-            Turn::Sampling => {
-                let finished = self.sampler.step(&*self.backend);
-                self.watch.note(&finished);
-                self.done.extend(finished);
-            }
-            Turn::Training => self.training_step(),
-        }
-        self.turns.record(turn, began.elapsed(), sampling);
-        // Not after every sampling pass: buffers of microbatches must stay in the pool between two of them.
-        if turn == Turn::Training || (turn == Turn::Sampling && self.turns.ends_round()) {
-            self.backend.end_pass();
-        }
-    }
-}
-
-impl<B: Backend> Engine<B> {
-    /// Runs a training microbatch or a pass over images, in turn where both wait; or verifies a sample.
-    fn training_step(&mut self) {
-        if self.watch.takes_turn(self.trainer.is_ready() || !self.images.is_idle()) {
-            self.watch.step(&*self.backend);
-            return;
-        }
-        self.images.had_turn = !self.images.is_idle() && (!self.trainer.is_ready() || !self.images.had_turn);
-        match self.images.had_turn {
-            true => self.embed_step(),
-            false => self.done.extend(self.trainer.step(&*self.backend, &mut self.runs)),
         }
     }
 }

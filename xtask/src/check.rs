@@ -37,14 +37,14 @@ fn check(suite: &[&str]) -> Result {
     let (compiled, tests) = mpsc::channel();
     let mut results = Vec::new();
     thread::scope(|scope| {
-        let behind = scope.spawn(move || behind_tests(&compiled));
+        let full = suite.contains(&FULL);
+        let behind = scope.spawn(move || behind_tests(&compiled, full));
         let core = ["tests/sdk", "-m", "gpu_core"];
         results.push(sdk_tests("core of the SDK suite on a simulated GPU", &database, &core, ON_GPU));
         let shared = [&["tests/sdk", "-m", "not alone"], PARALLEL].concat();
         results.push(sdk_tests("SDK suite", &database, &shared, suite));
         // Nothing is received if the tests do not compile, which the other thread reports.
         if let Ok(tests) = tests.recv() {
-            let full = suite.contains(&FULL);
             results.push(step("Rust tests", || rust_tests::run(&tests, |test| environment(test, &database, full))));
         }
         results.push(joined(behind));
@@ -73,21 +73,22 @@ fn fetch() -> Result<Database> {
         }
         eprintln!("    {}", python::model()?.display());
         // If these are missing, the steps that need them report it.
-        let _ = (python::nvrtc(), python::ptxas(), apt::libcuda());
+        let _ = (python::nvrtc(), apt::libcuda());
         browser::ensure();
         Ok(())
     })?;
     opened.ok_or_else(|| "the database was not opened".to_owned())
 }
 
-/// Compiles the Rust tests and sends them; then checks sources.
-fn behind_tests(compiled: &Sender<Vec<Executable>>) -> Result {
+/// Compiles the Rust tests and sends them; then checks sources. Only the full check assembles the kernels again.
+fn behind_tests(compiled: &Sender<Vec<Executable>>, full: bool) -> Result {
     lower_priority(BEHIND);
     let tests = step("compilation of Rust tests", || {
         compiled.send(rust_tests::compile()?).map_err(|_| "nobody waits for the tests".to_owned())
     });
-    let checks = [lint::lints, rust_tests::examples, sdk::sources, deploy_check, machine_code];
-    all(std::iter::once(tests).chain(checks.map(|check| check())))
+    let checks = [lint::lints, rust_tests::examples, sdk::sources, deploy_check];
+    let machine_code = full.then_some(machine_code as fn() -> Result);
+    all(std::iter::once(tests).chain(checks.into_iter().chain(machine_code).map(|check| check())))
 }
 
 /// Assembles the kernels. If the assembler can't be installed, only the checksums of the committed results are compared,

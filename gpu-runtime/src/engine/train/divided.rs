@@ -43,12 +43,13 @@ impl<B: Backend> Trainer<B> {
         let outcome = guarded("training pass", || {
             (count > 0).then(|| {
                 let (loss, data) = (task.loss.clone(), task.next(replica, count));
+                let images = task.next_images(replica, count);
                 let group = TrainGroup {
                     adapter: None,
                     scalar_head: None,
                     loss,
                     data,
-                    images: Vec::new(),
+                    images,
                     evaluated: Vec::new(),
                     interrupt: Interrupt::default(),
                     grads: sum.as_mut(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use trainyard_scheduler::{Database, Policies};
 
-use super::{ConfigError, QueueFlags, database, queue, read_file, tenants};
+use super::{ConfigError, ImageFlags, Images, QueueFlags, database, queue, read_file, tenants};
 
 /// Flags that name store and storage, like those of `trainyard serve`.
 #[derive(Args, Clone, Debug, Default)]
@@ -83,8 +83,9 @@ impl Stores {
     /// Fails if the file can't be read, or its tenants are invalid.
     pub fn policies(flags: &StoreFlags) -> Result<Policies, ConfigError> {
         let file = read_file(flags.config.as_deref())?;
-        let training = queue::resolve(QueueFlags::default(), file.queue)?;
-        Ok(tenants::resolve(&file.tenants, &file.keys, training)?.1)
+        let images = Images::resolve(ImageFlags::default(), file.images)?;
+        let default = tenants::default_policy(queue::resolve(QueueFlags::default(), file.queue)?, &images);
+        Ok(tenants::resolve(&file.tenants, &file.keys, default)?.1)
     }
 
     /// Joins the settings with the defaults of the missing ones.

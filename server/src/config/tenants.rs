@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use trainyard_protocol::TenantId;
-use trainyard_scheduler::{Limit, Policies, Role, TenantLimits, TenantPolicy};
+use trainyard_scheduler::{Limit, Policies, Role, TenantLimits, TenantPolicy, TrainingLimits};
 use trainyard_wire::auth::KEY_PREFIX;
 
-use super::size;
+use super::{Images, size};
 use crate::auth::{Keys, SeedKey};
 
 /// The least number of bits of a key, by its length.
@@ -163,6 +163,11 @@ pub enum TenantsError {
     /// A key has no tenant.
     #[error("keys: tenant of {0:?} is empty")]
     KeyTenant(String),
+}
+
+/// Returns the limits of tenants without limits of their own, which flags set.
+pub(super) fn default_policy(training: TrainingLimits, images: &Images) -> TenantPolicy {
+    TenantPolicy { training, pixels_per_minute: images.pixels_per_minute, ..TenantPolicy::default() }
 }
 
 /// Returns the accepted keys and the limits of each tenant; `default` has the limits of tenants without limits of their own.

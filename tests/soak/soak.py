@@ -127,7 +127,7 @@ def soak(folder: pathlib.Path, arguments) -> Report:
         stranger = raw.Wire(cluster, STRANGER).run()
         tenants = Tenants(cluster.url, reference, arguments.tenants, folder)
         print(f"{arguments.minutes:g} minutes from now on; logs in {folder}", file=sys.stderr)
-        with Watch(cluster, url, seconds) as watch:
+        with Watch(cluster, url, seconds, folder / "points.jsonl") as watch:
             with Disturbances(cluster, database, disk, arguments.seed) as done:
                 with Vandal(cluster, VANDAL, stranger, arguments.seed) as vandal:
                     tenants.watch(seconds)

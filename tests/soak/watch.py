@@ -1,6 +1,7 @@
 """Tracks the service's resources over time: memory of its processes, rows of its tables, bytes of its storage."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import statistics
@@ -29,9 +30,12 @@ class Point:
 
 
 class Watch(Background):
-    def __init__(self, cluster, database_url: str, seconds: float):
-        self.cluster, self.database_url, self.seconds = cluster, database_url, seconds
+    """Measures a cluster every ten seconds, and writes the points to a file as well."""
+
+    def __init__(self, cluster, database_url: str, seconds: float, file: pathlib.Path):
+        self.cluster, self.database_url, self.seconds, self.file = cluster, database_url, seconds, file
         self.points: list[Point] = []
+        self.began = time.time()
         super().__init__("watch")
 
     def _work(self):
@@ -39,6 +43,8 @@ class Watch(Background):
         while not self._ended.wait(PERIOD):
             at = (time.monotonic() - began) / self.seconds
             self.points.append(Point(at, self._memory(), self._tables(), stored_bytes(self.cluster.storage)))
+            with open(self.file, "a") as points:
+                points.write(json.dumps(dataclasses.asdict(self.points[-1])) + "\n")
 
     def _memory(self) -> dict[str, int]:
         found = {}

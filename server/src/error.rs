@@ -227,6 +227,9 @@ impl From<scheduler::Error> for ApiError {
             scheduler::Error::Mismatch(message) => Self::Mismatch(message),
             scheduler::Error::Quota(refusal) => Self::Quota { refusal, is_final: false },
             scheduler::Error::Invalid(message) => Self::Invalid(message),
+            error @ scheduler::Error::TooManyReads(_) => {
+                Self::Busy { message: error.to_string(), retry_after_seconds: 1 }
+            }
             error @ scheduler::Error::NoSpace(_) => Self::NoSpace(error.to_string()),
             error @ scheduler::Error::SeqGap { .. } => Self::Invalid(error.to_string()),
             error @ (scheduler::Error::Unavailable(_) | scheduler::Error::Tls(_) | scheduler::Error::Conflict(_)) => {

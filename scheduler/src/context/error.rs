@@ -65,6 +65,9 @@ pub enum Error {
     /// A quota of the tenant is used up (HTTP 429); the same call may succeed later.
     #[error("{0}")]
     Quota(Refusal),
+    /// Other reads of the tenant hold all connections that it may have (HTTP 429); the same call may succeed soon.
+    #[error("too many requests of this organisation read at once to {0}; try again")]
+    TooManyReads(&'static str),
     /// The store can't be reached at present (HTTP 503); the same call may succeed soon.
     #[error("the store could not be reached to {0}")]
     Unavailable(&'static str),
@@ -82,6 +85,11 @@ pub enum Error {
     Store(&'static str),
 }
 
+/// The wait of a read that its tenant's other reads kept from a connection, in the form of the driver's errors.
+#[derive(Debug, thiserror::Error)]
+#[error("a tenant's reads hold all connections that it may have")]
+pub(crate) struct TooManyReads;
+
 impl Error {
     pub(crate) fn not_found(what: &'static str, id: impl ToString) -> Self {
         Self::NotFound { what, id: id.to_string() }
@@ -98,6 +106,7 @@ impl Error {
                 tracing::warn!(doing, %error, "the database can't be reached");
                 Self::Unavailable(doing)
             }
+            sqlx::Error::Configuration(error) if error.is::<TooManyReads>() => Self::TooManyReads(doing),
             sqlx::Error::Database(refusal) => match refusal.code().as_deref() {
                 // Serialization failure, deadlock, unique violation by a concurrent writer, lock timeout.
                 Some("40001" | "40P01" | "23505" | "55P03") => {

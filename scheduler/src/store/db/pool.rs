@@ -7,11 +7,12 @@ use std::time::Duration;
 use sqlx::SqlitePool;
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
 
 use super::Conn;
 use super::deadline::ACQUIRE;
 use super::listener::Listener;
-use super::reader_shares::ReaderShares;
+use super::reader_shares::{ReaderShare, ReaderShares};
 use super::remote::{Idle, Remote};
 use super::row_scope::RowScope;
 
@@ -27,14 +28,23 @@ pub(crate) enum Pool {
 
 impl Pool {
     /// Returns a connection that sees the rows of a scope.
+    ///
+    /// # Errors
+    /// [`TooManyReads`](crate::context::error::TooManyReads) if the tenant's other reads hold all that it may have;
+    /// [`sqlx::Error::PoolTimedOut`] if none is free, or the server does not answer.
     pub(crate) async fn acquire(&self, scope: &RowScope) -> Result<Conn, sqlx::Error> {
+        let shares = match self {
+            Self::Sqlite(LocalPool { shares, .. }) | Self::Postgres(RemotePool { shares, .. }) => shares,
+        };
+        let deadline = Instant::now() + ACQUIRE;
+        let share = shares.enter(scope.tenant(), deadline).await?;
         let lend = async {
             match self {
-                Self::Sqlite(pool) => pool.lend(scope).await,
-                Self::Postgres(pool) => pool.lend(scope).await.map(Conn::Postgres),
+                Self::Sqlite(pool) => pool.lend(share).await,
+                Self::Postgres(pool) => pool.lend(scope, share).await.map(Conn::Postgres),
             }
         };
-        tokio::time::timeout(ACQUIRE, lend).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+        timeout_at(deadline, lend).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 
     /// Returns the number of connections in use, and their limit.
@@ -76,8 +86,7 @@ impl LocalPool {
         Self { pool, shares }
     }
 
-    async fn lend(&self, scope: &RowScope) -> Result<Conn, sqlx::Error> {
-        let share = self.shares.enter(scope.tenant()).await?;
+    async fn lend(&self, share: ReaderShare) -> Result<Conn, sqlx::Error> {
         Ok(Conn::SqlitePooled { conn: self.pool.acquire().await?, _share: share })
     }
 }
@@ -101,8 +110,7 @@ impl RemotePool {
     }
 
     /// Returns a connection on which the server answers.
-    async fn lend(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {
-        let share = self.shares.enter(scope.tenant()).await?;
+    async fn lend(&self, scope: &RowScope, share: ReaderShare) -> Result<Remote, sqlx::Error> {
         let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let remote = match self.idle.pop() {
             Some(mut idle) => match idle.answers_in(scope).await {

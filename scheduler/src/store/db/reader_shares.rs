@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 use trainyard_protocol::TenantId;
 
+use crate::context::error::TooManyReads;
 use crate::context::lock::lock;
 
 /// A tenant's right to one of the connections; the service's own reads need none.
@@ -29,10 +31,19 @@ impl ReaderShares {
 
     /// Waits until the tenant may hold another connection. Reads of a tenant are served in order, and the service's own, without
     /// one, at once.
-    pub(super) async fn enter(&self, tenant: Option<&TenantId>) -> Result<ReaderShare, sqlx::Error> {
+    ///
+    /// # Errors
+    /// [`TooManyReads`] if the tenant's other reads hold its share until `deadline`.
+    pub(super) async fn enter(
+        &self,
+        tenant: Option<&TenantId>,
+        deadline: Instant,
+    ) -> Result<ReaderShare, sqlx::Error> {
         let Some(tenant) = tenant else { return Ok(None) };
-        let share = self.share_of(tenant);
-        share.acquire_owned().await.map(Some).map_err(|_| sqlx::Error::PoolClosed)
+        match timeout_at(deadline, self.share_of(tenant).acquire_owned()).await {
+            Ok(share) => share.map(Some).map_err(|_| sqlx::Error::PoolClosed),
+            Err(_) => Err(sqlx::Error::Configuration(Box::new(TooManyReads))),
+        }
     }
 
     fn share_of(&self, tenant: &TenantId) -> Arc<Semaphore> {
@@ -54,9 +65,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::Error;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(20)
+    }
 
     async fn enters(shares: &ReaderShares, tenant: Option<&TenantId>) -> Option<ReaderShare> {
-        tokio::time::timeout(Duration::from_millis(20), shares.enter(tenant)).await.ok().map(Result::unwrap)
+        shares.enter(tenant, soon()).await.ok()
     }
 
     #[tokio::test]
@@ -72,6 +88,14 @@ mod tests {
         drop(held);
         enters(&shares, Some(&b)).await.unwrap();
         assert_eq!(lock(&shares.tenants).len(), 1, "tenants that read nothing are forgotten");
+    }
+
+    #[tokio::test]
+    async fn a_tenant_that_holds_its_share_for_long_reads_too_much() {
+        let (shares, a) = (ReaderShares::of(2), TenantId::new("a"));
+        let _held = shares.enter(Some(&a), soon()).await.unwrap();
+        let error = shares.enter(Some(&a), soon()).await.unwrap_err();
+        assert_eq!(Error::database("read", &error), Error::TooManyReads("read"));
     }
 
     #[tokio::test]

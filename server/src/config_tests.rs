@@ -266,8 +266,7 @@ fn the_http_side_has_limits_from_flags_and_the_file() {
 
 #[test]
 fn images_have_limits_from_flags_and_the_file() {
-    let file =
-        "[images]\nthreads = 3\nmemory_mib = \"1GiB\"\ncache_mib = 5\nmax_bytes = \"8MiB\"\nmax_pixels = 1000\nmax_images = 9\n";
+    let file = "[images]\nthreads = 3\nmemory_mib = \"1GiB\"\ncache_mib = 5\nmax_bytes = \"8MiB\"\nmax_pixels = 1000\nmax_images = 9\n";
     let (_dir, mut given) = flags(file);
     given.shared.images.max_images = Some(7);
     given.shared.images.pixels_per_minute = Some(5_000);

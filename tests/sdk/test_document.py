@@ -24,8 +24,9 @@ name = "local"
 operator = true
 keys = [{{ key = "{KEY}", role = "admin" }}]
 """
-EXAMPLES = 3 if is_simulated() else 12
-"""Random requests of each operation. Those with the smallest and largest values of each field come on top: some 8,000 in all."""
+EXAMPLES, FULL_EXAMPLES, SIMULATED_EXAMPLES = 6, 12, 3
+"""Random requests of each operation, also with `--full` and on a simulated GPU. Those with the smallest and largest values of each
+field come on top: some 8,000 in all."""
 SEED = 20
 REFUSED = {"DELETE /api/v1/auth/apikey/me"}
 """Operations that refuse the key of the test, which is in the configuration file."""
@@ -40,13 +41,14 @@ def test_the_document_is_valid():
 
 
 @pytest.mark.deployments("sqlite")
-def test_the_server_does_what_the_document_says(server, tmp_path):
+def test_the_server_does_what_the_document_says(server, tmp_path, pytestconfig):
     """No fault, no status, content type, header or body beside the described ones, whatever is sent."""
     mine, other = (Objects(server, "local", KEY, SMOL) for _ in range(2))
     described = tmp_path / "openapi.json"
     described.write_text(random_requests.with_real_ids(document.FILE.read_text(), mine, other))
     report = tmp_path / "report.ndjson"
-    options = ["--max-examples", EXAMPLES, "--seed", SEED, "--report-ndjson-path", report]
+    examples = FULL_EXAMPLES if pytestconfig.getoption("full") else EXAMPLES
+    options = ["--max-examples", SIMULATED_EXAMPLES if is_simulated() else examples, "--seed", SEED, "--report-ndjson-path", report]
     done = random_requests.run(described, server.url, KEY, options, limit=360 * PATIENCE)
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
     refused = {f"{o.method} {o.path}" for o in document.operations(document.load())} - accepted(report)

@@ -117,8 +117,7 @@ fn train<E: Engine>(d: &mut Driver<E>, family: &str, adapter: Option<LoraSpec>) 
     d.create("run", adapter);
     let vision = vision(d);
     for seed in 0..2 {
-        let input =
-            |number| Input::default().text(9, seed + number).image(family, &vision, number).text(20, seed + 5);
+        let input = |number| Input::default().text(9, seed + number).image(family, &vision, number).text(20, seed + 5);
         let operation = prepared(d, &[input(seed), input(2)], false).unwrap();
         loss_result(d.run(operation));
         d.step("run", 1e-2);

@@ -17,7 +17,9 @@ use super::queue::FileQueue;
 use super::snapshots::FileSnapshots;
 use super::tenants::{FileKey, FileTenant};
 use super::tls::FileTls;
-use super::{ComputeType, ConfigError, Device, LogFormat, NumericsMismatch, ServeRole, VerifiedShare, WeightForm, size};
+use super::{
+    ComputeType, ConfigError, Device, LogFormat, NumericsMismatch, ServeRole, VerifiedShare, WeightForm, size,
+};
 
 /// The file that is read when `--config` names no other.
 const DEFAULT_FILE: &str = "trainyard.toml";

@@ -10,7 +10,8 @@ use trainyard_gpu_runtime::blocks::PackedForm;
 use trainyard_gpu_runtime::{Parallel, WeightStorage};
 
 use super::{
-    Device, HttpFlags, HubFlags, ImageFlags, NamedPath, QueueFlags, RankFlags, SnapshotFlags, TlsFlags, VerifiedShare, size,
+    Device, HttpFlags, HubFlags, ImageFlags, NamedPath, QueueFlags, RankFlags, SnapshotFlags, TlsFlags, VerifiedShare,
+    size,
 };
 
 /// Flags of `trainyard serve`.

@@ -94,7 +94,9 @@ mod tests {
         for text in ["share = \"0.1%\"", "share = 0.001"] {
             assert_eq!(toml::from_str::<File>(text).unwrap().share.per_million(), 1_000);
         }
-        assert!(toml::from_str::<File>("share = 2.0").is_err_and(|error| error.to_string().contains("invalid share 2")));
+        assert!(
+            toml::from_str::<File>("share = 2.0").is_err_and(|error| error.to_string().contains("invalid share 2"))
+        );
         assert!(toml::from_str::<File>("share = true").is_err_and(|error| error.to_string().contains("0.1%")));
     }
 }

@@ -34,11 +34,7 @@ impl ReaderShares {
     ///
     /// # Errors
     /// [`TooManyReads`] if the tenant's other reads hold its share until `deadline`.
-    pub(super) async fn enter(
-        &self,
-        tenant: Option<&TenantId>,
-        deadline: Instant,
-    ) -> Result<ReaderShare, sqlx::Error> {
+    pub(super) async fn enter(&self, tenant: Option<&TenantId>, deadline: Instant) -> Result<ReaderShare, sqlx::Error> {
         let Some(tenant) = tenant else { return Ok(None) };
         match timeout_at(deadline, self.share_of(tenant).acquire_owned()).await {
             Ok(share) => share.map(Some).map_err(|_| sqlx::Error::PoolClosed),

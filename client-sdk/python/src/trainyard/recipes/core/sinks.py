@@ -87,7 +87,7 @@ class TensorBoard:
         )
 
     def write(self, step: int, metrics: Metrics) -> None:
-        for key, value in metrics.items():
+        for key, value in _plain(metrics).items():
             self._writer.add_scalar(key, value, step)
 
     def close(self) -> None:
@@ -120,10 +120,15 @@ class MLflow:
             self._mlflow.log_params(dict(config))
 
     def write(self, step: int, metrics: Metrics) -> None:
-        self._mlflow.log_metrics(dict(metrics), step=step)
+        self._mlflow.log_metrics(_plain(metrics), step=step)
 
     def close(self) -> None:
         self._mlflow.end_run()
+
+
+def _plain(metrics: Metrics) -> dict[str, float]:
+    """Metrics under names that a service takes which has no @: `pass@1` is `pass_at_1`."""
+    return {key.replace("@", "_at_"): value for key, value in metrics.items()}
 
 
 def _remembered(path: Path, first_step: int) -> str | None:

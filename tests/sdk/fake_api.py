@@ -39,6 +39,9 @@ def serving():
     served = Served()
 
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
+        protocol_version = "HTTP/1.1"
+
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             status = served.status(self.path, self.headers.get("authorization", ""), body)

@@ -124,12 +124,12 @@ class Evals:
         return tuple(metric for one in self.plans for metric in one.config.metrics[:1])
 
     def before(self) -> dict[str, float]:
-        """Of the weights before the first step."""
+        """Evaluates the weights before the first step."""
         found = self._measured(0, [one for one in self.plans if one.config.before])
         return {f"{key}_before": value for key, value in found.items()}
 
     def after(self, step: int) -> dict[str, float]:
-        """Of the weights after step number `step`, from 0, by the evaluations that are due."""
+        """Evaluates the weights after step number `step`, from 0, by what is due then."""
         done = step + 1
         return self._measured(done, [one for one in self.plans if one.config.is_due(done, self.steps)])
 

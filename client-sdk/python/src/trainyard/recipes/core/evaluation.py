@@ -285,7 +285,7 @@ class OfEnvironment:
         return Report(self._summary(passed, rewards) | {"failed": float(making.failed)}, records)
 
     def _summary(self, passed: Sequence[int], rewards: Sequence[float]) -> dict[str, float]:
-        """Of each task the number of attempts that passed, and the mean reward."""
+        """The numbers from, for each task, how many attempts passed and the mean reward."""
         settings = self.settings
         values = {f"pass@{k}": [pass_at_k(settings.samples, c, k) for c in passed] for k in settings.k}
         found = means(values | {"reward": rewards}, list(values), seed_of(settings.seed, "intervals"))

@@ -290,6 +290,7 @@ def test_tables_of_a_file(tmp_path):
         ('--evals=[{name = "a", k = [9]}]', r"evals\[0\]: k: values from 1 to samples \(4\) are needed"),
         ('--evals=[{name = "a", every = "x"}]', r"evals\[0\]: --evals: every: a whole number is expected, not 'x'"),
         ('--evals=[{name = "a", data = "x", environment = {name = "sql"}}]', r"evals\[0\]: data: excludes environment"),
+        ('--evals=[{name = "a", environment = {name = "sql"}, reward = "code"}]', r"evals\[0\]: reward: judges the answers to data"),
         ("--evals=sums", "--evals: evals: a list of tables is expected, not 'sums'"),
         ("--best=eval/a/pass@1", "best: no evaluation gives eval/a/pass@1; there are none"),
         (f"--best=eval/sums/pass@2|--evals=[{SUMS}]", "best: no evaluation gives eval/sums/pass@2; there are eval/sums/pass@1, "),

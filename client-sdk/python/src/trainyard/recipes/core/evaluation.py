@@ -76,6 +76,7 @@ class Settings:
         check(all(0 < k <= self.samples for k in self.k), "k", f"values from 1 to samples ({self.samples}) are needed")
         other = self.environment != _default(self, "environment")
         check(not (self.data and other), "data", "excludes environment: data is an environment by itself")
+        check(bool(self.data) or self.reward == Settings.reward, "reward", "judges the answers to data, and there is none")
         suite = self.suite.program != "none"
         check(not (suite and (self.data or other)), "suite", "excludes environment and data: it has its own tasks")
 

@@ -76,7 +76,8 @@ class Settings:
         check(all(0 < k <= self.samples for k in self.k), "k", f"values from 1 to samples ({self.samples}) are needed")
         other = self.environment != _default(self, "environment")
         check(not (self.data and other), "data", "excludes environment: data is an environment by itself")
-        check(bool(self.data) or self.reward == Settings.reward, "reward", "judges the answers to data, and there is none")
+        unread = not self.data and self.reward != Settings.reward
+        check(not unread, "reward", "judges the answers to data, and there is none")
         suite = self.suite.program != "none"
         check(not (suite and (self.data or other)), "suite", "excludes environment and data: it has its own tasks")
 
@@ -243,7 +244,7 @@ class OfPrograms:
         )
         summary = self.programs.evaluated(asked)
         if shown:
-            shown(1, summary)
+            shown(1, {})
         return Report(summary, [])
 
 

@@ -49,6 +49,7 @@ def serving():
             chat = self.path.endswith("/chat/completions")
             choice |= {"message": {"role": "assistant", "content": reply(body)}} if chat else {"text": reply(body)}
             answer = {"id": "x", "object": "chat.completion" if chat else "text_completion", "created": 0, "choices": [choice]}
+            answer |= {"model": body["model"], "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}}
             content = json.dumps(answer if status == 200 else {"error": {"message": "busy"}}).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")

@@ -224,13 +224,14 @@ def test_the_real_lm_eval(api, tmp_path, capsys, monkeypatch, chat):
     assert {(path, key, body["model"]) for path, key, body in api.requests} == {(f"/oai/api/v1/{end}", "Bearer tml-x", MODEL)}
 
 
-def test_the_real_inspect(api, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("task", ["", "@sums"])
+def test_the_real_inspect(api, tmp_path, capsys, monkeypatch, task):
     folder = installed("inspect")
     if folder is None:
         pytest.skip("inspect-ai is not installed")
     monkeypatch.setenv("PATH", folder, prepend=os.pathsep)
     (tmp_path / "sums.py").write_text(TASK)
-    code, out, err = evaluated(capsys, **{"suite.program": "inspect_ai", "suite.tasks": tmp_path / "sums.py", "tasks": 5})
+    code, out, err = evaluated(capsys, **{"suite.program": "inspect_ai", "suite.tasks": f"{tmp_path}/sums.py{task}", "tasks": 5})
     assert code == 0, err
     found = json.loads(out)
     assert (found["tasks"], found["failed"]) == (5, 0) and 0 <= found["sums/accuracy"] <= 1

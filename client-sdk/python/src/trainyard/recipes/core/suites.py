@@ -106,7 +106,11 @@ class Suite:
         return command + limited(asked) + self.config.arguments
 
     def _inspect(self, asked: Asked, folder: Path) -> list[str]:
-        command = [self.program, "eval", *self.config.tasks, "--model", f"openai-api/{PROVIDER}/{asked.model}"]
+        # Without a task after @, inspect takes paths as patterns, which must be relative.
+        tasks = [
+            os.path.relpath(one) if Path(one).is_absolute() and Path(one).exists() else one for one in self.config.tasks
+        ]
+        command = [self.program, "eval", *tasks, "--model", f"openai-api/{PROVIDER}/{asked.model}"]
         command += [word for key, value in self.config.options.items() for word in ("-M", f"{key}={value}")]
         command += ["--log-dir", str(folder), "--log-format", "json", "--display", "plain", "--seed", str(asked.seed)]
         command += ["--max-connections", str(asked.concurrency)]

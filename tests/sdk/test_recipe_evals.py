@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import sys
 import tempfile
 import types
 
@@ -17,6 +18,7 @@ from trainyard.recipes import agent_env, async_grpo, dpo, grpo, ppo, reward_mode
 from trainyard.recipes import eval as evaluation  # isort: skip
 from trainyard.recipes.core import evaluation as attempts  # isort: skip
 from trainyard.recipes.core import run as runs  # isort: skip
+from trainyard.recipes.core import suites  # isort: skip
 from trainyard.recipes.core.config import ConfigError, load  # isort: skip
 from trainyard.recipes.envs import Environment, Outcome  # isort: skip
 
@@ -199,6 +201,30 @@ def test_too_many_failures_end_the_run_which_can_go_on(tmp_path, capsys):
     assert capsys.readouterr().err.splitlines()[-1] == f"trainyard.recipes.sft: {text}"
     lines = finished("sft", tmp_path / "run", evals=f"[{broken.replace('every', 'failures = 0.6, every')}]", save_every=1)
     assert len(lines) == 5 and lines[-1]["eval/sums/failed"] == 12
+
+
+PROGRAM = """
+import json, pathlib, sys, zlib
+given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+options = dict(pair.split("=", 1) for pair in given["--model_args"].split(","))
+results = {"results": {"sums": {"acc,none": zlib.crc32(options["model"].encode()) / 2**32}}, "n-samples": {"sums": {"effective": 3}}}
+pathlib.Path(given["--output_path"], "results_1.json").write_text(json.dumps(results))
+"""
+
+
+def test_a_suite_evaluates_at_intervals_too(tmp_path, monkeypatch, deleted):
+    program = tmp_path / "bin" / "lm_eval"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n{PROGRAM}")
+    program.chmod(0o755)
+    monkeypatch.setattr(suites, "sys", types.SimpleNamespace(executable=str(program)))
+    table = '{name = "harness", every = 2, suite = {program = "lm_eval", tasks = ["sums.yaml"], chat = false}}'
+    lines = finished("sft", tmp_path / "run", evals=f"[{table}]", best="eval/harness/sums/acc")
+    found = {line["step"] + 1: line["eval/harness/sums/acc"] for line in lines if "eval/harness/sums/acc" in line}
+    assert found.keys() == {2, 4, 5} and lines[-1]["eval/harness/tasks"] == 3 and "eval/harness/sums/acc_before" in lines[0]
+    best = json.loads((tmp_path / "run" / "final.json").read_text())["best"]
+    assert best["value"] == max(found.values()) == found[best["step"]]
+    assert len([path for path in deleted if "/eval-" in path]) == 4
 
 
 def test_a_busy_server_is_asked_again(tmp_path, api):

@@ -81,9 +81,11 @@ class TensorBoard:
 
     def __init__(self, folder: Path, first_step: int) -> None:
         module = _tensorboard()
-        # Names of files contain only the second: without a suffix a quick restart would replace the file.
+        # Names of files contain only the second: without a suffix a quick restart would replace the file. Readers take
+        # files in the order of their names.
+        suffix = f".{first_step:012d}.{secrets.token_hex(4)}"
         self._writer = module.SummaryWriter(
-            str(folder / "tensorboard"), purge_step=first_step or None, filename_suffix=f".{secrets.token_hex(4)}"
+            str(folder / "tensorboard"), purge_step=first_step or None, filename_suffix=suffix
         )
 
     def write(self, step: int, metrics: Metrics) -> None:

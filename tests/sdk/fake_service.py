@@ -72,9 +72,9 @@ class Training:
     def save_state(self, name):
         return Done(types.SimpleNamespace(path=f"tinker://run/weights/{name}-{self.weights}"))
 
-    def save_weights_for_sampler(self, name):
+    def save_weights_for_sampler(self, name, ttl_seconds=None):
         self.published += 1
-        return Done(types.SimpleNamespace(path=f"tinker://run/sampler_weights/{name}"))
+        return Done(types.SimpleNamespace(path=f"tinker://run/sampler_weights/{name}-{self.weights}"))
 
     def save_weights_and_get_sampling_client(self, kind=None):
         (zero,) = self.tokenizer.encode("0", add_special_tokens=False)

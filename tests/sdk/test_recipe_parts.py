@@ -16,14 +16,14 @@ import tinker
 import chat_model
 import recipes  # noqa: F401 - makes the package importable
 
-from trainyard.recipes import async_grpo, dpo, ppo, reward_model  # isort: skip
-from trainyard.recipes import eval as evaluation  # isort: skip
+from trainyard.recipes import agent_env, async_grpo, dpo, ppo, reward_model  # isort: skip
 from trainyard.recipes.core import advantages, data, datums, objective  # isort: skip
 from trainyard.recipes.core.agents import Proxy, Refused, Session, checked, play_any  # isort: skip
 from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
 from trainyard.recipes.core.attempts import Tally  # isort: skip
 from trainyard.recipes.core.chat import Chat, Example, tool_calls  # isort: skip
 from trainyard.recipes.core.config import ConfigError, load  # isort: skip
+from trainyard.recipes.core.intervals import pass_at_k  # isort: skip
 from trainyard.recipes.core.rewards import CodeReward, load_reward  # isort: skip
 from trainyard.recipes.core.rollout import Limits, Sampled, Trajectory, play  # isort: skip
 from trainyard.recipes.core.run import rest  # isort: skip
@@ -52,6 +52,14 @@ def test_flags_replace_the_environment_which_replaces_the_file(tmp_path):
         load(Config, ["--folder=f", "--group_size=1"], {}, "x")
     with pytest.raises(ConfigError, match="--steps: steps: a whole number is expected, not '1.5'"):
         load(Config, ["--folder=f", "--steps=1.5"], {}, "x")
+
+
+def test_a_key_of_a_table_leaves_the_other_defaults_of_the_recipe():
+    read = load(agent_env.Config, ["--folder=f", "--limits.max_tokens=9", "--environment.options.turns=2"], {}, "x")
+    assert (read.limits.max_tokens, read.limits.max_turns) == (9, agent_env.Config(folder="f").limits.max_turns) == (9, 4)
+    assert (read.environment.name, read.environment.options) == ("search", {"turns": 2})
+    other = load(agent_env.Config, ["--folder=f", "--environment.name=sql", "--limits.max_turns=1"], {}, "x")
+    assert (other.environment.name, other.environment.options, other.limits.max_turns) == ("sql", {}, 1)
 
 
 def test_data_is_read_and_its_errors_have_a_place(tmp_path):
@@ -246,8 +254,8 @@ def test_slopes_of_preference_losses(loss):
 
 
 def test_pass_at_k():
-    assert evaluation.pass_at_k(4, 0, 2) == 0.0 and evaluation.pass_at_k(4, 3, 2) == 1.0
-    assert evaluation.pass_at_k(4, 1, 1) == 0.25 and evaluation.pass_at_k(4, 1, 2) == 0.5
+    assert pass_at_k(4, 0, 2) == 0.0 and pass_at_k(4, 3, 2) == 1.0
+    assert pass_at_k(4, 1, 1) == 0.25 and pass_at_k(4, 1, 2) == 0.5
 
 
 def test_calls_of_tools():

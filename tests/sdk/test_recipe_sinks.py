@@ -19,7 +19,12 @@ CONFIG = {"seed": 3, "adam.learning_rate": 1e-3, "load": "", "sinks": ["x", "y"]
 
 
 def values(step):
-    return {"loss": 4.0 - step, "held_out/reward": step / 4, "optim/grad-norm": 0.5}
+    return {"loss": 4.0 - step, "held_out/reward": step / 4, "optim/grad-norm": 0.5, "eval/a.b/pass@1": step / 8}
+
+
+def plain(step):
+    """The same for services whose names have no @."""
+    return {key.replace("@", "_at_"): value for key, value in values(step).items()}
 
 
 def interrupted(name, folder):
@@ -57,9 +62,9 @@ def test_tensorboard(tmp_path):
     reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     interrupted("tensorboard", tmp_path)
     events = reader.EventAccumulator(str(tmp_path / "tensorboard"), purge_orphaned_data=True).Reload()
-    assert set(events.Tags()["scalars"]) == values(0).keys()
-    for key in values(0):
-        assert [(event.step, event.value) for event in events.Scalars(key)] == [(at, values(at)[key]) for at in range(4)]
+    assert set(events.Tags()["scalars"]) == plain(0).keys()
+    for key in plain(0):
+        assert [(event.step, event.value) for event in events.Scalars(key)] == [(at, plain(at)[key]) for at in range(4)]
 
 
 def test_mlflow(tmp_path, monkeypatch):
@@ -72,7 +77,7 @@ def test_mlflow(tmp_path, monkeypatch):
     (run,) = client.search_runs([client.get_experiment_by_name(PROJECT).experiment_id])
     assert run.info.status == "FINISHED" and run.info.run_name == tmp_path.name
     assert run.data.params == {key: str(value) for key, value in CONFIG.items()}
-    assert run.data.metrics == values(3)
+    assert run.data.metrics == plain(3)
     history = {(one.step, one.value) for one in client.get_metric_history(run.info.run_id, "loss")}
     assert history == {(at, 4.0 - at) for at in range(4)}
 

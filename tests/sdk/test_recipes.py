@@ -16,6 +16,7 @@ from server import TINY_MODELS
 from trainyard.recipes import agent_env, async_grpo, distill, dpo, grpo, ppo, reward_model, sft  # isort: skip
 from trainyard.recipes import eval as evaluation  # isort: skip
 from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
+from trainyard.recipes.core.run import rest  # isort: skip
 from trainyard.recipes.envs import Environment, Outcome  # isort: skip
 
 FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
@@ -67,6 +68,26 @@ def test_eval_through_the_openai_api(tmp_path, capsys):
     summary = json.loads(capsys.readouterr().out)
     assert summary["tasks"] == 2 and 0 <= summary["pass@1"] <= summary["pass@3"] <= 1
     assert len(output.read_text().splitlines()) == 6
+
+
+def test_evaluations_of_a_run_are_those_of_eval(tmp_path, capsys):
+    flags = {"tasks": 3, "samples": 2, "max_tokens": 4, "success": 0.1}
+    environment = 'environment = {name = "arithmetic", options = {partial = 0.5}}'
+    table = ", ".join(['name = "sums"', "every = 1", *(f"{key} = {value}" for key, value in flags.items()), environment])
+    more = {"data": conversations(tmp_path / "data.jsonl"), "batch_size": 2, "best": "eval/sums/reward", "keep": 1}
+    lines = resumed(sft, tmp_path, evals=f"[{{{table}}}]", **more)
+    capsys.readouterr()
+    ended = json.loads((tmp_path / "whole" / "final.json").read_text())
+    best = lines[ended["best"]["step"] - 1]
+    assert best["eval/sums/reward"] == max(line["eval/sums/reward"] for line in lines) == ended["best"]["value"]
+    for path, line in ((ended["sampler"], lines[-1]), (ended["best"]["sampler"], best)):
+        argv = [f"--{key}={value}" for key, value in (flags | {"model": path, "environment.options.partial": 0.5}).items()]
+        assert evaluation.cli(argv) == 0
+        found = json.loads(capsys.readouterr().out)
+        measured = {key: value for key, value in line.items() if key.startswith("eval/") and not key.endswith("_before")}
+        assert measured == {f"eval/sums/{key}": value for key, value in found.items() if key != "model"}
+    listed = [one.tinker_path for one in rest().list_user_checkpoints().result().checkpoints]
+    assert ended["best"]["sampler"] in listed and not [path for path in listed if "/eval-" in path]
 
 
 FIRST = ("grpo", "dapo", "dr_grpo", "gspo", "cispo", "reinforce")

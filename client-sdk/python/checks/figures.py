@@ -42,7 +42,7 @@ FIGURES = {
 # What the horizontal axis has, if not steps.
 AXES = {"eval": "k"}
 # Metrics of the end of a step.
-AFTER = ("held_out", "validation", "elapsed", "pass@")
+AFTER = ("held_out", "validation", "eval/", "elapsed", "pass@")
 
 
 def series(runs: pathlib.Path, prefix: str, metric: str) -> dict[float, list[float]]:

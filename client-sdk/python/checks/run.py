@@ -174,9 +174,24 @@ def distill(checks: Checks) -> None:
 
 
 def grpo(checks: Checks) -> None:
-    settings = {**ARITHMETIC, **RL, "steps": 10, "save_every": 5, "eval_every": 5}
+    evals = '[{name = "sums", every = 5, tasks = 24, samples = 2, max_tokens = 16}]'
+    settings = {
+        **ARITHMETIC,
+        **RL,
+        "steps": 10,
+        "save_every": 5,
+        "eval_every": 5,
+        "evals": evals,
+        "best": "eval/sums/pass@1",
+    }
     seeds = checks.every_seed("grpo", "grpo", **settings)
     checks.moved("grpo", "held_out/reward", seeds, up=True)
+    checks.moved("grpo", "eval/sums/pass@1", seeds, up=True)
+    ends = [
+        json.loads((checks.runs / f"grpo-{seed}" / "final.json").read_text())["best"] for seed in range(checks.seeds)
+    ]
+    best = [max(line.get("eval/sums/pass@1", 0.0) for line in lines) for lines in seeds]
+    checks.check("grpo: the best checkpoint is kept", [one["value"] for one in ends] == best, str(best))
     checks.resumes("grpo", "grpo", **settings)
 
 

@@ -33,7 +33,8 @@ from .core.config import check, opt, run_main
 from .core.episodes import Player, load_suites, snapshot, summary
 from .core.images import model_input
 from .core.rollout import Limits, Sampled
-from .core.run import Run, opened, seed_of
+from .core.run import Run, opened
+from .core.seeds import seed_of
 from .core.updates import Batch, forward
 from .core.values import RewardModel
 from .envs import BlackBox, Environment, Suite, imported

@@ -23,7 +23,8 @@ from .core import data, datums
 from .core.chat import Chat, Message, as_messages
 from .core.config import ConfigError, check, opt, run_main
 from .core.images import model_input
-from .core.run import Common, Run, opened, seed_of
+from .core.run import Common, Run, opened
+from .core.seeds import seed_of
 
 DEMONSTRATION = "{question}\n\nThis is an example of a good answer:\n{answer}\n\nNow give an answer of your own."
 

@@ -42,7 +42,8 @@ from .core.episodes import (
 )
 from .core.objective import shaped
 from .core.rollout import Snapshot, Trajectory
-from .core.run import Run, opened, seed_of
+from .core.run import Run, opened
+from .core.seeds import seed_of
 from .core.updates import Batch, Updates
 
 

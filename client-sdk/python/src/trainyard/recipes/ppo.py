@@ -22,7 +22,8 @@ from .core.config import check, opt, run_main
 from .core.episodes import Player, Playing, load_suites, log_ratios, mean_of, sampler, snapshot, summary
 from .core.objective import sampler_kl, scales
 from .core.rollout import Trajectory
-from .core.run import Adam, Run, opened, seed_of
+from .core.run import Adam, Run, opened
+from .core.seeds import seed_of
 from .core.values import VALUE_MSE, valued, values_of
 
 

@@ -21,7 +21,7 @@ from ..envs import BlackBox, Environment, Outcome
 from .chat import Chat, Message, tool_calls
 from .images import parts_of
 from .rollout import Limits, Policy, Trajectory, play
-from .run import seed_of
+from .seeds import seed_of
 
 Agent = Callable[[str, str, list[Message]], str]
 MODEL = "policy"

@@ -19,7 +19,7 @@ import tinker
 from ..envs import BlackBox, Environment
 from .agents import Proxy, Refused, play_any
 from .chat import Chat
-from .config import ConfigError, RecipeError
+from .config import ConfigError, RecipeError, described
 from .rollout import Limits, Policy, Sampled, Trajectory
 from .threads import EpisodeTimeout, Threads
 
@@ -222,7 +222,3 @@ class Tally:
         for name in found:
             del self.counts[name]
         return found
-
-
-def described(error: BaseException | None) -> str:
-    return f"{type(error).__name__}: {error}"

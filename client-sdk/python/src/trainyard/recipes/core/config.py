@@ -25,6 +25,11 @@ class RecipeError(RuntimeError):
     """An error that ends a run after it has begun; the text names its cause."""
 
 
+def described(error: BaseException | None) -> str:
+    """An error with the name of its class."""
+    return f"{type(error).__name__}: {error}"
+
+
 def opt(default: T, help: str) -> T:
     """A field of a configuration with its default and the line that `--help` shows."""
     if isinstance(default, (list, dict)) or dataclasses.is_dataclass(default):
@@ -127,9 +132,12 @@ def _described(kind: type[Any], prefix: str) -> Iterator[tuple[str, str]]:
         if dataclasses.is_dataclass(hints[field.name]):
             yield from _described(typing.cast(type[Any], hints[field.name]), f"{prefix}{field.name}.")
             continue
+        items = [one for one in get_args(hints[field.name]) if dataclasses.is_dataclass(one)]
         factory = field.default_factory
         default = field.default if factory is dataclasses.MISSING else factory()
         yield prefix + field.name, f"{field.metadata.get('help', '')} [{default!r}]"
+        for item in items:
+            yield from _described(typing.cast(type[Any], item), f"{prefix}{field.name}[].")
 
 
 def _flags(kind: type[Any], argv: Sequence[str]) -> Iterator[tuple[str, Given]]:
@@ -190,15 +198,35 @@ def _put(tree: Tree, key: str, given: Given) -> None:
     tree[last] = given
 
 
-def _build(kind: type[T], tree: Tree, prefix: str) -> T:
+def _build(kind: type[T], tree: Tree, prefix: str, base: T | None = None) -> T:
+    """A configuration from what was given; the rest is as in `base`, or as the class has it."""
     hints = typing.get_type_hints(kind)
     for key, value in tree.items():
         if key not in hints:
             near = difflib.get_close_matches(key, hints, 1)
             hint = f"; did you mean {prefix}{near[0]}?" if near else f"; the keys are {', '.join(hints)}"
             raise ConfigError(f"{_where(value)}: no such key: {prefix}{key}{hint}")
-    values = {key: _value(hints[key], value, prefix + key) for key, value in tree.items()}
-    return kind(**values)
+    values: dict[str, Any] = {}
+    for key, value in tree.items():
+        if dataclasses.is_dataclass(hints[key]):
+            below = getattr(base, key) if base is not None else _default(kind, key)
+            values[key] = _table(typing.cast(type[Any], hints[key]), value, prefix + key, below)
+        else:
+            values[key] = _value(hints[key], value, prefix + key)
+    return kind(**values) if base is None else typing.cast(T, dataclasses.replace(typing.cast(Any, base), **values))
+
+
+def _default(kind: type[Any], key: str) -> Any:
+    """The default of a field that is a table."""
+    (field,) = (one for one in dataclasses.fields(kind) if one.name == key)
+    assert field.default_factory is not dataclasses.MISSING, "`opt` makes tables anew"
+    return field.default_factory()
+
+
+def _table(kind: type[Any], value: Given | Tree, key: str, base: object) -> object:
+    if isinstance(value, Given):
+        raise ConfigError(f"{value.where}: {key}: a table is expected")
+    return _build(kind, value, f"{key}.", base)
 
 
 def _where(value: Given | Tree) -> str:
@@ -208,10 +236,6 @@ def _where(value: Given | Tree) -> str:
 
 
 def _value(hint: Any, value: Given | Tree, key: str) -> object:
-    if dataclasses.is_dataclass(hint):
-        if isinstance(value, Given):
-            raise ConfigError(f"{value.where}: {key}: a table is expected")
-        return _build(typing.cast(type[Any], hint), value, f"{key}.")
     if isinstance(value, dict):
         if get_origin(hint) is dict:
             return {name: _loose(below) for name, below in value.items()}
@@ -244,6 +268,8 @@ def _leaf(hint: Any, given: Given, key: str) -> object:
             return value
     elif origin is list:
         (item,) = get_args(hint)
+        if dataclasses.is_dataclass(item):
+            return _tables(typing.cast(type[Any], item), given, key)
         if given.text:
             value = _parsed(str(value)) if str(value).startswith("[") else [one for one in str(value).split(",") if one]
         if isinstance(value, list):
@@ -261,6 +287,20 @@ def _leaf(hint: Any, given: Given, key: str) -> object:
         if hint in (int, bool) and type(parsed) is hint:
             return parsed
     raise ConfigError(f"{given.where}: {key}: {_name(hint)} is expected, not {given.value!r}")
+
+
+def _tables(kind: type[Any], given: Given, key: str) -> list[object]:
+    """A list of tables, as `[[key]]` of a file or as TOML."""
+    value = _parsed(str(given.value)) if given.text else given.value
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise ConfigError(f"{given.where}: {key}: a list of tables is expected, not {given.value!r}")
+    found = []
+    for at, one in enumerate(value):
+        try:
+            found.append(_build(kind, _marked(one, given.where), ""))
+        except ConfigError as error:
+            raise ConfigError(f"{key}[{at}]: {error}") from error
+    return found
 
 
 def _name(hint: Any) -> str:

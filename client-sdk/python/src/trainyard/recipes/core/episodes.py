@@ -19,7 +19,8 @@ from .config import ConfigError, opt
 from .data import Tasks
 from .images import model_input
 from .rollout import Limits, Policy, Snapshot, Trajectory
-from .run import Common, Run, seed_of
+from .run import Common, Run
+from .seeds import seed_of
 from .values import RewardModel
 
 CANDIDATES = 20
@@ -36,6 +37,11 @@ class Playing(Common):
     eval_tasks: int = opt(16, "held-out tasks of an evaluation")
     reward_model: str = opt("", "tinker:// path of a reward model, whose score of an episode is added to its reward")
     reward_weight: float = opt(1.0, "multiplies the score of the reward model")
+
+    @property
+    def own_environment(self) -> EnvironmentConfig:
+        """The environment of the run."""
+        return self.environment
 
 
 def load_suites(config: Playing) -> tuple[Suite, Suite]:

@@ -13,7 +13,7 @@ from ..envs import Environment
 from .chat import Chat
 from .config import check, opt
 from .images import model_input
-from .run import seed_of
+from .seeds import seed_of
 
 
 @dataclass(frozen=True)

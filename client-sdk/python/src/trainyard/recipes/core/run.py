@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -16,16 +15,20 @@ from typing import Any, Literal, cast
 import tinker
 from tinker import types
 
+from ..envs import EnvironmentConfig
 from .chat import Chat, Tokenizer, load_tokenizer
+from .checkpoints import Checkpoints, Direction, Line, Wanted
 from .config import ConfigError, as_dict, check, flatten, opt
+from .evals import EvalConfig, Evals, Planned, Server, check_evals, planned
 from .images import Vision
 from .progress import Progress
 from .server import server_url, wait_for
-from .sinks import Metrics, lines, open_sinks
+from .sinks import Metrics, open_sinks
 
 MAY_CHANGE = {
     "steps", "save_every", "eval_every", "keep", "sinks", "project", "resume", "concurrency", "limits.seconds",
-    "limits.failures", "limits.failed", "limits.failure_reward", "limits.retries", "limits.retry_on",
+    "limits.failures", "limits.failed", "limits.failure_reward", "limits.retries", "limits.retry_on", "evals", "best",
+    "best_is",
 }  # fmt: skip
 """Settings that may differ when a run is resumed: all others change its results even if no episode fails."""
 SCALAR_HEAD = {"trainyard.head": "scalar"}
@@ -79,6 +82,9 @@ class Common:
     keep: int = opt(2, "checkpoints that are kept; older ones are deleted")
     eval_every: int = opt(10, "steps between evaluations; 0 evaluates only at the end")
     resume: bool = opt(True, "whether a run in the folder is continued; false refuses a folder that has one")
+    evals: list[EvalConfig] = opt([], "evaluations of the weights as the run goes on, a table for each")
+    best: str = opt("", "metric whose best value keeps its checkpoint beside the last ones")
+    best_is: Direction = opt("max", "whether the largest or the smallest value is the best")
     sinks: list[str] = opt([], "further sinks of metrics: wandb, tensorboard, mlflow")
     project: str = opt("trainyard", "project of these sinks")
     adam: Adam = opt(Adam(), "")
@@ -89,15 +95,30 @@ class Common:
         check(self.steps > 0, "steps", "at least 1 is needed")
         check(self.save_every > 0, "save_every", "at least 1 is needed")
         check(self.keep > 0, "keep", "at least 1 is needed")
+        check_evals(self.evals, self.own_environment, self.best)
+
+    @property
+    def own_environment(self) -> EnvironmentConfig | None:
+        """The environment that the recipe plays, if it does."""
+        return None
 
 
 class Run:
     """Clients, tokenizer and folder of a run. `first_step` is where it goes on; `scalar` models have a scalar head."""
 
-    def __init__(self, recipe: str, config: Common, service: tinker.ServiceClient, scalar: bool = False) -> None:
+    def __init__(
+        self,
+        recipe: str,
+        config: Common,
+        service: tinker.ServiceClient,
+        scalar: bool = False,
+        plans: Sequence[Planned] = (),
+    ) -> None:
         self.config, self.service, self.scalar = config, service, scalar
         self.folder = Path(config.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
+        wanted = Wanted(config.best, config.best_is)
+        self.checkpoints = Checkpoints(self.folder / "checkpoints.jsonl", config.keep, wanted, delete)
         saved = self._saved()
         self.first_step = int(saved[-1]["step"]) if saved else 0
         self.model = config.model or first_model(service)
@@ -108,9 +129,14 @@ class Run:
         named = config.tokenizer
         tokenizer = load_tokenizer(named) if named else cast(Tokenizer, self.training.get_tokenizer())
         self.chat = Chat(tokenizer, functools.partial(Vision.load, named or self.model))
-        flat = flatten(as_dict(config))
+        flat = flatten(as_dict(config) | {"evals": {one.name: as_dict(one) for one in config.evals}})
         self.sinks = open_sinks(config.sinks, config.project, self.folder, self.first_step, flat)
         self.progress = Progress(recipe, config.steps, self.first_step)
+        server = Server(f"{server_url()}/oai/api/v1", os.environ.get("TINKER_API_KEY", ""), delete)
+        self.evals = Evals(plans, self.training, server, self.folder, config.steps)
+        self._before: dict[str, float] = {}
+        self._recorded: set[str] = set()
+        self._value: float | None = None
 
     def _client(self, saved: str, load: str, rank: int, scalar: bool) -> tinker.TrainingClient:
         """A model: from a checkpoint of this run, from weights to start with, or from the base model."""
@@ -132,13 +158,9 @@ class Run:
         self.beside[name] = self._client(self._beside.get(name, ""), load, rank, scalar=True)
         return self.beside[name]
 
-    @property
-    def checkpoints(self) -> Path:
-        return self.folder / "checkpoints.jsonl"
-
-    def _saved(self) -> list[dict[str, Any]]:
+    def _saved(self) -> list[Line]:
         """The run's checkpoints, after a check that its settings are the same."""
-        saved = lines(self.checkpoints)
+        saved = self.checkpoints.saved
         settings = self.folder / "config.json"
         mine = flatten(as_dict(self.config))
         if saved and not self.config.resume:
@@ -153,7 +175,9 @@ class Run:
         return saved
 
     def steps(self) -> Iterator[int]:
-        """The steps that are left."""
+        """The steps that are left, after the evaluations before the first."""
+        if self.first_step == 0:
+            self._before = self.evals.before()
         yield from range(self.first_step, self.config.steps)
 
     def optimize(self, step: int) -> tinker.APIFuture[types.OptimStepResponse]:
@@ -166,38 +190,40 @@ class Run:
         return done == self.config.steps or (self.config.eval_every > 0 and done % self.config.eval_every == 0)
 
     def record(self, step: int, metrics: Metrics, shown: tuple[str, ...] = ()) -> None:
-        """Writes a step's metrics; those in `shown` are beside the progress bar."""
+        """Writes a step's metrics and those of the evaluations that are due; some are beside the progress bar."""
+        metrics = {**metrics, **self._before, **self.evals.after(step)}
+        self._before = {}
+        self._recorded |= metrics.keys()
+        self._value = metrics.get(self.config.best)
+        shown = shown + self.evals.shown
         for sink in self.sinks:
             sink.write(step, metrics)
         self.progress.show(step + 1, {key: metrics[key] for key in shown if key in metrics})
 
     def after(self, step: int, state: dict[str, Any] | None = None) -> None:
-        """Saves weights and optimizer state if it is time; `state` is what else the recipe needs to go on."""
+        """Saves weights and optimizer state if it is time, or if the step is the best so far; `state` is what else the
+        recipe needs to go on."""
         done = step + 1
-        if done != self.config.steps and done % self.config.save_every:
-            return
+        is_best = self.checkpoints.wanted.improves(self._value, self.checkpoints.best)
+        if is_best or done == self.config.steps or done % self.config.save_every == 0:
+            self._save(done, state or {}, self._value if is_best else None)
+        if self.config.best and self.evaluates(step) and not self.checkpoints.best:
+            known = self.config.best.startswith("eval/") or self.config.best in self._recorded
+            check(known, "best", f"no step recorded {self.config.best}; there are {', '.join(sorted(self._recorded))}")
+
+    def _save(self, done: int, state: dict[str, Any], best: float | None) -> None:
+        """Saves a checkpoint, and weights for sampling with it if it is the best, whose value is then given."""
         saving = {name: client.save_state(f"step-{done:06d}") for name, client in self.beside.items()}
         path = self.training.save_state(f"step-{done:06d}").result().path
-        line: dict[str, Any] = {"step": done, "path": path, "state": state or {}}
+        line: Line = {"step": done, "path": path, "state": state}
         if saving:
             line["beside"] = {name: future.result().path for name, future in saving.items()}
-        with self.checkpoints.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        self._delete_old()
-
-    def _delete_old(self) -> None:
-        saved = lines(self.checkpoints)
-        for old in saved[: -self.config.keep]:
-            for path in (old["path"], *old.get("beside", {}).values()):
-                # One that is gone already was deleted before a crash, or by its owner.
-                with contextlib.suppress(tinker.NotFoundError):
-                    rest().delete_checkpoint_from_tinker_path(path).result()
-        kept = "".join(json.dumps(line) + "\n" for line in saved[-self.config.keep :])
-        temporary = self.checkpoints.with_suffix(".tmp")
-        temporary.write_text(kept)
-        temporary.replace(self.checkpoints)
+        if best is not None:
+            line["best"] = {"metric": self.config.best, "is": self.config.best_is, "value": best}
+            if not self.scalar:
+                sampler = self.training.save_weights_for_sampler(f"best-{done:06d}").result().path
+                line["best"]["sampler"] = sampler
+        self.checkpoints.add(line)
 
     def publish(self) -> str:
         """Saves the final weights, for sampling unless they have a scalar head; the path is also in `final.json`."""
@@ -206,13 +232,16 @@ class Run:
         else:
             kind, path = "sampler", str(self.training.save_weights_for_sampler("final").result().path)
         final = {"model": self.model, kind: path, "steps": self.config.steps}
+        best = self.checkpoints.best
+        if best:
+            final["best"] = {"step": best["step"], "path": best["path"], **best["best"]}
         (self.folder / "final.json").write_text(json.dumps(final))
         return path
 
-    def published(self) -> str:
-        """The path of the final weights, as a finished run has it in its folder."""
+    def published(self) -> tuple[str, dict[str, Any]]:
+        """The path of the final weights, as a finished run has it in its folder, and its best checkpoint."""
         final = json.loads((self.folder / "final.json").read_text())
-        return str(final["reward_model" if self.scalar else "sampler"])
+        return str(final["reward_model" if self.scalar else "sampler"]), final.get("best", {})
 
     def close(self) -> None:
         self.progress.close()
@@ -223,9 +252,11 @@ class Run:
 @contextlib.contextmanager
 def opened(recipe: str, config: Common, scalar: bool = False) -> Iterator[Run]:
     """Opens a run in a session of its own. After the last step its weights are published, and their path is printed."""
+    check(not (scalar and config.evals), "evals", "a model with a scalar head gives no answers to evaluate")
+    plans = planned(config.evals, config.own_environment)
     wait_for(server_url(), "TINKER_BASE_URL")
     with tinker.ServiceClient(user_metadata={"recipe": recipe}) as service:
-        run = Run(recipe, config, service, scalar)
+        run = Run(recipe, config, service, scalar, plans)
         try:
             yield run
             # A run that was killed after its last step has no final weights yet.
@@ -233,7 +264,11 @@ def opened(recipe: str, config: Common, scalar: bool = False) -> Iterator[Run]:
                 run.publish()
         finally:
             run.close()
-        print(f"{recipe}: {config.steps} steps are done: {run.published()}", flush=True)
+        path, best = run.published()
+        if best:
+            found = f"{best['metric']} {best['value']:.4g} after step {best['step']}"
+            print(f"{recipe}: the best {found}: {best.get('sampler', best['path'])}")
+        print(f"{recipe}: {config.steps} steps are done: {path}", flush=True)
 
 
 def rest() -> tinker.RestClient:
@@ -243,6 +278,12 @@ def rest() -> tinker.RestClient:
     return tinker.RestClient(base_url=url, api_key=key)
 
 
+def delete(path: str) -> None:
+    """Deletes a checkpoint. One that is gone already was deleted before a crash, or by its owner."""
+    with contextlib.suppress(tinker.NotFoundError):
+        rest().delete_checkpoint_from_tinker_path(path).result()
+
+
 def first_model(service: tinker.ServiceClient) -> str:
     """The first base model that the server lists."""
     names = [model.model_name for model in rest().get_server_capabilities().result().supported_models]
@@ -250,9 +291,3 @@ def first_model(service: tinker.ServiceClient) -> str:
     if name is None:
         raise ConfigError("model: the server lists no base model; name one")
     return name
-
-
-def seed_of(*parts: object) -> int:
-    """A seed that depends only on its parts."""
-    digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
-    return int.from_bytes(digest[:4]) >> 1

@@ -81,13 +81,15 @@ class TensorBoard:
 
     def __init__(self, folder: Path, first_step: int) -> None:
         module = _tensorboard()
-        # Names of files contain only the second: without a suffix a quick restart would replace the file.
+        # Names of files contain only the second: without a suffix a quick restart would replace the file. Readers take
+        # files in the order of their names.
+        suffix = f".{first_step:012d}.{secrets.token_hex(4)}"
         self._writer = module.SummaryWriter(
-            str(folder / "tensorboard"), purge_step=first_step or None, filename_suffix=f".{secrets.token_hex(4)}"
+            str(folder / "tensorboard"), purge_step=first_step or None, filename_suffix=suffix
         )
 
     def write(self, step: int, metrics: Metrics) -> None:
-        for key, value in metrics.items():
+        for key, value in _plain(metrics).items():
             self._writer.add_scalar(key, value, step)
 
     def close(self) -> None:
@@ -120,10 +122,15 @@ class MLflow:
             self._mlflow.log_params(dict(config))
 
     def write(self, step: int, metrics: Metrics) -> None:
-        self._mlflow.log_metrics(dict(metrics), step=step)
+        self._mlflow.log_metrics(_plain(metrics), step=step)
 
     def close(self) -> None:
         self._mlflow.end_run()
+
+
+def _plain(metrics: Metrics) -> dict[str, float]:
+    """Metrics under names that a service takes which has no @: `pass@1` is `pass_at_1`."""
+    return {key.replace("@", "_at_"): value for key, value in metrics.items()}
 
 
 def _remembered(path: Path, first_step: int) -> str | None:

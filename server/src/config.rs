@@ -234,7 +234,7 @@ impl Config {
         )?;
         let host = parse_host(serve.host.or(file.host))?;
         let images = Images::resolve(flags.images, file.images)?;
-        let default = tenants::default_policy(queue::resolve(serve.queue, file.queue)?, &images);
+        let default = tenants::default_policy(queue::resolve(serve.queue, file.queue)?, images.pixels_per_minute);
         let (keys, policies) = tenants::resolve(&file.tenants, &file.keys, default)?;
         let issuer = file.auth.issuer()?;
         let keys = if issuer.is_some() { keys.require() } else { keys };

@@ -1,13 +1,14 @@
 //! Tenants in the configuration file: their keys, their shares and their quotas.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 
 use serde::Deserialize;
 use trainyard_protocol::TenantId;
 use trainyard_scheduler::{Limit, Policies, Role, TenantLimits, TenantPolicy, TrainingLimits};
 use trainyard_wire::auth::KEY_PREFIX;
 
-use super::{Images, size};
+use super::size;
 use crate::auth::{Keys, SeedKey};
 
 /// The least number of bits of a key, by its length.
@@ -166,8 +167,8 @@ pub enum TenantsError {
 }
 
 /// Returns the limits of tenants without limits of their own, which flags set.
-pub(super) fn default_policy(training: TrainingLimits, images: &Images) -> TenantPolicy {
-    TenantPolicy { training, pixels_per_minute: images.pixels_per_minute, ..TenantPolicy::default() }
+pub(super) fn default_policy(training: TrainingLimits, pixels_per_minute: Option<NonZeroU64>) -> TenantPolicy {
+    TenantPolicy { training, pixels_per_minute, ..TenantPolicy::default() }
 }
 
 /// Returns the accepted keys and the limits of each tenant; `default` has the limits of tenants without limits of their own.

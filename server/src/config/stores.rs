@@ -84,7 +84,8 @@ impl Stores {
     pub fn policies(flags: &StoreFlags) -> Result<Policies, ConfigError> {
         let file = read_file(flags.config.as_deref())?;
         let images = Images::resolve(ImageFlags::default(), file.images)?;
-        let default = tenants::default_policy(queue::resolve(QueueFlags::default(), file.queue)?, images.pixels_per_minute);
+        let default =
+            tenants::default_policy(queue::resolve(QueueFlags::default(), file.queue)?, images.pixels_per_minute);
         Ok(tenants::resolve(&file.tenants, &file.keys, default)?.1)
     }
 

@@ -15,7 +15,7 @@ fn loaded<T>(load: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError
 
 fn refused(fault: Fault) -> LoadError {
     match fault {
-        Fault::Panic => LoadError::Device,
+        Fault::Panic | Fault::Interrupted => LoadError::Device,
         Fault::OutOfMemory => LoadError::DeviceMemory,
     }
 }

@@ -6,6 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::OpError;
 
+use crate::interrupt;
+
 /// A panic that was caught. Its cause is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(not(any(test, feature = "cuda")), allow(dead_code, reason = "of other devices than the processor"))]
@@ -14,6 +16,8 @@ pub enum Fault {
     Panic,
     /// The device had too little memory; it may be used further.
     OutOfMemory,
+    /// Nobody waited for the result, and what was being changed is incomplete.
+    Interrupted,
 }
 
 /// Payload of a panic after a device refused an op.
@@ -30,6 +34,7 @@ impl Fault {
     /// The error of the request that caused it.
     pub(crate) fn error(self) -> OpError {
         OpError::server(match self {
+            Self::Interrupted => return interrupt::ended(),
             Self::Panic => "internal error in the engine; the server's log has the details",
             Self::OutOfMemory => {
                 "out of device memory: the request needs more than the GPU has left; send less in one request, or try \
@@ -47,6 +52,7 @@ pub(crate) fn guarded<T>(what: &str, f: impl FnOnce() -> T) -> Result<T, Fault> 
         match fault {
             Fault::Panic => tracing::error!(what, cause, "the engine panicked"),
             Fault::OutOfMemory => tracing::error!(what, cause, "the device is out of memory"),
+            Fault::Interrupted => tracing::debug!(what, cause, "interrupted"),
         }
         fault
     })

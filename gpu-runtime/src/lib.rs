@@ -13,6 +13,7 @@ mod engine;
 mod fault;
 #[cfg_attr(not(feature = "grammar"), path = "grammar_missing.rs")]
 mod grammar;
+mod interrupt;
 pub mod load;
 pub mod loss;
 pub mod memory;

@@ -93,7 +93,7 @@ impl Completion {
     }
 }
 
-/// Tells whether nobody waits for a training request; callable on any thread.
+/// Tells whether nobody waits for a request; callable on any thread.
 pub type IsAbandoned = Arc<dyn Fn(&RequestId) -> bool + Send + Sync>;
 
 /// An engine: executes operations in bounded steps on the thread that owns it.
@@ -143,12 +143,12 @@ pub trait Engine: Send {
         Vec::new()
     }
 
-    /// Cancels unfinished samples and training requests, and frees what they hold; they get no completion. A training
-    /// request leaves its run as it was before it. Other ids are ignored.
+    /// Cancels unfinished requests, and frees what they hold; they get no completion. They leave their run as it was, and
+    /// no folder where they would have written one, unless it was complete before. Other ids are ignored.
     fn cancel(&mut self, ids: &BTreeSet<RequestId>);
 
-    /// Installs a function that tells, also during a step, which training requests are about to be cancelled. A step that
-    /// takes long may ask it, and complete such a request with an error.
+    /// Installs a function that tells, also during a step, which requests are about to be cancelled. A step that takes long
+    /// may ask it, and complete such a request with an error. It is called at most once.
     fn ask_when_abandoned(&mut self, _is_abandoned: IsAbandoned) {}
 
     /// Unloads a run and frees its memory.

@@ -1,5 +1,6 @@
 """Parts of the recipes that need no server: settings, data, chat templates, rewards, the sandbox, objectives, agents."""
 
+import copy
 import json
 import math
 import os
@@ -117,6 +118,45 @@ def test_only_chosen_turns_are_learned(chat):
         assert chat.tokenizer.decode(example.tokens) == chat.render([{k: m[k] for k in ("role", "content")} for m in messages])
         kept = [token for token, weight in zip(example.tokens, example.weights, strict=True) if weight]
         assert chat.tokenizer.decode(kept) == learned
+
+
+def with_generation(chat, template):
+    """The chat with another template."""
+    tokenizer = copy.deepcopy(chat.tokenizer)
+    tokenizer.chat_template = template
+    return Chat(tokenizer)
+
+
+def test_generation_blocks_decide_what_is_learned(chat):
+    messages = [
+        {"role": "user", "content": "A?"}, {"role": "assistant", "content": " one "},
+        {"role": "user", "content": "B?"}, {"role": "assistant", "content": "two"},
+    ]  # fmt: skip
+    turn = "{{ '<|' + message.role + '|>' }}{% if message.role == 'assistant' %}{% generation %}{{ message.content }}<|end|>{% endgeneration %}{% else %}{{ message.content }}{% endif %}"
+    loop = "{% for message in messages %}" + turn + "{% endfor %}"
+    written = "{% macro turn(message) %}" + turn + "{% endmacro %}{% for message in messages %}{{ turn(message) }}{% endfor %}"
+    kept = "{% set all %}{% for message in messages %}" + turn + "{% endfor %}{% endset %}{{ all | trim | upper }}"
+    for template, learned in ((loop, " one <|end|>two<|end|>"), (written, " one <|end|>two<|end|>"), (kept, " ONE <|END|>TWO<|END|>")):
+        marked = with_generation(chat, template)
+        example = marked.example(messages, "generation")
+        assert marked.tokenizer.decode(example.tokens, skip_special_tokens=False) == marked.render(messages)
+        weighed = [token for token, weight in zip(example.tokens, example.weights, strict=True) if weight]
+        assert marked.tokenizer.decode(weighed) == learned
+    assert sum(chat.example(messages, "generation").weights) == 0, "the template marks nothing"
+
+
+@pytest.mark.parametrize("shown", ["(all | length)", "all[:3]", "all | replace('A', '') | title", "all | list | last"])
+def test_what_changes_marked_text_is_refused(chat, shown):
+    """Offsets of `transformers` would be of another text."""
+    block = "{% generation %}{{ messages[0].content }}{% endgeneration %}"
+    marked = with_generation(chat, "{% set all %}x" + block + "{% endset %}{{ " + shown + " }}")
+    messages = [{"role": "assistant", "content": "A 1"}]
+    try:
+        example = marked.example(messages, "generation")
+    except ConfigError as refused:
+        assert str(refused).startswith("loss_on: the chat template ")
+    else:
+        assert marked.tokenizer.decode(example.tokens) == marked.render(messages)
 
 
 def test_sampled_tokens_are_never_encoded_again(chat):

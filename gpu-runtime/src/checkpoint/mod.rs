@@ -27,6 +27,7 @@ use std::path::Path;
 use trainyard_protocol::OpError;
 
 use crate::config::LoadError;
+use crate::interrupt;
 
 pub(crate) use adapter::{AdapterModule, AdapterTensors, read_adapter, write_adapter};
 pub(crate) use adapter_names::{is_known_to_peft, read_names, written_name};
@@ -45,6 +46,11 @@ pub(crate) use uploaded::{ExpectedModule, read_uploaded};
 
 /// The client's error for a checkpoint that cannot be read: it names the file, not its path. The log has the path.
 pub(crate) fn unreadable(error: &LoadError) -> OpError {
+    if let LoadError::Io { source, .. } = error
+        && let Some(refusal) = interrupt::refusal(source)
+    {
+        return refusal;
+    }
     tracing::error!(%error, "a checkpoint cannot be read");
     let (path, reason) = match error {
         LoadError::Io { path, source } => (path, source.to_string()),
@@ -56,6 +62,9 @@ pub(crate) fn unreadable(error: &LoadError) -> OpError {
 
 /// The client's error for a failed write; the log has the path.
 pub(crate) fn unwritable(path: &Path, error: &std::io::Error) -> OpError {
+    if let Some(refusal) = interrupt::refusal(error) {
+        return refusal;
+    }
     tracing::error!(path = %path.display(), %error, "a checkpoint cannot be written");
     let text = format!("the checkpoint cannot be written: {}: {error}", file_name(path));
     match error.kind() {

@@ -13,6 +13,7 @@ use super::{
     Elements, NamedTensor, TensorMap, io_error, malformed, read_tensors, unwritable, write_json, write_tensors,
 };
 use crate::config::LoadError;
+use crate::interrupt;
 
 const MANIFEST: &str = "run.json";
 const FORMAT: u32 = 1;
@@ -108,6 +109,7 @@ fn file_sum(path: &Path) -> std::io::Result<FileSum> {
     let mut file = File::open(path)?;
     let (mut hasher, mut bytes, mut chunk) = (crc32fast::Hasher::new(), 0, vec![0; CHUNK]);
     loop {
+        interrupt::check()?;
         match file.read(&mut chunk)? {
             0 => return Ok(FileSum { bytes, crc32: hasher.finalize() }),
             read => {

@@ -12,6 +12,7 @@ use trainyard_protocol::OpError;
 use super::elements::Elements;
 use super::{io_error, malformed, unwritable};
 use crate::config::LoadError;
+use crate::interrupt;
 
 /// A tensor to write: its name, its extents, its elements in row-major order.
 pub(crate) type NamedTensor<'a, T = [f32]> = (String, Vec<usize>, &'a T);
@@ -32,7 +33,8 @@ pub(super) struct Entry {
     pub(super) data_offsets: (u64, u64),
 }
 
-/// Writes tensors in the order given. Elements keep their bits. The file is not synced.
+/// Writes tensors in the order given. Elements keep their bits. The file is not synced. An interrupt of this thread's work
+/// leaves a file that is not complete.
 ///
 /// A repeated name is an error of the server, and so is a number of elements, announced or written, that differs from
 /// the product of the extents.
@@ -50,6 +52,7 @@ pub(crate) fn write_tensors<T: Elements + ?Sized>(path: &Path, tensors: &[NamedT
             values.for_each_chunk(&mut |chunk| {
                 left = left.checked_sub(chunk.len()).ok_or_else(differs)?;
                 chunk.chunks(CHUNK).try_for_each(|part| {
+                    interrupt::check()?;
                     bytes.clear();
                     bytes.extend(part.iter().flat_map(|value| value.to_le_bytes()));
                     file.write_all(&bytes)
@@ -162,6 +165,7 @@ fn read_values(file: &mut File, count: u64) -> std::io::Result<Vec<f32>> {
     while left > 0 {
         let size = left.min(bytes.len());
         let piece = &mut bytes[..size];
+        interrupt::check()?;
         file.read_exact(piece)?;
         left -= size;
         values.extend(piece.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])));
@@ -173,9 +177,15 @@ fn read_values(file: &mut File, count: u64) -> std::io::Result<Vec<f32>> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use proptest::prelude::*;
+    use trainyard_protocol::SaveTarget;
 
     use super::*;
+    use crate::checkpoint::{unreadable, write_atomically};
+    use crate::interrupt::{Interrupt, interruptible};
 
     fn example() -> (Vec<f32>, Vec<f32>) {
         let odd = [f32::NAN, -0.0, f32::MIN_POSITIVE / 3.0, f32::INFINITY, 1.5];
@@ -228,6 +238,37 @@ mod tests {
                 .message
                 .contains("cannot be written: t")
         );
+    }
+
+    /// An interrupt that is set from the question of this index on, and how often it was asked.
+    fn interrupt_at(index: usize) -> (Interrupt, Arc<AtomicUsize>) {
+        let asked = Arc::<AtomicUsize>::default();
+        let count = Arc::clone(&asked);
+        (Interrupt::new(move || count.fetch_add(1, Ordering::Relaxed) >= index), asked)
+    }
+
+    #[test]
+    fn reading_and_writing_end_between_pieces() {
+        let root = tempfile::tempdir().unwrap();
+        let save = |interrupt: Interrupt, name: &str| {
+            let target = SaveTarget { dir: root.path().join(name), overwrite: false };
+            let fill = |dir: &Path| write_tensors(&dir.join("t"), &[("a".into(), vec![200, 200], &example().1[..])]);
+            interruptible(interrupt, || write_atomically(&target, fill))
+        };
+        let (never, asked) = interrupt_at(usize::MAX);
+        save(never, "whole").unwrap();
+        let pieces = asked.load(Ordering::Relaxed);
+        assert_eq!(pieces, 3);
+        for at in 0..pieces {
+            let (interrupt, asked) = interrupt_at(at);
+            assert!(save(interrupt, "cut").unwrap_err().message.contains("its session ended"));
+            assert_eq!(asked.load(Ordering::Relaxed), at + 1);
+            assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1, "a folder that is not complete is left");
+            let (interrupt, asked) = interrupt_at(at);
+            let error = interruptible(interrupt, || read_tensors(&root.path().join("whole/t"))).unwrap_err();
+            assert!(unreadable(&error).message.contains("its session ended"), "{error}");
+            assert_eq!(asked.load(Ordering::Relaxed), at + 1);
+        }
     }
 
     /// Elements whose number differs from the announced one.

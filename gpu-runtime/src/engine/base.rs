@@ -14,6 +14,7 @@ use crate::checkpoint::SharedSource;
 use crate::collective::{Ranks, slice_of};
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, VisionConfig, WeightFiles};
 use crate::grammar::{Grammar, GrammarCompiler};
+use crate::interrupt;
 use crate::load::pack;
 use crate::loss::ImageRules;
 use crate::model::zero::replicas::own_part;
@@ -326,11 +327,15 @@ impl<B: Backend> Base<B> {
     pub(super) fn read_masters(&self) -> Result<Vec<Vec<f32>>, OpError> {
         let tensors = self.tensors.lock().unwrap_or_else(PoisonError::into_inner);
         let read = self.model.table.specs.iter().map(|param| {
-            let own = self.model.shard.read(param, &**tensors)?;
+            interrupt::check().map_err(|_| interrupt::ended())?;
+            let own = self.model.shard.read(param, &**tensors).map_err(|error| self.unreadable(&error))?;
             Ok(if self.layout.divides_parameters() { own_part(&self.replicas, &own) } else { own })
         });
-        read.collect::<Result<_, LoadError>>()
-            .map_err(|error| OpError::server(format!("base model {} cannot be read: {error}", self.name)))
+        read.collect()
+    }
+
+    fn unreadable(&self, error: &LoadError) -> OpError {
+        OpError::server(format!("base model {} cannot be read: {error}", self.name))
     }
 
     /// Packs `masters`, parameters of the same model in f32.

@@ -19,6 +19,7 @@ use super::saves::writer::{Contents, FrozenRun, FrozenSnapshot};
 use super::{Engine, NewSnapshot, optimizer, unknown_run};
 use crate::backend::Backend;
 use crate::fault::{Fault, guarded};
+use crate::interrupt::{Interrupt, interruptible};
 
 /// State of a control operation after its execution.
 enum ControlOutcome<B: Backend> {
@@ -62,7 +63,8 @@ impl<B: Backend> Engine<B> {
 
     fn control_operation(&mut self, id: RequestId, operation: Operation) {
         let run = operation.run().cloned();
-        let done = match guarded("control operation", || self.control(operation)) {
+        let interrupt = self.load_interrupt(&id, &operation);
+        let done = match guarded("control operation", || interruptible(interrupt, || self.control(operation))) {
             Ok(Ok(ControlOutcome::Done(result))) => Ok(result),
             Ok(Ok(ControlOutcome::Save(write, snapshot))) => match self.save_thread.start(id.clone(), write) {
                 Ok(()) => return self.snapshot_after_save = snapshot,
@@ -74,7 +76,17 @@ impl<B: Backend> Engine<B> {
         self.finish(id, done);
     }
 
-    /// Executes one optimizer step of each run. Requests of a run are serialized: it has at most one here.
+    /// Ends a load between two tensors once nobody waits for it: its run is as it was before. Whoever restores a run
+    /// waits for it.
+    fn load_interrupt(&self, id: &RequestId, operation: &Operation) -> Interrupt {
+        match operation {
+            Operation::CreateRun { .. } | Operation::LoadState(_) => Interrupt::of(self.trainer.is_abandoned(), id),
+            _ => Interrupt::default(),
+        }
+    }
+
+    /// Executes one optimizer step of each run. Requests of a run are serialized: it has at most one here. On one rank a
+    /// long update that nobody waits for ends early, and then its runs are lost.
     fn optim_steps(&mut self, steps: Vec<(RequestId, RunId, AdamParams)>) {
         let mut runs: BTreeMap<&RunId, &mut TrainingRun<B>> = self.runs.iter_mut().collect();
         let (mut known, mut outcomes) = (Vec::new(), Vec::new());
@@ -85,7 +97,10 @@ impl<B: Backend> Engine<B> {
             }
         }
         let (of, known): (Vec<_>, Vec<_>) = known.into_iter().unzip();
-        let done = optimizer::optim_steps(&*self.backend, known);
+        // Ranks update their parts at the same time and could not stop at the same element.
+        let is_abandoned = self.trainer.is_abandoned().filter(|_| self.ranks.is_single());
+        let interrupts = of.iter().map(|(id, _)| Interrupt::of(is_abandoned, id)).collect();
+        let done = interruptible(Interrupt::all_of(interrupts), || optimizer::optim_steps(&*self.backend, known));
         outcomes.extend(of.into_iter().zip(done).map(|((id, run), outcome)| (id, run, outcome)));
         for (id, run, outcome) in outcomes {
             match outcome {
@@ -105,13 +120,17 @@ impl<B: Backend> Engine<B> {
     pub(super) fn collect_save(&mut self, wait: Duration) {
         let Some((id, written)) = self.save_thread.finished(wait) else { return };
         let snapshot = self.snapshot_after_save.take();
+        // It may have been complete before it was cancelled; nobody learns of it.
+        let cancelled = self.save_thread.is_cancelled();
         if let Ok(OpResult::Saved(Some(saved))) = &written {
-            self.add_snapshot(snapshot);
+            self.add_snapshot(snapshot.filter(|_| !cancelled));
             // The folder may have been overwritten.
             self.checkpoints.invalidate(&saved.dir);
         }
         self.sampler.evict_unused();
-        self.finish(id, written);
+        if !cancelled {
+            self.finish(id, written);
+        }
     }
 
     /// Executes an operation, or prepares its save.

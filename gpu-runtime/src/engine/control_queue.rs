@@ -1,5 +1,7 @@
 //! The queue of operations outside training and sampling batches: creation, loading, optimizer steps, saves.
 
+use std::collections::BTreeSet;
+
 use trainyard_protocol::{Operation, RequestId, RunId, TenantShare};
 
 use super::fair_share::FairShare;
@@ -34,6 +36,11 @@ impl ControlQueue {
     /// Drops the queued operations of a run.
     pub(super) fn drop_operations(&mut self, run: &RunId) {
         self.queues.retain(|(_, operation)| operation.run() != Some(run));
+    }
+
+    /// Drops queued operations.
+    pub(super) fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
+        self.queues.retain(|(id, _)| !ids.contains(id));
     }
 
     /// Whether there is an operation that `ready` accepts.

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use trainyard_protocol::{
-    AdamParams, Category, Datum, Engine as _, ForwardBackward, LoraSpec, ModelExtents, ModelHead, Optimizer,
-    PromptTargets, RawBatch, RunSpec, Sample, SampleOperation, SamplerSource, SamplingParams, SessionId, Stop, Tensor,
+    AdamParams, Category, Datum, Engine as _, ForwardBackward, LoadState, LoraSpec, ModelExtents, ModelHead, Optimizer,
+    PromptTargets, RawBatch, RunSpec, Sample, SampleOperation, SamplerSource, SamplingParams, SaveState, SaveTarget,
+    SessionId, Stop, Tensor,
 };
 
 use super::*;
@@ -243,6 +244,112 @@ fn stats_count_tokens_and_report_held_memory() {
     assert!(stats.sampling_passes >= 12);
     assert_eq!((stats.loaded_runs, stats.active_samples, stats.kv_limit), (1, 0, 2 << 30));
     assert!(stats.kv_bytes > 0, "the prompt's full blocks stay in the cache");
+}
+
+/// Optimizer steps that nobody waits for do not begin; one that somebody waits for takes the others along.
+#[test]
+fn abandoned_steps_change_nothing() {
+    let results = |gone: &'static [&'static str]| {
+        let mut engine = engine();
+        for (seed, run) in [(1, "a"), (2, "b")] {
+            create(&mut engine, run, seed);
+            start(&mut engine, run, pass(run, 3));
+            assert!(drain(&mut engine)[run].result.is_ok());
+        }
+        engine.ask_when_abandoned(Arc::new(move |id: &RequestId| gone.contains(&id.as_str())));
+        ["a", "b"].iter().for_each(|run| start(&mut engine, run, optim(run)));
+        let steps = drain(&mut engine);
+        ["1", "2"].iter().zip(["a", "b"]).for_each(|(id, run)| start(&mut engine, id, optim(run)));
+        let again = drain(&mut engine);
+        start(&mut engine, "3", pass("a", 3));
+        let after = drain(&mut engine);
+        (steps, format!("{again:?}"), format!("{after:?}"))
+    };
+    let (steps, again, after) = results(&["a", "b"]);
+    for run in ["a", "b"] {
+        let error = steps[run].result.as_ref().map(drop).unwrap_err();
+        assert!(error.message.contains("its session ended"), "{error}");
+        assert!(steps[run].lost_run.is_none());
+    }
+    let (shared, other, _) = results(&["a"]);
+    assert!(["a", "b"].iter().all(|run| shared[*run].result.is_ok()));
+    // The gradient was still there.
+    assert_ne!(again, other);
+    let mut undisturbed = engine();
+    create(&mut undisturbed, "a", 1);
+    for operation in [pass("a", 3), optim("a")] {
+        start(&mut undisturbed, "a", operation);
+        assert!(drain(&mut undisturbed)["a"].result.is_ok());
+    }
+    start(&mut undisturbed, "3", pass("a", 3));
+    assert_eq!(format!("{:?}", drain(&mut undisturbed)), after);
+}
+
+/// A load ends between tensors, and its run stays as it was; a save that waits for another one is never written.
+#[test]
+fn abandoned_loads_and_saves_end_within_their_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engine = engine();
+    create(&mut engine, "a", 1);
+    for operation in [pass("a", 3), optim("a")] {
+        start(&mut engine, "a", operation);
+        assert!(drain(&mut engine)["a"].result.is_ok());
+    }
+    let target = |name: &str| SaveTarget { dir: folder.path().join(name), overwrite: false };
+    let save = |name: &str| Operation::SaveState(SaveState { run: RunId::new("a"), target: target(name) });
+    start(&mut engine, "first", save("first"));
+    start(&mut engine, "second", save("second"));
+    assert!(engine.step().is_empty());
+    engine.cancel(&[id("second")].into());
+    assert_eq!(drain(&mut engine).into_keys().collect::<Vec<_>>(), ["first"]);
+    start(&mut engine, "third", save("third"));
+    engine.step();
+    engine.cancel(&[id("third")].into());
+    assert!(drain(&mut engine).is_empty(), "a cancelled request has no completion");
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name == "first" || name == "third"), "{left:?}");
+
+    // Another pass makes the run differ from its checkpoint.
+    for operation in [pass("a", 2), optim("a")] {
+        start(&mut engine, "a", operation);
+        assert!(drain(&mut engine)["a"].result.is_ok());
+    }
+    let asked = Arc::new(Mutex::new((0, usize::MAX)));
+    let count = Arc::clone(&asked);
+    engine.ask_when_abandoned(Arc::new(move |id: &RequestId| {
+        let (questions, until) = &mut *count.lock().unwrap();
+        *questions += usize::from(id.as_str() == "load");
+        id.as_str() == "load" && *questions > *until
+    }));
+    let load = || {
+        Operation::LoadState(LoadState {
+            run: RunId::new("a"),
+            dir: target("first").dir,
+            with_optimizer: true,
+            create: None,
+            checkpoint_base: None,
+            uploaded: None,
+        })
+    };
+    let bits = |engine: &mut CpuEngine| {
+        start(engine, "bits", pass("a", 2));
+        let result = drain(engine).remove("bits").unwrap().result;
+        start(engine, "zero", optim("a"));
+        assert!(drain(engine)["zero"].result.is_ok());
+        format!("{result:?}")
+    };
+    for until in [0, 3, 40] {
+        *asked.lock().unwrap() = (0, until);
+        start(&mut engine, "load", load());
+        let error = drain(&mut engine)["load"].result.as_ref().map(drop).unwrap_err().message.clone();
+        assert!(error.contains("its session ended"), "{error}");
+        assert_eq!(asked.lock().unwrap().0, until + 1, "it reads on");
+    }
+    let kept = bits(&mut engine);
+    *asked.lock().unwrap() = (0, usize::MAX);
+    start(&mut engine, "load", load());
+    assert!(drain(&mut engine)["load"].result.is_ok());
+    assert_ne!(bits(&mut engine), kept);
 }
 
 /// Requests that nobody waits for end within their pass. Their run stays as it was, and so does a pass that they share.

@@ -304,6 +304,8 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
     }
 
     fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
+        self.control.cancel(ids);
+        self.save_thread.cancel_if(|id| ids.contains(id));
         self.checkpoints.cancel(ids);
         self.schemas.cancel(ids);
         self.images.cancel(ids);
@@ -313,10 +315,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
     }
 
     fn ask_when_abandoned(&mut self, is_abandoned: IsAbandoned) {
-        // Other ranks could not know, and each must do the same.
-        if self.ranks.is_single() {
-            self.trainer.ask_when_abandoned(is_abandoned);
-        }
+        self.trainer.ask_when_abandoned(is_abandoned);
     }
 
     fn unload_run(&mut self, run: &RunId) {

@@ -8,6 +8,7 @@ use trainyard_protocol::{AdamParams, OpError, OpResult};
 use super::run::{AccumulatedGradient, TrainingRun};
 use crate::backend::{AdamWStep, Backend};
 use crate::fault::{Fault, guarded};
+use crate::interrupt;
 
 /// Description of the work, for panics in the log.
 const WHAT: &str = "optimizer step";
@@ -62,10 +63,15 @@ impl<'a, B: Backend> AcceptedStep<'a, B> {
 }
 
 /// One AdamW step of each run with its accumulated gradient, which it clears. A rejected step changes nothing; a panic, also one for
-/// want of memory, fails only the step of its run. Results of a run do not depend on the other runs.
+/// want of memory, fails only the step of its run. Results of a run do not depend on the other runs. Where this thread's work is
+/// interrupted before the update, nothing has changed; during it, all these runs are lost.
 pub(super) fn optim_steps<B: Backend>(backend: &B, runs: Vec<(&mut TrainingRun<B>, &AdamParams)>) -> Vec<Outcome> {
     let (mut outcomes, mut steps) = (Vec::new(), Vec::new());
     for (run, hyper) in runs {
+        if interrupt::check().is_err() {
+            outcomes.push(Some(Ok(Err(interrupt::ended()))));
+            continue;
+        }
         match guarded(WHAT, || AcceptedStep::new(backend, run, hyper)) {
             Ok(Ok(step)) => {
                 steps.push(step);
@@ -116,6 +122,7 @@ fn update<B: Backend>(backend: &B, steps: &mut [AcceptedStep<'_, B>]) -> Vec<Res
 fn finish<B: Backend>(backend: &B, step: AcceptedStep<'_, B>, updated: Result<(), Fault>) -> Outcome {
     let AcceptedStep { run, gradient: AccumulatedGradient { sum, norm }, part, .. } = step;
     updated?;
+    interrupt::check().map_err(|_| Fault::Interrupted)?;
     guarded(WHAT, || {
         if let Some(part) = part {
             run.gather_masters(&part);

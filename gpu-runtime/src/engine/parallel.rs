@@ -3,6 +3,7 @@
 //! Rank 0 is the engine that the caller sees. Each call that changes an engine is sent to the others first, which make it on
 //! their own engines (see [`super::lockstep`]); results, counters and files are those of rank 0.
 
+mod abandoned;
 mod command;
 mod copies;
 mod folders;
@@ -16,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard_protocol::{
-    BaseModel, Completion, EngineStats, MemoryPlan, MemoryUse, Numerics, OpError, Operation, PlanMemory, Prepare,
-    RequestId, RunId, RunMemory, RunSpec, SampleProgress, TenantShare,
+    BaseModel, Completion, EngineStats, IsAbandoned, MemoryPlan, MemoryUse, Numerics, OpError, Operation, PlanMemory,
+    Prepare, RequestId, RunId, RunMemory, RunSpec, SampleProgress, TenantShare,
 };
 
 use super::memory::plan_of_all;
@@ -26,6 +27,7 @@ use crate::backend::{Backend, HostBackend};
 use crate::collective::{CollectiveUse, Ranks, local_ranks, slice_of};
 use crate::config::{LoadError, ModelSource};
 use crate::parallel::Parallel;
+use abandoned::Abandoned;
 use command::Command;
 pub use copies::{FetchDone, FetchFailure, FolderCopies};
 pub use folders::RankFolders;
@@ -73,6 +75,7 @@ pub struct ParallelEngine<B: Backend> {
     failure: Option<String>,
     /// Folders that ranks exchange, if ranks are processes.
     folders: Option<RankFolders>,
+    abandoned: Abandoned,
 }
 
 impl ParallelEngine<HostBackend> {
@@ -104,10 +107,11 @@ impl<B: Backend> ParallelEngine<B> {
         let options = options.of_rank();
         let mut starts = local_ranks(parallel.world(), LIMIT).into_iter().zip(backends.into_iter().zip(models));
         let (rank, (backend, own)) = starts.next().ok_or_else(|| rank_error(0, "expected at least one rank"))?;
+        let abandoned = Abandoned::default();
         let mut followers: Vec<Box<dyn Follower>> = Vec::new();
         let mut loading = Vec::new();
-        for (at, (rank, (backend, models))) in starts.enumerate() {
-            let (follower, loaded) = ThreadRank::spawn(at + 1, rank, backend, models, options.clone())?;
+        for (rank, (backend, models)) in starts {
+            let (follower, loaded) = ThreadRank::spawn(rank, backend, models, options.clone(), abandoned.of_thread())?;
             followers.push(Box::new(follower));
             loading.push(loaded);
         }
@@ -115,7 +119,7 @@ impl<B: Backend> ParallelEngine<B> {
         for (at, loaded) in loading.into_iter().enumerate() {
             loaded.recv().unwrap_or_else(|_| Err(rank_error(at + 1, "its thread ended while it loaded the models")))?;
         }
-        Ok(Self { leader, followers, parallel, failure: None, folders: None })
+        Ok(Self { leader, followers, parallel, failure: None, folders: None, abandoned })
     }
 
     /// The backend of rank 0, which describes its device.
@@ -216,6 +220,10 @@ impl<B: Backend> trainyard_protocol::Engine for ParallelEngine<B> {
         self.leader.cancel(ids);
     }
 
+    fn ask_when_abandoned(&mut self, is_abandoned: IsAbandoned) {
+        self.leader.ask_when_abandoned(self.abandoned.install(is_abandoned));
+    }
+
     fn unload_run(&mut self, run: &RunId) {
         self.send(&Command::UnloadRun(run.clone()));
         self.leader.unload_run(run);
@@ -276,6 +284,10 @@ fn use_of_all(one: MemoryUse, ranks: u64) -> MemoryUse {
 #[cfg(test)]
 #[path = "parallel_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "interrupt_tests.rs"]
+mod interrupt_tests;
 
 #[cfg(test)]
 #[path = "loading_tests.rs"]

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use trainyard_protocol::{LossFn, OpError, PolicyInputs, PreparedDatum, ValueInputs};
 
 use super::term::Term;
-use super::{Interrupt, cross_entropy, custom, dro, gspo, ratio, stable_reinforce, value};
+use super::{cross_entropy, custom, dro, gspo, ratio, stable_reinforce, value};
+use crate::interrupt::Interrupt;
 
 /// The loss of one datum.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

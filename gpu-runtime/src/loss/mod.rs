@@ -13,7 +13,6 @@ mod evaluate;
 mod gspo;
 mod images;
 mod inputs;
-mod interrupt;
 mod metrics;
 mod ratio;
 mod stable_reinforce;
@@ -22,7 +21,6 @@ mod value;
 
 pub(crate) use custom::MAX_PASS_ELEMENTS;
 pub(crate) use evaluate::{Evaluation, evaluate_until, evaluate_within};
-pub(crate) use interrupt::Interrupt;
 
 /// Elements that the loss of a datum may cost beside its targets: those of a custom loss.
 pub(crate) fn most_elements(loss: &LossFn, datum: &PreparedDatum) -> usize {

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use super::adapter::RowGroup;
 use super::backward_pass::Backward;
 use super::block_pass::BlockPass;
+use super::early_end::EarlyEnd;
 use super::experts::backward as experts_backward;
 use super::forward::{Activations, BlockActivations, BlockMlp, MixerActivations, MlpActivations, SavedBlock};
 use super::gradient::GradientSum;
@@ -24,8 +25,8 @@ pub(super) enum GradientSink<'a, 'b, B: Backend> {
     Full(&'a mut GradientSum<B>, Option<GradientSum<B>>),
 }
 
-/// Adds the gradient to `sink`, given that with respect to the residual stream after the last block, `dx`. Once `interrupt`
-/// is set, it returns before its next block, and the gradient is incomplete.
+/// Adds the gradient to `sink`, given that with respect to the residual stream after the last block, `dx`. Where the pass
+/// ends early, it returns before its next block, and the gradient is incomplete.
 pub(super) fn backward<B: Backend>(
     backend: &B,
     weights: &mut WeightSource<'_, B>,
@@ -34,7 +35,7 @@ pub(super) fn backward<B: Backend>(
     activations: Activations<B>,
     mut dx: B::Rows,
     mut sink: GradientSink<'_, '_, B>,
-    interrupt: &dyn Fn() -> bool,
+    early_end: &EarlyEnd,
 ) {
     let Activations { blocks, spans, mut chosen, positions, rotation, image_rows } = activations;
     let model = weights.model();
@@ -44,7 +45,7 @@ pub(super) fn backward<B: Backend>(
         GradientSink::Full(..) => Vec::new(),
     };
     for (layer, saved) in blocks.into_iter().enumerate().rev() {
-        if interrupt() {
+        if weights.ends_early(early_end) {
             return;
         }
         let block = weights.block(backend, layer);

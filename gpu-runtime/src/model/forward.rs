@@ -8,6 +8,7 @@ use super::adapter::RowGroup;
 use super::attention::AttentionActivations;
 use super::block_pass::BlockPass;
 use super::convolution::ConvolutionActivations;
+use super::early_end::EarlyEnd;
 use super::experts::{ExpertActivations, routed};
 use super::image_rows::PassImages;
 use super::kv::KvSequence;
@@ -33,7 +34,7 @@ pub(crate) struct PassInput<'a, B: Backend> {
     /// Images and positions, where sequences have images or continue behind some.
     pub images: Option<&'a PassImages<B>>,
     /// Ends the pass before its next block, when nobody needs its result.
-    pub interrupt: Option<&'a dyn Fn() -> bool>,
+    pub early_end: Option<&'a EarlyEnd>,
 }
 
 /// Activations that a block's backward pass needs.
@@ -112,8 +113,8 @@ fn positions(rows: usize, spans: &[Span]) -> Vec<u32> {
 }
 
 /// Runs the batch through all blocks and appends the rows to the sequences' keys and values. With `save`, the last `save`
-/// blocks save the activations for the backward pass, and the others their input. The result of a pass that is interrupted
-/// is incomplete.
+/// blocks save the activations for the backward pass, and the others their input. The result of a pass that ends early is
+/// incomplete.
 pub(crate) fn forward<B: Backend>(
     backend: &B,
     weights: &mut WeightSource<'_, B>,
@@ -132,7 +133,7 @@ pub(crate) fn forward<B: Backend>(
     let (mut saved, mut dispatches, layers) = (Vec::new(), Vec::new(), model.config.num_layers());
     for layer in 0..layers {
         // What it has computed until then is never read.
-        if input.interrupt.is_some_and(|is_set| is_set()) {
+        if input.early_end.is_some_and(|early_end| weights.ends_early(early_end)) {
             break;
         }
         let block = weights.block(backend, layer);

@@ -9,6 +9,7 @@ mod backward_pass;
 mod block_pass;
 mod block_weights;
 mod convolution;
+mod early_end;
 mod exchanges;
 mod expert_ranks;
 mod experts;
@@ -46,6 +47,7 @@ pub(crate) mod zero;
 
 pub(crate) use adapted::AdaptedModule;
 pub(crate) use adapter::{Adapter, RowGroup};
+pub(crate) use early_end::EarlyEnd;
 pub(crate) use exchanges::{
     Exchange, Members, backward_exchanges, embedding_exchanges, forward_exchanges, gradient_exchanges, logit_exchanges,
     loss_exchanges,
@@ -68,7 +70,9 @@ pub(crate) use scalar_head::{NAMES as SCALAR_HEAD_NAMES, RunHead};
 pub(crate) use score::target_logprobs;
 pub(crate) use shard::Shard;
 pub(crate) use shard_axis::ShardAxis;
-pub(crate) use train::{TrainGroup, train_pass, train_pass_within};
+#[cfg(test)]
+pub(crate) use train::train_pass;
+pub(crate) use train::{PassBounds, TrainGroup, train_pass_within};
 pub(crate) use vocabulary::{LastRows, LogitBuffer};
 pub(crate) use weights::{Model, Weights, WholeModel};
 pub(crate) use zero::gathered::{GatheredPass, gathered_weights};

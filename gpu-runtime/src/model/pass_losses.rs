@@ -5,6 +5,7 @@ use trainyard_protocol::OpError;
 
 use super::train::TrainGroup;
 use crate::backend::Backend;
+use crate::interrupt;
 use crate::loss::{Evaluation, LossValue, PreparedDatum, evaluate_within};
 
 /// The results of a datum.
@@ -23,6 +24,13 @@ pub(crate) struct FailedDatum {
     /// Index of the datum in the group.
     pub at: usize,
     pub error: OpError,
+}
+
+impl FailedDatum {
+    /// The outcome of a group in a pass that ended early.
+    pub(crate) fn ended_early() -> Self {
+        Self { at: 0, error: interrupt::ended() }
+    }
 }
 
 /// The results of a group.

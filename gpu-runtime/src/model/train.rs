@@ -1,6 +1,5 @@
 //! A training pass over a microbatch: forward, loss, backward.
 
-use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use trainyard_protocol::OpError;
 
 use super::adapter::{Adapter, RowGroup};
 use super::backward::{GradientSink, backward};
+use super::early_end::EarlyEnd;
 use super::forward::{Activations, Pass, PassInput, forward};
 use super::gradient::GradientSum;
 use super::image_rows::{ImageRows, PassImages};
@@ -21,7 +21,10 @@ use super::vocabulary::{head_backward, head_logprobs};
 use super::weights::Weights;
 use super::zero::weight_source::WeightSource;
 use crate::backend::{Backend, GradientSinks, HeadGradient, Held, Targets};
-use crate::loss::{Interrupt, LossFn, LossValue, PreparedDatum};
+#[cfg(test)]
+use crate::collective::Ranks;
+use crate::interrupt::Interrupt;
+use crate::loss::{LossFn, LossValue, PreparedDatum};
 use crate::vision::ImageEmbedding;
 
 /// Datums of one run in a microbatch.
@@ -36,7 +39,7 @@ pub(crate) struct TrainGroup<'a, B: Backend> {
     pub images: Vec<Vec<Arc<ImageEmbedding<B>>>>,
     /// Losses of its first datums that were evaluated before the pass, with the same log-probabilities.
     pub evaluated: Vec<Result<LossValue, OpError>>,
-    /// Ends the evaluation of a custom loss with an error, and a pass between its blocks once it is set for all groups.
+    /// Ends the evaluation of a custom loss with an error.
     pub interrupt: Interrupt,
     /// Destination of its gradient; with `None` only the loss is computed.
     pub grads: Option<&'a mut GradientSum<B>>,
@@ -52,7 +55,18 @@ struct ActiveRows<B: Backend> {
     groups: Vec<RowGroup<B>>,
 }
 
-/// [`train_pass_within`] for losses that may cost anything.
+/// What bounds a pass.
+pub(crate) struct PassBounds<'a> {
+    /// Number of blocks that save their activations; the others recompute them, with the same bits.
+    pub saved: usize,
+    /// Elements that custom losses may cost together.
+    pub allowance: usize,
+    /// Ends the pass between its blocks.
+    pub early_end: &'a EarlyEnd,
+}
+
+/// [`train_pass_within`] for losses that may cost anything. It ends early once the interrupts of all groups are set.
+#[cfg(test)]
 pub(crate) fn train_pass<'w, B: Backend>(
     backend: &B,
     weights: impl Into<WeightSource<'w, B>>,
@@ -60,25 +74,27 @@ pub(crate) fn train_pass<'w, B: Backend>(
     full: bool,
     saved: usize,
 ) -> Vec<Result<Vec<TrainOutput>, FailedDatum>> {
-    let outputs = train_pass_within(backend, weights, groups, full, saved, usize::MAX);
+    let interrupts = groups.iter().map(|group| group.interrupt.clone()).collect();
+    let early_end = EarlyEnd::new(&Ranks::default(), Interrupt::all_of(interrupts));
+    let bounds = PassBounds { saved, allowance: usize::MAX, early_end: &early_end };
+    let outputs = train_pass_within(backend, weights, groups, full, bounds);
     outputs.into_iter().map(|output| output.map(|output| output.datums)).collect()
 }
 
 /// Runs the groups' datums through the model together. The gradient of a group whose loss fails is untouched, unless the
-/// pass is interrupted, which fails all groups: then gradients are incomplete. `saved`
-/// blocks save their activations, the others recompute them: the bits are the same. With `full`, the one group trains all
-/// parameters; where replicas divide these, [`GatheredPass::finish`](super::GatheredPass::finish) has to follow.
+/// pass ends early, which fails all groups: then gradients are incomplete. With `full`, the one group trains all
+/// parameters; where replicas divide these, [`GatheredPass::finish`](super::GatheredPass::finish) has to follow, and
+/// [`EarlyEnd::finish`] in any case where ranks decide together.
 ///
-/// Custom losses may cost `allowance` elements together. Those that would cost more are postponed, with all behind them in
-/// their group.
+/// Custom losses that would cost more than the allowance are postponed, with all behind them in their group.
 pub(crate) fn train_pass_within<'w, B: Backend>(
     backend: &B,
     weights: impl Into<WeightSource<'w, B>>,
     groups: &mut [TrainGroup<'_, B>],
     full: bool,
-    saved: usize,
-    allowance: usize,
+    bounds: PassBounds<'_>,
 ) -> GroupOutputs {
+    let PassBounds { saved, allowance, early_end } = bounds;
     let mut weights = weights.into();
     let data: Vec<&PreparedDatum> = groups.iter().flat_map(|g| g.data.iter().copied()).collect();
     let tokens: Vec<u32> = data.iter().flat_map(|d| d.tokens.iter().copied()).collect();
@@ -87,27 +103,17 @@ pub(crate) fn train_pass_within<'w, B: Backend>(
     let trains = groups.iter().any(|g| g.grads.is_some());
     let rows = rows_of(&data);
     let images = images_of(groups, &rows);
-    // A pass that somebody waits for goes on: its numbers do not depend on whoever has gone.
-    let interrupts: Vec<Interrupt> = groups.iter().map(|group| group.interrupt.clone()).collect();
-    let stopped = Cell::new(false);
-    let is_interrupted = || {
-        // Once it has stopped, a pass stays so, whatever the next answer were.
-        if !stopped.get() && !interrupts.is_empty() && interrupts.iter().all(Interrupt::is_set) {
-            stopped.set(true);
-        }
-        stopped.get()
-    };
     let input = PassInput {
         tokens: &tokens,
         rows: &rows,
         kv: &mut kv,
         groups: &row_groups,
         images: images.as_ref(),
-        interrupt: Some(&is_interrupted),
+        early_end: Some(early_end),
     };
     let Pass { x, activations, dispatches } = forward(backend, &mut weights, input, trains.then_some(saved));
-    if is_interrupted() {
-        return interrupted(groups);
+    if weights.ends_early(early_end) {
+        return ended_early(groups);
     }
     let targets = targets_of(&data);
     let (w, scalar_head) = weights.head(backend);
@@ -145,20 +151,18 @@ pub(crate) fn train_pass_within<'w, B: Backend>(
         let failed: Vec<bool> = outputs.iter().map(Result::is_err).collect();
         let sinks = groups.iter_mut().zip(failed);
         let sums = sinks.map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() }).collect();
-        let interrupt = &is_interrupted;
-        let pass = BackwardPass { backend, w, tokens: &tokens, groups: &row_groups, active, interrupt };
+        let pass = BackwardPass { backend, w, tokens: &tokens, groups: &row_groups, active, early_end };
         pass.run(&mut weights, head, hidden, x, activations, sums, full);
-        if is_interrupted() {
-            return interrupted(groups);
+        if weights.ends_early(early_end) {
+            return ended_early(groups);
         }
     }
     outputs
 }
 
 /// The outcome of a pass whose requests have all been abandoned.
-fn interrupted<B: Backend>(groups: &[TrainGroup<'_, B>]) -> GroupOutputs {
-    let failed = || FailedDatum { at: 0, error: OpError::user("interrupted: its session ended") };
-    groups.iter().map(|_| Err(failed())).collect()
+fn ended_early<B: Backend>(groups: &[TrainGroup<'_, B>]) -> GroupOutputs {
+    groups.iter().map(|_| Err(FailedDatum::ended_early())).collect()
 }
 
 /// State of the end of a forward pass, for its backward pass.
@@ -176,7 +180,7 @@ struct BackwardPass<'a, B: Backend> {
     tokens: &'a [u32],
     groups: &'a [RowGroup<B>],
     active: ActiveRows<B>,
-    interrupt: &'a dyn Fn() -> bool,
+    early_end: &'a EarlyEnd,
 }
 
 impl<B: Backend> BackwardPass<'_, B> {
@@ -190,7 +194,7 @@ impl<B: Backend> BackwardPass<'_, B> {
         mut sums: Vec<Option<&mut GradientSum<B>>>,
         full: bool,
     ) {
-        let Self { backend, tokens, groups, interrupt, .. } = self;
+        let Self { backend, tokens, groups, early_end, .. } = self;
         if full {
             let Some(Some(sum)) = sums.into_iter().next() else { return };
             let mut ends = weights.gathered().map(|pass| pass.zeros_of_head(backend));
@@ -198,13 +202,13 @@ impl<B: Backend> BackwardPass<'_, B> {
             let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Full(own), &[]);
             drop((self.w, self.active, head, hidden, x));
             let ends = weights.gathered().zip(ends).and_then(|(pass, ends)| pass.reduce_head(ends, sum));
-            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Full(sum, ends), interrupt);
+            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Full(sum, ends), early_end);
         } else {
             let trains: Vec<bool> = sums.iter().map(Option::is_some).collect();
             let mut sinks: Vec<_> = sums.iter_mut().map(|sum| sum.as_mut().map(|sum| &mut sum.values)).collect();
             let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Adapters(&mut sinks), &trains);
             drop((head, hidden, x));
-            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Adapters(&mut sinks), interrupt);
+            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Adapters(&mut sinks), early_end);
         }
     }
 

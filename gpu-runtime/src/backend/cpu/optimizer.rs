@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use trainyard_protocol::AdamParams;
@@ -12,9 +13,12 @@ use super::vexp::multiversion;
 use crate::backend::host::HostParams;
 use crate::backend::{AdamWStep, Params};
 use crate::fault::{Fault, guarded};
+use crate::interrupt;
 
 /// Elements that a task updates.
 const CHUNK: usize = 1 << 16;
+/// Chunks after which an update asks whether somebody waits for it: some hundredths of a second.
+const ASK_AFTER: usize = 64;
 
 /// Elements of one parameter, with those of its gradient and moments.
 struct ParamChunk<'a> {
@@ -26,7 +30,8 @@ struct ParamChunk<'a> {
     v: &'a mut [f32],
 }
 
-/// One step of each set of parameters, all in one parallel region. A panic is the result of the step that it happened in.
+/// One step of each set of parameters, all in one parallel region. A panic is the result of the step that it happened in. Once
+/// this thread's work is interrupted, what is left is not updated, and all steps fail.
 pub(super) fn adamw(cpu: &Cpu, steps: Vec<AdamWStep<'_, Cpu>>) -> Vec<Result<(), Fault>> {
     let faults: Vec<Mutex<Option<Fault>>> = steps.iter().map(|_| Mutex::new(None)).collect();
     let settings: Vec<_> = steps.iter().map(|step| (step.hyper, step.step, step.grad_scale)).collect();
@@ -37,7 +42,15 @@ pub(super) fn adamw(cpu: &Cpu, steps: Vec<AdamWStep<'_, Cpu>>) -> Vec<Result<(),
             chunks.extend(parts.map(|(((params, grad), m), v)| ParamChunk { step: i, params, grad, m, v }));
         }
     }
+    let (interrupt, updated, is_over) = (interrupt::current(), AtomicUsize::new(0), AtomicBool::new(false));
     for_each(cpu, &mut chunks, |_, chunk| {
+        let asks = updated.fetch_add(1, Ordering::Relaxed) % ASK_AFTER == ASK_AFTER - 1;
+        if asks && interrupt.is_set() {
+            is_over.store(true, Ordering::Relaxed);
+        }
+        if is_over.load(Ordering::Relaxed) {
+            return;
+        }
         let (hyper, step, scale) = settings[chunk.step];
         let rule = AdamWRule::new(hyper, step, scale);
         let task = || adamw_update(cpu.isa(), chunk.params, chunk.grad, chunk.m, chunk.v, rule);
@@ -45,6 +58,9 @@ pub(super) fn adamw(cpu: &Cpu, steps: Vec<AdamWStep<'_, Cpu>>) -> Vec<Result<(),
             *faults[chunk.step].lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
         }
     });
+    if is_over.into_inner() {
+        return faults.iter().map(|_| Err(Fault::Interrupted)).collect();
+    }
     let outcome =
         |fault: Mutex<Option<Fault>>| fault.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err);
     faults.into_iter().map(outcome).collect()
@@ -188,6 +204,7 @@ mod tests {
 
     use super::*;
     use crate::backend::cpu::Isa;
+    use crate::interrupt::{Interrupt, interruptible};
 
     fn hyper() -> AdamParams {
         AdamParams { learning_rate: 1e-2, beta1: 0.9, beta2: 0.95, eps: 1e-12, weight_decay: 0.1, grad_clip_norm: 0.0 }
@@ -216,6 +233,23 @@ mod tests {
             assert!((f64::from(p[i]) - expected[i]).abs() < 1e-6, "{p:?} {expected:?}");
             assert!((f64::from(m[i]) - first[i]).abs() < 1e-6 && (f64::from(v[i]) - second[i]).abs() < 1e-5);
         }
+    }
+
+    #[test]
+    fn a_long_update_that_nobody_waits_for_is_not_completed() {
+        // Twice as many chunks as an update does between two questions.
+        let elements = 2 * ASK_AFTER * CHUNK;
+        let cpu = Cpu::with_isa(1, Isa::detect());
+        let updated = |interrupt: Interrupt| {
+            let arrays = || HostParams::new(vec![vec![1.0; elements]]);
+            let (mut params, grads, mut m, mut v, hyper) = (arrays(), arrays(), arrays(), arrays(), hyper());
+            let (params_of, moments) = (&mut params, [&mut m, &mut v]);
+            let step = AdamWStep { params: params_of, grads: &grads, moments, hyper: &hyper, step: 1, grad_scale: 1.0 };
+            let outcome = interruptible(interrupt, || adamw(&cpu, vec![step]));
+            (outcome, params[0].iter().filter(|value| **value != 1.0).count())
+        };
+        assert_eq!(updated(Interrupt::new(|| false)), (vec![Ok(())], elements));
+        assert_eq!(updated(Interrupt::new(|| true)), (vec![Err(Fault::Interrupted)], (ASK_AFTER - 1) * CHUNK));
     }
 
     #[test]

@@ -11,11 +11,12 @@ use super::sharded::{EPS, LIMIT, close, f32_cpu, is_shared, tolerance};
 use crate::backend::reference::Reference;
 use crate::backend::{AdamWStep, Backend, Params};
 use crate::collective::{CollectiveKind, LocalRank, Ranks, local_ranks};
+use crate::interrupt::Interrupt;
 use crate::load::tests::families;
-use crate::loss::{Interrupt, PreparedDatum};
+use crate::loss::PreparedDatum;
 use crate::model::zero::replicas::{divide, gather_into, part_lens, part_of};
 use crate::model::{
-    GatheredPass, GradientSum, ParamSpec, Shard, TrainGroup, TrainOutput, Units, gathered_weights, train_pass,
+    EarlyEnd, GatheredPass, GradientSum, ParamSpec, Shard, TrainGroup, TrainOutput, Units, gathered_weights, train_pass,
 };
 use crate::parallel::Parallel;
 
@@ -107,7 +108,7 @@ impl<B: Backend> Run<B> for Divided<B> {
             }];
             outputs = train_pass(&g.backend, &mut pass, &mut groups, true, saved).remove(0).unwrap();
         }
-        pass.finish(sum.as_mut());
+        pass.finish(sum.as_mut(), &EarlyEnd::default());
         if trains && g.model.ranks.is_single() && replicas.rank() == 0 {
             let sent = replicas.used().since(&before);
             let trained = g.model.table.trained(&g.model.config, ALL);

@@ -19,6 +19,7 @@ use self::config::UploadedConfig;
 use self::pieces::Pieces;
 use super::adapter::{A_SUFFIX, B_SUFFIX, CONFIG_FILE, PREFIX, TENSORS_FILE};
 use super::tensors::{Entry, read_header};
+use crate::interrupt;
 
 /// Maximum bytes of a configuration.
 const MAX_CONFIG: u64 = 1 << 20;
@@ -187,7 +188,7 @@ fn read_values(file: &mut Pieces, name: &str, dtype: &str, slot: &Slot) -> Resul
     while values.len() < elements {
         let count = (elements - values.len()).min(CHUNK as usize);
         let piece = &mut bytes[..count * width as usize];
-        file.read_exact(piece).map_err(|error| unreadable(TENSORS_FILE, &error))?;
+        interrupt::check().and_then(|()| file.read_exact(piece)).map_err(|error| unreadable(TENSORS_FILE, &error))?;
         match dtype {
             "F16" => values.extend(piece.as_chunks().0.iter().map(|&b| f16::from_le_bytes(b).to_f32())),
             "BF16" => values.extend(piece.as_chunks().0.iter().map(|&b| bf16::from_le_bytes(b).to_f32())),
@@ -209,6 +210,9 @@ fn refused(file: &str, reason: impl std::fmt::Display) -> OpError {
 
 /// A piece that the storage has lost, or a disk that fails.
 fn unreadable(file: &str, error: &std::io::Error) -> OpError {
+    if let Some(refusal) = interrupt::refusal(error) {
+        return refusal;
+    }
     tracing::error!(file, %error, "an upload cannot be read");
     OpError::server(format!("{file}: the upload cannot be read; the server's log has the details"))
 }

@@ -64,7 +64,7 @@ fn serve(
                 }
             }
             Message::Remove { dir } => removed.push(dir),
-            Message::Call(command) => panic!("{command:?}"),
+            other => panic!("{other:?}"),
         }
     }
     removed

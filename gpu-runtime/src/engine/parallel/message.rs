@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use trainyard_protocol::RequestId;
 
 use super::command::Command;
 use super::copies::FetchFailure;
@@ -17,6 +18,8 @@ pub(super) enum Message<'a> {
     Fetch { dir: PathBuf, location: PathBuf },
     /// Asks for the removal of a copy of a folder.
     Remove { dir: PathBuf },
+    /// Tells that nobody waits for a request, perhaps during the step that executes it.
+    Abandoned(RequestId),
 }
 
 impl Message<'_> {
@@ -66,6 +69,7 @@ mod tests {
         let messages = [
             Message::Fetch { dir: dir.clone(), location: "checkpoints/r/weights/ä.1".into() },
             Message::Remove { dir: dir.clone() },
+            Message::Abandoned(RequestId::new("r")),
         ];
         for message in messages {
             assert_eq!(Message::from_bytes(&message.to_bytes().unwrap()).unwrap(), message);

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use trainyard_protocol::Engine as _;
 
+use super::abandoned::{Abandoned, Told, messages};
 use super::command::Command;
 use super::copies::FolderCopies;
 use super::folders::RankFolders;
@@ -91,10 +93,15 @@ impl ProcessRank {
         let options = agreed(&self.ranks, &backend, &models, options)?;
         let mut engine = Engine::on_ranks(backend, models, options, self.ranks.clone())?;
         ready();
-        let Some(link) = self.links.first() else { return Ok(()) };
+        let Self { ranks, mut links } = self;
+        let Some(link) = links.first_mut() else { return Ok(()) };
+        let Some(incoming) = link.take_incoming() else { return Ok(()) };
+        let told = Told::default();
+        engine.ask_when_abandoned(told.asked());
+        let messages = messages(incoming, told).map_err(|error| rank_error(ranks.rank(), &error.to_string()))?;
         let idle = IdleMemory::watch();
-        while let Some(message) = link.receive() {
-            match Message::from_bytes(&message).map_err(|error| FollowError::Malformed(error.to_string()))? {
+        for message in messages {
+            match message.map_err(FollowError::Malformed)? {
                 Message::Call(command) => command.into_owned().with_copies(copies).call(&mut engine),
                 Message::Fetch { dir, location } => {
                     let (rank_0, folder) = (link.sender(), dir.clone());
@@ -106,9 +113,11 @@ impl ProcessRank {
                     copies.fetch(&dir, &location, Box::new(reply));
                 }
                 Message::Remove { dir } => copies.remove(&dir),
+                // It was heard already.
+                Message::Abandoned(_) => {}
             }
             idle.called();
-            if let Err(failure) = self.ranks.check() {
+            if let Err(failure) = ranks.check() {
                 // The cause is known better where the connection was watched.
                 return Err(link.lost().map_or(failure.into(), |reason| FollowError::Lost(reason.to_owned())));
             }
@@ -136,8 +145,9 @@ impl<B: Backend> ParallelEngine<B> {
         let options = agreed(&ranks, &backend, &models, options)?;
         let parallel = options.parallel;
         let leader = Engine::on_ranks(backend, models, options, ranks)?;
+        let abandoned = Abandoned::of_processes(links.iter().map(MessageLink::sender).collect());
         let followers = links.into_iter().map(|link| Box::new(Process { link }) as Box<dyn Follower>).collect();
-        Ok(Self { leader, followers, parallel, failure: None, folders: Some(folders) })
+        Ok(Self { leader, followers, parallel, failure: None, folders: Some(folders), abandoned })
     }
 }
 

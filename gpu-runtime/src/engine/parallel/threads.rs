@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use trainyard_protocol::{Engine as _, IsAbandoned};
+
 use super::command::Command;
 use super::{Follower, Models, rank_error};
 use crate::backend::Backend;
-use crate::collective::{LocalRank, Ranks};
+use crate::collective::{Collective as _, LocalRank, Ranks};
 use crate::config::LoadError;
 use crate::engine::{Engine, EngineOptions};
 
@@ -21,16 +23,17 @@ pub(super) struct ThreadRank {
 impl ThreadRank {
     /// Starts a rank, which loads its parts of the models and reports when it is done.
     pub(super) fn spawn<B: Backend>(
-        number: usize,
         rank: LocalRank,
         backend: B,
         models: Models,
         options: EngineOptions,
+        is_abandoned: IsAbandoned,
     ) -> Result<(Self, Receiver<Result<(), LoadError>>), LoadError> {
-        let (commands, received) = channel();
+        let (number, (commands, received)) = (rank.rank(), channel());
         let (report, loaded) = channel();
         let work = move || match Engine::on_ranks(backend, models, options, Ranks::new(Arc::new(rank))) {
             Ok(mut engine) => {
+                engine.ask_when_abandoned(is_abandoned);
                 // Rank 0 has ended if it does not receive this; then it sends no commands either.
                 drop(report.send(Ok(())));
                 received.into_iter().for_each(|command: Command| command.call(&mut engine));

@@ -1,5 +1,7 @@
 //! Work on a thread of its own while the engine runs: writing saves, reading checkpoints.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -9,6 +11,7 @@ use trainyard_protocol::OpError;
 use crate::collective::Ranks;
 use crate::engine::lockstep::agreed;
 use crate::fault::guarded;
+use crate::interrupt::{Interrupt, interruptible};
 
 /// How long a rank waits for its own result once it has that of rank 0; the others give up before.
 const UNTIL_DONE: Duration = Duration::from_secs(3600);
@@ -23,6 +26,8 @@ pub(crate) struct Background<K, T> {
     thread: Option<RunningThread<T>>,
     /// Key of the running job.
     pending: Option<K>,
+    /// Whether the running job is to end, because nobody needs its result.
+    cancelled: Arc<AtomicBool>,
     /// Ranks that do the same jobs at once: a job is done when rank 0 reports it, and fails if it failed on one rank.
     ranks: Ranks,
 }
@@ -51,7 +56,7 @@ impl<T: Send + 'static> RunningThread<T> {
 impl<K, T: Send + 'static> Background<K, T> {
     /// A thread for jobs of the kind `what`.
     pub(crate) fn new(what: &'static str) -> Self {
-        Self { what, thread: None, pending: None, ranks: Ranks::default() }
+        Self { what, thread: None, pending: None, cancelled: Arc::default(), ranks: Ranks::default() }
     }
 
     /// Does each job on all of these ranks.
@@ -69,6 +74,19 @@ impl<K, T: Send + 'static> Background<K, T> {
         self.pending.as_ref()
     }
 
+    /// Has the running job end if `is_meant` accepts its key. A job that reads or writes files ends between two of their
+    /// pieces, with an error; one that does not ask ends as if nothing had been said.
+    pub(crate) fn cancel_if(&mut self, is_meant: impl FnOnce(&K) -> bool) {
+        if self.pending.as_ref().is_some_and(is_meant) {
+            self.cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the running job, or else the last one, was cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
     /// Starts a job. Fails if another one is being done or the thread cannot be started.
     pub(crate) fn start(&mut self, key: K, job: Job<T>) -> Result<(), OpError> {
         let what = self.what;
@@ -80,6 +98,11 @@ impl<K, T: Send + 'static> Background<K, T> {
             Some(thread) => thread,
             None => RunningThread::start(what).map_err(|error| failed(&error.to_string()))?,
         };
+        // The former job may still ask about its own end.
+        self.cancelled = Arc::default();
+        let cancelled = Arc::clone(&self.cancelled);
+        let interrupt = Interrupt::new(move || cancelled.load(Ordering::Relaxed));
+        let job: Job<T> = Box::new(move || interruptible(interrupt, job));
         thread.work.send(job).map_err(|_| failed("its thread has ended"))?;
         (self.thread, self.pending) = (Some(thread), Some(key));
         Ok(())
@@ -126,5 +149,33 @@ impl<K, T> Drop for Background<K, T> {
             // The thread catches panics, so that joining it cannot fail.
             drop(handle.join());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::interrupt;
+
+    #[test]
+    fn a_job_ends_when_it_is_cancelled_and_the_next_one_does_not() {
+        let mut thread = Background::new("test");
+        let endless = || -> Result<(), OpError> {
+            loop {
+                interrupt::check().map_err(|_| interrupt::ended())?;
+                std::thread::yield_now();
+            }
+        };
+        thread.start(1, Box::new(endless)).unwrap();
+        thread.cancel_if(|key| *key == 2);
+        assert!(!thread.is_cancelled() && thread.finished(Duration::from_millis(20)).is_none());
+        thread.cancel_if(|key| *key == 1);
+        let (key, result) = thread.finished(Duration::from_secs(600)).unwrap();
+        assert!(key == 1 && thread.is_cancelled() && result.unwrap_err().message.contains("its session ended"));
+        thread.start(3, Box::new(|| interrupt::check().map_err(|_| interrupt::ended()))).unwrap();
+        assert!(matches!(thread.finished(Duration::from_secs(600)), Some((3, Ok(())))));
+        assert!(!thread.is_cancelled());
     }
 }

@@ -30,8 +30,8 @@ struct Load<B: Backend> {
     base: Arc<Base<B>>,
     dir: PathBuf,
     samples: Vec<CheckpointSample>,
-    /// The folder was overwritten after the load began.
-    overwritten: bool,
+    /// The folder was overwritten after the load began, or nobody waits for the load.
+    stale: bool,
 }
 
 impl<B: Backend> Load<B> {
@@ -77,23 +77,27 @@ impl<B: Backend> CheckpointLoads<B> {
     pub(crate) fn invalidate(&mut self, dir: &Path) {
         self.cache.invalidate(dir);
         if let Some(load) = self.waiting.front_mut().filter(|load| load.dir == dir) {
-            load.overwritten = !self.thread.is_idle();
+            load.stale = !self.thread.is_idle();
         }
     }
 
     /// Queues a sample; [`CheckpointLoads::advance`] returns it with its weights.
     pub(crate) fn push(&mut self, base: Arc<Base<B>>, dir: PathBuf, sample: CheckpointSample) {
-        let joins = |load: &&mut Load<B>| load.dir == dir && load.base.name == base.name && !load.overwritten;
+        let joins = |load: &&mut Load<B>| load.dir == dir && load.base.name == base.name && !load.stale;
         match self.waiting.iter_mut().find(joins) {
             Some(load) => load.samples.push(sample),
-            None => self.waiting.push_back(Load { base, dir, samples: vec![sample], overwritten: false }),
+            None => self.waiting.push_back(Load { base, dir, samples: vec![sample], stale: false }),
         }
     }
 
-    /// Removes samples that wait.
+    /// Removes samples that wait. A load in progress for which none is left ends between two of its tensors.
     pub(crate) fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
         self.waiting.iter_mut().for_each(|load| load.samples.retain(|sample| !ids.contains(&sample.id)));
         let mut in_progress = !self.thread.is_idle();
+        if let Some(load) = self.waiting.front_mut().filter(|load| in_progress && load.samples.is_empty()) {
+            load.stale = true;
+            self.thread.cancel_if(|_| true);
+        }
         self.waiting.retain(|load| std::mem::take(&mut in_progress) || !load.samples.is_empty());
     }
 
@@ -107,7 +111,7 @@ impl<B: Backend> CheckpointLoads<B> {
             if let Ok(weights) = &loaded {
                 self.cache.put(backend, load.dir.clone(), weights.clone());
             }
-            if load.overwritten {
+            if load.stale {
                 self.cache.invalidate(&load.dir);
             }
             resolved.extend(load.resolved(&loaded));

@@ -17,6 +17,7 @@ use crate::config::{LoadError, ModelConfig};
 use crate::engine::base::Base;
 use crate::engine::run::{TrainingRun, initial_values};
 use crate::engine::sampler::SamplerWeights;
+use crate::interrupt;
 use crate::load::has_own_form;
 use crate::model::zero::replicas::part_of;
 use crate::model::{AdaptedModule, Adapter, Model, ParamSpec, ParamTable, SCALAR_HEAD_NAMES, Weights};
@@ -193,6 +194,7 @@ fn read_masters<B: Backend>(base: &Base<B>, spec: &RunSpec, dir: &Path) -> Resul
             let read = |(param, own): (&ParamSpec, &ParamSpec)| {
                 let shape = source.tensors.shape(&param.name).ok_or_else(|| missing(&param.name))?;
                 check_shape(param, &shape)?;
+                interrupt::check().map_err(|_| interrupt::ended())?;
                 base.model.shard.read(own, &*source.tensors).map_err(|error| unreadable(&error))
             };
             base.whole().table.specs.iter().zip(&base.model.table.specs).map(read).collect()
@@ -332,7 +334,12 @@ pub(super) fn load_sampler<B: Backend>(
         return Err(OpError::user(format!("model_path: the checkpoint is not of base model {:?}", base.name)));
     }
     let Model { shard, table: own, .. } = &*base.model;
-    let mut read = |index: usize| shard.read(&own.specs[index], &*source.tensors).map(Cow::Owned);
+    let mut read = |index: usize| {
+        let param = &own.specs[index];
+        let stopped = |source| LoadError::Io { path: param.name.clone(), source };
+        interrupt::check().map_err(stopped)?;
+        shard.read(param, &*source.tensors).map(Cow::Owned)
+    };
     let weights = Weights::load(backend, &base.model, &mut read).map_err(|error: LoadError| unreadable(&error))?;
     Ok(SamplerWeights { weights: Arc::new(weights), adapter: None, base })
 }

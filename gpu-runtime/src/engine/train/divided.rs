@@ -10,8 +10,8 @@ use super::{Outcomes, Trainer};
 use crate::backend::Backend;
 use crate::engine::run::TrainingRun;
 use crate::fault::{Fault, guarded};
-use crate::loss::Interrupt;
-use crate::model::{GradientSum, GroupOutput, TrainGroup, train_pass};
+use crate::interrupt::Interrupt;
+use crate::model::{GradientSum, PassBounds, TrainGroup, train_pass_within};
 
 impl<B: Backend> Trainer<B> {
     /// The only part of a pass over such a run; `None` for other passes.
@@ -26,20 +26,20 @@ impl<B: Backend> Trainer<B> {
 
     /// [`Trainer::compute`] for a part whose run replicas divide. Each replica adds its parts of all gradients to the
     /// request's. So a replica takes all steps even without examples, or after its pass panicked: the others wait for
-    /// it. No loss is postponed, because bits depend on what a round contains.
+    /// it. `bounds` postpone no loss, because bits depend on what a round contains.
     pub(super) fn compute_divided(
         &mut self,
         backend: &B,
         runs: &mut BTreeMap<RunId, TrainingRun<B>>,
         part: &PlanPart,
-        saved_blocks: usize,
+        bounds: PassBounds<'_>,
     ) -> Result<Outcomes, Fault> {
         let (replica, task) = (self.replicas.rank(), &mut self.tasks[part.task]);
         let Some(run) = runs.get_mut(&task.run) else { return Ok(vec![None]) };
         let sum = task.trains.then(|| task.grads.take());
         let mut sum = sum.map(|sum| sum.unwrap_or_else(|| GradientSum::new(run.begin_gradient(backend))));
         let mut pass = run.gathered_pass(task.trains);
-        let count = part.counts[replica];
+        let (count, end) = (part.counts[replica], bounds.early_end);
         let outcome = guarded("training pass", || {
             (count > 0).then(|| {
                 let (loss, data) = (task.loss.clone(), task.next(replica, count));
@@ -54,12 +54,11 @@ impl<B: Backend> Trainer<B> {
                     interrupt: Interrupt::default(),
                     grads: sum.as_mut(),
                 };
-                train_pass(backend, &mut pass, &mut [group], true, saved_blocks)
+                train_pass_within(backend, &mut pass, &mut [group], true, bounds)
             })
         });
-        pass.finish(sum.as_mut());
+        pass.finish(sum.as_mut(), end);
         self.tasks[part.task].grads = sum;
-        let output = |datums| GroupOutput { datums, postponed: Vec::new() };
-        outcome.map(|outputs| vec![outputs.and_then(|mut outputs| Some(outputs.pop()?.map(output)))])
+        outcome.map(|outputs| vec![outputs.and_then(|mut outputs| outputs.pop())])
     }
 }

@@ -1,6 +1,7 @@
 //! Custom losses that cost more than a pass may wait for. They are evaluated on a thread of their own, those of one request
 //! at a time, while the engine goes on; a later pass computes their gradients. Bits are the same either way.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,7 +12,8 @@ use super::task::TrainTask;
 use crate::backend::Backend;
 use crate::collective::Ranks;
 use crate::engine::saves::background::Background;
-use crate::loss::{Interrupt, LossValue, evaluate_until};
+use crate::interrupt::{self, Interrupt};
+use crate::loss::{LossValue, evaluate_until};
 
 /// Elements that the custom losses of a pass may cost before they are postponed.
 pub(super) struct Allowance {
@@ -67,6 +69,11 @@ impl LossThread {
         self.thread.finished(wait)
     }
 
+    /// Ends the evaluation of the losses of these requests, which are gone.
+    pub(super) fn cancel(&mut self, requests: &BTreeSet<RequestId>) {
+        self.thread.cancel_if(|request| requests.contains(request));
+    }
+
     /// Evaluates losses of the next tenant's oldest request that awaits them, unless others are being evaluated.
     /// `interrupt_of` tells when a request was abandoned.
     ///
@@ -85,8 +92,12 @@ impl LossThread {
         self.last = Some(Arc::clone(&task.share.name));
         let (id, loss, postponed) = (task.id.clone(), task.loss.clone(), task.take_postponed());
         let (abandoned, is_over) = (interrupt_of(&id), Arc::clone(&self.is_over));
-        let interrupt = Interrupt::new(move || is_over.load(Ordering::Relaxed) || abandoned.is_set());
-        let job = move || Ok(evaluate_all(&loss, postponed, &interrupt));
+        let is_set =
+            move |cancelled: &Interrupt| is_over.load(Ordering::Relaxed) || cancelled.is_set() || abandoned.is_set();
+        let job = move || {
+            let cancelled = interrupt::current();
+            Ok(evaluate_all(&loss, postponed, &Interrupt::new(move || is_set(&cancelled))))
+        };
         self.thread.start(id.clone(), Box::new(job)).map_err(|error| (id, error))
     }
 

@@ -2,18 +2,20 @@
 
 mod adapter_cache;
 mod divided;
+mod early_end;
 mod loss_thread;
 mod plan;
+mod results;
 mod routing;
 mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
+#[cfg(test)]
 use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard_protocol::{
-    Completion, DatumOutput, ForwardBackward, ForwardBackwardResult, IsAbandoned, ModelExtents, ModelHead, OpError,
-    OpResult, RequestId, RunId, TenantShare,
+    Completion, ForwardBackward, IsAbandoned, ModelExtents, ModelHead, OpError, RequestId, RunId, TenantShare,
 };
 
 use super::fair_share::FairShare;
@@ -22,12 +24,14 @@ use super::run::TrainingRun;
 use crate::backend::{Backend, MicrobatchRows};
 use crate::collective::Ranks;
 use crate::fault::{Fault, guarded};
-use crate::loss::{self, Interrupt, LossFn, PreparedBatch, PreparedDatum};
-use crate::model::{FailedDatum, GradientSum, GroupOutput, TrainGroup, TrainOutput, train_pass_within};
+use crate::interrupt::Interrupt;
+use crate::loss::{LossFn, PreparedBatch, PreparedDatum};
+use crate::model::{EarlyEnd, FailedDatum, GradientSum, GroupOutput, PassBounds, TrainGroup, train_pass_within};
 use crate::vision::Embeddings;
 use adapter_cache::AdapterCache;
 use loss_thread::{Allowance, LossThread};
 use plan::{MicrobatchPlan, PlanPart};
+use results::finish;
 use task::TrainTask;
 
 /// Training requests in progress, in order of arrival. A microbatch takes datums from every request that can share a pass
@@ -40,6 +44,8 @@ pub(super) struct Trainer<B: Backend> {
     activation_bytes: usize,
     /// Replicas, which compute the datums of every request together.
     replicas: Ranks,
+    /// All ranks of the engine, which take the same steps.
+    ranks: Ranks,
     /// Tells which requests nobody waits for.
     is_abandoned: Option<IsAbandoned>,
     allowance: Allowance,
@@ -73,6 +79,7 @@ impl<B: Backend> Trainer<B> {
             microbatch,
             activation_bytes,
             replicas: Ranks::default(),
+            ranks: Ranks::default(),
             is_abandoned: None,
             allowance: Allowance::default(),
             loss_thread: LossThread::on(&Ranks::default()),
@@ -82,10 +89,10 @@ impl<B: Backend> Trainer<B> {
 
     /// The trainer of one of these replicas, whose engine executes the same calls as those of all `ranks`.
     pub(super) fn on(self, replicas: &Ranks, ranks: &Ranks) -> Self {
-        Self { replicas: replicas.clone(), loss_thread: LossThread::on(ranks), ..self }
+        Self { replicas: replicas.clone(), ranks: ranks.clone(), loss_thread: LossThread::on(ranks), ..self }
     }
 
-    /// Ends the evaluation of custom losses for requests that nobody waits for.
+    /// Ends passes and evaluations of custom losses for requests that nobody waits for.
     pub(super) fn ask_when_abandoned(&mut self, is_abandoned: IsAbandoned) {
         self.is_abandoned = Some(is_abandoned);
     }
@@ -120,9 +127,9 @@ impl<B: Backend> Trainer<B> {
                 Err(error) => return self.fail(&id, error),
             }
         }
-        let Self { tasks, loss_thread, is_abandoned, .. } = self;
-        let interrupt_of = |request: &RequestId| interrupt_of(is_abandoned.as_ref(), request);
-        match loss_thread.start_next(tasks, interrupt_of) {
+        let is_abandoned = self.is_abandoned.clone().filter(|_| self.ranks.is_single());
+        let Self { tasks, loss_thread, .. } = self;
+        match loss_thread.start_next(tasks, |request| Interrupt::of(is_abandoned.as_ref(), request)) {
             Ok(()) => Vec::new(),
             Err((id, error)) => self.fail(&id, error),
         }
@@ -147,6 +154,7 @@ impl<B: Backend> Trainer<B> {
     /// Drops requests without completing them. Their runs stay as they were.
     pub(super) fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
         self.tasks.retain(|task| !ids.contains(&task.id));
+        self.loss_thread.cancel(ids);
     }
 
     /// Queues a request, with the embeddings of its images.
@@ -182,12 +190,14 @@ impl<B: Backend> Trainer<B> {
         self.stats.passes += 1;
         self.stats.tokens += plan.rows as u64;
         self.stats.capacity += plan.capacity.max(plan.rows) as u64;
+        let end = self.early_end(runs, &plan);
         let own = match self.divided_part(runs, &plan) {
-            Some(part) => self.compute_divided(backend, runs, part, plan.saved_blocks),
-            None => guarded("training pass", || self.compute(backend, runs, &plan)),
+            Some(part) => self.compute_divided(backend, runs, part, PassBounds::of(&plan, &end)),
+            None => guarded("training pass", || self.compute(backend, runs, &plan, &end)),
         };
+        end.finish();
         // A panic on one replica is one of the pass.
-        let all = self.replicas.all_of(own);
+        let all = self.replicas.all_of(own.map(|outcomes| Self::outcomes(outcomes, &end)));
         match all.into_iter().collect::<Result<Vec<Outcomes>, Fault>>() {
             Ok(outcomes) => self.advance(backend, runs, &plan, outcomes),
             Err(fault) => self.isolate(runs, &plan, fault),
@@ -201,7 +211,13 @@ impl<B: Backend> Trainer<B> {
     }
 
     /// Runs this replica's part of the pass. On a panic the participants lose their gradients: they must be restarted.
-    fn compute(&mut self, backend: &B, runs: &mut BTreeMap<RunId, TrainingRun<B>>, plan: &MicrobatchPlan) -> Outcomes {
+    fn compute(
+        &mut self,
+        backend: &B,
+        runs: &mut BTreeMap<RunId, TrainingRun<B>>,
+        plan: &MicrobatchPlan,
+        end: &EarlyEnd,
+    ) -> Outcomes {
         let members: Vec<&RunId> = plan.parts.iter().map(|part| &self.tasks[part.task].run).collect();
         let waiting: Vec<&RunId> = self.tasks.iter().map(|task| &task.run).collect();
         self.adapters.pack(backend, runs, &members, &waiting);
@@ -232,15 +248,15 @@ impl<B: Backend> Trainer<B> {
                     data: task.next(replica, part.counts[replica]),
                     images: task.next_images(replica, part.counts[replica]),
                     evaluated,
-                    interrupt: interrupt_of(self.is_abandoned.as_ref(), &task.id),
+                    interrupt: self.loss_interrupt(&task.id),
                     grads: grads.as_mut(),
                 }
             })
             .collect();
         let rows = groups.iter().flat_map(|group| &group.data).map(|datum| datum.tokens.len()).sum();
         let (weights, full) = (&**leader.weights(), leader.is_full());
-        let allowance = self.allowance.of_pass(rows);
-        let outcomes = train_pass_within(backend, weights, &mut groups, full, plan.saved_blocks, allowance);
+        let bounds = PassBounds { allowance: self.allowance.of_pass(rows), ..PassBounds::of(plan, end) };
+        let outcomes = train_pass_within(backend, weights, &mut groups, full, bounds);
         for (part, grads) in own.iter().zip(grads) {
             self.tasks[part.task].grads = grads;
         }
@@ -312,13 +328,6 @@ impl<B: Backend> Trainer<B> {
     }
 }
 
-/// Ends the evaluation of losses, and passes, for a request that nobody waits for.
-fn interrupt_of(is_abandoned: Option<&IsAbandoned>, request: &RequestId) -> Interrupt {
-    let Some(is_abandoned) = is_abandoned.cloned() else { return Interrupt::default() };
-    let request = request.clone();
-    Interrupt::new(move || is_abandoned(&request))
-}
-
 /// Refuses a loss, or examples, for which a model with this head computes nothing.
 fn check_head(loss: &LossFn, data: &[PreparedDatum], head: ModelHead) -> Result<(), OpError> {
     loss.check_head(head)?;
@@ -329,50 +338,6 @@ fn check_head(loss: &LossFn, data: &[PreparedDatum], head: ModelHead) -> Result<
              position, shape (N,)"
         ))),
     }
-}
-
-/// Adds the gradient of a completed request to its run, and assembles the result.
-fn finish<B: Backend>(
-    backend: &B,
-    mut task: TrainTask<B>,
-    runs: &mut BTreeMap<RunId, TrainingRun<B>>,
-) -> Result<OpResult, OpError> {
-    let outputs = task.take_outputs()?;
-    if task.trains {
-        let run = runs.get_mut(&task.run).ok_or_else(|| OpError::server("the model was unloaded"))?;
-        // A replica may have had no datum.
-        let grads = task.grads.unwrap_or_else(|| GradientSum::new(run.begin_gradient(backend)));
-        let grads = grads.finish(backend, &run.base.model, &run.spec);
-        run.accumulate(backend, grads)?;
-    }
-    let metrics = metrics(&task.loss, &task.data, &outputs);
-    let outputs = task
-        .data
-        .iter()
-        .zip(outputs)
-        .map(|(datum, output)| DatumOutput {
-            shape: datum.shape.clone(),
-            logprobs: output.logprobs,
-            elementwise_loss: output.value.elementwise,
-        })
-        .collect();
-    Ok(OpResult::ForwardBackward(ForwardBackwardResult { outputs, metrics }))
-}
-
-/// The loss of a request and the loss function's metrics; those of a custom one are summed over the datums in order.
-fn metrics(loss: &LossFn, data: &[Arc<PreparedDatum>], outputs: &[TrainOutput]) -> BTreeMap<String, f64> {
-    let logprobs = outputs.iter().map(|output| output.logprobs.as_slice());
-    let mut metrics = loss::metrics(loss, data.iter().map(|datum| &**datum).zip(logprobs));
-    metrics.extend(routing::metrics(&routing::total(outputs.iter().map(|output| &output.expert_tokens))));
-    metrics.insert("loss:sum".to_owned(), outputs.iter().map(|output| output.value.sum).sum());
-    if let LossFn::Custom(loss) = loss {
-        for (at, metric) in loss.metrics.iter().enumerate() {
-            let sum: f64 = outputs.iter().filter_map(|o| o.value.metrics.get(at)).sum();
-            let divisor = if metric.is_mean() { outputs.len() as f64 } else { 1.0 };
-            metrics.insert(metric.key.clone(), sum / divisor);
-        }
-    }
-    metrics
 }
 
 #[cfg(test)]

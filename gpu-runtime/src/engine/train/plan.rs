@@ -9,7 +9,7 @@ use super::{TrainTask, Trainer};
 use crate::backend::{Backend, MicrobatchRows};
 use crate::engine::run::TrainingRun;
 use crate::loss::MAX_PASS_ELEMENTS;
-use crate::model::{PassMemory, ROUND_ROWS};
+use crate::model::{EarlyEnd, PassBounds, PassMemory, ROUND_ROWS};
 
 /// A task's part of a training pass.
 pub(super) struct PlanPart {
@@ -30,6 +30,13 @@ pub(super) struct MicrobatchPlan {
     pub(super) rows: usize,
     /// Tokens that it might have had.
     pub(super) capacity: usize,
+}
+
+impl<'a> PassBounds<'a> {
+    /// Those of a planned pass, whose losses may cost anything.
+    pub(super) fn of(plan: &MicrobatchPlan, early_end: &'a EarlyEnd) -> Self {
+        Self { saved: plan.saved_blocks, allowance: usize::MAX, early_end }
+    }
 }
 
 /// A microbatch under construction, within a budget of rows and bytes.

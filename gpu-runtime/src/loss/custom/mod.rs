@@ -33,8 +33,9 @@ use self::error::{Failure, Result};
 use self::tape::Tape;
 use self::tensor::{GraphTensor, elements};
 use self::value::{Arguments, Value};
-use super::{Evaluation, Interrupt, LossValue};
+use super::{Evaluation, LossValue};
 use crate::fault::guarded;
+use crate::interrupt::Interrupt;
 
 pub(super) use inputs::inputs;
 pub(super) use tape::most_elements;

@@ -8,7 +8,7 @@ use candle_core::{Tensor, Var};
 
 use super::error::{Failure, Result};
 use super::tensor::{GraphTensor, dense, elements, volume};
-use crate::loss::Interrupt;
+use crate::interrupt::Interrupt;
 
 /// Maps the gradient with respect to a step's output to that with respect to its input.
 type Backward = Box<dyn Fn(&Tensor) -> Result<Tensor>>;

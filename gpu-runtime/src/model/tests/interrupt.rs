@@ -13,8 +13,9 @@ use trainyard_protocol::{Category, Datum, Tensor};
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::{Backend as _, Dtype, Params as _};
 use crate::collective::Ranks;
+use crate::interrupt::Interrupt;
 use crate::load::load;
-use crate::loss::{Interrupt, LossFn, PreparedDatum, prepare};
+use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::{FailedDatum, GradientSum, Model, TrainGroup, TrainOutput, Weights, train_pass};
 use crate::parallel::Parallel;
 

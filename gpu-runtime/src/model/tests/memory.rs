@@ -9,8 +9,9 @@ use trainyard_protocol::{Datum, LoraSpec, Tensor};
 
 use crate::backend::{Backend, Dtype, HostBackend, Passes};
 use crate::collective::Ranks;
+use crate::interrupt::Interrupt;
 use crate::load::load;
-use crate::loss::{Interrupt, LossFn, PreparedDatum, prepare};
+use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::memory::{MAX_SAVED_LOGITS, PassMemory};
 use crate::model::{Adapter, GradientSum, Model, ParamSpec, TrainGroup, Weights, train_pass};
 use crate::parallel::Parallel;

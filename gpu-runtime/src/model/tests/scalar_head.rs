@@ -13,8 +13,9 @@ use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::Reference;
 use crate::backend::{Backend, Dtype, Params};
 use crate::collective::Ranks;
+use crate::interrupt::Interrupt;
 use crate::load::load;
-use crate::loss::{Interrupt, LossFn, PreparedDatum, prepare};
+use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::{
     Adapter, GradientSum, Model, ParamSpec, RunHead, TrainGroup, TrainOutput, TrainedParams, Weights, train_pass,
 };

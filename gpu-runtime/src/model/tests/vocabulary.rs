@@ -17,9 +17,10 @@ use crate::backend::{
     Backend, Dtype, Params, RowScores, SampledToken, SamplingRule, ScoreRequest, Targets, TokenRequest,
 };
 use crate::collective::{Ranks, local_ranks};
+use crate::interrupt::Interrupt;
 use crate::load::load;
 use crate::load::tests::with_vocabulary;
-use crate::loss::{Interrupt, LossFn, PreparedDatum, prepare};
+use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::{
     Adapter, GradientSum, LastRows, LogitBuffer, Model, ParamSpec, ParamTable, PassMemory, RowGroup, Shard, TrainGroup,
     Weights, target_logprobs, train_pass,

@@ -11,6 +11,7 @@ use crate::backend::Backend;
 use crate::collective::{Extent, Ranks};
 use crate::config::LoadError;
 use crate::model::block_weights::BlockWeights;
+use crate::model::early_end::EarlyEnd;
 use crate::model::gradient::GradientSum;
 use crate::model::param_value::ParamValue;
 use crate::model::params::TrainedParams;
@@ -48,9 +49,11 @@ impl<B: Backend> GatheredPass<B> {
     }
 
     /// Takes the steps that are left, with nothing of its own, and adds this replica's parts of the others' gradients to `sum`.
-    pub(crate) fn finish(mut self, mut sum: Option<&mut GradientSum<B>>) {
+    pub(crate) fn finish(mut self, mut sum: Option<&mut GradientSum<B>>, early_end: &EarlyEnd) {
         for step in std::mem::take(&mut self.steps) {
             match (step, &mut sum) {
+                (Step::Decide, _) if early_end.decide() => return,
+                (Step::Decide, _) => {}
                 (Step::Gather(unit), _) => {
                     offer_params(&self.replicas, &self.units.gathered(unit), &*self.masters);
                 }
@@ -68,6 +71,17 @@ impl<B: Backend> GatheredPass<B> {
     fn begin(&mut self, step: Step) {
         assert_eq!(self.steps.front(), Some(&step), "the steps of a pass are those of all replicas");
         self.steps.pop_front();
+    }
+
+    /// Decides whether the pass ends here; then no replica takes the steps that are left.
+    pub(crate) fn ends_early(&mut self, early_end: &EarlyEnd) -> bool {
+        if self.steps.front() == Some(&Step::Decide) {
+            self.steps.pop_front();
+            if early_end.decide() {
+                self.steps.clear();
+            }
+        }
+        early_end.has_come()
     }
 
     /// All elements of a unit's arrays; the others are empty.

@@ -31,6 +31,8 @@ pub(crate) enum Unit {
 /// A step that all replicas take together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
+    /// Decides whether the pass ends here, because nobody needs its result.
+    Decide,
     /// Gathers the parameters of a unit.
     Gather(Unit),
     /// Adds up the gradients of a unit; each replica gets its parts of the sum.
@@ -118,10 +120,15 @@ impl Units {
     /// The steps that replicas take together in a pass, in order.
     pub(crate) fn steps(&self, trains: bool) -> VecDeque<Step> {
         let blocks = || (0..self.blocks()).map(Unit::Block);
-        let forward = [Unit::Embedding].into_iter().chain(blocks()).chain([Unit::Head]).map(Step::Gather);
+        let ends = [Unit::Embedding].into_iter().chain(blocks()).chain([Unit::Head]);
+        // One before each block, and one after each half.
+        let forward = ends.flat_map(|unit| {
+            let decide = (unit != Unit::Embedding).then_some(Step::Decide);
+            decide.into_iter().chain([Step::Gather(unit)])
+        });
         let head = self.reduces_head().then_some(Step::Reduce(Unit::Head));
-        let backward = blocks().rev().flat_map(|block| [Step::Gather(block), Step::Reduce(block)]);
-        let backward = head.into_iter().chain(backward).chain([Step::Reduce(Unit::Embedding)]);
+        let backward = blocks().rev().flat_map(|block| [Step::Decide, Step::Gather(block), Step::Reduce(block)]);
+        let backward = head.into_iter().chain(backward).chain([Step::Reduce(Unit::Embedding), Step::Decide]);
         forward.chain(backward.filter(|_| trains)).collect()
     }
 
@@ -135,15 +142,13 @@ impl Units {
         });
         for step in self.steps(true) {
             let (traffic, arrays) = match step {
+                Step::Decide => continue,
                 Step::Gather(unit) => (&mut all[0], self.gathered(unit)),
                 Step::Reduce(unit) => (&mut all[1], self.reduced(unit)),
             };
             traffic.calls += calls(&arrays, world);
             for Extent { len, .. } in arrays {
-                let begins_with = match step {
-                    Step::Gather(_) => slice_of(len, world, 0).len(),
-                    Step::Reduce(_) => len,
-                };
+                let begins_with = if matches!(step, Step::Reduce(_)) { len } else { slice_of(len, world, 0).len() };
                 traffic.elements += traffic.kind.sent(begins_with, 0, world);
                 // In equal parts: all but the own one are sent, or each to all others.
                 traffic.least += (len * (world - 1)) as f64 / world as f64;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::gathered::GatheredPass;
 use crate::backend::{Backend, Held};
 use crate::model::block_weights::BlockWeights;
+use crate::model::early_end::EarlyEnd;
 use crate::model::scalar_head::RunHead;
 use crate::model::weights::{Model, Weights};
 
@@ -41,6 +42,15 @@ impl<'w, B: Backend> WeightSource<'w, B> {
         match self {
             Self::Resident(_) => None,
             Self::Gathered(pass) => Some(pass),
+        }
+    }
+
+    /// Decides whether the pass ends here, before its next block or after a half. Replicas that gather units decide as one
+    /// of their steps.
+    pub(crate) fn ends_early(&mut self, early_end: &EarlyEnd) -> bool {
+        match self {
+            Self::Resident(_) => early_end.decide(),
+            Self::Gathered(pass) => pass.ends_early(early_end),
         }
     }
 

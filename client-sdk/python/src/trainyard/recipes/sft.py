@@ -22,7 +22,11 @@ class Config(Common):
 
     data: str = opt("", "training data: FILE.jsonl, FILE.parquet or hf:NAME@SPLIT, with messages or prompt/completion")
     validation: str = opt("", "held-out data; its loss is measured before the first step and at every evaluation")
-    loss_on: LossOn = opt("all", 'assistant turns that are learned: all, last, or marked by "train": true')
+    loss_on: LossOn = opt(
+        "all",
+        'what is learned: all turns of the assistant, the last, those marked by "train": true, or what the chat '
+        "template marks with {% generation %} (generation)",
+    )
     max_length: int = opt(2048, "tokens of an example; the rest is cut off")
     packing: Literal["none", "budget", "concat"] = opt(
         "none",

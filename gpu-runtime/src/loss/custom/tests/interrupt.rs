@@ -8,7 +8,8 @@ use trainyard_protocol::{Category, OpError};
 
 use super::Case;
 use super::hostile::{case, logprobs, node};
-use crate::loss::{Interrupt, LossValue};
+use crate::interrupt::Interrupt;
+use crate::loss::LossValue;
 
 /// Evaluates a loss of half a million elements that is interrupted at the question of this index; also returns how often it asks.
 fn evaluate(interrupted_at: usize) -> (Result<LossValue, OpError>, usize) {

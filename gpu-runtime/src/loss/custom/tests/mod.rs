@@ -13,7 +13,8 @@ use serde_json::Value as Json;
 use trainyard_protocol::custom_loss::CustomLoss;
 use trainyard_protocol::{Datum, LossFn, OpError, PreparedDatum, Tensor, TensorValues};
 
-use crate::loss::{Interrupt, LossValue, evaluate, evaluate_until, prepare};
+use crate::interrupt::Interrupt;
+use crate::loss::{LossValue, evaluate, evaluate_until, prepare};
 
 fn floats(values: &Json) -> Vec<f64> {
     values.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()

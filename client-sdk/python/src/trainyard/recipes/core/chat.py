@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast
 
+from . import generation
 from .config import ConfigError
 from .images import Loader, Picture, Vision, file_of, parts_of, plain, whole, with_images
 
 Message = dict[str, Any]
 """`role`, `content`, and what else the template of the model reads (`tool_calls`, `name`, …)."""
 
-LossOn = Literal["all", "last", "marked"]
+LossOn = Literal["all", "last", "marked", "generation"]
 MARK = "\N{OBJECT REPLACEMENT CHARACTER}answer\N{OBJECT REPLACEMENT CHARACTER}"
 CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 
@@ -29,6 +30,11 @@ class Tokenizer(Protocol):
     def decode(self, token_ids: Sequence[int], *, skip_special_tokens: bool = ...) -> str: ...
 
     def apply_chat_template(self, conversation: list[Message], **kwargs: Any) -> Any: ...
+
+    def get_chat_template(self, chat_template: str | None = ..., tools: list[Message] | None = ...) -> str: ...
+
+    @property
+    def special_tokens_map(self) -> dict[str, Any]: ...
 
 
 @dataclass
@@ -96,7 +102,8 @@ class Chat:
         return tokens
 
     def example(self, messages: list[Message], loss_on: LossOn = "all", tools: list[Message] | None = None) -> Example:
-        """A conversation with a loss on the assistant's turns: all, the last, or those with `"train": true`.
+        """A conversation with a loss on the assistant's turns: all, the last, or those with `"train": true`; or on what
+        the template marks with `{% generation %}`.
 
         Each answer is encoded by itself after its prompt, as it is when it is sampled, so that training and sampling
         see the same tokens. What the template adds after the end token belongs to the next prompt.
@@ -105,13 +112,18 @@ class Chat:
         if not turns:
             raise ConfigError("data: a conversation has no turn of the assistant")
         bare = [{key: value for key, value in message.items() if key != "train"} for message in messages]
-        pictures = self._pictures(bare[: turns[-1] + 1])
+        pictures = self._pictures(bare if loss_on == "generation" else bare[: turns[-1] + 1])
         left = iter(pictures)
 
         def encode(text: str) -> list[int]:
             return self.vision.placed(self.encode(text), left) if pictures else self.encode(text)
 
         example, done = Example(), ""
+        if loss_on == "generation":
+            for piece, learned in self._marked(bare, tools):
+                example.add(encode(piece), float(learned))
+            none_left(left)
+            return example
         for at in turns:
             prompt, through = self.render(bare[:at], tools, ask=True), self.render(bare[: at + 1], tools)
             if not through.startswith(prompt) or not prompt.startswith(done):
@@ -124,6 +136,12 @@ class Chat:
             done = prompt + answer
         none_left(left)
         return example
+
+    def _marked(self, messages: list[Message], tools: list[Message] | None) -> Iterator[tuple[str, bool]]:
+        shown = {"messages": [plain(message) for message in messages], "tools": tools or None, "documents": None}
+        variables = {**self.tokenizer.special_tokens_map, **shown, "add_generation_prompt": False}
+        template = self.tokenizer.get_chat_template(tools=tools or None)
+        return generation.pieces(self.render(messages, tools), template, variables)
 
     def _up_to_end(self, answer: str) -> str:
         end = self.tokenizer.eos_token

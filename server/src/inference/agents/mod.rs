@@ -18,4 +18,4 @@ mod turn;
 pub(crate) use self::agent::Agent;
 pub(crate) use self::ledger::Ledger;
 pub(crate) use self::open::{Chat, Open, open};
-pub(crate) use self::turn::Turn;
+pub(crate) use self::turn::{Content, Turn};

@@ -172,8 +172,8 @@ fn the_items_of_a_conversation_have_a_bound() {
     let part = json!({"type": "input_text", "text": "a"});
     let parts = |count: usize| json!([{"role": "user", "content": vec![&part; count]}]);
     for (bad, reason) in [
-        (json!(vec![&item; MAX_MESSAGES + 1]), "input: 16385 items, at most 16384 are allowed"),
-        (json!(7), "input: invalid type: integer `7`, expected a string or a list of items with a type"),
+        (json!(vec![&item; MAX_MESSAGES + 1]), "16385 items, at most 16384 are allowed"),
+        (json!(7), "invalid type: integer `7`, expected a string or a list of items with a type"),
         (parts(MAX_CONTENT_PARTS + 1), "16385 parts, at most 16384 are allowed"),
     ] {
         let error = read::<openai::ResponsesRequest>(&body(bad)).unwrap_err();
@@ -182,7 +182,7 @@ fn the_items_of_a_conversation_have_a_bound() {
     let entries: serde_json::Map<String, Value> = (0..17).map(|at| (at.to_string(), json!("a"))).collect();
     let error =
         read::<openai::ResponsesRequest>(&json!({"model": "m", "input": "a", "metadata": entries})).unwrap_err();
-    assert_eq!(error, "metadata: 17 entries, at most 16 are allowed");
+    assert!(error.ends_with("17 entries, at most 16 are allowed"), "{error}");
 }
 
 /// A field of a request body that is a list or a map is in the table, or has a reader of its own.

@@ -95,7 +95,7 @@ fn a_stream_has_the_documented_events() {
                     (&item["id"], &json!("in_progress"))
                 );
                 assert!(event.fields["item"]["content"].as_array().is_none_or(Vec::is_empty));
-                assert_eq!(event.fields["item"].get("arguments"), item.get("arguments").map(|_| &json!("")));
+                assert!(event.fields["item"].get("arguments").is_none_or(|arguments| arguments == ""));
             }
             "response.content_part.done" => assert_eq!(event.fields["part"], item["content"][0]),
             "response.content_part.added" => assert_eq!(event.fields["part"]["text"], ""),

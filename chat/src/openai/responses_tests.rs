@@ -65,7 +65,7 @@ fn a_request_is_that_of_chat_completions() {
         assert_eq!(settings, expected, "{own}");
         assert_eq!(lines(&conversation.messages), lines(&chat.messages), "{own}");
         assert_eq!(conversation.variables, chat.variables, "{own}");
-        // Members of JSON objects are sorted here, so that only the content is compared.
+        // Only the content is compared.
         let tools =
             |of: &Conversation| lines(&of.tools).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         let (own_tools, chat_tools): (Vec<Value>, Vec<Value>) = (tools(&conversation), tools(&chat));

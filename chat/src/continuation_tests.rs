@@ -88,6 +88,23 @@ fn calls_keep_the_spelling_of_the_model() {
 }
 
 #[test]
+fn arguments_that_are_not_json_continue_where_the_template_keeps_them() {
+    let reply = |arguments: &str| {
+        let call = json!({"id": "x", "type": "function", "function": {"name": "f", "arguments": arguments}});
+        json!([user("a"), {"role": "assistant", "content": "", "tool_calls": [call]}, user("c")])
+    };
+    let mut called = Said::default();
+    called.add(&Part::ToolCall(ToolCall { name: "f".to_owned(), arguments: "oops".to_owned() }));
+    let ended = [recorded(2, called, EOS)];
+    let text = with_template(CHATML);
+    assert_eq!(behind(&text, &reply("oops"), &ended).unwrap(), "\n[user]\nc<|end|>\n[assistant]\n");
+    // A template may write a text as it is, which is no longer a call.
+    let raw =
+        CHATML.replace("{{ c.function | tojson }}", "{\"name\": \"f\", \"arguments\": {{ c.function.arguments }}}");
+    assert_eq!(behind(&with_template(&raw), &reply("oops"), &ended), Err(Branch::ReplyIsRewritten));
+}
+
+#[test]
 fn an_end_token_that_the_template_does_not_have_is_followed_by_its_closing() {
     let text = with_template(
         "{% for m in messages %}{{ m.role }}: {{ m.content }}#\n{% endfor %}{% if add_generation_prompt %}assistant: \

@@ -67,6 +67,18 @@ fn a_reply_is_found_in_later_requests_of_both_apis() {
 }
 
 #[test]
+fn arguments_that_are_not_json_are_what_was_said() {
+    let user = json!({"role": "user", "content": "Hi"});
+    let first = History::of(&openai(&json!([user]), &json!({})));
+    for arguments in ["oops", "{\"a\": ", "\"text\"", "[1]", "{\"a\": 1} and more"] {
+        let digest = first.with_reply(&said("", &[("f", arguments)]));
+        let call = json!({"id": "any", "type": "function", "function": {"name": "f", "arguments": arguments}});
+        let reply = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+        assert_eq!(found(&openai(&json!([user, reply]), &json!({})), &digest), Some(2), "{arguments}");
+    }
+}
+
+#[test]
 fn an_absent_content_is_an_empty_one_and_thoughts_do_not_count() {
     let user = json!({"role": "user", "content": "Hi"});
     let mut reply = said("", &[("f", "{}")]);

@@ -90,6 +90,11 @@ impl OutputParser {
         Self { format, state, held: String::new(), before: String::new(), searched: 0 }
     }
 
+    /// Returns whether the text so far ends within thoughts.
+    pub(crate) fn is_in_thoughts(&self) -> bool {
+        matches!(self.state, State::ReasoningStart | State::Reasoning)
+    }
+
     /// Appends text and returns the parts that are now decided.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Part> {
         self.held.push_str(text);

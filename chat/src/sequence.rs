@@ -40,6 +40,8 @@ pub struct End {
     pub too_long: bool,
     /// The stop string that was found.
     pub stop_string: Option<String>,
+    /// Number of tokens of the thoughts, with the mark before them.
+    pub reasoning_tokens: u64,
 }
 
 /// The state of one completion.
@@ -55,6 +57,7 @@ pub struct SequenceText {
     ended: bool,
     matched: Option<String>,
     calls_tools: bool,
+    reasoning_tokens: u64,
 }
 
 impl SequenceText {
@@ -70,6 +73,7 @@ impl SequenceText {
             ended: false,
             matched: None,
             calls_tools: false,
+            reasoning_tokens: 0,
         }
     }
 
@@ -91,6 +95,7 @@ impl SequenceText {
                 let text = self.detokenizer.push(token);
                 self.push_text(&text, pieces);
             }
+            self.reasoning_tokens += u64::from(self.parser.is_in_thoughts());
             if self.matched.is_none()
                 && let Some(found) = self.text.tokenizer.special(token).and_then(|text| self.stop.in_special(text))
             {
@@ -119,7 +124,12 @@ impl SequenceText {
         let parts = self.parser.finish();
         self.push_parts(parts, pieces);
         let too_long = reason == StopReason::Length && self.matched.is_none();
-        let end = End { calls_tools: self.calls_tools, too_long, stop_string: self.matched.clone() };
+        let end = End {
+            calls_tools: self.calls_tools,
+            too_long,
+            stop_string: self.matched.clone(),
+            reasoning_tokens: self.reasoning_tokens,
+        };
         pieces.push(Piece::End(end));
     }
 
@@ -199,7 +209,7 @@ mod tests {
         let plain = OutputFormat::default();
         let ended =
             |stop: &[&str], text: &str, tail: &[u32], reason| pieces(stop, plain, &sequence(text, tail), reason);
-        let end = End { calls_tools: false, too_long: false, stop_string: None };
+        let end = End { calls_tools: false, too_long: false, stop_string: None, reasoning_tokens: 0 };
         assert_eq!(ended(&["xyz"], "héllo x", &[EOS], StopReason::Stop), ("héllo x".to_owned(), end.clone()));
         let long = End { too_long: true, ..end.clone() };
         assert_eq!(ended(&[], "hé", &[0xC3], StopReason::Length), ("hé\u{FFFD}".to_owned(), long));
@@ -222,7 +232,7 @@ mod tests {
             _ => String::new(),
         };
         assert_eq!(pieces.iter().map(said).collect::<String>(), "hello");
-        let end = End { calls_tools: false, too_long: false, stop_string: None };
+        let end = End { calls_tools: false, too_long: false, stop_string: None, reasoning_tokens: 0 };
         assert_eq!(pieces.last(), Some(&Piece::End(end)));
     }
 
@@ -232,6 +242,18 @@ mod tests {
         let called = sequence("Yes.\n<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>", &[EOS]);
         let (text, end) = pieces(&[], format, &called, StopReason::Stop);
         assert_eq!((text.as_str(), end.calls_tools), ("Yes.[f{\"a\": 1}]", true));
+    }
+
+    #[test]
+    fn the_tokens_of_thoughts_are_counted() {
+        let format = OutputFormat { reasoning: true, ..OutputFormat::default() };
+        // One token for each byte: `<think>` is known at its last one.
+        let (text, end) = pieces(&[], format, &sequence("<think>so</think>\nYes", &[EOS]), StopReason::Stop);
+        assert_eq!((text.as_str(), end.reasoning_tokens), ("Yes", ">so</think".len() as u64));
+        let inside = OutputFormat { begins_in_reasoning: true, ..format };
+        let (_, end) = pieces(&[], inside, &sequence("endless", &[]), StopReason::Length);
+        assert_eq!(end.reasoning_tokens, 7);
+        assert_eq!(pieces(&[], format, &sequence("plain", &[EOS]), StopReason::Stop).1.reasoning_tokens, 0);
     }
 
     #[test]

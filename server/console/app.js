@@ -3,6 +3,8 @@
 import { login, logout, session } from "./api.js";
 import { el, field, fill, say } from "./dom.js";
 import { admin } from "./admin.js";
+import { agent } from "./agent.js";
+import { agents } from "./agents.js";
 import { overview } from "./overview.js";
 import { playground } from "./playground.js";
 import { run } from "./run.js";
@@ -12,8 +14,10 @@ import { samples } from "./samples.js";
 const PAGES = {
   overview: { title: "Overview", show: overview },
   runs: { title: "Runs", show: runs },
-  run: { title: "Run", show: run, hidden: true },
-  samples: { title: "Samples", show: samples, hidden: true },
+  run: { title: "Run", show: run, hidden: true, of: "runs" },
+  samples: { title: "Samples", show: samples, hidden: true, of: "runs" },
+  agents: { title: "Agents", show: agents },
+  agent: { title: "Agent session", show: agent, hidden: true, of: "agents" },
   playground: { title: "Playground", show: playground },
   admin: { title: "Keys, projects, usage", show: admin, admin: true },
 };
@@ -35,7 +39,7 @@ async function route() {
   const page = PAGES[name];
   document.title = `${page.title} · Trainyard`;
   for (const link of document.querySelectorAll("#nav a")) {
-    const isShown = link.getAttribute("href") === `#/${page.hidden ? "runs" : name}`;
+    const isShown = link.getAttribute("href") === `#/${page.of ?? name}`;
     if (isShown) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   }
   if (page.admin && who.role !== "admin") {

@@ -47,6 +47,11 @@ export function runAddress(id, others = []) {
   return `#/run/${text(id)}${others.length > 0 ? `?with=${others.map(text).join(",")}` : ""}`;
 }
 
+/** The address of an agent session's page. */
+export function agentAddress(id) {
+  return `#/agent/${encodeURIComponent(id)}`;
+}
+
 /** Nothing to show yet, and how there will be something. */
 export function empty(...text) {
   return el("p", { class: "muted empty-state" }, ...text);

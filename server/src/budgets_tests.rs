@@ -101,6 +101,7 @@ fn budgets() -> Vec<(&'static str, Amount)> {
         ("idempotency key", bytes(MAX_IDEMPOTENCY_KEY_BYTES)),
         ("ids of acknowledged results", count(MAX_RETRIEVED)),
         ("messages of a conversation", count(MAX_MESSAGES)),
+        ("items of a conversation", count(MAX_MESSAGES)),
         ("parts of a message", count(MAX_CONTENT_PARTS)),
         ("tools", count(MAX_TOOLS)),
         ("datums of a training request", count(MAX_DATUMS)),

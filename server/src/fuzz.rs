@@ -8,6 +8,7 @@
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use trainyard_age::Recipient;
+use trainyard_chat::openai::responses;
 use trainyard_protocol::{
     CheckpointName, LoraSpec, ModelHead, OpError, Optimizer, RawBatch, RunSpec, SessionId, TinkerPath,
 };
@@ -168,6 +169,9 @@ fn executed(input: &[u8]) {
 /// Decodes the body of a request that no worker executes.
 fn answered(input: &[u8]) {
     let _ = (read::<openai::ChatRequest>(input), read::<openai::CompletionRequest>(input));
+    if let Some(body) = read::<openai::ResponsesRequest>(input) {
+        let _ = (responses::check_unsupported(&body), responses::settings(&body));
+    }
     let _ = (read::<anthropic::MessagesRequest>(input), read::<anthropic::CountTokensRequest>(input));
     if let Some(body) = read::<custom_loss::CreateCustomLossRequest>(input)
         && let Some(definition) = understood(body.definition())

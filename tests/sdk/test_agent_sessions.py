@@ -1,11 +1,7 @@
 """Agent sessions: the official `openai` and `anthropic` clients, changed in base URL and key alone, and what is recorded."""
 
-import json
-import pathlib
-import tempfile
 import time
 
-import anthropic
 import httpx
 import numpy as np
 import openai
@@ -13,37 +9,25 @@ import pytest
 from tinker import types
 
 import chat_model
-from helpers import KEY, WAIT, assert_agree, client, lora, prompt
-from process import PATIENCE
-from server import GOLDEN
+from agent_sessions import (
+    FOLDER,
+    MODEL,
+    PARAMETERS,
+    SEED,
+    TEMPLATE,
+    TOOLS,
+    Session,
+    assert_scored,
+    column,
+    sampled,
+    whole,
+    write,
+)
+from helpers import KEY, WAIT, client, lora
 
-TEMPLATE = """\
-{%- if tools %}{{ '[tools]\\n' + (tools | tojson) + '\\n' }}{% endif %}
-{%- for message in messages %}
-    {{- '[' + message.role + ']\\n' + message.content }}
-    {%- for call in message.tool_calls or [] %}
-        {{- '\\n<tool_call>\\n' + (call.function | tojson) + '\\n</tool_call>' }}
-    {%- endfor %}
-    {{- '<|end|> \\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '[assistant]\\n' }}{% endif %}"""
+REWRITING = "tiny-counting"
 # Numbers the messages from the end, so that no beginning stays as it was.
 COUNTING = "{{ messages | length }}\n" + TEMPLATE
-
-
-def write(name: str, template: str) -> pathlib.Path:
-    """The tiny chat model with another template and a longer context."""
-    folder = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / name)
-    config = json.loads((GOLDEN / "llama" / "config.json").read_text())
-    (folder / "config.json").unlink()
-    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 32_768}))
-    described = json.loads((folder / "tokenizer_config.json").read_text())
-    (folder / "tokenizer_config.json").write_text(json.dumps(described | {"chat_template": template}))
-    return folder
-
-
-MODEL, REWRITING = "tiny-agent", "tiny-counting"
-FOLDER = write(MODEL, TEMPLATE)
 MODELS = {MODEL: FOLDER, REWRITING: write(REWRITING, COUNTING)}
 OTHER = "tml-other-0123456789-0123456789"
 CONFIG = f"""
@@ -55,55 +39,8 @@ keys = [{{ key = "{KEY}" }}]
 name = "other"
 keys = [{{ key = "{OTHER}" }}]
 """
-SEED = 11
-PARAMETERS = {
-    "type": "object",
-    "properties": {"place": {"enum": ["here", "there"]}, "count": {"type": "integer", "minimum": 0, "maximum": 99}},
-    "required": ["place", "count"],
-    "additionalProperties": False,
-}
-TOOLS = [
-    {"type": "function", "function": {"name": name, "description": "Löök.", "parameters": PARAMETERS}}
-    for name in ("look", "take")
-]
 
 pytestmark = pytest.mark.timeout(300)
-
-
-class Session:
-    """An agent session of a server, with the key that made it."""
-
-    def __init__(self, server, key=KEY, model=MODEL, **limits):
-        self.url = f"{server.url}/api/v1/agent_sessions"
-        self.headers = {"x-api-key": key}
-        made = self.post("", base_model=model, limits=limits)
-        self.id, self.base_url, self.key = made["agent_session_id"], made["base_url"], made["api_key"]
-        self.anthropic_base_url = made["anthropic_base_url"]
-
-    def post(self, path, **body) -> dict:
-        answer = httpx.post(f"{self.url}{path}", headers=self.headers, json=body, timeout=60 * PATIENCE)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    def get(self, path="") -> dict:
-        answer = httpx.get(f"{self.url}/{self.id}{path}", headers=self.headers, timeout=60 * PATIENCE)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    def end(self):
-        assert httpx.delete(f"{self.url}/{self.id}", headers=self.headers).status_code == 204
-
-    def reward(self, reward, **of):
-        self.post(f"/{self.id}/rewards", reward=reward, **of)
-
-    def trajectories(self) -> list[dict]:
-        return self.get("/trajectories")["trajectories"]
-
-    def openai(self):
-        return openai.OpenAI(base_url=self.base_url, api_key=self.key, max_retries=0, timeout=120 * PATIENCE)
-
-    def anthropic(self):
-        return anthropic.Anthropic(base_url=self.anthropic_base_url, api_key=self.key, max_retries=0)
 
 
 def chat(agent, messages, **options):
@@ -129,30 +66,6 @@ def streamed(agent, messages, **options) -> dict:
 
 def result_of(call) -> dict:
     return {"role": "tool", "tool_call_id": call["id"], "content": f"{call['function']['arguments']} ok"}
-
-
-def whole(trajectory) -> list[int]:
-    """All tokens of a branch."""
-    datum = trajectory["datum"]
-    (chunk,) = datum["model_input"]["chunks"]
-    return chunk["tokens"] + datum["loss_fn_inputs"]["target_tokens"]["data"][-1:]
-
-
-def sampled(trajectory) -> list[int]:
-    """Positions of sampled tokens."""
-    return [at for turn in trajectory["turns"] for at in range(turn["start"], turn["start"] + turn["tokens"])]
-
-
-def column(trajectory, name) -> np.ndarray:
-    """An input of the loss, aligned with the tokens of the branch."""
-    return np.array([0.0] + trajectory["datum"]["loss_fn_inputs"][name]["data"], np.float32)
-
-
-def assert_scored(sampler, trajectory):
-    """What was recorded is what the trainer says of the same tokens, to the bit."""
-    tokens, at = whole(trajectory), sampled(trajectory)
-    scored = sampler.compute_logprobs(prompt(tokens)).result(WAIT)
-    assert_agree([column(trajectory, "logprobs")[at]], [np.array([scored[place] for place in at], np.float32)])
 
 
 @pytest.fixture(scope="module")

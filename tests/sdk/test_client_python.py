@@ -20,7 +20,7 @@ from helpers import WAIT, datum, lora, prompt
 from process import PATIENCE, free_port
 from server import KEY, REPOSITORY, TINY, TINY_MODELS
 from trainyard.generated.api.catalogue import checkpoints, training_runs
-from trainyard.models import ChatMessage, ChatRequest, CompletionRequest, MessagesRequest
+from trainyard.models import ChatMessage, ChatRequest, CompletionRequest, MessagesRequest, ResponsesRequest
 
 FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / chat_model.NAME)
 MODELS = TINY_MODELS | {chat_model.NAME: FOLDER}
@@ -236,6 +236,23 @@ def test_messages_are_streamed(client):
     body = {"model": chat_model.NAME, "max_tokens": 4, "messages": [{"role": "user", "content": "Hi"}]}
     kinds = [event["type"] for event in client.stream_messages(MessagesRequest.from_dict(body))]
     assert kinds[0] == "message_start" and kinds[-1] == "message_stop"
+
+
+def test_responses_are_streamed(client):
+    request = ResponsesRequest.from_dict({"model": chat_model.NAME, "input": "Hi", "max_output_tokens": 6, "temperature": 0})
+    whole = client.respond(request)
+    events = list(client.stream_response(request))
+    assert events[0]["type"] == "response.created"
+    assert events[-1]["type"] == f"response.{whole.status}"
+    assert events[-1]["response"]["output"][0]["content"][0]["text"] == whole.output[0].content[0].text
+
+    async def answered():
+        async with trainyard.AsyncClient(client.base_url, KEY) as other:
+            return await other.respond(request), [event["type"] async for event in other.stream_response(request)]
+
+    response, kinds = asyncio.run(answered())
+    assert response.output[0].content[0].text == whole.output[0].content[0].text
+    assert kinds[-1] == f"response.{whole.status}"
 
 
 def test_a_refused_stream_is_an_exception(client):

@@ -222,6 +222,7 @@ SCHEMAS = [{"$ref": "{url}"}, {"$schema": "{url}"}, {"$id": "{url}", "$ref": "#/
 CONTENTS = [
     [{"type": "image_url", "image_url": {"url": "{url}"}}], [{"type": "file", "file": {"file_data": "{url}"}}],
     [{"type": "input_audio", "input_audio": {"data": "{url}"}}],
+    [{"type": "input_image", "image_url": "{url}"}], [{"type": "input_file", "file_url": "{url}"}],
     [{"type": "image", "source": {"type": "url", "url": "{url}"}}],
     [{"type": "document", "source": {"type": "url", "url": "{url}"}}],
 ]  # fmt: skip
@@ -231,15 +232,18 @@ CONTENTS = [
 def test_urls_within_bodies_are_not_followed(mine, canary, part):
     for url in urls(canary):
         filled = json.loads(json.dumps(part).replace("{url}", url))
-        body = {"model": MODEL, "max_tokens": 4, "messages": [{"role": "user", "content": "x"}]}
+        message = {"role": "user", "content": "x"}
+        body = {"model": MODEL, "max_tokens": 4, "messages": [message]}
+        response = {"model": MODEL, "max_output_tokens": 4, "input": [message]}
         if isinstance(filled, list):
-            body["messages"][0]["content"] = filled
+            message["content"] = filled
         else:
             schema = {"name": "s", "schema": filled}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
+            response["text"] = {"format": {"type": "json_schema", **schema}}
         base = str(mine.wire.http.base_url).removesuffix("/api/v1/")
-        for path in ("/v1/chat/completions", "/v1/messages"):
-            answer = mine.wire.http.post(f"{base}{path}", json=body)
+        for path, sent in (("/v1/chat/completions", body), ("/v1/responses", response), ("/v1/messages", body)):
+            answer = mine.wire.http.post(f"{base}{path}", json=sent)
             check([answer])
             assert answer.status_code in (200, 400), answer.text
             if "$schema" not in part or path == "/v1/messages":

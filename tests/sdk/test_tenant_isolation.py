@@ -61,6 +61,7 @@ KINDS = {
     "load_weights:path": "state",
     "oai_chat_completions:model": "named",
     "oai_completions:model": "named",
+    "oai_responses:model": "named",
     "session_project:project_id": "label",
 }
 """What a place names, by its name or by operation and name: an attribute of `Objects`. A `label` is a project that requests
@@ -69,6 +70,8 @@ put objects into; none is asked for what is in it."""
 PLAIN = set(
     """
     access_scope age_encryption_recipients annotations arguments audio base_model base_models cache_control chat_template_kwargs
+    call_id conversation generate_summary image_url include instructions moderation output previous_response_id
+    prompt_cache_options prompt_cache_retention schema summary truncation
     checkpoint_type cloned_sampler_id container content context_management custom_loss_seq_id data day description detail display display_name
     by dtype effort ending_before event_type events file format from_time function_call functions graph id input input_schema inputs
     json_schema kind last_created_at logit_bias loss_fn mcp_servers metadata modalities model_seq_id name note

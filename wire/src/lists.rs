@@ -73,6 +73,7 @@ lists! {
         tags: MAX_TAGS, "tags", MAX_TEXT_BYTES;
         scopes: MAX_KINDS, "scopes", MAX_NAME_BYTES;
         modalities: MAX_KINDS, "modalities", MAX_NAME_BYTES;
+        include: MAX_KINDS, "entries", MAX_NAME_BYTES;
         stop_sequences: MAX_STOP_STRINGS, "strings", MAX_STOP_STRING_BYTES;
     }
     others {
@@ -104,6 +105,11 @@ where
 {
     let variables = json::bounded_map(deserializer, MAX_VARIABLES, "variables")?;
     Ok(Some(variables).filter(|variables| !variables.is_empty()))
+}
+
+/// Reads the metadata of a response, and null as none.
+pub(crate) fn response_metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<json::Metadata, D::Error> {
+    json::bounded_map(deserializer, MAX_KINDS, "entries")
 }
 
 /// A field that holds a list: null is read as `None` or as an empty list.
@@ -207,31 +213,46 @@ pub(crate) enum TextOrParts<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOrParts<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either<T>(PhantomData<T>);
+        deserializer.deserialize_any(Either { most: MAX_CONTENT_PARTS, noun: "parts", element: PhantomData })
+    }
+}
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
-            type Value = TextOrParts<T>;
+/// Reads the conversation of a request for a response: a text, or a list of items.
+pub(crate) fn input<'de, D, T, I>(deserializer: D) -> Result<I, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+    I: From<TextOrParts<T>>,
+{
+    deserializer.deserialize_any(Either { most: MAX_MESSAGES, noun: "items", element: PhantomData }).map(I::from)
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string or a list of parts with a type")
-            }
+/// Reads a text, or a list of at most so many elements.
+struct Either<T> {
+    most: usize,
+    noun: &'static str,
+    element: PhantomData<T>,
+}
 
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(TextOrParts::Text(text.to_owned()))
-            }
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
+    type Value = TextOrParts<T>;
 
-            fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
-                Ok(TextOrParts::Text(text))
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a string or a list of {} with a type", self.noun)
+    }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
-                let (most, noun) = (MAX_CONTENT_PARTS, "parts");
-                let bounds = json::Bounds { most, noun, most_parts: 0, parts: |_| 0, parts_noun: "" };
-                bounds.visit_seq(list).map(TextOrParts::Parts)
-            }
-        }
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(TextOrParts::Text(text.to_owned()))
+    }
 
-        deserializer.deserialize_any(Either(PhantomData))
+    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+        Ok(TextOrParts::Text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        let Self { most, noun, .. } = self;
+        let bounds = json::Bounds { most, noun, most_parts: 0, parts: |_| 0, parts_noun: "" };
+        bounds.visit_seq(list).map(TextOrParts::Parts)
     }
 }
 

@@ -57,6 +57,9 @@ fn bodies(field: &str) -> Vec<(Value, Read, Value)> {
         }
         "scopes" => vec![(json!({"name": "k", "scopes": []}), read::<admin::CreateKeyRequest>, text)],
         "modalities" => vec![(chat(field), openai, text)],
+        "include" => {
+            vec![(json!({"model": "m", "input": "a", "include": []}), read::<openai::ResponsesRequest>, text)]
+        }
         "stop_sequences" => vec![(chat(field), anthropic, text)],
         "statuses" => {
             let active = json!({"type": "active"});
@@ -159,6 +162,29 @@ fn the_parts_of_a_message_have_a_bound() {
     }
 }
 
+#[test]
+fn the_items_of_a_conversation_have_a_bound() {
+    let item = json!({"role": "user", "content": "a"});
+    let body = |input: Value| json!({"model": "m", "input": input});
+    for good in [json!("a"), json!([]), json!(vec![&item; MAX_MESSAGES])] {
+        read::<openai::ResponsesRequest>(&body(good)).unwrap();
+    }
+    let part = json!({"type": "input_text", "text": "a"});
+    let parts = |count: usize| json!([{"role": "user", "content": vec![&part; count]}]);
+    for (bad, reason) in [
+        (json!(vec![&item; MAX_MESSAGES + 1]), "16385 items, at most 16384 are allowed"),
+        (json!(7), "invalid type: integer `7`, expected a string or a list of items with a type"),
+        (parts(MAX_CONTENT_PARTS + 1), "16385 parts, at most 16384 are allowed"),
+    ] {
+        let error = read::<openai::ResponsesRequest>(&body(bad)).unwrap_err();
+        assert!(error.ends_with(reason), "{error}");
+    }
+    let entries: serde_json::Map<String, Value> = (0..17).map(|at| (at.to_string(), json!("a"))).collect();
+    let error =
+        read::<openai::ResponsesRequest>(&json!({"model": "m", "input": "a", "metadata": entries})).unwrap_err();
+    assert!(error.ends_with("17 entries, at most 16 are allowed"), "{error}");
+}
+
 /// A field of a request body that is a list or a map is in the table, or has a reader of its own.
 #[test]
 fn no_list_of_a_request_is_without_a_reader() {
@@ -181,6 +207,7 @@ fn no_list_of_a_request_is_without_a_reader() {
         "anthropic/request.rs",
         "openai/chat.rs",
         "openai/completions.rs",
+        "openai/responses.rs",
         "sampling/request.rs",
     ] {
         let text = std::fs::read_to_string(folder.join(file)).unwrap();
@@ -189,7 +216,8 @@ fn no_list_of_a_request_is_without_a_reader() {
         for line in text.lines().map(str::trim) {
             if let Some(name) = line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub enum ")) {
                 is_request = !name.starts_with("Completion") || name.starts_with("CompletionRequest");
-                is_request &= !name.contains("Response") && !name.contains("Summary");
+                is_request &=
+                    (!name.contains("Response") || name.contains("ResponsesRequest")) && !name.contains("Summary");
             }
             if line.starts_with("#[") {
                 attributes.push_str(line);

@@ -33,6 +33,9 @@ const COOKBOOK: &str = "tests/cookbook/cookbook.txt";
 /// Pinned packages that load exported adapters.
 const PEFT_REQUIREMENTS: &[&str] = &["tests/sdk/peft.txt"];
 
+/// Pinned agent frameworks.
+const AGENTS_REQUIREMENTS: &[&str] = &["tests/sdk/agents.txt"];
+
 /// Pinned compiler for kernels.
 const NVRTC_REQUIREMENTS: &[&str] = &["cuda-sim/requirements.txt"];
 
@@ -52,6 +55,11 @@ pub(crate) fn deploy_venv() -> Result<PathBuf> {
 /// Returns the interpreter of the virtual environment with PyTorch and PEFT.
 pub(crate) fn peft() -> Result<PathBuf> {
     environment("peft-venv", PEFT_REQUIREMENTS)
+}
+
+/// Returns the interpreter of the virtual environment with agent frameworks.
+pub(crate) fn agents() -> Result<PathBuf> {
+    environment("agents-venv", AGENTS_REQUIREMENTS)
 }
 
 /// Returns the interpreter of the virtual environment that generates and checks the Python client.

@@ -153,6 +153,12 @@ pub(crate) fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deploy
                 }
                 Err(message) => eprintln!("    without PEFT: {message}"),
             }
+            match python::agents() {
+                Ok(interpreter) => {
+                    tests.env("TRAINYARD_TEST_AGENTS", interpreter);
+                }
+                Err(message) => eprintln!("    without agent frameworks: {message}"),
+            }
         }
         database.hand_to(&mut tests);
         match deployment.contains(&FULL) {

@@ -1,20 +1,17 @@
 //! `POST chat/completions`: from its body to settings and a conversation.
 
 use minijinja::Value as Ordered;
-use serde_json::Value;
 use trainyard_wire::lists::{MAX_MESSAGES, MAX_TOOLS};
-use trainyard_wire::openai::{ChatContent, ChatMessage, ChatRequest, ImageUrl, StopStrings, ToolCall};
+use trainyard_wire::openai::{ChatRequest, StopStrings};
 
-use super::super::conversation::{map, set_effort};
-use super::super::images::{self, Piece};
-use super::super::sent_image::ChatImage;
+use super::super::conversation::set_effort;
 use super::super::settings::{
     MAX_COMPLETIONS, MAX_LOGPROBS, Settings, count, stop_strings, top_k, unsupported, within,
 };
 use super::super::template::{ChatTemplate, Conversation};
-use super::controls;
+use super::tool_choice::{NameForm, ToolChoice};
+use super::{chat_messages, controls};
 use crate::error::ChatError;
-use crate::forced_calls::{Demand, ForcedCalls};
 
 /// Returns the settings of a request, checked.
 ///
@@ -44,30 +41,12 @@ pub fn settings(request: &ChatRequest) -> Result<Settings, ChatError> {
         logprobs: request.logprobs.then_some(top),
         token_ids: request.return_token_ids,
         controls: controls::checked(request.controls(), request.response_format.as_ref())?,
-        forced_calls: forced_calls(request)?,
+        forced_calls: tool_choice(request).forced_calls(request.tools.as_deref().unwrap_or_default())?,
     })
 }
 
-/// The calls that `tool_choice` demands.
-fn forced_calls(request: &ChatRequest) -> Result<Option<ForcedCalls>, ChatError> {
-    let demand = match &request.tool_choice {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::String(choice)) if matches!(choice.as_str(), "auto" | "none") => return Ok(None),
-        Some(Value::String(choice)) if choice == "required" => Demand::Any,
-        Some(choice) if choice["type"] == "function" && choice["function"]["name"].is_string() => {
-            Demand::Named(choice["function"]["name"].as_str().unwrap_or_default())
-        }
-        Some(choice) => {
-            return Err(ChatError::invalid(format!(
-                "tool_choice: expected \"auto\", \"none\", \"required\" or {{\"type\": \"function\", \"function\": \
-                 {{\"name\": …}}}}, found {choice}"
-            )));
-        }
-    };
-    // A named tool is called once, as by OpenAI.
-    let several = demand == Demand::Any && request.parallel_tool_calls != Some(false);
-    let tools = request.tools.as_deref().unwrap_or_default();
-    ForcedCalls::new(tools, demand, several).map(Some)
+fn tool_choice(request: &ChatRequest) -> ToolChoice<'_> {
+    ToolChoice { choice: request.tool_choice.as_ref(), parallel: request.parallel_tool_calls, form: NameForm::Nested }
 }
 
 /// Refuses what would change the reply and can't be done.
@@ -80,7 +59,7 @@ pub fn check_unsupported(request: &ChatRequest) -> Result<(), ChatError> {
     let text_alone = request.modalities.as_deref().is_none_or(|modes| modes.iter().all(|mode| mode == "text"));
     let tools = request.tools.as_deref().unwrap_or_default();
     let json = request.response_format.as_ref().is_some_and(|format| format.kind != "text");
-    let offered = !tools.is_empty() && request.tool_choice.as_ref().and_then(Value::as_str) != Some("none");
+    let offered = !tools.is_empty() && tool_choice(request).offers();
     let not = "is not supported";
     unsupported("response_format", json && offered, "JSON is not supported together with tools")?;
     unsupported("modalities", !text_alone, "only \"text\" is supported")?;
@@ -92,9 +71,7 @@ pub fn check_unsupported(request: &ChatRequest) -> Result<(), ChatError> {
     unsupported("verbosity", other(&request.verbosity, &["medium"]), "only \"medium\" is supported")?;
     unsupported("store", request.store == Some(true), "completions are not stored")?;
     unsupported("service_tier", other(&request.service_tier, &["auto", "default"]), "service tiers are not supported")?;
-    let free = request.tool_choice.as_ref().is_none_or(|choice| choice.is_null() || choice == "auto");
-    let one_call = request.parallel_tool_calls == Some(false) && free && !tools.is_empty();
-    unsupported("parallel_tool_calls", one_call, "false is only supported with tool_choice: else the model decides")
+    tool_choice(request).check_parallel(!tools.is_empty())
 }
 
 /// Returns the conversation of a request in the form of its template.
@@ -102,26 +79,20 @@ pub fn check_unsupported(request: &ChatRequest) -> Result<(), ChatError> {
 /// # Errors
 /// [`ChatError::Invalid`], which names the field.
 pub fn conversation(request: &ChatRequest, template: &ChatTemplate) -> Result<Conversation, ChatError> {
-    let (messages, tools) = (&request.messages, request.tools.as_deref().unwrap_or_default());
+    let messages = &request.messages;
     if messages.is_empty() || messages.len() > MAX_MESSAGES {
         let found = messages.len();
         return Err(ChatError::invalid(format!("messages: expected 1 to {MAX_MESSAGES} messages, found {found}")));
     }
-    if tools.len() > MAX_TOOLS {
-        return Err(ChatError::invalid(format!("tools: {} tools, at most {MAX_TOOLS} are allowed", tools.len())));
-    }
-    for (index, tool) in tools.iter().enumerate() {
-        check_tool(index, tool)?;
-    }
-    let offered = request.tool_choice.as_ref().and_then(Value::as_str) != Some("none");
+    let tools = checked_tools(request.tools.as_deref().unwrap_or_default())?;
     let mut images = Vec::new();
     let mut conversation = Conversation {
         messages: messages
             .iter()
             .enumerate()
-            .map(|(at, message)| self::message(at, message, &mut images))
+            .map(|(at, message)| chat_messages::message(at, message, &mut images))
             .collect::<Result<_, _>>()?,
-        tools: if offered { tools.to_vec() } else { Vec::new() },
+        tools: if tool_choice(request).offers() { tools.to_vec() } else { Vec::new() },
         variables: request.chat_template_kwargs.clone().unwrap_or_default(),
         add_generation_prompt: true,
         images: Vec::new(),
@@ -131,6 +102,14 @@ pub fn conversation(request: &ChatRequest, template: &ChatTemplate) -> Result<Co
         set_effort(template, &mut conversation, "reasoning_effort", effort)?;
     }
     Ok(conversation)
+}
+
+fn checked_tools(tools: &[Ordered]) -> Result<&[Ordered], ChatError> {
+    if tools.len() > MAX_TOOLS {
+        return Err(ChatError::invalid(format!("tools: {} tools, at most {MAX_TOOLS} are allowed", tools.len())));
+    }
+    tools.iter().enumerate().try_for_each(|(index, tool)| check_tool(index, tool))?;
+    Ok(tools)
 }
 
 fn check_tool(index: usize, tool: &Ordered) -> Result<(), ChatError> {
@@ -144,92 +123,12 @@ fn check_tool(index: usize, tool: &Ordered) -> Result<(), ChatError> {
     Ok(())
 }
 
-/// A message as templates see it.
-fn message(index: usize, message: &ChatMessage, images: &mut Vec<ChatImage>) -> Result<Ordered, ChatError> {
-    let field = |name: &str| format!("messages[{index}].{name}");
-    let role = match message.role.as_str() {
-        // The newer name; templates know the older one.
-        "developer" => "system",
-        role @ ("system" | "user" | "assistant" | "tool") => role,
-        other => {
-            return Err(ChatError::invalid(format!(
-                "{}: expected system, developer, user, assistant or tool, found {other:?}",
-                field("role")
-            )));
-        }
-    };
-    unsupported(&field("audio"), message.audio.is_some(), "is not supported")?;
-    unsupported(&field("function_call"), message.function_call.is_some(), "is not supported; use tool_calls")?;
-    let calls = message.tool_calls.as_deref().unwrap_or_default();
-    let content = match (&message.content, &message.refusal) {
-        (Some(content), _) => self::content(&field("content"), role, content, images)?,
-        (None, Some(refusal)) => Ordered::from(refusal.as_str()),
-        (None, None) if role == "assistant" => Ordered::from(""),
-        (None, None) => return Err(ChatError::invalid(format!("{}: a text is required", field("content")))),
-    };
-    let mut members = vec![("role", Ordered::from(role)), ("content", content)];
-    let texts = [
-        ("name", &message.name),
-        ("reasoning_content", &message.reasoning_content),
-        ("tool_call_id", &message.tool_call_id),
-    ];
-    members.extend(texts.into_iter().filter_map(|(name, text)| Some((name, Ordered::from(text.as_deref()?)))));
-    if !calls.is_empty() {
-        let calls = calls.iter().map(|call| self::call(&field("tool_calls"), call)).collect::<Result<Vec<_>, _>>()?;
-        members.push(("tool_calls", Ordered::from(calls)));
-    }
-    Ok(Ordered::from_pairs(members))
-}
-
-/// The content of a message as templates see it. Its images are added to `images`.
-fn content(field: &str, role: &str, content: &ChatContent, images: &mut Vec<ChatImage>) -> Result<Ordered, ChatError> {
-    let parts = match content {
-        ChatContent::Text(text) => return Ok(Ordered::from(text.as_str())),
-        ChatContent::Parts(parts) => parts,
-    };
-    let mut pieces = Vec::new();
-    for (index, part) in parts.iter().enumerate() {
-        match (part.kind.as_str(), &part.text) {
-            ("text", Some(text)) => pieces.push(Piece::Text(text)),
-            ("image_url", _) if matches!(role, "user" | "tool") => {
-                images.push(image(&format!("{field}[{index}].image_url"), part.image_url.as_ref())?);
-                pieces.push(Piece::Image);
-            }
-            ("text", None) => return Err(ChatError::invalid(format!("{field}[{index}].text: a text is required"))),
-            (kind, _) => return Err(ChatError::invalid(format!("{field}[{index}].type: {kind:?} is not supported"))),
-        }
-    }
-    Ok(images::content(&pieces))
-}
-
-fn image(field: &str, url: Option<&ImageUrl>) -> Result<ChatImage, ChatError> {
-    let ImageUrl { url, detail } = url.ok_or_else(|| ChatError::invalid(format!("{field}: an object is required")))?;
-    let other = detail.as_deref().is_some_and(|detail| !matches!(detail, "auto" | "high"));
-    unsupported(
-        &format!("{field}.detail"),
-        other,
-        "only \"auto\" and \"high\" are supported: the model sets the size",
-    )?;
-    ChatImage::from_url(&format!("{field}.url"), url)
-}
-
-/// A call as templates see it: its arguments are a map.
-fn call(field: &str, call: &ToolCall) -> Result<Ordered, ChatError> {
-    let text = if call.function.arguments.trim().is_empty() { "{}" } else { &call.function.arguments };
-    let arguments: Ordered = serde_json::from_str(text).map_err(|error| {
-        ChatError::invalid(format!("{field}: the arguments of {:?} are not valid JSON: {error}", call.id))
-    })?;
-    let function = map([("name", Ordered::from(call.function.name.as_str())), ("arguments", arguments)]);
-    let id = Ordered::from(call.id.as_str());
-    Ok(map([("id", id), ("type", Ordered::from("function")), ("function", function)]))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use std::collections::BTreeMap;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
     use trainyard_protocol::SamplingControls;
     use trainyard_wire::json::parse;
 

@@ -6,8 +6,8 @@ use super::super::output::{self, Part};
 use super::super::sequence::{Piece, Token};
 use super::super::settings::Settings;
 use super::super::texts::ModelText;
-use super::finish_reason;
 use super::logprobs::of_chat;
+use super::{call_id, finish_reason};
 
 /// What an answer shows of each token.
 #[derive(Clone, Copy)]
@@ -76,9 +76,8 @@ pub fn tool_call(
     call: output::ToolCall,
     index: Option<usize>,
 ) -> ToolCall {
-    let request = request.trim_start_matches("chatcmpl-");
     ToolCall {
-        id: format!("call_{request}_{choice}_{number}"),
+        id: call_id(request.trim_start_matches("chatcmpl-"), choice, number),
         kind: "function".to_owned(),
         function: FunctionCall { name: call.name, arguments: call.arguments },
         index,

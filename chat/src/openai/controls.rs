@@ -1,7 +1,8 @@
 //! Penalties, biases, `min_p` and response formats, as in the OpenAI API and its extensions.
 
+use minijinja::Value as Ordered;
 use trainyard_protocol::SamplingControls;
-use trainyard_wire::openai::ResponseFormat;
+use trainyard_wire::openai::{ResponseFormat, TextFormat};
 
 use super::super::template::to_line;
 use crate::error::ChatError;
@@ -17,7 +18,17 @@ pub(super) fn checked(
     controls: SamplingControls,
     response_format: Option<&ResponseFormat>,
 ) -> Result<SamplingControls, ChatError> {
-    let json_schema = response_format.map(schema).transpose()?.flatten();
+    with_schema(controls, response_format.map(schema).transpose()?.flatten())
+}
+
+/// The controls of a request whose reply follows a schema in JSON, checked.
+///
+/// # Errors
+/// The user's errors, with the field.
+pub(super) fn with_schema(
+    controls: SamplingControls,
+    json_schema: Option<String>,
+) -> Result<SamplingControls, ChatError> {
     let controls = SamplingControls { json_schema, ..controls };
     controls.check()?;
     Ok(controls)
@@ -32,17 +43,33 @@ fn schema(format: &ResponseFormat) -> Result<Option<String>, ChatError> {
         ("json_object", None) => Ok(Some(ANY_OBJECT.to_owned())),
         ("json_schema", None) => refuse("json_schema: a schema is required"),
         ("json_schema", Some(named)) => {
-            let schema = named.get_attr("schema").unwrap_or_default();
-            if schema.is_undefined() || schema.is_none() {
-                return refuse("json_schema.schema: a schema is required");
-            }
-            match to_line(&schema) {
-                Ok(text) => Ok(Some(text)),
-                Err(error) => refuse(&format!("json_schema.schema: {error}")),
-            }
+            written("response_format.json_schema.schema", &named.get_attr("schema").unwrap_or_default())
         }
         _ => refuse("type: expected \"text\", \"json_object\" or \"json_schema\""),
     }
+}
+
+/// The schema of a response's text, as JSON; `None` for text.
+///
+/// # Errors
+/// The user's errors, with the field.
+pub(super) fn text_schema(format: &TextFormat) -> Result<Option<String>, ChatError> {
+    let schema = format.schema.clone().unwrap_or_default();
+    let refuse = |text: &str| Err(ChatError::invalid(format!("text.format.{text}")));
+    match format.kind.as_str() {
+        "text" | "json_object" if format.schema.is_some() => refuse("schema: requires the type \"json_schema\""),
+        "text" => Ok(None),
+        "json_object" => Ok(Some(ANY_OBJECT.to_owned())),
+        "json_schema" => written("text.format.schema", &schema),
+        _ => refuse("type: expected \"text\", \"json_object\" or \"json_schema\""),
+    }
+}
+
+fn written(field: &str, schema: &Ordered) -> Result<Option<String>, ChatError> {
+    if schema.is_undefined() || schema.is_none() {
+        return Err(ChatError::invalid(format!("{field}: a schema is required")));
+    }
+    to_line(schema).map(Some).map_err(|error| ChatError::invalid(format!("{field}: {error}")))
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use crate::events::EventStream;
 use crate::future::{Submitted, text};
 use crate::generated::types::{
     ChatRequest, CompletionRequest, CreateModelRequest, CreateSamplingSessionRequest, CreateSamplingSessionResponse,
-    CreateSessionRequest, FinishKind, LoadWeightsRequest, LoraConfig, MessagesRequest, SubmitResponse,
+    CreateSessionRequest, FinishKind, LoadWeightsRequest, LoraConfig, MessagesRequest, ResponsesRequest,
+    SubmitResponse,
 };
 use crate::retry::RetryPolicy;
 use crate::run::TrainingRun;
@@ -252,6 +253,15 @@ impl Client {
     /// The server refuses the request or does not answer.
     pub async fn stream_chat(&self, request: &ChatRequest) -> Result<EventStream, Error> {
         self.stream(&["oai", "api", "v1", "chat", "completions"], request).await
+    }
+
+    /// Answers a conversation of items in events, as it is sampled. [`Api::oai_responses`] answers at once.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses the request or does not answer.
+    pub async fn stream_response(&self, request: &ResponsesRequest) -> Result<EventStream, Error> {
+        self.stream(&["oai", "api", "v1", "responses"], request).await
     }
 
     /// Continues texts or tokens in chunks, as they are sampled. [`Api::oai_completions`] answers at once.

@@ -6,8 +6,11 @@ use crate::api::Api;
 use crate::error::Error;
 use crate::request::Request;
 
-/// The last event of the OpenAI API.
+/// The last event of chats and completions in the OpenAI API.
 const END: &str = "[DONE]";
+
+/// Types of the last events of messages and responses.
+const LAST: [&str; 3] = ["message_stop", "response.completed", "response.incomplete"];
 
 /// Events of an answer, as they arrive. Dropping the stream cancels the answer.
 #[derive(Debug)]
@@ -83,7 +86,7 @@ impl Decoder {
             let message = refusal["message"].as_str().map_or_else(|| refusal.to_string(), str::to_owned);
             return Err(Error::Protocol(format!("stream: {message}")));
         }
-        self.ended = event["type"] == "message_stop";
+        self.ended = event["type"].as_str().is_some_and(|kind| LAST.contains(&kind));
         Ok(event)
     }
 }

@@ -18,6 +18,8 @@ use crate::error::Detail;
 pub(crate) const OPENAI: &str = "/oai/api/v1/";
 /// Path prefix of the Anthropic API.
 pub(crate) const ANTHROPIC: &str = "/anthropic/api/v1/";
+/// Path of responses in the OpenAI API, whose fields have other names.
+const RESPONSES: &str = "/oai/api/v1/responses";
 /// Short path prefix of both APIs.
 const SHORT: &str = "/v1/";
 
@@ -38,6 +40,7 @@ pub(crate) fn short_path(path: &str) -> Option<String> {
 pub(crate) async fn in_own_form(request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let write = match path {
+        RESPONSES => responses_value,
         path if path.starts_with(OPENAI) => openai_value,
         path if path.starts_with(ANTHROPIC) => anthropic_value,
         _ => return next.run(request).await,
@@ -60,24 +63,32 @@ pub(crate) fn openai_value(status: StatusCode, detail: &str) -> Value {
     serde_json::to_value(openai(status, detail)).unwrap_or_else(|_| json!({ "error": { "message": detail } }))
 }
 
+/// A refusal of a response in the form of the OpenAI API, as JSON.
+pub(crate) fn responses_value(status: StatusCode, detail: &str) -> Value {
+    openai_value(status, &renamed(detail, &OF_RESPONSES))
+}
+
 /// A refusal in the form of the Anthropic API, as JSON.
 pub(crate) fn anthropic_value(status: StatusCode, detail: &str) -> Value {
     serde_json::to_value(anthropic(status, detail)).unwrap_or_else(|_| json!({ "type": "error" }))
 }
 
-/// Replaces names of sample fields by those of these APIs. Some fields are checked under the names of the Tinker
-/// protocol.
-fn renamed(detail: &str) -> Cow<'_, str> {
+/// Fields that an API names otherwise than the Tinker protocol, with their names in the API.
+type Names = [(&'static str, &'static str); 2];
+
+const OF_OTHERS: Names = [("json_schema", "response_format.json_schema.schema"), ("max_tokens", "max_tokens")];
+const OF_RESPONSES: Names = [("json_schema", "text.format.schema"), ("max_tokens", "max_output_tokens")];
+
+/// Replaces names of sample fields by those of an API. Some fields are checked under the names of the Tinker protocol.
+fn renamed<'a>(detail: &'a str, names: &Names) -> Cow<'a, str> {
     let Some(rest) = detail.strip_prefix("sampling_params.") else { return Cow::Borrowed(detail) };
-    match rest.strip_prefix("json_schema") {
-        Some(reason) => Cow::Owned(format!("response_format.json_schema.schema{reason}")),
-        None => Cow::Borrowed(rest),
-    }
+    let named = names.iter().find_map(|(name, own)| Some((own, rest.strip_prefix(name)?)));
+    named.map_or(Cow::Borrowed(rest), |(own, reason)| Cow::Owned(format!("{own}{reason}")))
 }
 
 /// A refusal in the form of the OpenAI API.
 pub(crate) fn openai(status: StatusCode, detail: &str) -> ErrorResponse {
-    let detail = &*renamed(detail);
+    let detail = &*renamed(detail, &OF_OTHERS);
     let unknown_model = status == StatusCode::NOT_FOUND && detail.starts_with("model ");
     let code = match status {
         StatusCode::UNAUTHORIZED => Some("invalid_api_key"),
@@ -107,7 +118,7 @@ pub(crate) fn openai(status: StatusCode, detail: &str) -> ErrorResponse {
 
 /// A refusal in the form of the Anthropic API.
 pub(crate) fn anthropic(status: StatusCode, detail: &str) -> AnthropicErrorResponse {
-    let detail = &*renamed(detail);
+    let detail = &*renamed(detail, &OF_OTHERS);
     let kind = match status {
         StatusCode::UNAUTHORIZED => "authentication_error",
         StatusCode::FORBIDDEN => "permission_error",
@@ -167,6 +178,10 @@ mod tests {
         assert_eq!(param("sampling_params.min_p: -1 is outside [0, 1]").as_deref(), Some("min_p"));
         let schema = param("sampling_params.json_schema: unsatisfiable");
         assert_eq!(schema.as_deref(), Some("response_format.json_schema.schema"));
+        let of_response = |detail| responses_value(StatusCode::BAD_REQUEST, detail)["error"]["param"].clone();
+        assert_eq!(of_response("sampling_params.json_schema: unsatisfiable"), "text.format.schema");
+        assert_eq!(of_response("sampling_params.max_tokens: 0 is not enough"), "max_output_tokens");
+        assert_eq!(of_response("input[0].role: expected user"), "input[0].role");
         assert_eq!(openai(StatusCode::INTERNAL_SERVER_ERROR, "a: b").error.param, None);
         assert_eq!(anthropic(StatusCode::UNAUTHORIZED, "no key").error.kind, "authentication_error");
         assert_eq!(anthropic(StatusCode::BAD_REQUEST, "n: 0").error.kind, "invalid_request_error");

@@ -7,6 +7,7 @@
 //! | `agents` | prompts that continue recorded tokens, and records of replies |
 //! | `completion`, `generation` | the completions of one prompt, from its sample |
 //! | `sampling_sessions`, `submit`, `model_name` | the way through the scheduler |
+//! | `sampler` | the weights that a request names, and the way of its prompt to them |
 //! | `conversation`, `texts` | prompts, and the tokenizers of the base models |
 
 pub(crate) mod agents;
@@ -17,6 +18,7 @@ pub(crate) mod error_form;
 mod generation;
 mod model_name;
 pub(crate) mod openai;
+mod sampler;
 mod sampling_sessions;
 pub(crate) mod sse;
 pub(crate) mod submit;

@@ -154,6 +154,7 @@ fn the_examples_are_valid() {
         "cancel_future": futures::CancelFutureRequest => futures::CancelFutureResponse,
         "oai_completions": openai::CompletionRequest => openai::CompletionResponse,
         "oai_chat_completions": openai::ChatRequest => openai::ChatResponse,
+        "oai_responses": openai::ResponsesRequest => openai::ResponsesResponse,
         "anthropic_messages": anthropic::MessagesRequest => anthropic::MessageResponse,
         "anthropic_count_tokens": anthropic::CountTokensRequest => anthropic::CountTokensResponse,
     }

@@ -12,6 +12,8 @@ from ._sending import AsyncSender, Sender
 from .errors import ProtocolError, TransportError
 
 END = "[DONE]"
+LAST = ("message_stop", "response.completed", "response.incomplete")
+"""Types of the last events of messages and responses."""
 
 Event = dict[str, Any]
 """A chunk of the OpenAI API, or an event of the Anthropic API, by the names of its fields."""
@@ -49,7 +51,7 @@ class Decoder:
         refusal = event.get("error")
         if refusal is not None:
             raise ProtocolError(f"stream: {refusal.get('message') if isinstance(refusal, dict) else refusal}")
-        self.ended = self.ended or event.get("type") == "message_stop"
+        self.ended = self.ended or event.get("type") in LAST
         return event
 
 

@@ -16,7 +16,7 @@ from ._version import __version__
 from .errors import ProtocolError, TrainyardError
 from .futures import AsyncFuture, Future
 from .generated.api.client import get_server_capabilities
-from .generated.api.openai import oai_chat_completions, oai_completions
+from .generated.api.openai import oai_chat_completions, oai_completions, oai_responses
 from .generated.client import Client as Operations
 from .generated.models import (
     ChatRequest,
@@ -26,6 +26,8 @@ from .generated.models import (
     FinishKind,
     LoraConfig,
     MessagesRequest,
+    ResponsesRequest,
+    ResponsesResponse,
     ServerCapabilities,
 )
 from .retry import RetryPolicy
@@ -37,6 +39,7 @@ T = TypeVar("T")
 CHAT = "/oai/api/v1/chat/completions"
 COMPLETIONS = "/oai/api/v1/completions"
 MESSAGES = "/anthropic/api/v1/messages"
+RESPONSES = "/oai/api/v1/responses"
 
 
 class Client:
@@ -119,6 +122,14 @@ class Client:
     def stream_completion(self, request: CompletionRequest) -> Iterator[events.Event]:
         """As `complete`, in chunks as they are sampled."""
         return events.stream(self._sender, COMPLETIONS, request.to_dict())
+
+    def respond(self, request: ResponsesRequest) -> ResponsesResponse:
+        """Answers a conversation of items, rendered with the model's own chat template."""
+        return _present(oai_responses.sync(client=self.operations, body=request))
+
+    def stream_response(self, request: ResponsesRequest) -> Iterator[events.Event]:
+        """As `respond`, in events as it is sampled."""
+        return events.stream(self._sender, RESPONSES, request.to_dict())
 
     def stream_messages(self, request: MessagesRequest) -> Iterator[events.Event]:
         """Answers a conversation of the Anthropic API, in events as it is sampled."""
@@ -218,6 +229,14 @@ class AsyncClient:
     def stream_completion(self, request: CompletionRequest) -> AsyncIterator[events.Event]:
         """As `complete`, in chunks as they are sampled."""
         return events.astream(self._sender, COMPLETIONS, request.to_dict())
+
+    async def respond(self, request: ResponsesRequest) -> ResponsesResponse:
+        """Answers a conversation of items, rendered with the model's own chat template."""
+        return _present(await oai_responses.asyncio(client=self.operations, body=request))
+
+    def stream_response(self, request: ResponsesRequest) -> AsyncIterator[events.Event]:
+        """As `respond`, in events as it is sampled."""
+        return events.astream(self._sender, RESPONSES, request.to_dict())
 
     def stream_messages(self, request: MessagesRequest) -> AsyncIterator[events.Event]:
         """Answers a conversation of the Anthropic API, in events as it is sampled."""

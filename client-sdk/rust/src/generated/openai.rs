@@ -63,4 +63,24 @@ impl Api {
         );
         self.send_for_json(request).await
     }
+    /// Answers a conversation of items, rendered with the model's own chat template. With `stream`, the response is a stream of server-sent events from `response.created` to `response.completed` or `response.incomplete`. Responses are not stored.
+    ///
+    /// Also served at `/v1/responses`.
+    ///
+    /// `POST /oai/api/v1/responses`
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Api`] when the server refuses the request; others when it does not answer.
+    pub async fn oai_responses(
+        &self,
+        body: &types::ResponsesRequest,
+    ) -> Result<types::ResponsesResponse, Error> {
+        let request = Request::new(
+                reqwest::Method::POST,
+                &["oai", "api", "v1", "responses"],
+            )
+            .json(body)?;
+        self.send_for_json(request).await
+    }
 }

@@ -1458,6 +1458,12 @@ pub struct ImageUrl {
     /// A data URI with a PNG or JPEG file: `data:image/png;base64,…`. Other URLs are refused.
     pub url: ::std::string::String,
 }
+/// Why a reply is incomplete.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct IncompleteDetails {
+    /// Always the text `max_output_tokens`: the limit of the request, of the context or of the agent session.
+    pub reason: ::std::string::String,
+}
 /// Response body of `/`: the service, and the paths of its description and health.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct IndexResponse {
@@ -1502,6 +1508,74 @@ pub struct InputChunk {
     /// `encoded_text` (the default) or `image`; `image_asset_pointer` and `dmel` are refused.
     #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
     pub type_: ::std::option::Option<::std::string::String>,
+}
+/// Content of an item: a text, or a list of parts.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(untagged)]
+pub enum InputContent {
+    /// The alternative `String`.
+    String(::std::string::String),
+    /// The alternative `Array`.
+    Array(::std::vec::Vec<InputPart>),
+}
+impl ::std::convert::From<::std::vec::Vec<InputPart>> for InputContent {
+    fn from(value: ::std::vec::Vec<InputPart>) -> Self {
+        Self::Array(value)
+    }
+}
+/// An item of a conversation: a `message`, a `function_call`, a `function_call_output` or a `reasoning`. Other types are
+/// refused. Further fields, such as ids and states, have no effect.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
+pub struct InputItem {
+    /// Calls: the arguments, a JSON object as text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub arguments: ::std::option::Option<::std::string::String>,
+    /// Calls and their outputs: the id of the call.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub call_id: ::std::option::Option<::std::string::String>,
+    /// Messages: their text or parts. `reasoning`: the thoughts, as parts of the type `reasoning_text`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub content: ::std::option::Option<InputContent>,
+    /// Calls: the name of the function.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub name: ::std::option::Option<::std::string::String>,
+    /// Outputs of calls: what the function returned.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub output: ::std::option::Option<InputContent>,
+    /// Messages: the author, which is `system`, `developer`, `user` or `assistant`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub role: ::std::option::Option<::std::string::String>,
+    /// Type of the item, which determines its other fields; `message` by default.
+    #[serde(rename = "type", skip_serializing_if = "::std::option::Option::is_none")]
+    pub type_: ::std::option::Option<::std::string::String>,
+}
+/// A part of an item. Other types than those below are refused.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct InputPart {
+    /// `input_image` parts: refused unless it is `auto` or `high`, because the model sets the size.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub detail: ::std::option::Option<::std::string::String>,
+    /// `input_image` parts: a data URI with a PNG or JPEG file. Other URLs are refused.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub image_url: ::std::option::Option<::std::string::String>,
+    /// `refusal` parts: the text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub refusal: ::std::option::Option<::std::string::String>,
+    /// The text of the part.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub text: ::std::option::Option<::std::string::String>,
+    /// Type of the part: `input_text`, `output_text`, `text`, `refusal`, `reasoning_text` or, in messages of users and
+    /// outputs of calls, `input_image`.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+}
+/// Details on the tokens of a prompt.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct InputTokensDetails {
+    /// Always 0 on this server.
+    pub cache_write_tokens: u64,
+    /// Tokens that the prefix cache served.
+    pub cached_tokens: u64,
 }
 /// Request body of `join_sampling_session`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
@@ -1910,6 +1984,68 @@ pub struct OutputConfig {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub format: ::std::option::Option<::serde_json::Value>,
 }
+/// A part of a reply, with an id of its own.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(tag = "type")]
+pub enum OutputItem {
+    /// Thoughts that precede the answer.
+    #[serde(rename = "reasoning")]
+    Reasoning {
+        /// The thoughts, as one part.
+        content: ::std::vec::Vec<ReasoningText>,
+        /// Id of the item.
+        id: ::std::string::String,
+        /// `in_progress`, `completed` or `incomplete`.
+        status: ::std::string::String,
+        /// Always empty: thoughts are returned as they are.
+        summary: ::std::vec::Vec<::serde_json::Value>,
+    },
+    /// Text that the model wrote.
+    #[serde(rename = "message")]
+    Message {
+        /// The text, as one part.
+        content: ::std::vec::Vec<OutputText>,
+        /// Id of the item.
+        id: ::std::string::String,
+        /// Always the text `assistant`.
+        role: ::std::string::String,
+        /// `in_progress`, `completed` or `incomplete`.
+        status: ::std::string::String,
+    },
+    /// A call of a function.
+    #[serde(rename = "function_call")]
+    FunctionCall {
+        /// Arguments: a JSON object, encoded as text.
+        arguments: ::std::string::String,
+        /// Id of the call, which its output names.
+        call_id: ::std::string::String,
+        /// Id of the item.
+        id: ::std::string::String,
+        /// Name of the function.
+        name: ::std::string::String,
+        /// `in_progress` or `completed`.
+        status: ::std::string::String,
+    },
+}
+/// The text of a message.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct OutputText {
+    /// Always empty.
+    pub annotations: ::std::vec::Vec<::serde_json::Value>,
+    /// Always empty: responses have no log-probabilities.
+    pub logprobs: ::std::vec::Vec<::serde_json::Value>,
+    /// What the model wrote.
+    pub text: ::std::string::String,
+    /// Always the text `output_text`.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+}
+/// Details on sampled tokens.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct OutputTokensDetails {
+    /// Tokens of the thoughts.
+    pub reasoning_tokens: u64,
+}
 /// The owner of a key.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct OwnKeyDetails {
@@ -1983,6 +2119,29 @@ pub struct ReadyResponse {
     /// `ok`, `degraded` while a disk is almost full, or `not ready`.
     pub status: ::std::string::String,
 }
+/// How the model thinks before it answers.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ReasoningConfig {
+    /// A preset such as `low`, or a number, if the model's chat template supports it.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub effort: ::std::option::Option<::serde_json::Value>,
+    /// Older name of `summary`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub generate_summary: ::std::option::Option<::std::string::String>,
+    /// Accepted, but has no effect: thoughts are returned as they are, without a summary.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub summary: ::std::option::Option<::std::string::String>,
+}
+/// The thoughts of a reply.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct ReasoningText {
+    /// What the model thought.
+    pub text: ::std::string::String,
+    /// Always the text `reasoning_text`.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
+}
 /// A part of the reply.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(tag = "type")]
@@ -2022,6 +2181,223 @@ pub struct ResponseFormat {
     /// `text`, `json_object` or `json_schema`.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+}
+/// The conversation of a request: a text of the user, or a list of items.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(untagged)]
+pub enum ResponsesInput {
+    /// The alternative `String`.
+    String(::std::string::String),
+    /// The alternative `Array`.
+    Array(::std::vec::Vec<InputItem>),
+}
+impl ::std::convert::From<::std::vec::Vec<InputItem>> for ResponsesInput {
+    fn from(value: ::std::vec::Vec<InputItem>) -> Self {
+        Self::Array(value)
+    }
+}
+/// Request body of `responses`. Unknown fields are refused. A known field that is not supported is refused unless it has
+/// no effect.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ResponsesRequest {
+    /// Refused if true: responses are not made in the background.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub background: ::std::option::Option<bool>,
+    /// Further variables for the model's chat template. An extension of the API.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub chat_template_kwargs: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
+    /// Refused: the server does not shorten conversations.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub context_management: ::std::option::Option<::serde_json::Value>,
+    /// Refused, because conversations are not stored: send the whole conversation.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub conversation: ::std::option::Option<::serde_json::Value>,
+    /// Additions to the response. `reasoning.encrypted_content` has no effect, because thoughts are returned in the clear;
+    /// others are refused.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub include: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
+    /// The conversation so far: a text of the user, or a list of items.
+    pub input: ResponsesInput,
+    /// A system message before the conversation.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub instructions: ::std::option::Option<::std::string::String>,
+    /// Maximum number of tokens to sample; by default, up to the context limit.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_output_tokens: ::std::option::Option<u32>,
+    /// Accepted, but has no effect: it counts calls of tools that the server runs.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_tool_calls: ::std::option::Option<u32>,
+    /// Repeated in the response; it has no other effect.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub metadata: ::std::option::Option<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
+    /// A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
+    pub model: ::std::string::String,
+    /// Refused: replies are not moderated.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub moderation: ::std::option::Option<::serde_json::Value>,
+    /// Whether there may be several calls; false requires a `tool_choice` that demands one, if there are tools.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub parallel_tool_calls: ::std::option::Option<bool>,
+    /// Refused, because responses are not stored: send the whole conversation.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub previous_response_id: ::std::option::Option<::std::string::String>,
+    /// Refused: prompts are not stored.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub prompt: ::std::option::Option<::serde_json::Value>,
+    /// Accepted, but has no effect.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub prompt_cache_key: ::std::option::Option<::std::string::String>,
+    /// Accepted, but has no effect: prompts are always cached.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub prompt_cache_options: ::std::option::Option<::serde_json::Value>,
+    /// Accepted, but has no effect: prompts are always cached.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub prompt_cache_retention: ::std::option::Option<::std::string::String>,
+    /// How the model thinks before it answers.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub reasoning: ::std::option::Option<ReasoningConfig>,
+    /// Whether to return the ids of the prompt's tokens and of those that were sampled, so that a trainer need not encode
+    /// texts again. An extension of the API.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub return_token_ids: ::std::option::Option<bool>,
+    /// Accepted, but has no effect.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub safety_identifier: ::std::option::Option<::std::string::String>,
+    /// Seed that makes sampling repeatable. An extension of the API.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub seed: ::std::option::Option<i64>,
+    /// Refused unless it is `auto` or `default`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub service_tier: ::std::option::Option<::std::string::String>,
+    /// Accepted with any value: responses are not stored. Agent sessions record turns in any case.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub store: ::std::option::Option<bool>,
+    /// Whether to respond with server-sent events.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub stream: ::std::option::Option<bool>,
+    /// Options that apply only to streams.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub stream_options: ::std::option::Option<ResponsesStreamOptions>,
+    /// Divisor of the logits, 1 by default; 0 decodes greedily.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub temperature: ::std::option::Option<f64>,
+    /// Form of the reply's text.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub text: ::std::option::Option<TextConfig>,
+    /// Whether the model calls tools: `auto` (the default), `none`, `required`, or the one that it must call:
+    /// `{"type": "function", "name": …}`. The arguments of demanded calls follow the tool's schema.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tool_choice: ::std::option::Option<::serde_json::Value>,
+    /// Functions that the model may call: `{"type": "function", "name": …, "parameters": …}`. Other types are refused.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tools: ::std::option::Option<
+        ::std::vec::Vec<::serde_json::Map<::std::string::String, ::serde_json::Value>>,
+    >,
+    /// Samples only from this many most likely tokens; -1 and 0 turn this off. An extension of the API.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub top_k: ::std::option::Option<i64>,
+    /// Refused unless it is 0: responses have no log-probabilities.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub top_logprobs: ::std::option::Option<u32>,
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 (the default) turns
+    /// this off.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub top_p: ::std::option::Option<f64>,
+    /// Refused unless it is `disabled`: the server does not shorten conversations.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub truncation: ::std::option::Option<::std::string::String>,
+    /// Accepted, but has no effect.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub user: ::std::option::Option<::std::string::String>,
+}
+/// Response body of `responses`, and the `response` of a stream's events.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct ResponsesResponse {
+    /// Always false: responses are not made in the background.
+    pub background: bool,
+    /// Time of the request, in seconds since 1970.
+    pub created_at: i64,
+    /// Always null: failed requests have the status of their error.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub error: ::std::option::Option<::serde_json::Value>,
+    /// Id of the request.
+    pub id: ::std::string::String,
+    /// Why the reply is incomplete.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub incomplete_details: ::std::option::Option<IncompleteDetails>,
+    /// The `instructions` of the request.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub instructions: ::std::option::Option<::std::string::String>,
+    /// The `max_output_tokens` of the request.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_output_tokens: ::std::option::Option<u32>,
+    /// The `metadata` of the request.
+    pub metadata: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    /// The `model` of the request.
+    pub model: ::std::string::String,
+    /// Always the text `response`.
+    pub object: ::std::string::String,
+    /// Thoughts, texts and calls, in order.
+    pub output: ::std::vec::Vec<OutputItem>,
+    /// The `parallel_tool_calls` of the request, true by default.
+    pub parallel_tool_calls: bool,
+    /// Always null: responses are not stored.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub previous_response_id: ::std::option::Option<::std::string::String>,
+    /// Tokens of the rendered conversation, if `return_token_ids` was set.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub prompt_token_ids: ::std::option::Option<::std::vec::Vec<u32>>,
+    /// `completed`, or `incomplete` if the reply reached a limit; `in_progress` in the first events of a stream.
+    pub status: ::std::string::String,
+    /// Always false: responses are not stored.
+    pub store: bool,
+    /// The `temperature` of the request.
+    pub temperature: f64,
+    /// The `text` of the request.
+    pub text: TextConfig,
+    /// Tokens sampled so far with the one that ended the reply, if `return_token_ids` was set.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub token_ids: ::std::option::Option<::std::vec::Vec<u32>>,
+    /// The `tool_choice` of the request, `auto` by default.
+    pub tool_choice: ::serde_json::Value,
+    /// The `tools` of the request.
+    pub tools: ::std::vec::Vec<
+        ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    >,
+    /// The `top_p` of the request.
+    pub top_p: f64,
+    /// Always the text `disabled`.
+    pub truncation: ::std::string::String,
+    /// Numbers of tokens; null before the end of a stream.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub usage: ::std::option::Option<ResponsesUsage>,
+}
+/// Options that apply only to streams of responses.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ResponsesStreamOptions {
+    /// Accepted, but ignored: streams are not padded.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub include_obfuscation: ::std::option::Option<bool>,
+}
+/// Numbers of tokens in a request and its response.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+pub struct ResponsesUsage {
+    /// Tokens of the prompt.
+    pub input_tokens: u64,
+    /// Details on the tokens of the prompt.
+    pub input_tokens_details: InputTokensDetails,
+    /// Tokens that were sampled.
+    pub output_tokens: u64,
+    /// Details on the sampled tokens.
+    pub output_tokens_details: OutputTokensDetails,
+    /// Sum of both numbers.
+    pub total_tokens: u64,
 }
 /// Request body of `retrieve_future`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
@@ -2693,6 +3069,37 @@ impl ::std::str::FromStr for TensorDtype {
             _ => Err("invalid value".into()),
         }
     }
+}
+/// Form of a reply's text.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct TextConfig {
+    /// Format of the text: `text`, `json_object` or `json_schema`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub format: ::std::option::Option<TextFormat>,
+    /// Refused unless it is `medium`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub verbosity: ::std::option::Option<::std::string::String>,
+}
+/// Format of a reply's text. JSON can't be combined with tools.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct TextFormat {
+    /// What the format is for; it has no effect.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub description: ::std::option::Option<::std::string::String>,
+    /// Name of the schema, for the type `json_schema`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub name: ::std::option::Option<::std::string::String>,
+    /// The schema, for the type `json_schema`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub schema: ::std::option::Option<::serde_json::Value>,
+    /// Accepted, but has no effect: the schema always holds.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub strict: ::std::option::Option<bool>,
+    /// `text`, `json_object` or `json_schema`.
+    #[serde(rename = "type")]
+    pub type_: ::std::string::String,
 }
 /// Whether the model thinks before it answers.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
@@ -5385,6 +5792,12 @@ impl ImageUrl {
         self
     }
 }
+impl IncompleteDetails {
+    /// IncompleteDetails with what it must have, and the defaults of the rest.
+    pub fn new(reason: impl Into<::std::string::String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}
 impl IndexResponse {
     /// IndexResponse with what it must have, and the defaults of the rest.
     pub fn new(
@@ -5463,6 +5876,117 @@ impl InputChunk {
     pub fn type_(mut self, value: impl Into<::std::string::String>) -> Self {
         self.type_ = ::std::option::Option::Some(value.into());
         self
+    }
+}
+impl ::std::convert::From<&str> for InputContent {
+    fn from(value: &str) -> Self {
+        Self::String(value.into())
+    }
+}
+impl ::std::convert::From<::std::string::String> for InputContent {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value.into())
+    }
+}
+impl InputItem {
+    /// InputItem with what it must have, and the defaults of the rest.
+    pub fn new() -> Self {
+        Self {
+            arguments: ::std::default::Default::default(),
+            call_id: ::std::default::Default::default(),
+            content: ::std::default::Default::default(),
+            name: ::std::default::Default::default(),
+            output: ::std::default::Default::default(),
+            role: ::std::default::Default::default(),
+            type_: ::std::default::Default::default(),
+        }
+    }
+    /// Calls: the arguments, a JSON object as text.
+    #[must_use]
+    pub fn arguments(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.arguments = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Calls and their outputs: the id of the call.
+    #[must_use]
+    pub fn call_id(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.call_id = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Messages: their text or parts. `reasoning`: the thoughts, as parts of the type `reasoning_text`.
+    #[must_use]
+    pub fn content(mut self, value: InputContent) -> Self {
+        self.content = ::std::option::Option::Some(value);
+        self
+    }
+    /// Calls: the name of the function.
+    #[must_use]
+    pub fn name(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.name = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Outputs of calls: what the function returned.
+    #[must_use]
+    pub fn output(mut self, value: InputContent) -> Self {
+        self.output = ::std::option::Option::Some(value);
+        self
+    }
+    /// Messages: the author, which is `system`, `developer`, `user` or `assistant`.
+    #[must_use]
+    pub fn role(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.role = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Type of the item, which determines its other fields; `message` by default.
+    #[must_use]
+    pub fn type_(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.type_ = ::std::option::Option::Some(value.into());
+        self
+    }
+}
+impl InputPart {
+    /// InputPart with what it must have, and the defaults of the rest.
+    pub fn new(type_: impl Into<::std::string::String>) -> Self {
+        Self {
+            type_: type_.into(),
+            detail: ::std::default::Default::default(),
+            image_url: ::std::default::Default::default(),
+            refusal: ::std::default::Default::default(),
+            text: ::std::default::Default::default(),
+        }
+    }
+    /// `input_image` parts: refused unless it is `auto` or `high`, because the model sets the size.
+    #[must_use]
+    pub fn detail(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.detail = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// `input_image` parts: a data URI with a PNG or JPEG file. Other URLs are refused.
+    #[must_use]
+    pub fn image_url(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.image_url = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// `refusal` parts: the text.
+    #[must_use]
+    pub fn refusal(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.refusal = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// The text of the part.
+    #[must_use]
+    pub fn text(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.text = ::std::option::Option::Some(value.into());
+        self
+    }
+}
+impl InputTokensDetails {
+    /// InputTokensDetails with what it must have, and the defaults of the rest.
+    pub fn new(cache_write_tokens: u64, cached_tokens: u64) -> Self {
+        Self {
+            cache_write_tokens,
+            cached_tokens,
+        }
     }
 }
 impl JoinSamplingSessionRequest {
@@ -6045,6 +6569,28 @@ impl OutputConfig {
         self
     }
 }
+impl OutputText {
+    /// OutputText with what it must have, and the defaults of the rest.
+    pub fn new(
+        annotations: ::std::vec::Vec<::serde_json::Value>,
+        logprobs: ::std::vec::Vec<::serde_json::Value>,
+        text: impl Into<::std::string::String>,
+        type_: impl Into<::std::string::String>,
+    ) -> Self {
+        Self {
+            annotations,
+            logprobs,
+            text: text.into(),
+            type_: type_.into(),
+        }
+    }
+}
+impl OutputTokensDetails {
+    /// OutputTokensDetails with what it must have, and the defaults of the rest.
+    pub fn new(reasoning_tokens: u64) -> Self {
+        Self { reasoning_tokens }
+    }
+}
 impl OwnKeyDetails {
     /// OwnKeyDetails with what it must have, and the defaults of the rest.
     pub fn new(org_details: OwnKeyOrganisation, user_details: OwnKeyUser) -> Self {
@@ -6126,6 +6672,46 @@ impl ReadyResponse {
         }
     }
 }
+impl ReasoningConfig {
+    /// ReasoningConfig with what it must have, and the defaults of the rest.
+    pub fn new() -> Self {
+        Self {
+            effort: ::std::default::Default::default(),
+            generate_summary: ::std::default::Default::default(),
+            summary: ::std::default::Default::default(),
+        }
+    }
+    /// A preset such as `low`, or a number, if the model's chat template supports it.
+    #[must_use]
+    pub fn effort(mut self, value: ::serde_json::Value) -> Self {
+        self.effort = ::std::option::Option::Some(value);
+        self
+    }
+    /// Older name of `summary`.
+    #[must_use]
+    pub fn generate_summary(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.generate_summary = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Accepted, but has no effect: thoughts are returned as they are, without a summary.
+    #[must_use]
+    pub fn summary(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.summary = ::std::option::Option::Some(value.into());
+        self
+    }
+}
+impl ReasoningText {
+    /// ReasoningText with what it must have, and the defaults of the rest.
+    pub fn new(
+        text: impl Into<::std::string::String>,
+        type_: impl Into<::std::string::String>,
+    ) -> Self {
+        Self {
+            text: text.into(),
+            type_: type_.into(),
+        }
+    }
+}
 impl ResponseFormat {
     /// ResponseFormat with what it must have, and the defaults of the rest.
     pub fn new(type_: impl Into<::std::string::String>) -> Self {
@@ -6139,6 +6725,410 @@ impl ResponseFormat {
     pub fn json_schema(mut self, value: ::serde_json::Value) -> Self {
         self.json_schema = ::std::option::Option::Some(value);
         self
+    }
+}
+impl ::std::convert::From<&str> for ResponsesInput {
+    fn from(value: &str) -> Self {
+        Self::String(value.into())
+    }
+}
+impl ::std::convert::From<::std::string::String> for ResponsesInput {
+    fn from(value: ::std::string::String) -> Self {
+        Self::String(value.into())
+    }
+}
+impl ResponsesRequest {
+    /// ResponsesRequest with what it must have, and the defaults of the rest.
+    pub fn new(input: ResponsesInput, model: impl Into<::std::string::String>) -> Self {
+        Self {
+            input,
+            model: model.into(),
+            background: ::std::default::Default::default(),
+            chat_template_kwargs: ::std::default::Default::default(),
+            context_management: ::std::default::Default::default(),
+            conversation: ::std::default::Default::default(),
+            include: ::std::default::Default::default(),
+            instructions: ::std::default::Default::default(),
+            max_output_tokens: ::std::default::Default::default(),
+            max_tool_calls: ::std::default::Default::default(),
+            metadata: ::std::default::Default::default(),
+            moderation: ::std::default::Default::default(),
+            parallel_tool_calls: ::std::default::Default::default(),
+            previous_response_id: ::std::default::Default::default(),
+            prompt: ::std::default::Default::default(),
+            prompt_cache_key: ::std::default::Default::default(),
+            prompt_cache_options: ::std::default::Default::default(),
+            prompt_cache_retention: ::std::default::Default::default(),
+            reasoning: ::std::default::Default::default(),
+            return_token_ids: ::std::default::Default::default(),
+            safety_identifier: ::std::default::Default::default(),
+            seed: ::std::default::Default::default(),
+            service_tier: ::std::default::Default::default(),
+            store: ::std::default::Default::default(),
+            stream: ::std::default::Default::default(),
+            stream_options: ::std::default::Default::default(),
+            temperature: ::std::default::Default::default(),
+            text: ::std::default::Default::default(),
+            tool_choice: ::std::default::Default::default(),
+            tools: ::std::default::Default::default(),
+            top_k: ::std::default::Default::default(),
+            top_logprobs: ::std::default::Default::default(),
+            top_p: ::std::default::Default::default(),
+            truncation: ::std::default::Default::default(),
+            user: ::std::default::Default::default(),
+        }
+    }
+    /// Refused if true: responses are not made in the background.
+    #[must_use]
+    pub fn background(mut self, value: bool) -> Self {
+        self.background = ::std::option::Option::Some(value);
+        self
+    }
+    /// Further variables for the model's chat template. An extension of the API.
+    #[must_use]
+    pub fn chat_template_kwargs(
+        mut self,
+        value: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    ) -> Self {
+        self.chat_template_kwargs = ::std::option::Option::Some(value);
+        self
+    }
+    /// Refused: the server does not shorten conversations.
+    #[must_use]
+    pub fn context_management(mut self, value: ::serde_json::Value) -> Self {
+        self.context_management = ::std::option::Option::Some(value);
+        self
+    }
+    /// Refused, because conversations are not stored: send the whole conversation.
+    #[must_use]
+    pub fn conversation(mut self, value: ::serde_json::Value) -> Self {
+        self.conversation = ::std::option::Option::Some(value);
+        self
+    }
+    /// Additions to the response. `reasoning.encrypted_content` has no effect, because thoughts are returned in the clear;
+    /// others are refused.
+    #[must_use]
+    pub fn include(mut self, value: ::std::vec::Vec<::std::string::String>) -> Self {
+        self.include = ::std::option::Option::Some(value);
+        self
+    }
+    /// A system message before the conversation.
+    #[must_use]
+    pub fn instructions(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.instructions = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Maximum number of tokens to sample; by default, up to the context limit.
+    #[must_use]
+    pub fn max_output_tokens(mut self, value: u32) -> Self {
+        self.max_output_tokens = ::std::option::Option::Some(value);
+        self
+    }
+    /// Accepted, but has no effect: it counts calls of tools that the server runs.
+    #[must_use]
+    pub fn max_tool_calls(mut self, value: u32) -> Self {
+        self.max_tool_calls = ::std::option::Option::Some(value);
+        self
+    }
+    /// Repeated in the response; it has no other effect.
+    #[must_use]
+    pub fn metadata(
+        mut self,
+        value: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    ) -> Self {
+        self.metadata = ::std::option::Option::Some(value);
+        self
+    }
+    /// Refused: replies are not moderated.
+    #[must_use]
+    pub fn moderation(mut self, value: ::serde_json::Value) -> Self {
+        self.moderation = ::std::option::Option::Some(value);
+        self
+    }
+    /// Whether there may be several calls; false requires a `tool_choice` that demands one, if there are tools.
+    #[must_use]
+    pub fn parallel_tool_calls(mut self, value: bool) -> Self {
+        self.parallel_tool_calls = ::std::option::Option::Some(value);
+        self
+    }
+    /// Refused, because responses are not stored: send the whole conversation.
+    #[must_use]
+    pub fn previous_response_id(
+        mut self,
+        value: impl Into<::std::string::String>,
+    ) -> Self {
+        self.previous_response_id = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Refused: prompts are not stored.
+    #[must_use]
+    pub fn prompt(mut self, value: ::serde_json::Value) -> Self {
+        self.prompt = ::std::option::Option::Some(value);
+        self
+    }
+    /// Accepted, but has no effect.
+    #[must_use]
+    pub fn prompt_cache_key(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.prompt_cache_key = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Accepted, but has no effect: prompts are always cached.
+    #[must_use]
+    pub fn prompt_cache_options(mut self, value: ::serde_json::Value) -> Self {
+        self.prompt_cache_options = ::std::option::Option::Some(value);
+        self
+    }
+    /// Accepted, but has no effect: prompts are always cached.
+    #[must_use]
+    pub fn prompt_cache_retention(
+        mut self,
+        value: impl Into<::std::string::String>,
+    ) -> Self {
+        self.prompt_cache_retention = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// How the model thinks before it answers.
+    #[must_use]
+    pub fn reasoning(mut self, value: ReasoningConfig) -> Self {
+        self.reasoning = ::std::option::Option::Some(value);
+        self
+    }
+    /// Whether to return the ids of the prompt's tokens and of those that were sampled, so that a trainer need not encode
+    /// texts again. An extension of the API.
+    #[must_use]
+    pub fn return_token_ids(mut self, value: bool) -> Self {
+        self.return_token_ids = ::std::option::Option::Some(value);
+        self
+    }
+    /// Accepted, but has no effect.
+    #[must_use]
+    pub fn safety_identifier(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.safety_identifier = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Seed that makes sampling repeatable. An extension of the API.
+    #[must_use]
+    pub fn seed(mut self, value: i64) -> Self {
+        self.seed = ::std::option::Option::Some(value);
+        self
+    }
+    /// Refused unless it is `auto` or `default`.
+    #[must_use]
+    pub fn service_tier(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.service_tier = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Accepted with any value: responses are not stored. Agent sessions record turns in any case.
+    #[must_use]
+    pub fn store(mut self, value: bool) -> Self {
+        self.store = ::std::option::Option::Some(value);
+        self
+    }
+    /// Whether to respond with server-sent events.
+    #[must_use]
+    pub fn stream(mut self, value: bool) -> Self {
+        self.stream = ::std::option::Option::Some(value);
+        self
+    }
+    /// Options that apply only to streams.
+    #[must_use]
+    pub fn stream_options(mut self, value: ResponsesStreamOptions) -> Self {
+        self.stream_options = ::std::option::Option::Some(value);
+        self
+    }
+    /// Divisor of the logits, 1 by default; 0 decodes greedily.
+    #[must_use]
+    pub fn temperature(mut self, value: f64) -> Self {
+        self.temperature = ::std::option::Option::Some(value);
+        self
+    }
+    /// Form of the reply's text.
+    #[must_use]
+    pub fn text(mut self, value: TextConfig) -> Self {
+        self.text = ::std::option::Option::Some(value);
+        self
+    }
+    /// Whether the model calls tools: `auto` (the default), `none`, `required`, or the one that it must call:
+    /// `{"type": "function", "name": …}`. The arguments of demanded calls follow the tool's schema.
+    #[must_use]
+    pub fn tool_choice(mut self, value: ::serde_json::Value) -> Self {
+        self.tool_choice = ::std::option::Option::Some(value);
+        self
+    }
+    /// Functions that the model may call: `{"type": "function", "name": …, "parameters": …}`. Other types are refused.
+    #[must_use]
+    pub fn tools(
+        mut self,
+        value: ::std::vec::Vec<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+        >,
+    ) -> Self {
+        self.tools = ::std::option::Option::Some(value);
+        self
+    }
+    /// Samples only from this many most likely tokens; -1 and 0 turn this off. An extension of the API.
+    #[must_use]
+    pub fn top_k(mut self, value: i64) -> Self {
+        self.top_k = ::std::option::Option::Some(value);
+        self
+    }
+    /// Refused unless it is 0: responses have no log-probabilities.
+    #[must_use]
+    pub fn top_logprobs(mut self, value: u32) -> Self {
+        self.top_logprobs = ::std::option::Option::Some(value);
+        self
+    }
+    /// Samples only from the smallest set of tokens whose total probability reaches this value; 1 (the default) turns
+    /// this off.
+    #[must_use]
+    pub fn top_p(mut self, value: f64) -> Self {
+        self.top_p = ::std::option::Option::Some(value);
+        self
+    }
+    /// Refused unless it is `disabled`: the server does not shorten conversations.
+    #[must_use]
+    pub fn truncation(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.truncation = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Accepted, but has no effect.
+    #[must_use]
+    pub fn user(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.user = ::std::option::Option::Some(value.into());
+        self
+    }
+}
+impl ResponsesResponse {
+    /// ResponsesResponse with what it must have, and the defaults of the rest.
+    pub fn new(
+        background: bool,
+        created_at: i64,
+        id: impl Into<::std::string::String>,
+        metadata: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+        model: impl Into<::std::string::String>,
+        object: impl Into<::std::string::String>,
+        output: ::std::vec::Vec<OutputItem>,
+        parallel_tool_calls: bool,
+        status: impl Into<::std::string::String>,
+        store: bool,
+        temperature: f64,
+        text: TextConfig,
+        tool_choice: ::serde_json::Value,
+        tools: ::std::vec::Vec<
+            ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+        >,
+        top_p: f64,
+        truncation: impl Into<::std::string::String>,
+    ) -> Self {
+        Self {
+            background,
+            created_at,
+            id: id.into(),
+            metadata,
+            model: model.into(),
+            object: object.into(),
+            output,
+            parallel_tool_calls,
+            status: status.into(),
+            store,
+            temperature,
+            text,
+            tool_choice,
+            tools,
+            top_p,
+            truncation: truncation.into(),
+            error: ::std::default::Default::default(),
+            incomplete_details: ::std::default::Default::default(),
+            instructions: ::std::default::Default::default(),
+            max_output_tokens: ::std::default::Default::default(),
+            previous_response_id: ::std::default::Default::default(),
+            prompt_token_ids: ::std::default::Default::default(),
+            token_ids: ::std::default::Default::default(),
+            usage: ::std::default::Default::default(),
+        }
+    }
+    /// Always null: failed requests have the status of their error.
+    #[must_use]
+    pub fn error(mut self, value: ::serde_json::Value) -> Self {
+        self.error = ::std::option::Option::Some(value);
+        self
+    }
+    /// Why the reply is incomplete.
+    #[must_use]
+    pub fn incomplete_details(mut self, value: IncompleteDetails) -> Self {
+        self.incomplete_details = ::std::option::Option::Some(value);
+        self
+    }
+    /// The `instructions` of the request.
+    #[must_use]
+    pub fn instructions(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.instructions = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// The `max_output_tokens` of the request.
+    #[must_use]
+    pub fn max_output_tokens(mut self, value: u32) -> Self {
+        self.max_output_tokens = ::std::option::Option::Some(value);
+        self
+    }
+    /// Always null: responses are not stored.
+    #[must_use]
+    pub fn previous_response_id(
+        mut self,
+        value: impl Into<::std::string::String>,
+    ) -> Self {
+        self.previous_response_id = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Tokens of the rendered conversation, if `return_token_ids` was set.
+    #[must_use]
+    pub fn prompt_token_ids(mut self, value: ::std::vec::Vec<u32>) -> Self {
+        self.prompt_token_ids = ::std::option::Option::Some(value);
+        self
+    }
+    /// Tokens sampled so far with the one that ended the reply, if `return_token_ids` was set.
+    #[must_use]
+    pub fn token_ids(mut self, value: ::std::vec::Vec<u32>) -> Self {
+        self.token_ids = ::std::option::Option::Some(value);
+        self
+    }
+    /// Numbers of tokens; null before the end of a stream.
+    #[must_use]
+    pub fn usage(mut self, value: ResponsesUsage) -> Self {
+        self.usage = ::std::option::Option::Some(value);
+        self
+    }
+}
+impl ResponsesStreamOptions {
+    /// ResponsesStreamOptions with what it must have, and the defaults of the rest.
+    pub fn new() -> Self {
+        Self {
+            include_obfuscation: ::std::default::Default::default(),
+        }
+    }
+    /// Accepted, but ignored: streams are not padded.
+    #[must_use]
+    pub fn include_obfuscation(mut self, value: bool) -> Self {
+        self.include_obfuscation = ::std::option::Option::Some(value);
+        self
+    }
+}
+impl ResponsesUsage {
+    /// ResponsesUsage with what it must have, and the defaults of the rest.
+    pub fn new(
+        input_tokens: u64,
+        input_tokens_details: InputTokensDetails,
+        output_tokens: u64,
+        output_tokens_details: OutputTokensDetails,
+        total_tokens: u64,
+    ) -> Self {
+        Self {
+            input_tokens,
+            input_tokens_details,
+            output_tokens,
+            output_tokens_details,
+            total_tokens,
+        }
     }
 }
 impl RetrieveFutureRequest {
@@ -6950,6 +7940,63 @@ impl TensorData {
     #[must_use]
     pub fn sparse_crow_indices(mut self, value: ::std::vec::Vec<i64>) -> Self {
         self.sparse_crow_indices = ::std::option::Option::Some(value);
+        self
+    }
+}
+impl TextConfig {
+    /// TextConfig with what it must have, and the defaults of the rest.
+    pub fn new() -> Self {
+        Self {
+            format: ::std::default::Default::default(),
+            verbosity: ::std::default::Default::default(),
+        }
+    }
+    /// Format of the text: `text`, `json_object` or `json_schema`.
+    #[must_use]
+    pub fn format(mut self, value: TextFormat) -> Self {
+        self.format = ::std::option::Option::Some(value);
+        self
+    }
+    /// Refused unless it is `medium`.
+    #[must_use]
+    pub fn verbosity(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.verbosity = ::std::option::Option::Some(value.into());
+        self
+    }
+}
+impl TextFormat {
+    /// TextFormat with what it must have, and the defaults of the rest.
+    pub fn new(type_: impl Into<::std::string::String>) -> Self {
+        Self {
+            type_: type_.into(),
+            description: ::std::default::Default::default(),
+            name: ::std::default::Default::default(),
+            schema: ::std::default::Default::default(),
+            strict: ::std::default::Default::default(),
+        }
+    }
+    /// What the format is for; it has no effect.
+    #[must_use]
+    pub fn description(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.description = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Name of the schema, for the type `json_schema`.
+    #[must_use]
+    pub fn name(mut self, value: impl Into<::std::string::String>) -> Self {
+        self.name = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// The schema, for the type `json_schema`.
+    #[must_use]
+    pub fn schema(mut self, value: ::serde_json::Value) -> Self {
+        self.schema = ::std::option::Option::Some(value);
+        self
+    }
+    /// Accepted, but has no effect: the schema always holds.
+    #[must_use]
+    pub fn strict(mut self, value: bool) -> Self {
+        self.strict = ::std::option::Option::Some(value);
         self
     }
 }

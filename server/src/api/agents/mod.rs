@@ -27,7 +27,7 @@ endpoints! {
 }
 
 /// Converts a session to the form of the API.
-fn response(session: AgentSession) -> AgentSessionResponse {
+pub(in crate::api) fn response(session: AgentSession) -> AgentSessionResponse {
     let state = match session.state {
         AgentState::Open => "open",
         AgentState::Ended => "ended",

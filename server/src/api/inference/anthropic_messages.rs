@@ -32,9 +32,6 @@ pub(in crate::api) async fn anthropic_messages(
     JsonBody(request): JsonBody<MessagesRequest>,
 ) -> Result<Response, ApiError> {
     let agent = Agent::of(&caller);
-    let response = whole_or_stream(anthropic::messages(&state, &tenant, agent.as_ref(), request).await?);
-    Ok(match agent {
-        Some(agent) => agent.mark(response),
-        None => response,
-    })
+    let answered = anthropic::messages(&state, &tenant, agent.as_ref(), request).await?;
+    Ok(whole_or_stream(agent.as_ref(), answered))
 }

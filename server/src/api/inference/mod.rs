@@ -6,6 +6,7 @@ pub(super) mod oai_chat_completions;
 pub(super) mod oai_completions;
 pub(super) mod oai_model;
 pub(super) mod oai_models;
+pub(super) mod oai_responses;
 
 use super::table::endpoints;
 
@@ -14,6 +15,7 @@ endpoints! {
         get "/oai/api/v1/models" oai_models: Nothing, [];
         post "/oai/api/v1/completions" oai_completions: Sample, [Missing, Over];
         post "/oai/api/v1/chat/completions" oai_chat_completions: Sample, [Missing, Over];
+        post "/oai/api/v1/responses" oai_responses: Sample, [Missing, Over];
         post "/anthropic/api/v1/messages" anthropic_messages: Sample, [Missing, Over];
         post "/anthropic/api/v1/messages/count_tokens" anthropic_count_tokens: Sample, [Missing];
     }

@@ -32,9 +32,6 @@ pub(in crate::api) async fn oai_chat_completions(
     JsonBody(request): JsonBody<ChatRequest>,
 ) -> Result<Response, ApiError> {
     let agent = Agent::of(&caller);
-    let response = whole_or_stream(openai::chat(&state, &tenant, agent.as_ref(), request).await?);
-    Ok(match agent {
-        Some(agent) => agent.mark(response),
-        None => response,
-    })
+    let answered = openai::chat(&state, &tenant, agent.as_ref(), request).await?;
+    Ok(whole_or_stream(agent.as_ref(), answered))
 }

@@ -36,12 +36,13 @@ const fn session() -> BodyBounds {
 }
 
 /// Endpoints with large or stored bodies.
-const ENDPOINTS: [(&str, BodyBounds); 11] = [
+const ENDPOINTS: [(&str, BodyBounds); 12] = [
     ("/api/v1/asample", work(Content::Data)),
     ("/api/v1/forward", work(Content::Data)),
     ("/api/v1/forward_backward", work(Content::Data)),
     ("/oai/api/v1/completions", work(Content::Text)),
     ("/oai/api/v1/chat/completions", work(Content::Text)),
+    ("/oai/api/v1/responses", work(Content::Text)),
     ("/anthropic/api/v1/messages", work(Content::Text)),
     ("/anthropic/api/v1/messages/count_tokens", BodyBounds { content: Content::Text, while_almost_full: None }),
     ("/api/v1/create_session", session()),
@@ -94,6 +95,7 @@ mod tests {
             ("/api/v1/forward_backward", 1 << 30),
             ("/api/v1/asample", 1 << 30),
             ("/oai/api/v1/chat/completions", 16 << 20),
+            ("/oai/api/v1/responses", 16 << 20),
             ("/anthropic/api/v1/messages/count_tokens", 16 << 20),
             ("/api/v1/retrieve_futures", 4 << 20),
             ("/api/v1/unheard_of", 4 << 20),

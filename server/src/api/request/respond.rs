@@ -7,6 +7,7 @@ use trainyard_http::answer::full_response;
 
 use crate::error::ApiError;
 use crate::inference::Answered;
+use crate::inference::agents::Agent;
 
 /// A JSON response with status 200.
 pub(crate) struct Answer<T>(pub(crate) T);
@@ -23,10 +24,15 @@ impl<T: Serialize> IntoResponse for Answer<T> {
 /// Result of a handler.
 pub(crate) type Reply<T> = Result<Answer<T>, ApiError>;
 
-/// Returns a response of the compatible APIs, whole or as a stream.
-pub(crate) fn whole_or_stream<T: Serialize>(answered: Answered<T>) -> Response {
-    match answered {
+/// Returns a response of the compatible APIs, whole or as a stream. With the key of an agent session, it says how its
+/// replies begin.
+pub(crate) fn whole_or_stream<T: Serialize>(agent: Option<&Agent>, answered: Answered<T>) -> Response {
+    let response = match answered {
         Answered::Whole(whole) => Answer(whole).into_response(),
         Answered::Stream(events) => events,
+    };
+    match agent {
+        Some(agent) => agent.mark(response),
+        None => response,
     }
 }

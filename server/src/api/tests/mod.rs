@@ -80,6 +80,7 @@ fn scopes_follow_from_the_tables() {
         (Method::POST, "/api/v1/optim_step", Needs::Train),
         (Method::POST, "/api/v1/asample", Needs::Sample),
         (Method::POST, "/oai/api/v1/chat/completions", Needs::Sample),
+        (Method::POST, "/oai/api/v1/responses", Needs::Sample),
         (Method::DELETE, checkpoint, Needs::Checkpoints),
         (Method::POST, "/api/v1/external_weights_upload_start", Needs::Checkpoints),
         (Method::POST, "/api/v1/checkpoints/search", Needs::Nothing),

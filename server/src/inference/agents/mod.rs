@@ -4,7 +4,6 @@
 //! | | |
 //! |---|---|
 //! | `agent` | the session that the key of a request belongs to |
-//! | `prompt` | prompts of conversations, with and without a session |
 //! | `open` | a session at the beginning of a request: its limits, and the prompt |
 //! | `ledger` | what running requests may still use of a session's limits |
 //! | `turn` | replies on their way to the store |
@@ -13,12 +12,10 @@
 mod agent;
 mod ledger;
 mod open;
-mod prompt;
 pub(crate) mod trajectories;
 mod turn;
 
 pub(crate) use self::agent::Agent;
 pub(crate) use self::ledger::Ledger;
 pub(crate) use self::open::{Chat, Open, open};
-pub(crate) use self::prompt::chat_prompt;
-pub(crate) use self::turn::Turn;
+pub(crate) use self::turn::{Content, Turn};

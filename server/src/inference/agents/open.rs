@@ -11,7 +11,6 @@ use trainyard_chat::texts::ModelText;
 use trainyard_protocol::TenantId;
 use trainyard_scheduler::budgets::AGENT_TOKENS;
 use trainyard_scheduler::{AgentMatch, AgentSession, AgentState, AgentTurn};
-use trainyard_wire::images::ImageRules;
 
 use super::super::conversation::{now, render};
 use super::agent::{Agent, Start};
@@ -66,12 +65,7 @@ impl Open<'_> {
     ///
     /// # Errors
     /// Fails if the template does not accept the conversation, or it has more tools than the session allows.
-    pub(crate) async fn render(
-        &self,
-        text: &Arc<ModelText>,
-        chat: Chat,
-        rules: ImageRules,
-    ) -> Result<(Rendered, Turn), ApiError> {
+    pub(crate) async fn render(&self, text: &Arc<ModelText>, chat: Chat) -> Result<(Rendered, Turn), ApiError> {
         self.check(&chat.conversation)?;
         let Chat { conversation, prefill } = chat;
         let (whole, is_prefilled) = (conversation.clone(), prefill.is_some());
@@ -92,6 +86,7 @@ impl Open<'_> {
                 Err(branch) => Some(branch),
             },
         };
+        let rules = self.state.image_rules(&self.session.base_model);
         let rendered = render(self.state, text, conversation, prefill.clone(), rules).await?;
         let turn = self.turn(None, branch, rendered.tokens.clone()).of_chat(history, prefill, &rendered);
         Ok((rendered, turn))

@@ -27,26 +27,63 @@ pub(crate) fn page(
     offset: usize,
     limit: usize,
 ) -> Result<TrajectoriesResponse, ApiError> {
-    let by_number: BTreeMap<u64, &AgentTurn> = turns.iter().map(|found| (found.number, found)).collect();
-    let continued: BTreeSet<u64> = turns.iter().filter_map(|found| found.turn.parent).collect();
-    let leaves = turns.iter().filter(|found| !continued.contains(&found.number));
-    let mut trained = BTreeSet::new();
     let (mut trajectories, mut bytes) = (Vec::new(), 0);
-    for (index, leaf) in leaves.enumerate() {
-        let path = path(&by_number, leaf);
-        let own: BTreeSet<u64> =
-            path.iter().map(|found| found.number).filter(|number| trained.insert(*number)).collect();
-        if index < offset {
-            continue;
-        }
-        bytes += BYTES_PER_TOKEN
-            * path.iter().map(|found| found.turn.prompt.len() + found.turn.sampled.len()).sum::<usize>();
+    for (index, branch) in branches(turns).enumerate().skip(offset) {
+        bytes += BYTES_PER_TOKEN * branch.tokens();
         if trajectories.len() == limit || (bytes > AGENT_PAGE_BYTES && !trajectories.is_empty()) {
             return Ok(TrajectoriesResponse { trajectories, next_offset: Some(index as u64) });
         }
-        trajectories.push(trajectory(session, &path, &own)?);
+        trajectories.push(trajectory(session, &branch)?);
     }
     Ok(TrajectoriesResponse { trajectories, next_offset: None })
+}
+
+/// The turns from a first one to one that no other continues.
+pub(crate) struct Branch<'a> {
+    /// Turns of the branch, the first one first.
+    pub(crate) path: Vec<&'a AgentTurn>,
+    /// Numbers of the turns that this branch trains.
+    own: BTreeSet<u64>,
+}
+
+impl Branch<'_> {
+    /// Returns whether this branch trains a turn. A turn of several branches is trained in the first one.
+    pub(crate) fn trains(&self, found: &AgentTurn) -> bool {
+        self.own.contains(&found.number)
+    }
+
+    /// Number of tokens of all turns.
+    pub(crate) fn tokens(&self) -> usize {
+        self.path.iter().map(|found| found.turn.prompt.len() + found.turn.sampled.len()).sum()
+    }
+
+    /// Returns whether the last reply was cut off.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.path.last().is_some_and(|found| found.turn.finish_reason == "length")
+    }
+
+    /// Reward of the branch, else of the session.
+    pub(crate) fn reward(&self, session: &AgentSession) -> Option<f64> {
+        self.path.iter().rev().find_map(|found| found.branch_reward).or(session.reward)
+    }
+
+    /// The id of the last turn.
+    pub(crate) fn id(&self) -> String {
+        self.path.last().map(|found| found.id()).unwrap_or_default()
+    }
+}
+
+/// Returns the branches of a session's turns, in the order of their last ones.
+pub(crate) fn branches(turns: &[AgentTurn]) -> impl Iterator<Item = Branch<'_>> {
+    let by_number: BTreeMap<u64, &AgentTurn> = turns.iter().map(|found| (found.number, found)).collect();
+    let continued: BTreeSet<u64> = turns.iter().filter_map(|found| found.turn.parent).collect();
+    let leaves = turns.iter().filter(move |found| !continued.contains(&found.number));
+    let mut trained = BTreeSet::new();
+    leaves.map(move |leaf| {
+        let path = path(&by_number, leaf);
+        let own = path.iter().map(|found| found.number).filter(|number| trained.insert(*number)).collect();
+        Branch { path, own }
+    })
 }
 
 /// Returns the turns up to a leaf, the first one first.
@@ -92,13 +129,12 @@ impl Columns {
     }
 }
 
-fn trajectory(session: &AgentSession, path: &[&AgentTurn], own: &BTreeSet<u64>) -> Result<Trajectory, ApiError> {
-    let branch_reward = path.iter().rev().find_map(|found| found.branch_reward);
-    let reward = branch_reward.or(session.reward);
-    let (mut columns, mut turns) = (Columns::default(), Vec::with_capacity(path.len()));
-    for found in path {
+fn trajectory(session: &AgentSession, branch: &Branch<'_>) -> Result<Trajectory, ApiError> {
+    let reward = branch.reward(session);
+    let (mut columns, mut turns) = (Columns::default(), Vec::with_capacity(branch.path.len()));
+    for found in &branch.path {
         let Content { temperature, .. } = Content::of(found)?;
-        let is_trained = own.contains(&found.number);
+        let is_trained = branch.trains(found);
         let (weight, advantage) = match is_trained {
             true => (1.0, found.reward.or(reward).unwrap_or(0.0) as f32),
             false => (0.0, 0.0),
@@ -119,14 +155,7 @@ fn trajectory(session: &AgentSession, path: &[&AgentTurn], own: &BTreeSet<u64>) 
             columns.push(token, weight, logprob, advantage);
         }
     }
-    let last = path.last();
-    Ok(Trajectory {
-        branch: last.map(|found| found.id()).unwrap_or_default(),
-        datum: columns.datum(),
-        reward,
-        truncated: last.is_some_and(|found| found.turn.finish_reason == "length"),
-        turns,
-    })
+    Ok(Trajectory { branch: branch.id(), datum: columns.datum(), reward, truncated: branch.is_truncated(), turns })
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! `POST chat/completions`: from its body to a sample, and the whole answer.
 
+use std::sync::Arc;
+
 use trainyard_chat::openai::chat::{check_unsupported, conversation, settings};
 use trainyard_chat::openai::chat_reply::{TokenDetails, add, empty};
 use trainyard_chat::texts::ModelText;
 use trainyard_protocol::TenantId;
 use trainyard_wire::openai::{ChatChoice, ChatRequest, ChatResponse};
 
-use super::super::agents::{self, Agent, Chat, Open, chat_prompt};
+use super::super::agents::{Agent, Chat};
 use super::super::completion::Completion;
-use super::super::model_name::resolve;
+use super::super::sampler::Sampler;
 use super::super::sse;
 use super::chat_stream::ChatStream;
 use super::{Answered, Head, usage};
@@ -27,15 +29,11 @@ pub(crate) async fn chat(
 ) -> Result<Answered<ChatResponse>, ApiError> {
     check_unsupported(&request)?;
     let settings = settings(&request)?;
-    let session = agents::open(agent, state, tenant).await?;
-    let target = resolve(state, tenant, &session.as_ref().map_or(request.model.clone(), Open::model)).await?;
-    let text = state.inference.texts.get(state.models.hub(), &target.base.name).await?;
+    let sampler = Sampler::find(state, tenant, agent, &request.model).await?;
+    let text = Arc::clone(sampler.text());
     let conversation = conversation(&request, text.template()?)?;
-    let rules = state.image_rules(&target.base.name);
     let details = TokenDetails::of(&settings);
-    let chat = Chat { conversation, prefill: None };
-    let prompt = chat_prompt(state, &text, chat, rules, settings, session.as_ref(), &target).await?;
-    let completion = Completion::start(state, tenant, &target, &text, prompt).await?;
+    let completion = sampler.reply(Chat { conversation, prefill: None }, settings).await?;
     let head = Head::new(state, "chatcmpl", completion.id(), request.model);
     if request.stream {
         let include_usage = request.stream_options.is_some_and(|options| options.include_usage);

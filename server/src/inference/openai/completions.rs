@@ -6,15 +6,14 @@ use trainyard_chat::conversation::encode;
 use trainyard_chat::openai::completion_choice::{Shown, add, empty};
 use trainyard_chat::openai::completions::{check_unsupported, settings};
 use trainyard_chat::openai::logprobs::of_completion;
-use trainyard_chat::output::OutputFormat;
 use trainyard_chat::settings::{MAX_COMPLETIONS, Settings};
 use trainyard_chat::texts::ModelText;
 use trainyard_protocol::TenantId;
 use trainyard_wire::openai::{CompletionChoice, CompletionPrompt, CompletionRequest, CompletionResponse};
 
-use super::super::agents::{self, Agent, Open};
-use super::super::completion::{Completion, Prompt};
-use super::super::model_name::{Target, resolve};
+use super::super::agents::Agent;
+use super::super::completion::Completion;
+use super::super::sampler::Sampler;
 use super::super::sse;
 use super::completion_stream::CompletionStream;
 use super::{Answered, Head, usage};
@@ -40,12 +39,10 @@ pub(crate) async fn completions(
         token_ids: settings.token_ids,
         prompt_alone: request.max_tokens == Some(0),
     };
-    let session = agents::open(agent, state, tenant).await?;
-    let target = resolve(state, tenant, &session.as_ref().map_or(request.model.clone(), Open::model)).await?;
-    let text = state.inference.texts.get(state.models.hub(), &target.base.name).await?;
+    let sampler = Sampler::find(state, tenant, agent, &request.model).await?;
+    let text = Arc::clone(sampler.text());
     let prompts = encoded(state, &text, request.prompt, settings.n).await?;
-    let place = Place { state, tenant, target: &target, text: &text, session: session.as_ref() };
-    let all = place.start(prompts, &settings, shown).await?;
+    let all = start(&sampler, prompts, &settings, shown).await?;
     let id = all.first().map(|completion| completion.id().to_owned()).unwrap_or_default();
     let head = Head::new(state, "cmpl", &id, request.model);
     if request.stream {
@@ -92,40 +89,20 @@ async fn encode_all(state: &AppState, text: &Arc<ModelText>, prompts: Vec<String
     Ok(state.inference.texts.work(work).await??)
 }
 
-/// Whose prompts are completed, and by which model.
-struct Place<'a> {
-    state: &'a AppState,
-    tenant: &'a TenantId,
-    target: &'a Target,
-    text: &'a Arc<ModelText>,
-    session: Option<&'a Open<'a>>,
-}
-
-impl Place<'_> {
-    async fn start(
-        &self,
-        prompts: Vec<Vec<u32>>,
-        settings: &Settings,
-        shown: Shown,
-    ) -> Result<Vec<Completion>, ApiError> {
-        let Self { state, tenant, target, text, session } = self;
-        let context = target.base.max_context_length;
-        let mut all = Vec::with_capacity(prompts.len());
-        for tokens in prompts {
-            // Of a prompt that fills the context nothing else can be asked for than its scores.
-            let fills = shown.prompt_alone && tokens.len() == context;
-            let score_prompt = shown.echo && (shown.logprobs || fills);
-            let (mut settings, format) = (settings.clone(), OutputFormat::default());
-            let mut turn = session.map(|session| session.text(tokens.clone()));
-            if let (Some(session), Some(turn)) = (session, &mut turn) {
-                session.admit(turn, &mut settings, tokens.len(), context).await?;
-            }
-            let images = Vec::new();
-            let prompt = Prompt { tokens, images, settings, format, is_chat: false, score_prompt, turn };
-            all.push(Completion::start(state, tenant, target, text, prompt).await?);
-        }
-        Ok(all)
+async fn start(
+    sampler: &Sampler<'_>,
+    prompts: Vec<Vec<u32>>,
+    settings: &Settings,
+    shown: Shown,
+) -> Result<Vec<Completion>, ApiError> {
+    let mut all = Vec::with_capacity(prompts.len());
+    for tokens in prompts {
+        // Of a prompt that fills the context nothing else can be asked for than its scores.
+        let fills = shown.prompt_alone && tokens.len() == sampler.context();
+        let score_prompt = shown.echo && (shown.logprobs || fills);
+        all.push(sampler.complete(tokens, settings.clone(), score_prompt).await?);
     }
+    Ok(all)
 }
 
 async fn whole(

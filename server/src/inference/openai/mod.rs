@@ -5,10 +5,12 @@ mod chat_stream;
 mod completion_stream;
 mod completions;
 mod models;
+mod responses;
 
 pub(crate) use self::chat::chat;
 pub(crate) use self::completions::completions;
 pub(crate) use self::models::{model, models};
+pub(crate) use self::responses::responses;
 use super::completion::Completion;
 pub(crate) use super::sse::Answered;
 use trainyard_wire::openai::Usage;
@@ -31,8 +33,13 @@ struct Head {
 
 impl Head {
     fn new(state: &AppState, prefix: &str, id: &str, model: String) -> Self {
-        Self { id: format!("{prefix}-{id}"), created: state.clock.now().as_millis() / 1_000, model }
+        Self { id: format!("{prefix}-{id}"), created: seconds(state), model }
     }
+}
+
+/// The present time in seconds since 1970.
+fn seconds(state: &AppState) -> i64 {
+    state.clock.now().as_millis() / 1_000
 }
 
 /// Counts the tokens of all prompts of a request.

@@ -24,6 +24,8 @@ pub(super) static MODULES: &[(&str, &str)] = &modules![
     "checkpoints",
     "run",
     "samples",
+    "agents",
+    "agent",
     "playground",
     "admin",
     "app",

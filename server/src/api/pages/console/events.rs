@@ -6,12 +6,12 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, sleep_until};
-use trainyard_protocol::RunId;
+use trainyard_protocol::{AgentSessionId, RunId};
 use trainyard_scheduler::{MetricsRange, MetricsReader, MetricsWatch, SamplesWatch};
 use trainyard_wire::run_metrics::MetricsLine;
 
 use super::runs::RunsQuery;
-use super::{overview, requests, runs, samples};
+use super::{agents, overview, requests, runs, samples};
 use crate::api::catalogue::measured::line;
 use crate::api::request::extract::ApiQuery;
 use crate::auth::{Caller, Principal};
@@ -28,18 +28,21 @@ const PAUSE: Duration = Duration::from_millis(400);
 /// Maximum number of rows in one event.
 const ROWS: usize = 2_000;
 
-/// Query parameters: one of the four topics to follow.
+/// Query parameters: one of the topics to follow.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EventsQuery {
-    /// `overview`, `runs`, `run` or `samples`.
+    /// `overview`, `runs`, `run`, `samples`, `agents` or `agent`.
     topic: String,
     run_id: String,
+    agent_session_id: String,
+    /// Number of agent sessions to skip.
+    skip: usize,
     /// First step of a run whose metrics are sent.
     from_step: i64,
 }
 
-/// Follows the overview, a page of runs, a run, or the samples of a run.
+/// Follows the overview, a page of runs, a run, the samples of a run, a page of agent sessions, or one of these.
 pub(super) async fn events(
     State(state): State<AppState>,
     Caller(caller): Caller,
@@ -67,8 +70,15 @@ pub(super) async fn events(
             state.scheduler.run(&caller.tenant, &run).await?;
             Topic::Samples(FollowedSamples { watch: state.scheduler.watch_samples(&run), run, looked: false })
         }
+        "agents" => Topic::Agents(query.skip),
+        "agent" => {
+            let id = AgentSessionId::new(query.agent_session_id);
+            agents::summary(&state, &caller.tenant, &id).await?;
+            Topic::Agent(id)
+        }
         topic => {
-            return Err(ApiError::invalid(format!("topic: expected overview, runs, run or samples, found {topic:?}")));
+            let expected = "overview, runs, run, samples, agents or agent";
+            return Err(ApiError::invalid(format!("topic: expected {expected}, found {topic:?}")));
         }
     };
     let end = Instant::now() + LONGEST;
@@ -92,6 +102,9 @@ enum Topic {
     Runs(RunsQuery),
     Run(Box<FollowedRun>),
     Samples(FollowedSamples),
+    /// A page of agent sessions behind so many.
+    Agents(usize),
+    Agent(AgentSessionId),
 }
 
 struct FollowedRun {
@@ -138,6 +151,8 @@ impl Events {
                 Topic::Runs(query) => Some(named("runs", &runs::look(state, &caller.tenant, query).await?)?),
                 Topic::Run(followed) => followed.next(state, caller).await?,
                 Topic::Samples(followed) => Some(followed.next(state, caller).await?),
+                Topic::Agents(skip) => Some(named("agents", &agents::list(state, &caller.tenant, *skip).await?)?),
+                Topic::Agent(id) => Some(named("agent", &agents::summary(state, &caller.tenant, id).await?)?),
             };
             let is_run = matches!(self.topic, Topic::Run(_));
             let is_notified = is_run || matches!(self.topic, Topic::Samples(_));

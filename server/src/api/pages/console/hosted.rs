@@ -30,6 +30,16 @@ pub(super) async fn samples(Path(run): Path<String>) -> Redirect {
     Redirect::temporary(&format!("/#/samples/{}", encoded(&run)))
 }
 
+/// `GET /agent_sessions`: the list of agent sessions.
+pub(super) async fn agent_sessions() -> Redirect {
+    Redirect::temporary("/#/agents")
+}
+
+/// `GET /agent_sessions/{agent_session_id}`: the page of the session.
+pub(super) async fn agent_session(Path(session): Path<String>) -> Redirect {
+    Redirect::temporary(&format!("/#/agent/{}", encoded(&session)))
+}
+
 /// Appends a query as it is, but for bytes that a header can't have.
 fn with(query: Option<String>) -> String {
     let Some(query) = query.filter(|query| !query.is_empty()) else { return String::new() };
@@ -109,6 +119,8 @@ mod tests {
             ("/runs/a:train:0", "/#/run/a:train:0"),
             ("/runs/a%3Atrain%3A0?with=b%3Atrain%3A0,c:train:1", "/#/run/a:train:0?with=b%3Atrain%3A0,c:train:1"),
             ("/runs/a:train:0/samples", "/#/samples/a:train:0"),
+            ("/agent_sessions", "/#/agents"),
+            ("/agent_sessions/a-1", "/#/agent/a-1"),
             ("/sessions/a%22%3E%0D%0Ab", "/#/runs?q=a%22%3E%0D%0Ab"),
         ] {
             let got = server.send(Request::get(path).body(Body::empty()).unwrap()).await;

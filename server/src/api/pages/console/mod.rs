@@ -3,6 +3,7 @@
 //! The folder `server/console` contains the page's files. They are part of the binary, which sends their modules as one
 //! script. Data that only the pages need is under `/console/data`.
 
+mod agents;
 mod assets;
 mod bundle;
 mod events;
@@ -34,6 +35,8 @@ pub(crate) fn open() -> Router<AppState> {
         .route("/runs", get(hosted::runs))
         .route("/runs/{run_id}", get(hosted::run))
         .route("/runs/{run_id}/samples", get(hosted::samples))
+        .route("/agent_sessions", get(hosted::agent_sessions))
+        .route("/agent_sessions/{agent_session_id}", get(hosted::agent_session))
         .route("/training_runs/{run_id}", get(hosted::training_run))
         .route("/checkpoints/{run_id}/{checkpoint_id}", get(hosted::checkpoint))
         .route("/playground", get(hosted::playground))
@@ -49,5 +52,6 @@ pub(crate) fn keyed() -> Router<AppState> {
         .route("/console/data/runs/{run_id}", get(run::run))
         .route("/console/data/runs/{run_id}/requests", get(requests::requests))
         .route("/console/data/runs/{run_id}/samples", get(samples::samples).delete(samples::delete))
+        .route("/console/data/agent_sessions/{agent_session_id}", get(agents::session))
         .route("/console/data/events", get(events::events))
 }

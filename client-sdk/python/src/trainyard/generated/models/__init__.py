@@ -101,8 +101,12 @@ from .hub_error import HubError
 from .image_dimensions import ImageDimensions
 from .image_source import ImageSource
 from .image_url import ImageUrl
+from .incomplete_details import IncompleteDetails
 from .index_response import IndexResponse
 from .input_chunk import InputChunk
+from .input_item import InputItem
+from .input_part import InputPart
+from .input_tokens_details import InputTokensDetails
 from .join_sampling_session_request import JoinSamplingSessionRequest
 from .join_sampling_session_response import JoinSamplingSessionResponse
 from .jwk_response import JwkResponse
@@ -133,6 +137,14 @@ from .optimizer_config import OptimizerConfig
 from .organisation import Organisation
 from .organisations_response import OrganisationsResponse
 from .output_config import OutputConfig
+from .output_item_type_0 import OutputItemType0
+from .output_item_type_0_type import OutputItemType0Type
+from .output_item_type_1 import OutputItemType1
+from .output_item_type_1_type import OutputItemType1Type
+from .output_item_type_2 import OutputItemType2
+from .output_item_type_2_type import OutputItemType2Type
+from .output_text import OutputText
+from .output_tokens_details import OutputTokensDetails
 from .own_key_details import OwnKeyDetails
 from .own_key_organisation import OwnKeyOrganisation
 from .own_key_response import OwnKeyResponse
@@ -143,6 +155,8 @@ from .prompt_alt_tokens_result import PromptAltTokensResult
 from .prompt_tokens_details import PromptTokensDetails
 from .ready_response import ReadyResponse
 from .ready_response_checks import ReadyResponseChecks
+from .reasoning_config import ReasoningConfig
+from .reasoning_text import ReasoningText
 from .reply_block_type_0 import ReplyBlockType0
 from .reply_block_type_0_type import ReplyBlockType0Type
 from .reply_block_type_1 import ReplyBlockType1
@@ -150,6 +164,17 @@ from .reply_block_type_1_type import ReplyBlockType1Type
 from .reply_block_type_2 import ReplyBlockType2
 from .reply_block_type_2_type import ReplyBlockType2Type
 from .response_format import ResponseFormat
+from .responses_request import ResponsesRequest
+from .responses_request_chat_template_kwargs_type_0 import (
+    ResponsesRequestChatTemplateKwargsType0,
+)
+from .responses_request_metadata_type_0 import ResponsesRequestMetadataType0
+from .responses_request_tools_type_0_item import ResponsesRequestToolsType0Item
+from .responses_response import ResponsesResponse
+from .responses_response_metadata import ResponsesResponseMetadata
+from .responses_response_tools_item import ResponsesResponseToolsItem
+from .responses_stream_options import ResponsesStreamOptions
+from .responses_usage import ResponsesUsage
 from .retrieve_future_request import RetrieveFutureRequest
 from .retrieve_future_response_type_4 import RetrieveFutureResponseType4
 from .retrieve_futures_request import RetrieveFuturesRequest
@@ -207,6 +232,8 @@ from .telemetry_request import TelemetryRequest
 from .telemetry_response import TelemetryResponse
 from .tensor_data import TensorData
 from .tensor_dtype import TensorDtype
+from .text_config import TextConfig
+from .text_format import TextFormat
 from .thinking import Thinking
 from .token_logprob import TokenLogprob
 from .tool_call import ToolCall
@@ -355,8 +382,12 @@ __all__ = (
     "ImageDimensions",
     "ImageSource",
     "ImageUrl",
+    "IncompleteDetails",
     "IndexResponse",
     "InputChunk",
+    "InputItem",
+    "InputPart",
+    "InputTokensDetails",
     "JoinSamplingSessionRequest",
     "JoinSamplingSessionResponse",
     "JwkResponse",
@@ -385,6 +416,14 @@ __all__ = (
     "Organisation",
     "OrganisationsResponse",
     "OutputConfig",
+    "OutputItemType0",
+    "OutputItemType0Type",
+    "OutputItemType1",
+    "OutputItemType1Type",
+    "OutputItemType2",
+    "OutputItemType2Type",
+    "OutputText",
+    "OutputTokensDetails",
     "OwnKeyDetails",
     "OwnKeyOrganisation",
     "OwnKeyResponse",
@@ -395,6 +434,8 @@ __all__ = (
     "PromptTokensDetails",
     "ReadyResponse",
     "ReadyResponseChecks",
+    "ReasoningConfig",
+    "ReasoningText",
     "ReplyBlockType0",
     "ReplyBlockType0Type",
     "ReplyBlockType1",
@@ -402,6 +443,15 @@ __all__ = (
     "ReplyBlockType2",
     "ReplyBlockType2Type",
     "ResponseFormat",
+    "ResponsesRequest",
+    "ResponsesRequestChatTemplateKwargsType0",
+    "ResponsesRequestMetadataType0",
+    "ResponsesRequestToolsType0Item",
+    "ResponsesResponse",
+    "ResponsesResponseMetadata",
+    "ResponsesResponseToolsItem",
+    "ResponsesStreamOptions",
+    "ResponsesUsage",
     "RetrieveFutureRequest",
     "RetrieveFutureResponseType4",
     "RetrieveFuturesRequest",
@@ -457,6 +507,8 @@ __all__ = (
     "TelemetryResponse",
     "TensorData",
     "TensorDtype",
+    "TextConfig",
+    "TextFormat",
     "Thinking",
     "TokenLogprob",
     "ToolCall",

@@ -208,6 +208,7 @@ fn no_list_of_a_request_is_without_a_reader() {
         "openai/chat.rs",
         "openai/completions.rs",
         "openai/responses.rs",
+        "openai/responses_input.rs",
         "sampling/request.rs",
     ] {
         let text = std::fs::read_to_string(folder.join(file)).unwrap();

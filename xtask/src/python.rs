@@ -33,7 +33,7 @@ const COOKBOOK: &str = "tests/cookbook/cookbook.txt";
 /// Pinned packages that load exported adapters.
 const PEFT_REQUIREMENTS: &[&str] = &["tests/sdk/peft.txt"];
 
-/// Pinned agent frameworks.
+/// Pinned frameworks for agents, whose programs are tested.
 const AGENTS_REQUIREMENTS: &[&str] = &["tests/sdk/agents.txt"];
 
 /// Pinned compiler for kernels.

@@ -19,7 +19,7 @@ pub(super) enum NameForm {
 /// Which tools a request lets the model call.
 pub(super) struct ToolChoice<'a> {
     pub(super) choice: Option<&'a Value>,
-    /// The field `parallel_tool_calls`.
+    /// The field `parallel_tool_calls` of the request.
     pub(super) parallel: Option<bool>,
     pub(super) form: NameForm,
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use minijinja::Value as Ordered;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::super::json::{self, Metadata};
-use super::super::lists::{self, TextOrParts};
+use super::super::lists;
+use super::responses_input::ResponsesInput;
+use super::responses_text::TextConfig;
 
 /// Request body of `responses`. Unknown fields are refused. A known field that is not supported is refused unless it has
 /// no effect.
@@ -141,126 +143,6 @@ pub struct ResponsesRequest {
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub prompt_cache_options: Option<Value>,
-}
-
-/// The conversation of a request: a text of the user, or a list of items.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(untagged, from = "TextOrParts<InputItem>")]
-pub enum ResponsesInput {
-    /// A single text, as a string.
-    Text(String),
-    /// A list of items.
-    Items(Vec<InputItem>),
-}
-
-impl From<TextOrParts<InputItem>> for ResponsesInput {
-    fn from(input: TextOrParts<InputItem>) -> Self {
-        match input {
-            TextOrParts::Text(text) => Self::Text(text),
-            TextOrParts::Parts(items) => Self::Items(items),
-        }
-    }
-}
-
-/// An item of a conversation: a `message`, a `function_call`, a `function_call_output` or a `reasoning`. Other types are
-/// refused. Further fields, such as ids and states, have no effect.
-#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-pub struct InputItem {
-    /// Type of the item, which determines its other fields; `message` by default.
-    #[serde(default, rename = "type")]
-    pub kind: Option<String>,
-    /// Messages: the author, which is `system`, `developer`, `user` or `assistant`.
-    #[serde(default)]
-    pub role: Option<String>,
-    /// Messages: their text or parts. `reasoning`: the thoughts, as parts of the type `reasoning_text`.
-    #[serde(default)]
-    pub content: Option<InputContent>,
-    /// Calls and their outputs: the id of the call.
-    #[serde(default)]
-    pub call_id: Option<String>,
-    /// Calls: the name of the function.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// Calls: the arguments, a JSON object as text.
-    #[serde(default)]
-    pub arguments: Option<String>,
-    /// Outputs of calls: what the function returned.
-    #[serde(default)]
-    pub output: Option<InputContent>,
-}
-
-/// Content of an item: a text, or a list of parts.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(untagged, from = "TextOrParts<InputPart>")]
-pub enum InputContent {
-    /// A single text, as a string.
-    Text(String),
-    /// A list of parts.
-    Parts(Vec<InputPart>),
-}
-
-impl From<TextOrParts<InputPart>> for InputContent {
-    fn from(content: TextOrParts<InputPart>) -> Self {
-        match content {
-            TextOrParts::Text(text) => Self::Text(text),
-            TextOrParts::Parts(parts) => Self::Parts(parts),
-        }
-    }
-}
-
-/// A part of an item. Other types than those below are refused.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-pub struct InputPart {
-    /// Type of the part: `input_text`, `output_text`, `text`, `refusal`, `reasoning_text` or, in messages of users and
-    /// outputs of calls, `input_image`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The text of the part.
-    #[serde(default)]
-    pub text: Option<String>,
-    /// `refusal` parts: the text.
-    #[serde(default)]
-    pub refusal: Option<String>,
-    /// `input_image` parts: a data URI with a PNG or JPEG file. Other URLs are refused.
-    #[serde(default)]
-    pub image_url: Option<String>,
-    /// `input_image` parts: refused unless it is `auto` or `high`, because the model sets the size.
-    #[serde(default)]
-    pub detail: Option<String>,
-}
-
-/// Form of a reply's text.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TextConfig {
-    /// Format of the text: `text`, `json_object` or `json_schema`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub format: Option<TextFormat>,
-    /// Refused unless it is `medium`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verbosity: Option<String>,
-}
-
-/// Format of a reply's text. JSON can't be combined with tools.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TextFormat {
-    /// `text`, `json_object` or `json_schema`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Name of the schema, for the type `json_schema`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// What the format is for; it has no effect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The schema, for the type `json_schema`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Value>)]
-    pub schema: Option<Ordered>,
-    /// Accepted, but has no effect: the schema always holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strict: Option<bool>,
 }
 
 /// How the model thinks before it answers.

@@ -6,7 +6,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::super::json::Metadata;
-use super::responses::TextConfig;
+use super::responses_output::OutputItem;
+use super::responses_text::TextConfig;
 
 /// Response body of `responses`, and the `response` of a stream's events.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -72,74 +73,6 @@ pub struct ResponsesResponse {
 pub struct IncompleteDetails {
     /// Always the text `max_output_tokens`: the limit of the request, of the context or of the agent session.
     pub reason: String,
-}
-
-/// A part of a reply, with an id of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum OutputItem {
-    /// Thoughts that precede the answer.
-    Reasoning {
-        /// Id of the item.
-        id: String,
-        /// `in_progress`, `completed` or `incomplete`.
-        status: String,
-        /// Always empty: thoughts are returned as they are.
-        #[schema(value_type = Vec<Value>)]
-        summary: Vec<Value>,
-        /// The thoughts, as one part.
-        content: Vec<ReasoningText>,
-    },
-    /// Text that the model wrote.
-    Message {
-        /// Id of the item.
-        id: String,
-        /// `in_progress`, `completed` or `incomplete`.
-        status: String,
-        /// Always the text `assistant`.
-        role: String,
-        /// The text, as one part.
-        content: Vec<OutputText>,
-    },
-    /// A call of a function.
-    FunctionCall {
-        /// Id of the item.
-        id: String,
-        /// `in_progress` or `completed`.
-        status: String,
-        /// Id of the call, which its output names.
-        call_id: String,
-        /// Name of the function.
-        name: String,
-        /// Arguments: a JSON object, encoded as text.
-        arguments: String,
-    },
-}
-
-/// The text of a message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct OutputText {
-    /// Always the text `output_text`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// What the model wrote.
-    pub text: String,
-    /// Always empty.
-    #[schema(value_type = Vec<Value>)]
-    pub annotations: Vec<Value>,
-    /// Always empty: responses have no log-probabilities.
-    #[schema(value_type = Vec<Value>)]
-    pub logprobs: Vec<Value>,
-}
-
-/// The thoughts of a reply.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ReasoningText {
-    /// Always the text `reasoning_text`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// What the model thought.
-    pub text: String,
 }
 
 /// Numbers of tokens in a request and its response.

@@ -2023,14 +2023,14 @@ pub enum OutputItem {
         id: ::std::string::String,
         /// Name of the function.
         name: ::std::string::String,
-        /// `in_progress` or `completed`.
+        /// Either `in_progress` or `completed`.
         status: ::std::string::String,
     },
 }
 /// The text of a message.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct OutputText {
-    /// Always empty.
+    /// Always empty, because texts have no sources here.
     pub annotations: ::std::vec::Vec<::serde_json::Value>,
     /// Always empty: responses have no log-probabilities.
     pub logprobs: ::std::vec::Vec<::serde_json::Value>,

@@ -20,7 +20,7 @@ class OutputItemType2:
         call_id (str): Id of the call, which its output names.
         id (str): Id of the item.
         name (str): Name of the function.
-        status (str): `in_progress` or `completed`.
+        status (str): Either `in_progress` or `completed`.
         type_ (OutputItemType2Type):
     """
 

@@ -14,7 +14,7 @@ class OutputText:
     """The text of a message.
 
     Attributes:
-        annotations (list[Any]): Always empty.
+        annotations (list[Any]): Always empty, because texts have no sources here.
         logprobs (list[Any]): Always empty: responses have no log-probabilities.
         text (str): What the model wrote.
         type_ (str): Always the text `output_text`.

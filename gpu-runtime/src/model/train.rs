@@ -15,7 +15,9 @@ use super::kv::KvSequence;
 use super::linear::unembedding_segments;
 use super::memory::MAX_SAVED_LOGITS;
 use super::mrope::{ImageGrid, coordinates};
-use super::pass_losses::{FailedDatum, GroupOutputs, TrainOutput, losses};
+#[cfg(test)]
+use super::pass_losses::TrainOutput;
+use super::pass_losses::{FailedDatum, GroupOutputs, losses};
 use super::scalar_head::{self, RunHead};
 use super::vocabulary::{head_backward, head_logprobs};
 use super::weights::Weights;

@@ -375,6 +375,9 @@ pub struct ChangeLimitsRequest {
     /// Maximum size of all checkpoints, in bytes.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_storage_bytes: ::std::option::Option<u64>,
+    /// Rate limit: maximum number of pixels of the images that are sent to an API server within a minute.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub pixels_per_minute: ::std::option::Option<u64>,
     /// Rate limit: maximum number of tokens in the requests that start within a minute.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tokens_per_minute: ::std::option::Option<u64>,
@@ -1689,6 +1692,8 @@ pub struct LimitsResponse {
     pub max_runs: LimitValue,
     /// Maximum size of all checkpoints, in bytes.
     pub max_storage_bytes: LimitValue,
+    /// Rate limit: maximum number of pixels of the images that are sent to an API server within a minute.
+    pub pixels_per_minute: LimitValue,
     /// Rate limit: maximum number of tokens in the requests that start within a minute.
     pub tokens_per_minute: LimitValue,
     /// Share of a busy service, relative to the other organisations that have work.
@@ -4086,6 +4091,7 @@ impl ChangeLimitsRequest {
             max_queued_tokens: ::std::default::Default::default(),
             max_runs: ::std::default::Default::default(),
             max_storage_bytes: ::std::default::Default::default(),
+            pixels_per_minute: ::std::default::Default::default(),
             tokens_per_minute: ::std::default::Default::default(),
             weight: ::std::default::Default::default(),
         }
@@ -4125,6 +4131,12 @@ impl ChangeLimitsRequest {
     #[must_use]
     pub fn max_storage_bytes(mut self, value: u64) -> Self {
         self.max_storage_bytes = ::std::option::Option::Some(value);
+        self
+    }
+    /// Rate limit: maximum number of pixels of the images that are sent to an API server within a minute.
+    #[must_use]
+    pub fn pixels_per_minute(mut self, value: u64) -> Self {
+        self.pixels_per_minute = ::std::option::Option::Some(value);
         self
     }
     /// Rate limit: maximum number of tokens in the requests that start within a minute.
@@ -6059,6 +6071,7 @@ impl LimitsResponse {
         max_queued_tokens: LimitValue,
         max_runs: LimitValue,
         max_storage_bytes: LimitValue,
+        pixels_per_minute: LimitValue,
         tokens_per_minute: LimitValue,
         weight: LimitValue,
     ) -> Self {
@@ -6069,6 +6082,7 @@ impl LimitsResponse {
             max_queued_tokens,
             max_runs,
             max_storage_bytes,
+            pixels_per_minute,
             tokens_per_minute,
             weight,
         }

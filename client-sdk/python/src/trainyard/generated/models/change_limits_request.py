@@ -24,6 +24,8 @@ class ChangeLimitsRequest:
                 429.
             max_runs (int | None | Unset): Maximum number of training runs at the same time.
             max_storage_bytes (int | None | Unset): Maximum size of all checkpoints, in bytes.
+            pixels_per_minute (int | None | Unset): Rate limit: maximum number of pixels of the images that are sent to an
+                API server within a minute.
             tokens_per_minute (int | None | Unset): Rate limit: maximum number of tokens in the requests that start within a
                 minute.
             weight (int | None | Unset): Share of a busy service, relative to the other organisations that have work.
@@ -35,6 +37,7 @@ class ChangeLimitsRequest:
     max_queued_tokens: int | None | Unset = UNSET
     max_runs: int | None | Unset = UNSET
     max_storage_bytes: int | None | Unset = UNSET
+    pixels_per_minute: int | None | Unset = UNSET
     tokens_per_minute: int | None | Unset = UNSET
     weight: int | None | Unset = UNSET
 
@@ -75,6 +78,12 @@ class ChangeLimitsRequest:
         else:
             max_storage_bytes = self.max_storage_bytes
 
+        pixels_per_minute: int | None | Unset
+        if isinstance(self.pixels_per_minute, Unset):
+            pixels_per_minute = UNSET
+        else:
+            pixels_per_minute = self.pixels_per_minute
+
         tokens_per_minute: int | None | Unset
         if isinstance(self.tokens_per_minute, Unset):
             tokens_per_minute = UNSET
@@ -102,6 +111,8 @@ class ChangeLimitsRequest:
             field_dict["max_runs"] = max_runs
         if max_storage_bytes is not UNSET:
             field_dict["max_storage_bytes"] = max_storage_bytes
+        if pixels_per_minute is not UNSET:
+            field_dict["pixels_per_minute"] = pixels_per_minute
         if tokens_per_minute is not UNSET:
             field_dict["tokens_per_minute"] = tokens_per_minute
         if weight is not UNSET:
@@ -171,6 +182,15 @@ class ChangeLimitsRequest:
 
         max_storage_bytes = _parse_max_storage_bytes(d.pop("max_storage_bytes", UNSET))
 
+        def _parse_pixels_per_minute(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        pixels_per_minute = _parse_pixels_per_minute(d.pop("pixels_per_minute", UNSET))
+
         def _parse_tokens_per_minute(data: object) -> int | None | Unset:
             if data is None:
                 return data
@@ -196,6 +216,7 @@ class ChangeLimitsRequest:
             max_queued_tokens=max_queued_tokens,
             max_runs=max_runs,
             max_storage_bytes=max_storage_bytes,
+            pixels_per_minute=pixels_per_minute,
             tokens_per_minute=tokens_per_minute,
             weight=weight,
         )

@@ -24,6 +24,7 @@ class LimitsResponse:
         max_queued_tokens (LimitValue): A limit of an organisation.
         max_runs (LimitValue): A limit of an organisation.
         max_storage_bytes (LimitValue): A limit of an organisation.
+        pixels_per_minute (LimitValue): A limit of an organisation.
         tokens_per_minute (LimitValue): A limit of an organisation.
         weight (LimitValue): A limit of an organisation.
     """
@@ -34,6 +35,7 @@ class LimitsResponse:
     max_queued_tokens: LimitValue
     max_runs: LimitValue
     max_storage_bytes: LimitValue
+    pixels_per_minute: LimitValue
     tokens_per_minute: LimitValue
     weight: LimitValue
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -51,6 +53,8 @@ class LimitsResponse:
 
         max_storage_bytes = self.max_storage_bytes.to_dict()
 
+        pixels_per_minute = self.pixels_per_minute.to_dict()
+
         tokens_per_minute = self.tokens_per_minute.to_dict()
 
         weight = self.weight.to_dict()
@@ -65,6 +69,7 @@ class LimitsResponse:
                 "max_queued_tokens": max_queued_tokens,
                 "max_runs": max_runs,
                 "max_storage_bytes": max_storage_bytes,
+                "pixels_per_minute": pixels_per_minute,
                 "tokens_per_minute": tokens_per_minute,
                 "weight": weight,
             }
@@ -89,6 +94,8 @@ class LimitsResponse:
 
         max_storage_bytes = LimitValue.from_dict(d.pop("max_storage_bytes"))
 
+        pixels_per_minute = LimitValue.from_dict(d.pop("pixels_per_minute"))
+
         tokens_per_minute = LimitValue.from_dict(d.pop("tokens_per_minute"))
 
         weight = LimitValue.from_dict(d.pop("weight"))
@@ -100,6 +107,7 @@ class LimitsResponse:
             max_queued_tokens=max_queued_tokens,
             max_runs=max_runs,
             max_storage_bytes=max_storage_bytes,
+            pixels_per_minute=pixels_per_minute,
             tokens_per_minute=tokens_per_minute,
             weight=weight,
         )

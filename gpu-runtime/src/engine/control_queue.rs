@@ -38,7 +38,7 @@ impl ControlQueue {
         self.queues.retain(|(_, operation)| operation.run() != Some(run));
     }
 
-    /// Drops queued operations.
+    /// Drops the queued operations of these requests.
     pub(super) fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
         self.queues.retain(|(id, _)| !ids.contains(id));
     }

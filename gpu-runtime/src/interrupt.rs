@@ -91,6 +91,8 @@ pub(crate) fn ended() -> OpError {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::panic, reason = "tests")]
+
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;

@@ -98,7 +98,7 @@ impl<B: Backend> Engine<B> {
         }
         let (of, known): (Vec<_>, Vec<_>) = known.into_iter().unzip();
         // Ranks update their parts at the same time and could not stop at the same element.
-        let is_abandoned = self.trainer.is_abandoned().filter(|_| self.ranks.is_single());
+        let is_abandoned = self.trainer.is_abandoned_on_one_rank();
         let interrupts = of.iter().map(|(id, _)| Interrupt::of(is_abandoned, id)).collect();
         let done = interruptible(Interrupt::all_of(interrupts), || optimizer::optim_steps(&*self.backend, known));
         outcomes.extend(of.into_iter().zip(done).map(|((id, run), outcome)| (id, run, outcome)));

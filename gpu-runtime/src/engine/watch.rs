@@ -102,8 +102,8 @@ impl<B: Backend> SampleWatch<B> {
         sample: &PreparedSample<B>,
     ) -> Option<Watched<B>> {
         let request = &sample.operation.sample;
-        let is_chosen = crc32fast::hash(id.as_str().as_bytes()) % MILLION < self.share;
-        if !is_chosen || logprob_scale(request.params.temperature).to_bits() != 1.0_f32.to_bits() {
+        if drawn(id) % MILLION >= self.share || logprob_scale(request.params.temperature).to_bits() != 1.0_f32.to_bits()
+        {
             return None;
         }
         // Invalid prompts are refused when the sample starts.
@@ -123,7 +123,7 @@ impl<B: Backend> SampleWatch<B> {
             let Some(sample) = self.open.remove(id) else { continue };
             let Ok(OpResult::Sample(result)) = result else { continue };
             // Any of the sequences, the same one on all ranks.
-            let chosen = (crc32fast::hash(id.as_str().as_bytes()) / MILLION) as usize % result.sequences.len().max(1);
+            let chosen = (drawn(id) / MILLION) as usize % result.sequences.len().max(1);
             let Some(sequence) = result.sequences.get(chosen) else { continue };
             let check = Check { id: id.clone(), sample, sequence: sequence.clone() };
             if self.checks.len() < MAX_WAITING && check.bytes() <= self.pass_bytes {
@@ -208,6 +208,11 @@ impl<B: Backend> Check<B> {
         let output = train_pass_within(backend, &*weights.weights, &mut [group], false, bounds).pop()?.ok()?;
         Some(output.datums.first()?.logprobs.get(prompt.len() - 1..)?.to_vec())
     }
+}
+
+/// A number that all ranks draw for a request.
+fn drawn(id: &RequestId) -> u32 {
+    crc32fast::hash(id.as_str().as_bytes())
 }
 
 /// The first token with other bits, or that only one side has.

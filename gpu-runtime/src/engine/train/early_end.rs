@@ -17,10 +17,14 @@ impl<B: Backend> Trainer<B> {
         self.is_abandoned.as_ref()
     }
 
-    /// Ends the evaluation of a request's losses. On several ranks it goes on, because each must do the same.
+    /// The same for work that ranks could not end at the same point: `None` on several ranks, where it goes on.
+    pub(in crate::engine) fn is_abandoned_on_one_rank(&self) -> Option<&IsAbandoned> {
+        self.is_abandoned().filter(|_| self.ranks.is_single())
+    }
+
+    /// Ends the evaluation of a request's losses.
     pub(super) fn loss_interrupt(&self, request: &RequestId) -> Interrupt {
-        let is_abandoned = self.is_abandoned.as_ref().filter(|_| self.ranks.is_single());
-        Interrupt::of(is_abandoned, request)
+        Interrupt::of(self.is_abandoned_on_one_rank(), request)
     }
 
     /// Ends a pass that nobody waits for. It goes on while somebody does: numbers do not depend on whoever has gone.

@@ -127,7 +127,7 @@ impl<B: Backend> Trainer<B> {
                 Err(error) => return self.fail(&id, error),
             }
         }
-        let is_abandoned = self.is_abandoned.clone().filter(|_| self.ranks.is_single());
+        let is_abandoned = self.is_abandoned_on_one_rank().cloned();
         let Self { tasks, loss_thread, .. } = self;
         match loss_thread.start_next(tasks, |request| Interrupt::of(is_abandoned.as_ref(), request)) {
             Ok(()) => Vec::new(),

@@ -49,7 +49,7 @@ impl ForcedCalls {
         }
         let refuse = |text: String| Err(ChatError::invalid(format!("{FIELD}: {text}")));
         let schema = match (functions.as_mut_slice(), demand) {
-            ([], Demand::Any) => return refuse("a call is demanded without tools".to_owned()),
+            ([], Demand::Any) => return refuse("a call is required, but no tools are given".to_owned()),
             ([], Demand::Named(name)) => return refuse(format!("no tool is named {name:?}")),
             ([(name, arguments)], _) => call(name, arguments.take(), "#"),
             (functions, _) => {
@@ -79,7 +79,7 @@ impl ForcedCalls {
         }
         if format.begins_in_reasoning {
             return Err(ChatError::invalid(format!(
-                "{FIELD}: a call can't be forced while the model thinks: turn its thoughts off"
+                "{FIELD}: a call can't be forced while the model thinks: turn thinking off"
             )));
         }
         controls.json_schema = Some(self.schema);
@@ -200,7 +200,7 @@ mod tests {
     fn what_cannot_be_forced_is_refused() {
         let refused = |tools: &[Ordered], demand| ForcedCalls::new(tools, demand, true).unwrap_err().to_string();
         assert_eq!(refused(&tools(), Demand::Named("go")), "tool_choice: no tool is named \"go\"");
-        assert_eq!(refused(&[], Demand::Any), "tool_choice: a call is demanded without tools");
+        assert_eq!(refused(&[], Demand::Any), "tool_choice: a call is required, but no tools are given");
         let wrong = json!({"type": "function", "function": {"name": "f", "parameters": [1]}});
         let wrong = refused(&[ordered(wrong)], Demand::Any);
         assert_eq!(wrong, "tools[0].function.parameters: expected a JSON schema, an object");

@@ -331,7 +331,7 @@ pub enum LoadError {
     #[error("unsupported model: {0}")]
     Unsupported(String),
     /// Weights cannot be kept, or packed, in blocks.
-    #[error("weights cannot be kept in blocks: {0}")]
+    #[error("weights cannot stay block-quantized: {0}")]
     Blocks(String),
     /// The ranks of the layout cannot share the model.
     #[error(transparent)]

@@ -18,7 +18,7 @@ pub(crate) fn make_mut_or_wait<T: Clone>(shared: &mut Arc<T>) -> &mut T {
         match if_memory_suffices(|| T::clone(shared)) {
             Some(copy) => *shared = Arc::new(copy),
             None => {
-                tracing::info!("the engine waits for a save because memory for a copy of the shared data is missing");
+                tracing::info!("the engine waits for a save: not enough memory to copy the shared data");
                 while Arc::get_mut(shared).is_none() {
                     std::thread::sleep(PAUSE);
                 }

@@ -10,7 +10,7 @@ use crate::interrupt;
 
 /// A panic that was caught. Its cause is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(not(any(test, feature = "cuda")), allow(dead_code, reason = "of other devices than the processor"))]
+#[cfg_attr(not(any(test, feature = "cuda")), allow(dead_code, reason = "for devices other than the processor"))]
 pub enum Fault {
     /// An error in the program, or a device that is lost.
     Panic,
@@ -22,7 +22,7 @@ pub enum Fault {
 
 /// Payload of a panic after a device refused an op.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(any(test, feature = "cuda")), allow(dead_code, reason = "of other devices than the processor"))]
+#[cfg_attr(not(any(test, feature = "cuda")), allow(dead_code, reason = "for devices other than the processor"))]
 pub(crate) struct DeviceFault {
     /// Fault that the requests fail with.
     pub(crate) fault: Fault,
@@ -37,7 +37,7 @@ impl Fault {
             Self::Interrupted => return interrupt::ended(),
             Self::Panic => "internal error in the engine; the server's log has the details",
             Self::OutOfMemory => {
-                "out of device memory: the request needs more than the GPU has left; send less in one request, or try \
+                "out of device memory: the request needs more than the GPU has left; send smaller requests, or try \
                  again when fewer models are loaded; the server's log has the details"
             }
         })

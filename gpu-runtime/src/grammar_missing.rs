@@ -7,7 +7,7 @@ use crate::stop::Detokenizer;
 
 /// A compiler, of which this build makes none.
 #[derive(Debug)]
-#[allow(dead_code, reason = "no function makes one")]
+#[allow(dead_code, reason = "never constructed in this build")]
 pub(crate) struct GrammarCompiler(());
 
 fn refused() -> OpError {
@@ -33,7 +33,7 @@ impl GrammarCompiler {
 
 /// A grammar, of which this build makes none.
 #[derive(Clone)]
-#[allow(dead_code, reason = "no function makes one")]
+#[allow(dead_code, reason = "never constructed in this build")]
 pub(crate) struct Grammar(std::sync::Arc<TokenMask>);
 
 impl Grammar {

@@ -71,7 +71,7 @@ pub struct EngineStats {
     pub verified_samples: u64,
     /// Samples of which the training pass computed another log-probability.
     pub differing_samples: u64,
-    /// Samples that were to be verified and were not.
+    /// Samples chosen for verification that could not be verified.
     pub skipped_verifications: u64,
 }
 

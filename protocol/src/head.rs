@@ -29,10 +29,9 @@ impl ModelHead {
         match user_metadata.get(Self::KEY).map(String::as_str) {
             None => Ok(None),
             Some("scalar") => Ok(Some(Self::Scalar)),
-            Some(other) => Err(OpError::user(format!(
-                "user_metadata.{}: {other:?} is not a head; the one is \"scalar\"",
-                Self::KEY
-            ))),
+            Some(other) => {
+                Err(OpError::user(format!("user_metadata.{}: unknown head {other:?}: expected \"scalar\"", Self::KEY)))
+            }
         }
     }
 

@@ -103,7 +103,7 @@ impl LossFn {
                     "loss_fn_config.loss_id: a custom loss needs the id that create_custom_loss returned",
                 ))
             }
-            _ => Err(OpError::user(format!("loss_fn: {name:?} is not a loss function; this server has {SUPPORTED}"))),
+            _ => Err(OpError::user(format!("loss_fn: unknown loss function {name:?}; supported: {SUPPORTED}"))),
         }
     }
 
@@ -275,7 +275,7 @@ mod tests {
                 "loss_fn_config.beta: not a setting of stable_reinforce; its",
             ),
             ("stable_reinforce", config(&[("kl_coeff", -0.5)]), "loss_fn_config.kl_coeff: -0.5 is negative"),
-            ("crossentropy", LossConfig::new(), "loss_fn: \"crossentropy\" is not a loss function"),
+            ("crossentropy", LossConfig::new(), "loss_fn: unknown loss function \"crossentropy\""),
             ("cross_entropy", config(&[("beta", 1.0)]), "loss_fn_config.beta: not a setting of cross_entropy"),
             ("ppo", config(&[("clip_low", 1.0)]), "loss_fn_config.clip_low: not a setting of ppo; its settings: clip_"),
             ("ppo", config(&[("clip_low_threshold", 1.5)]), "loss_fn_config.clip_low_threshold: 1.5 is above"),

@@ -14,7 +14,7 @@ type Models = Vec<(String, ModelSource)>;
 pub(crate) type GpuError = NotInBuild;
 
 /// A GPU, of which this build makes none.
-#[allow(dead_code, reason = "no function makes one")]
+#[allow(dead_code, reason = "never constructed in this build")]
 pub(crate) struct Gpu(());
 
 pub(crate) fn open(_: u16, _: Dtype, _: Option<Duration>) -> Result<(Gpu, String), GpuError> {

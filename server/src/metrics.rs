@@ -61,7 +61,11 @@ impl Metrics {
         all.register_collector(Box::new(ProcessCollector::default()));
         let registry = all.sub_registry_with_prefix(PREFIX);
         let http = HttpMetrics::default();
-        registry.register("build", "The program that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        registry.register(
+            "build",
+            "Version of the running program",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
         http.register(registry);
         process.tls.register(registry);
         process.traces.register(registry);

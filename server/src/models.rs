@@ -78,7 +78,7 @@ impl Models {
         for model in &models {
             files.insert(model.name.clone(), scheduler.base_model_files(&model.name).await?);
         }
-        tracing::info!(models = models.len(), "base models were learned from the store");
+        tracing::info!(models = models.len(), "base models read from the store");
         self.set(models, &files);
         Ok(())
     }

@@ -280,7 +280,7 @@ pub(crate) fn remove(dir: &Path) {
     if let Err(error) = fs::remove_dir_all(dir)
         && error.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!(dir = %dir.display(), %error, "a copy of a stored folder remains");
+        tracing::warn!(dir = %dir.display(), %error, "failed to remove the local copy of a stored folder");
     }
 }
 

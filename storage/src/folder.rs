@@ -261,7 +261,7 @@ pub(super) async fn write_pieces(path: &Path, mut pieces: Pieces, size: u64) -> 
     }
     file.flush().await.map_err(failed)?;
     if written != size {
-        return Err(StorageError::failed("read", path.display(), format!("{written} bytes came instead of {size}")));
+        return Err(StorageError::failed("read", path.display(), format!("expected {size} bytes, found {written}")));
     }
     Ok(written)
 }

@@ -128,7 +128,7 @@ impl Objects {
         }
         // An upload that took so long that garbage collection removed a part of it must not be recorded.
         if self.files(location).await? != sizes {
-            let detail = "other files are there than were written";
+            let detail = "the stored files differ from those that were written";
             return Err(StorageError::failed("write", location.display(), detail));
         }
         Ok(())

@@ -188,7 +188,7 @@ def test_errors_are_in_the_form_of_the_api(server, claude):
     kind, text = error(lambda: create(model=MODEL, **common, extra_body={"foo": 1}), anthropic.BadRequestError)
     assert "foo" in text
     kind, text = error(lambda: create(model=MODEL, **common, tool_choice={"type": "any"}), anthropic.BadRequestError)
-    assert text.startswith("tool_choice: a call is demanded")
+    assert text.startswith("tool_choice: a call is required")
     # Programs of this machine need no key of the service; a page in a browser does.
     stranger = api(server, "sk-ant-wrong").messages
     assert stranger.create(model=MODEL, **common).type == "message"

@@ -39,7 +39,7 @@ def test_a_run_trains_and_samples_on_a_gpu(simulated, started):
     assert "computing on a GPU" in server.text() and DEVICE in server.text(), server.tail()
     if not ON_GPU:
         # One line for all modules.
-        assert server.text().count("the driver refuses the cubins") == 1, server.tail()
+        assert server.text().count("the driver rejected the cubins") == 1, server.tail()
     trains_and_samples(server)
 
 

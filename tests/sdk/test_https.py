@@ -201,7 +201,7 @@ def test_a_broken_replacement_leaves_the_former_in_place(secure):
     secure.wait_for(lambda: reloads(secure, "failed") == failed + 1, "the broken pair is not noticed")
     assert secure.served() == former
     assert "is not the key of the certificate" in secure.text()
-    assert "the former one is still served" in secure.text()
+    assert "the previous one is still in use" in secure.text()
     # Whoever asks is told once more.
     secure.server.child.send_signal(signal.SIGHUP)
     secure.wait_for(lambda: reloads(secure, "failed") == failed + 2, "SIGHUP is ignored")

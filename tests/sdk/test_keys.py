@@ -164,7 +164,7 @@ def test_an_address_that_guesses_keys_waits_and_whoever_works_there_does_not(ser
     assert (call(known, guesser).status_code, call(fresh, other).status_code) == (200, 200)
     seconds_until(lambda: call(fresh, guesser).status_code == 200)
     log = server.text()
-    assert "wrong API keys: the address has to wait" in log and "console: a login failed" in log
+    assert "too many wrong API keys: the address is blocked for a while" in log and "console: login failed" in log
     assert "tml-guess" not in log
     with admin(server.url) as root:
         day = time.strftime("%Y-%m-%d", time.gmtime())

@@ -72,7 +72,7 @@ def test_a_run_waits_for_a_server_that_computes_alike(tmp_path, calm, other_weig
             restart(server, **({"dtype": "bf16"} if what == "type" else {"model": f"{TINY}={other_weights}"}))
             waiting, applied = run.forward_backward(BATCH, "cross_entropy"), run.optim_step(ADAM)
             until_waiting(server)
-            assert "run waits: it was computed differently from here" in server.text()
+            assert "run waits: no worker has the numerics with which it was computed" in server.text()
             restart(server, dtype="f32", model=f"{TINY}={GOLDEN / 'llama'}")
             losses.append(waiting.result(WAIT).metrics["loss:sum"])
             applied.result(WAIT)
@@ -135,7 +135,7 @@ def test_a_run_is_continued_with_another_type_where_that_is_allowed(tmp_path, ca
             (change,) = changed(server, run)
             assert change["from"].startswith("f32 ") and change["to"].startswith("bf16 "), change
             assert metric(server, "numerics_changes_total") == 1
-            assert "run continues with other numerics" in server.text()
+            assert "run continues with different numerics" in server.text()
             restart(server, model=f"{TINY}={other_weights}")
             run.forward_backward(BATCH, "cross_entropy")
             until_waiting(server)

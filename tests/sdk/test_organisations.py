@@ -100,7 +100,7 @@ def test_limits_that_cannot_be_are_refused_by_name_and_change_nothing(server):
             ({"tokens_per_minute": -1}, "tokens_per_minute: invalid value"),
             ({"max_queued_bytes": "1"}, "max_queued_bytes: invalid type"),
             ({"max_rnus": 1}, "unknown field `max_rnus`"),
-            ({}, "no limit is given"),
+            ({}, "expected at least one limit"),
         ]:
             refused = root.put(limits_path("strict"), json=body)
             assert refused.status_code == 400 and detail in refused.json()["detail"], refused.text

@@ -282,7 +282,7 @@ fn check_advantages(index: usize, advantages: &[f32], recorded: &[Option<f32>]) 
     wrong.map_or(Ok(()), |row| {
         Err(OpError::user(format!(
             "data[{index}].loss_fn_inputs.advantages: element {row} is {}, and its target was not sampled: \
-             stable_reinforce takes advantages of sampled tokens alone",
+             stable_reinforce takes advantages only for sampled tokens",
             advantages[row]
         )))
     })

@@ -109,7 +109,9 @@ fn enabled(thinking: &Thinking, max_tokens: Option<u32>) -> Result<bool, ChatErr
         ("enabled", _) => Err(ChatError::invalid(format!(
             "thinking.budget_tokens: expected a number of at least {MIN_BUDGET} and less than max_tokens"
         ))),
-        ("adaptive", Some(_)) => Err(ChatError::invalid("thinking.budget_tokens: adaptive thinking has no budget")),
+        ("adaptive", Some(_)) => {
+            Err(ChatError::invalid("thinking.budget_tokens: a budget is not supported with adaptive thinking"))
+        }
         (other, _) => Err(ChatError::invalid(format!("thinking.type: {other:?} is not supported"))),
     }
 }
@@ -313,7 +315,7 @@ pub(super) fn forced_calls(parts: &Parts<'_>) -> Result<Option<ForcedCalls>, Cha
             unsupported(
                 "tool_choice.disable_parallel_tool_use",
                 one,
-                "true requires a demanded call: else the model decides",
+                "true is supported only when a call is required",
             )?;
             return Ok(None);
         }
@@ -328,7 +330,7 @@ pub(super) fn forced_calls(parts: &Parts<'_>) -> Result<Option<ForcedCalls>, Cha
         }
     };
     let thinks = parts.thinking.is_some_and(|thinking| thinking.kind != "disabled");
-    unsupported("tool_choice", thinks, "a call can't be forced while the model thinks: turn its thoughts off")?;
+    unsupported("tool_choice", thinks, "a call can't be forced while the model thinks: turn thinking off")?;
     ForcedCalls::new(&tools(parts)?, demand, !one).map(Some)
 }
 

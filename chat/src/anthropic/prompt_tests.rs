@@ -104,7 +104,7 @@ fn refusals_name_the_field() {
             json!({"tools": [{"name": "f", "input_schema": [1]}]}),
             "tools.0.input_schema: expected a JSON schema, an object",
         ),
-        (json!({"tool_choice": {"type": "any"}}), "tool_choice: a call is demanded without tools"),
+        (json!({"tool_choice": {"type": "any"}}), "tool_choice: a call is required, but no tools are given"),
         (json!({"tool_choice": {"type": "tool"}}), "tool_choice.name: is required"),
         (json!({"tool_choice": {"type": "tool", "name": "f"}}), "tool_choice: no tool is named \"f\""),
         (
@@ -113,7 +113,7 @@ fn refusals_name_the_field() {
         ),
         (
             json!({"tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}),
-            "tool_choice.disable_parallel_tool_use: true requires a demanded call",
+            "tool_choice.disable_parallel_tool_use: true is supported only when a call",
         ),
         (json!({"thinking": {"type": "enabled", "budget_tokens": 5}}), "thinking.budget_tokens: expected a number"),
         (json!({"thinking": {"type": "adaptive"}}), "thinking: the model's chat template does not support thinking"),

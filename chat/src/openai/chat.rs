@@ -205,7 +205,7 @@ mod tests {
                 "response_format: JSON is not supported together with tools",
             ),
             (json!({"response_format": {"type": "grammar"}}), "response_format.type: expected"),
-            (json!({"tool_choice": "required"}), "tool_choice: a call is demanded without tools"),
+            (json!({"tool_choice": "required"}), "tool_choice: a call is required, but no tools are given"),
             (json!({"tool_choice": "some"}), "tool_choice: expected \"auto\", \"none\", \"required\" or"),
             (json!({"tool_choice": {"type": "allowed_tools"}}), "tool_choice: expected \"auto\""),
             (

@@ -54,10 +54,10 @@ pub fn check_unsupported(request: &ResponsesRequest) -> Result<(), ChatError> {
     let has_tools = request.tools.as_ref().is_some_and(|tools| !tools.is_empty());
     let offered = has_tools && tool_choice(request).offers();
     let whole = "responses are not stored: send the whole conversation in input";
-    let (not, shortens) = ("is not supported", "conversations are not shortened");
+    let (not, shortens) = ("is not supported", "truncation of conversations is not supported");
     unsupported("previous_response_id", request.previous_response_id.is_some(), whole)?;
     unsupported("conversation", is_set(request.conversation.as_ref()), whole)?;
-    unsupported("background", request.background == Some(true), "responses are not made in the background")?;
+    unsupported("background", request.background == Some(true), "background responses are not supported")?;
     unsupported("prompt", is_set(request.prompt.as_ref()), "prompts are not stored; use instructions and input")?;
     unsupported("text.format", json && offered, "JSON is not supported together with tools")?;
     unsupported("text.verbosity", other(&text.verbosity, &["medium"]), "only \"medium\" is supported")?;

@@ -65,6 +65,6 @@ impl ToolChoice<'_> {
     pub(super) fn check_parallel(&self, has_tools: bool) -> Result<(), ChatError> {
         let free = self.choice.is_none_or(|choice| choice.is_null() || choice == "auto");
         let one_call = self.parallel == Some(false) && free && has_tools;
-        unsupported("parallel_tool_calls", one_call, "false is only supported with tool_choice: else the model decides")
+        unsupported("parallel_tool_calls", one_call, "false is supported only when tool_choice requires a call")
     }
 }

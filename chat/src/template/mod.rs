@@ -61,7 +61,7 @@ pub enum TemplateError {
     #[error("the model's chat template exceeds its limits on time and output")]
     Exhausted,
     /// The template has an error.
-    #[error("the model's chat template fails: {0}")]
+    #[error("failed to render the model's chat template: {0}")]
     Failed(String),
 }
 

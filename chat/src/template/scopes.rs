@@ -29,11 +29,11 @@ pub(super) fn rewritten<'a>(source: &'a str, tree: &Stmt<'a>) -> Result<Stmt<'a>
     let mut rewriter = Rewriter { copier: Copier::new(source) };
     let mut made = rewriter.statement(tree)?;
     if let Some(code) = rewriter.copier.unread {
-        return Err(unsupported(&format!("the escape \\{code} in a text")));
+        return Err(unsupported(&format!("the escape \\{code} in a string")));
     }
     match (made.pop(), made.is_empty()) {
         (Some(only), true) => Ok(only),
-        _ => Err(unsupported("a template of several parts")),
+        _ => Err(unsupported("a template with several parts")),
     }
 }
 
@@ -143,7 +143,7 @@ impl<'a> Rewriter<'a> {
             return Ok(Stmt::WithBlock(Spanned::new(WithBlock { assignments, body }, span)));
         }
         if targets.len() > VALUES.len() {
-            return Err(unsupported(&format!("a with of more than {} variables", VALUES.len())));
+            return Err(unsupported(&format!("a `with` of more than {} variables", VALUES.len())));
         }
         let named = || VALUES.iter().map(|name| variable(name, span));
         let assignments = targets.into_iter().zip(named()).collect();

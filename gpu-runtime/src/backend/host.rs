@@ -45,8 +45,8 @@ impl HostParams {
 
     /// Brings back an array with all of its elements. Nothing was added to it meanwhile.
     pub(crate) fn put(&mut self, index: usize, array: Vec<f32>) {
-        assert!(array.len() == self.lens[index], "an array of another length");
-        assert!(self.arrays[index].is_empty(), "an array that was written while it was out");
+        assert!(array.len() == self.lens[index], "array lengths differ");
+        assert!(self.arrays[index].is_empty(), "the array was written while it was borrowed");
         self.arrays[index] = array;
     }
 
@@ -80,7 +80,7 @@ impl Index<usize> for HostParams {
 
     fn index(&self, index: usize) -> &[f32] {
         let array = &self.arrays[index];
-        assert!(array.len() == self.lens[index], "an array that has not been written");
+        assert!(array.len() == self.lens[index], "the array has not been written");
         array
     }
 }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "an array that has not been written")]
+    #[should_panic(expected = "the array has not been written")]
     fn zeros_without_elements_are_not_read() {
         let params = HostParams::zeros(&[3]);
         assert_eq!(params[0].len(), 0);

@@ -108,10 +108,15 @@ fn check_storage<B: Backend>(backend: &B, storage: WeightStorage, ranks: &Ranks)
     }
     if backend.planned_block_bytes(BlockFormat::Q8_0, BLOCK, BLOCK).is_none() {
         let device = backend.device().kernels;
-        return Err(LoadError::Blocks(format!("the device ({device}) widens them; only the processor keeps them")));
+        return Err(LoadError::Blocks(format!(
+            "the device ({device}) dequantizes them; only the processor keeps quantized blocks"
+        )));
     }
     if !ranks.is_single() {
-        return Err(LoadError::Blocks(format!("{} ranks share the model; they need widened weights", ranks.world())));
+        return Err(LoadError::Blocks(format!(
+            "{} ranks share the model, which needs dequantized weights",
+            ranks.world()
+        )));
     }
     Ok(())
 }
@@ -193,7 +198,7 @@ impl<B: Backend> Base<B> {
                 if storage == WeightStorage::Blocks && !is_in_blocks {
                     tracing::warn!(
                         model = %name,
-                        "none of the model's weights are in blocks that --weights file keeps; they are widened"
+                        "none of the model's weights are in a block format that --weights file keeps; they are dequantized"
                     );
                 }
                 (Arc::new(weights), tower, fingerprint.text().into())

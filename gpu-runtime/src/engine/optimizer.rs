@@ -17,7 +17,7 @@ const WHAT: &str = "optimizer step";
 fn validate(params: &AdamParams) -> Result<(), OpError> {
     let AdamParams { learning_rate, beta1, beta2, eps, weight_decay, grad_clip_norm } = *params;
     let error = |name: &str, value: f64, rule: &str| {
-        Err(OpError::user(format!("adam_params.{name}: {value} is refused, it must be {rule}")))
+        Err(OpError::user(format!("adam_params.{name}: must be {rule}, found {value}")))
     };
     for (name, value) in [("learning_rate", learning_rate), ("eps", eps), ("weight_decay", weight_decay)] {
         if !(value.is_finite() && value >= 0.0) {

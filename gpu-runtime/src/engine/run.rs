@@ -82,8 +82,8 @@ impl<B: Backend> TrainingRun<B> {
     ) -> Result<Self, OpError> {
         if spec.lora.is_none() && base.is_in_blocks {
             return Err(OpError::user(format!(
-                "base model {} is kept in blocks, which can't be trained: train an adapter (LoRA), or ask for a \
-                 server that widens the weights (--weights bf16)",
+                "base model {} has block-quantized weights, which can't be trained: train an adapter (LoRA), or ask for \
+                 a server that dequantizes the weights (--weights bf16)",
                 base.name
             )));
         }

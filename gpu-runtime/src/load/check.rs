@@ -48,7 +48,7 @@ pub(super) fn check(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<
         tracing::warn!(
             tensor = in_files(first),
             count = unused.len(),
-            "the model does not use some tensors of its file"
+            "some tensors of the file are not used by the model"
         );
     }
     Ok(())

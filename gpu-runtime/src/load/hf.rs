@@ -84,7 +84,7 @@ pub(crate) fn plain_files(folder: &Path) -> Result<(ModelConfig, Vec<PathBuf>), 
     let mut config = families::config(keys)?;
     if families::quantization(&keys)?.is_some() {
         return Err(LoadError::Unsupported(
-            "quantization_config (weights that are changed must be plain numbers)".into(),
+            "quantization_config (weights that are modified must not be quantized)".into(),
         ));
     }
     let paths = weight_files(folder)?;

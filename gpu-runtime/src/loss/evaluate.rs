@@ -52,7 +52,7 @@ pub(crate) fn evaluate_until(
 ) -> Result<LossValue, OpError> {
     match evaluate_within(loss, datum, logprobs, interrupt, usize::MAX)? {
         Evaluation::Done { value, .. } => Ok(value),
-        Evaluation::Postponed => Err(OpError::server("a loss was postponed that may cost anything")),
+        Evaluation::Postponed => Err(OpError::server("a loss with an unlimited budget was postponed")),
     }
 }
 

@@ -58,7 +58,7 @@ impl ImageRules {
             }
             let patches = decoded.get(&span.image.digest);
             let Some(patches) = patches.filter(|patches| patches.layout().tokens() == span.tokens) else {
-                return Err(inconsistent(location, "an image was decoded to another number of tokens, or not at all"));
+                return Err(inconsistent(location, "an image was not decoded, or gave a different number of tokens"));
             };
             refuse_placeholders(location, vision, next, &tokens[next..span.start])?;
             images.push(PreparedImage { start: span.start, digest: span.image.digest, patches: Arc::clone(patches) });

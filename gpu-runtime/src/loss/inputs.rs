@@ -44,7 +44,7 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
     fields.refuse_unknown()?;
     let n = datum.tokens.len();
     if n == 0 {
-        return Err(OpError::user(format!("data[{index}].model_input: must hold at least one token")));
+        return Err(OpError::user(format!("data[{index}].model_input: at least one token is required")));
     }
     let tokens = token_ids(&datum.tokens, vocab_size, &format!("data[{index}].model_input"))?;
     let own = Tensor::i64(datum.tokens.clone());

@@ -76,7 +76,7 @@ fn bad_datums_are_refused_by_name() {
     let lying = Tensor { shape: vec![2], values: TensorValues::F32(vec![1.0; 3]) };
     let field = |name: &str| format!("data[3].loss_fn_inputs.{name}: ");
     let cases = [
-        (tokens(&[]), "data[3].model_input: must hold".to_owned()),
+        (tokens(&[]), "data[3].model_input: at least one token is required".to_owned()),
         (tokens(&[1, -1]), "data[3].model_input: element 1 is token -1, outside the vocabulary of 512".to_owned()),
         (tokens(&[512, 1]), "data[3].model_input: element 0 is token 512".to_owned()),
         (missing("target_tokens"), field("target_tokens") + "missing"),

@@ -15,7 +15,7 @@ pub enum PlanError {
     #[error("{0} must be at least 1")]
     Zero(&'static str),
     /// Sequences longer than the model takes.
-    #[error("a context of {asked} tokens is beyond the model's {most}")]
+    #[error("a context of {asked} tokens exceeds the model's {most}")]
     Context {
         /// Value that was given.
         asked: usize,

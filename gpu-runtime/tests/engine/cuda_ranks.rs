@@ -161,7 +161,7 @@ fn a_rank_whose_device_fails_ends_all() {
 fn a_rank_that_is_silent_ends_all() {
     let settings = [("CUDASIM_NCCL_HANG", "1:4"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
     ends("a_rank_that_is_silent_ends_all", &settings, |failure| {
-        assert!(failure.contains("all_gather failed: not done after 5 s: a rank is missing"), "{failure}");
+        assert!(failure.contains("all_gather failed: not finished after 5 s: a rank is missing"), "{failure}");
     });
 }
 

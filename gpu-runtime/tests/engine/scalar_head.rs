@@ -225,7 +225,10 @@ fn a_head_may_begin_on_weights_without_one_and_not_the_reverse() {
         error
     };
     let state = refused(&mut d, load("z", &dir("plain"), true, scalar)).message;
-    assert!(state.contains("optimizer: the checkpoint is of a model without a scalar head"), "{state}");
+    assert!(
+        state.contains("optimizer: the checkpoint and its optimizer state are of a model without a scalar head"),
+        "{state}"
+    );
     for name in ["scalar", "scalar export"] {
         let wrong = refused(&mut d, load("z", &dir(name), false, plain.clone())).message;
         assert!(wrong.contains("path: the checkpoint is of a model with a scalar head"), "{wrong}");

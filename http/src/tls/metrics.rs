@@ -25,7 +25,7 @@ impl TlsMetrics {
         for succeeded in [true, false] {
             drop(self.reloads.get_or_create(&of(succeeded)));
         }
-        registry.register("tls_reloads", "Changed certificates that were loaded or refused", self.reloads.clone());
+        registry.register("tls_reloads", "Reloads of changed certificates, by result", self.reloads.clone());
         registry.register(
             "tls_certificate_expiry_timestamp_seconds",
             "When the served certificate expires, in seconds since 1970; 0 without TLS",

@@ -64,7 +64,7 @@ impl Reloader {
             }
             Err(error) if settled || asked => {
                 self.tls.metrics.reloaded(false);
-                tracing::error!(%error, "failed to reload the TLS certificate: the former one is still served");
+                tracing::error!(%error, "failed to reload the TLS certificate: the previous one is still in use");
                 Seen::Reported(content)
             }
             Err(_) => Seen::Unusable(content),

@@ -39,7 +39,7 @@ fn next_scan(segments: &mut Segments<'_>, tables: &mut Tables, frame: &Frame) ->
             marker::SOS => return Scan::parse(segment.content, frame).map(Some),
             marker::EOI => return Ok(None),
             marker::DNL => {
-                return Err(unsupported("a segment for the height (DNL)", "expected the height in the header"));
+                return Err(unsupported("a segment that sets the height (DNL)", "expected the height in the header"));
             }
             marker::DHT | marker::JPG | marker::DAC => tables.read(&segment)?,
             marker::SOF0..=marker::SOF15 => headers += 1,

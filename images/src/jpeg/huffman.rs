@@ -78,11 +78,11 @@ impl Huffman {
                 // Shorter codes are smaller, so the index cannot be below the first symbol of this length.
                 let symbol = self.symbols.get((code + self.offsets[length]) as usize);
                 bits.consume(length as u32)?;
-                return symbol.copied().ok_or_else(|| damaged("a code that its Huffman table lacks"));
+                return symbol.copied().ok_or_else(|| damaged("a code that is not in its Huffman table"));
             }
         }
         bits.consume(LONGEST as u32)?;
-        Err(damaged("a code that its Huffman table lacks"))
+        Err(damaged("a code that is not in its Huffman table"))
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
         let mut bits = Bits::new(&[0b0100_1000, 0b0000_0100, 0b0000_0100, 0b0000_0111, 0b1111_1111, 0, 0xf0]);
         let symbols: Vec<_> = (0..4).map(|_| table.decode(&mut bits).unwrap()).collect();
         assert_eq!(symbols, [8, 7, 9, 10]);
-        assert!(table.decode(&mut bits).unwrap_err().to_string().ends_with("a code that its Huffman table lacks"));
+        assert!(table.decode(&mut bits).unwrap_err().to_string().ends_with("a code that is not in its Huffman table"));
     }
 
     #[test]

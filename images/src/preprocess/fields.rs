@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
             value => number(value).map(|number| vec![number; 3]),
         };
         let values = values.and_then(|values| <[f64; 3]>::try_from(values).ok());
-        values.ok_or_else(|| self.expected(field, "three numbers of a plausible size", &found))
+        values.ok_or_else(|| self.expected(field, "three numbers in a plausible range", &found))
     }
 
     /// Refuses settings that are left, unless they are neutral, have the supported value or are null.

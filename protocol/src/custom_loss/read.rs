@@ -72,7 +72,7 @@ fn read_inputs(value: Option<&Value>) -> Result<Vec<CustomLossInput>, GraphError
             return Err(refused("is the name of two inputs"));
         }
         if (index == 0) != (name == "logprobs") {
-            return Err(refused("is at this position: the first input, and no other, is logprobs"));
+            return Err(refused("is misplaced: the first input, and no other, must be logprobs"));
         }
         let rank = input.get("rank").and_then(Value::as_u64).filter(|rank| *rank <= 2 && (index > 0 || *rank > 0));
         let Some(rank) = rank else {
@@ -112,7 +112,7 @@ impl Reader {
 
     fn read(mut self, nodes: &[Value]) -> Result<CustomLoss, GraphError> {
         let Some((output, computed)) = nodes.split_last() else {
-            return Err(GraphError::field("graph.nodes", "must hold at least an output"));
+            return Err(GraphError::field("graph.nodes", "must contain at least an output"));
         };
         for (index, value) in computed.iter().enumerate() {
             let place = Place::of(index, value)?;
@@ -222,7 +222,7 @@ impl Reader {
         let mut entries = fields.iter();
         let (Some((tag, value)), None) = (entries.next(), entries.next()) else {
             return Err(
-                place.refused(format!("an argument is an object with {} keys; expected exactly one", fields.len()))
+                place.refused(format!("an argument is an object with {} keys, expected exactly one", fields.len()))
             );
         };
         let malformed = || place.refused(format!("an argument {{{:?}: …}} is malformed", shortened(tag)));

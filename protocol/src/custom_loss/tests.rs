@@ -94,7 +94,7 @@ fn hostile_nodes_are_refused_by_name_and_target() {
         (call("torch.exp", json!([{"code": "x"}])), "call_function torch.exp): an argument of kind \"code\""),
         (
             call("torch.exp", json!([{"a": 1, "b": 2}])),
-            "call_function torch.exp): an argument is an object with 2 keys; expected exactly one",
+            "call_function torch.exp): an argument is an object with 2 keys, expected exactly one",
         ),
         (call("torch.exp", json!([{"dict": {}}])), "call_function torch.exp): an argument of kind \"dict\""),
         (
@@ -148,7 +148,7 @@ fn fields_are_checked() {
         ),
         (with("/graph", json!([])), "graph: an object is required"),
         (with("/graph/format", json!(2)), "graph.format: 2 is not supported"),
-        (with("/graph/nodes", json!([])), "graph.nodes: must hold at least an output"),
+        (with("/graph/nodes", json!([])), "graph.nodes: must contain at least an output"),
         (with("/graph/nodes", json!(vec![0; 1_025])), "graph.nodes: 1025 nodes, at most 1024"),
         (
             with("/graph/nodes/4/op", json!("call_function")),

@@ -87,7 +87,7 @@ impl TableFile {
         while rows.len() < limit
             && let Some(values) = self.next::<Vec<Json>>()?
         {
-            rows.push(columns.parse(values).ok_or_else(|| self.damaged("a row does not fit its columns"))?);
+            rows.push(columns.parse(values).ok_or_else(|| self.damaged("a row does not match its columns"))?);
         }
         Ok(rows)
     }

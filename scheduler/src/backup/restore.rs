@@ -93,8 +93,8 @@ async fn ensure_no_rows(conn: &mut Conn, database: &Database, backup: i64) -> Re
     }
     if version != 0 && version != backup {
         return Err(BackupError::Refused(format!(
-            "database {database} has schema version {version}, and the backup {backup}: restore into a new database, \
-             whose schema is made and brought up to date here"
+            "database {database} has schema version {version}, and the backup {backup}: restore into a new database; \
+             its schema is created and migrated here"
         )));
     }
     Ok(())
@@ -105,7 +105,7 @@ async fn ensure_no_objects(storage: &Storage) -> Result<(), BackupError> {
         let found = storage.older(area, Timestamp(i64::MAX).system_time(), None, 1).await?;
         if let Some(entry) = found.entries.first() {
             let text = format!(
-                "the storage is not empty: it has {}; restore into a new one, or remove what an interrupted restore left",
+                "the storage is not empty: it contains {}; restore into a new one, or remove what an interrupted restore left",
                 entry.display()
             );
             return Err(BackupError::Refused(text));

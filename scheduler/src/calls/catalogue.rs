@@ -191,7 +191,7 @@ impl Write for PinLoad {
         }
         checkpoints::hold_checkpoint(conn, &self.path, &RowScope::of(&self.tenant)).await?;
         let dir = checkpoints::readable_checkpoint(conn, &self.tenant, &self.path, core.now()).await?.dir;
-        conn.enter(&RowScope::System).await.map_err(failed("record what a load reads"))?;
+        conn.enter(&RowScope::System).await.map_err(failed("record the folder that a load reads"))?;
         folders::insert_load(conn, &self.request, &dir).await?;
         Ok(dir)
     }

@@ -57,7 +57,7 @@ impl DatabaseClock {
         if differ(own_ahead_ms) && !differed {
             tracing::warn!(
                 own_ahead_ms,
-                "this machine's clock differs from the database's, by which everything expires: set it right"
+                "this machine's clock differs from the database's clock, which decides when things expire: synchronise it"
             );
         }
         // Kept as it was, time does not go back by a few milliseconds.

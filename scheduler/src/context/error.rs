@@ -66,28 +66,28 @@ pub enum Error {
     #[error("{0}")]
     Quota(Refusal),
     /// Other reads of the tenant hold all connections that it may have (HTTP 429); the same call may succeed soon.
-    #[error("too many requests of this organisation read at once to {0}; try again")]
+    #[error("failed to {0}: too many of this organisation's requests are reading; try again")]
     TooManyReads(&'static str),
     /// The store can't be reached at present (HTTP 503); the same call may succeed soon.
-    #[error("the store could not be reached to {0}")]
+    #[error("failed to {0}: the store can't be reached")]
     Unavailable(&'static str),
     /// A disk is full (HTTP 503); the same call may succeed once there is space.
-    #[error("no disk space is left to {0}")]
+    #[error("failed to {0}: no disk space left")]
     NoSpace(&'static str),
     /// A PostgreSQL server can't be reached through TLS because certificates, keys or settings are wrong.
     #[error("no TLS connection to the database: {0}")]
     Tls(String),
     /// Concurrent changes conflicted in every attempt (HTTP 503).
-    #[error("too many changes at once to {0}")]
+    #[error("failed to {0}: too many concurrent changes")]
     Conflict(&'static str),
     /// The store failed (HTTP 500); the detail is in the log.
-    #[error("the store failed while it tried to {0}")]
+    #[error("failed to {0}: the store failed")]
     Store(&'static str),
 }
 
 /// The wait of a read that its tenant's other reads kept from a connection, in the form of the driver's errors.
 #[derive(Debug, thiserror::Error)]
-#[error("a tenant's reads hold all connections that it may have")]
+#[error("a tenant's reads use all connections allowed to it")]
 pub(crate) struct TooManyReads;
 
 impl Error {
@@ -110,7 +110,7 @@ impl Error {
             sqlx::Error::Database(refusal) => match refusal.code().as_deref() {
                 // Serialization failure, deadlock, unique violation by a concurrent writer, lock timeout.
                 Some("40001" | "40P01" | "23505" | "55P03") => {
-                    tracing::debug!(doing, %error, "a concurrent change was in the way");
+                    tracing::debug!(doing, %error, "conflict with a concurrent change");
                     Self::Conflict(doing)
                 }
                 Some("53100") => Self::no_space(doing, error),

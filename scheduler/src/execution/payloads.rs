@@ -35,7 +35,7 @@ impl Core {
             Fetch::RateLimit { tenant } => match self.rate_limit_level(&tenant).await {
                 Ok(level) => self.with_queue(|queue| queue.set_rate_limit(&tenant, level, 0, self.now())),
                 Err(error) => {
-                    tracing::warn!(%tenant, %error, "rate limit could not be read; its bucket counts as full");
+                    tracing::warn!(%tenant, %error, "rate limit could not be read; its token bucket is assumed to be full");
                     self.with_queue(|queue| queue.set_rate_limit(&tenant, None, 0, self.now()));
                 }
             },

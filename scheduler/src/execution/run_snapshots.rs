@@ -101,7 +101,7 @@ impl Write for RecordSave {
             }
         });
         if let Saved::Run(seq_id, _) = self.saved {
-            tracing::info!(run = %self.run, seq_id, "run saved; its log is truncated up to there");
+            tracing::info!(run = %self.run, seq_id, "run snapshot saved; request log truncated up to it");
         }
         let (shared, folders, blobs) = (Arc::clone(core), folders.clone(), blobs.clone());
         core.runtime.spawn(async move {

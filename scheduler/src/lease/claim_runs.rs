@@ -25,7 +25,7 @@ impl Core {
             for Claimed { run, epoch, change } in claimed {
                 tracing::info!(%run, epoch, "lease claimed");
                 if let Some(NumericsChange { from, to, .. }) = change {
-                    tracing::warn!(%run, from, to, "run continues with other numerics: the bits of its results differ");
+                    tracing::warn!(%run, from, to, "run continues with different numerics: its results are not bit-identical to before");
                 }
                 if let Err(error) = self.load_run(run.clone(), epoch).await {
                     tracing::warn!(%run, epoch, %error, "releasing lease: run could not be read");

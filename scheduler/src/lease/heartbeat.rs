@@ -67,7 +67,7 @@ pub(crate) async fn send_heartbeats(core: Weak<Core>) {
         tokio::time::sleep(wait).await;
         let Some(core) = core.upgrade().filter(|core| !core.is_closed()) else { return };
         if let Err(error) = core.send_heartbeat().await {
-            tracing::warn!(%error, "heartbeat failed: leases were not prolonged; retrying");
+            tracing::warn!(%error, "heartbeat failed: leases were not renewed; retrying");
         }
     }
 }

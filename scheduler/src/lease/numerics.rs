@@ -72,7 +72,7 @@ impl Core {
             tracing::warn!(
                 %run, base_model = waits.model, recorded_weights = waits.recorded.weights,
                 recorded_arithmetic = waits.recorded.arithmetic, weights, arithmetic,
-                "run waits: it was computed differently from here, and no worker computes like that"
+                "run waits: no worker has the numerics with which it was computed"
             );
         }
         Ok(())

@@ -37,7 +37,7 @@ impl Core {
         let (runs, samples) = (freed.runs, freed.samples);
         tracing::info!(worker = worker.id, incarnation, runs, samples, "worker registered; former leases freed");
         for base_model in contradicted {
-            tracing::warn!(base_model, "another worker serves other weights under this name");
+            tracing::warn!(base_model, "another worker serves different weights under this name");
         }
         Ok(())
     }

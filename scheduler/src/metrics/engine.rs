@@ -42,10 +42,14 @@ impl Collector for EngineMetrics {
             ("verified_samples", "Samples that a training pass computed again.", stats.verified_samples),
             (
                 "differing_samples",
-                "Verified samples with another log-probability in training: this worker computes wrong numbers.",
+                "Verified samples whose log-probability differs in training: this worker computes wrong numbers.",
                 stats.differing_samples,
             ),
-            ("skipped_verifications", "Samples that were to be verified and were not.", stats.skipped_verifications),
+            (
+                "skipped_verifications",
+                "Samples chosen for verification that could not be verified.",
+                stats.skipped_verifications,
+            ),
             ("collective_bytes", "Bytes that the first rank sent to the other ranks.", stats.collective_bytes),
         ] {
             write(name, help, &ConstCounter::new(value))?;

@@ -170,19 +170,19 @@ impl Metrics {
         registry.register("request_wait_seconds", "Time from submission to start", self.waited.clone());
         registry.register("request_service_seconds", "Time from start to end", self.served.clone());
         registry.register("requests", "Requests that ended", self.ended.clone());
-        registry.register("request_tokens", "Tokens of requests that succeeded, as quotas count", self.tokens.clone());
+        registry.register(
+            "request_tokens",
+            "Tokens of requests that succeeded, as counted by quotas",
+            self.tokens.clone(),
+        );
         registry.register("quota_refusals", "Requests rejected because of a quota", self.refused.clone());
         registry.register("sessions", "Active sessions", self.sessions.clone());
         registry.register("runs", "Training runs of active sessions", self.runs.clone());
         let waiting = self.waiting_for_memory.clone();
-        registry.register("runs_waiting_for_memory", "Runs that do not fit beside the loaded ones", waiting);
+        registry.register("runs_waiting_for_memory", "Runs waiting for memory that loaded runs hold", waiting);
         let waiting = self.waiting_for_numerics.clone();
-        registry.register("runs_waiting_for_numerics", "Runs that no worker computes as before", waiting);
-        registry.register(
-            "numerics_changes",
-            "Runs continued in another way than before",
-            self.numerics_changes.clone(),
-        );
+        registry.register("runs_waiting_for_numerics", "Runs waiting because no worker has their numerics", waiting);
+        registry.register("numerics_changes", "Runs continued with different numerics", self.numerics_changes.clone());
         registry.register("replayed_requests", "Requests replayed to restore a run", self.replayed.clone());
         registry.register(
             "leases_lost",
@@ -193,7 +193,7 @@ impl Metrics {
         registry.register("store_transactions", "Committed transactions that wrote", self.transactions.clone());
         registry.register(
             "store_conflicts",
-            "Transactions repeated because of conflicts with other processes",
+            "Transactions retried because of conflicts with other processes",
             self.conflicts.clone(),
         );
         registry.register("store_writes", "Writes that these transactions held", self.writes.clone());

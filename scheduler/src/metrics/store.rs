@@ -80,13 +80,13 @@ impl StoreMetrics {
         registry.register("store_transaction_writes", "Writes of a committed transaction", self.batch.clone());
         registry.register(
             "store_failures",
-            "Transactions that failed; their records are repeated",
+            "Transactions that failed; their records are retried",
             self.failures.clone(),
         );
         let given_up = self.given_up.clone();
-        registry.register("store_refused_records", "Records that the database refused each time", given_up);
+        registry.register("store_refused_records", "Records that the database refused at every attempt", given_up);
         let age = self.heartbeat_age.clone();
-        registry.register("heartbeat_age_seconds", "Time since the worker's last heartbeat that was recorded", age);
+        registry.register("heartbeat_age_seconds", "Time since the worker's last recorded heartbeat", age);
         let lease = self.shortest_lease.clone();
         registry.register("shortest_lease_seconds", "Time until the first lease of a worker expires", lease);
     }

@@ -33,7 +33,7 @@ impl Core {
         let conn = &mut self.system_reader().await?;
         match schema::ensure_workable(conn, &self.options.database).await {
             Err(error @ Error::Invalid(_)) => {
-                tracing::error!(%error, "database was migrated for newer programs: this one stops");
+                tracing::error!(%error, "database was migrated by a newer release: this process stops");
                 self.schema.set_outdated(error.clone());
                 Err(error)
             }

@@ -29,7 +29,7 @@ impl ProgressOutbox {
         let mut waiting = lock(&self.waiting);
         let tokens: usize = progress.iter().map(|progress| progress.tokens.len()).sum();
         if waiting.tokens.saturating_add(tokens) > MAX_WAITING {
-            tracing::debug!(%request, process, "sample progress dropped: too much waits to be sent");
+            tracing::debug!(%request, process, "sample progress dropped: too many updates wait to be sent");
             return;
         }
         waiting.tokens += tokens;

@@ -105,7 +105,8 @@ impl Queue {
             return false;
         }
         let whole = (self.memory_of(id) + needed).div_ceil(MIB);
-        let what = if run.loaded_at.is_none() { "the training run" } else { "the load beside the run's own state" };
+        let what =
+            if run.loaded_at.is_none() { "the training run" } else { "loading, in addition to the run's own state," };
         let error = OpError::user(format!(
             "{what} needs {whole} MiB of memory; at most {} MiB of the server's budget of {} MiB are for training runs",
             capacity / MIB,

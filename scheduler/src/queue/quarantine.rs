@@ -116,7 +116,7 @@ impl Queue {
 
     fn fail_poison_request(&mut self, candidate: &StartCandidate, crashes: CrashRecord) {
         let error = OpError::server(
-            "worker processes repeatedly ended while they executed only this request; it is not tried again",
+            "worker processes repeatedly ended while they executed only this request; it will not be retried",
         );
         tracing::warn!(
             ?candidate,

@@ -38,7 +38,7 @@ pub(crate) async fn is_needed(conn: &mut Conn, dir: &Path, expired_after: Timest
     let by_name = [CHECKPOINT, UPLOAD].map(|statement| sql(statement).bind(text(dir)));
     for statement in by_name.into_iter().chain([sql(IN_USE).bind(text(dir)).bind(expired_after.0)]) {
         let found = statement.scalar(conn).await;
-        if found.map_err(failed("look for who needs a folder"))?.unwrap_or(false) {
+        if found.map_err(failed("look for users of a folder"))?.unwrap_or(false) {
             return Ok(true);
         }
     }
@@ -49,7 +49,12 @@ pub(crate) async fn is_needed(conn: &mut Conn, dir: &Path, expired_after: Timest
 pub(crate) async fn insert_load(conn: &mut Conn, request: &RequestId, dir: &Path) -> Result<(), Error> {
     const SQL: &str = "-- insert_load
         INSERT INTO loads (request_id, dir) VALUES ($1, $2)";
-    sql(SQL).bind(request.as_str()).bind(text(dir)).execute(conn).await.map_err(failed("record what a load reads"))?;
+    sql(SQL)
+        .bind(request.as_str())
+        .bind(text(dir))
+        .execute(conn)
+        .await
+        .map_err(failed("record the folder that a load reads"))?;
     Ok(())
 }
 
@@ -58,7 +63,7 @@ pub(crate) async fn load(conn: &mut Conn, request: &RequestId) -> Result<Option<
     const SQL: &str = "-- load
         SELECT dir FROM loads WHERE request_id = $1";
     let found: Option<String> =
-        sql(SQL).bind(request.as_str()).scalar(conn).await.map_err(failed("find what a load reads"))?;
+        sql(SQL).bind(request.as_str()).scalar(conn).await.map_err(failed("find the folder that a load reads"))?;
     Ok(found.map(PathBuf::from))
 }
 

@@ -242,7 +242,7 @@ pub(crate) async fn end_samples(
     let mut ended = BTreeMap::new();
     for row in &rows {
         let id = RequestId::new(column::<String>(row, "id")?);
-        let unknown = || Error::store("end samples", format!("{id} was not to end"));
+        let unknown = || Error::store("end samples", format!("{id} was not about to end"));
         let end = *ends.get(&id).ok_or_else(unknown)?;
         ended.insert(id, to_ended(row, end.state(), None)?.because_of(end));
     }

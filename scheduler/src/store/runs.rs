@@ -138,7 +138,9 @@ pub(crate) async fn import_source(conn: &mut Conn, tenant: &TenantId, id: &RunId
     let found = sql(SQL).bind(id.as_str()).bind(tenant.as_str()).fetch_optional(conn).await;
     let Some(row) = found.map_err(failed("find a run"))? else { return Ok(None) };
     let source: Option<String> = column(&row, "imported_from")?;
-    source.map(Some).ok_or_else(|| Error::Mismatch(format!("training run {id} was created before, as one that trains")))
+    source
+        .map(Some)
+        .ok_or_else(|| Error::Mismatch(format!("training run {id} was created before, as a run that trains")))
 }
 
 /// Returns why a run with an imported checkpoint accepts no requests.

@@ -48,7 +48,7 @@ pub(crate) const INITIAL: i64 = 31;
 /// without knowing it.
 ///
 /// # Errors
-/// [`Error::Invalid`] if the schema needs a newer program.
+/// [`Error::Invalid`] if the schema needs a newer release.
 pub async fn migrate(database: &Database) -> Result<i64, Error> {
     let mut conn = connect_as_system(database).await?;
     if conn.dialect() == Dialect::Postgres {
@@ -109,7 +109,7 @@ pub(crate) async fn ensure_current(conn: &mut Conn, database: &Database) -> Resu
     )))
 }
 
-/// Refuses a schema that needs a newer program, or that no program since the first release made. Returns the versions of
+/// Refuses a schema that needs a newer release, or that no program since the first release made. Returns the versions of
 /// its migrations.
 pub(crate) async fn ensure_workable(conn: &mut Conn, database: &Database) -> Result<BTreeSet<i64>, Error> {
     Ok(workable(conn, database).await?.into_keys().collect())

@@ -247,7 +247,7 @@ async fn a_poison_request_fails_in_the_end_and_no_other_does() {
     assert!(done.contains(&creation) && done.contains(&samples[1]));
     assert_eq!(started(&bench).await, []);
     match bench.poll(&samples[0]).await {
-        Poll::Failed(error) => assert!(error.message.contains("not tried again"), "{error}"),
+        Poll::Failed(error) => assert!(error.message.contains("will not be retried"), "{error}"),
         other => panic!("{other:?}"),
     }
     // Nothing is held back from now on.

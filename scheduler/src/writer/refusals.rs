@@ -42,7 +42,7 @@ impl Writer {
             tracing::error!(?subjects, %error, "the database refuses a record: its request ends as failed");
             self.batch.push(write);
         } else {
-            tracing::error!(?subjects, %error, "the database refuses a record, which is given up");
+            tracing::error!(?subjects, %error, "the database refuses a record: it is dropped");
             write.abandon(&self.core);
         }
     }

@@ -115,7 +115,7 @@ impl Core {
     /// [`Error::Unavailable`] if the database does not answer in time. Then the change may have been made, as with any
     /// commit whose answer is lost.
     pub(crate) async fn call<W: Write>(&self, write: W) -> Result<W::Output, Error> {
-        const CLOSED: Error = Error::Store("write after it was closed");
+        const CLOSED: Error = Error::Store("write to a closed store");
         let messages = self.messages().ok_or(CLOSED)?;
         let (reply, answer) = oneshot::channel();
         messages.send(Message::Write(Sent::boxed(write, Some(reply), self))).map_err(|_| CLOSED)?;

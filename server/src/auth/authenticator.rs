@@ -369,6 +369,6 @@ fn is_wrong_key(error: &ApiError) -> bool {
 
 fn too_many(wait: Duration) -> ApiError {
     let seconds = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
-    let message = format!("too many wrong API keys came from here; try again in {seconds} s");
+    let message = format!("too many wrong API keys came from this address; try again in {seconds} s");
     ApiError::Busy { message, retry_after_seconds: seconds }
 }

@@ -76,9 +76,13 @@ impl Authenticator {
         if logged.take(MOST_LINES, LOG_PERIOD, now) {
             let tenant = holder.as_ref().map(TenantId::as_str);
             match failure {
-                Failure::Login(reason) => tracing::warn!(address = shown, tenant, reason, "console: a login failed"),
+                Failure::Login(reason) => tracing::warn!(address = shown, tenant, reason, "console: login failed"),
                 Failure::WrongKeys => {
-                    tracing::warn!(address = shown, wrong_keys = WRONG_KEYS, "wrong API keys: the address has to wait");
+                    tracing::warn!(
+                        address = shown,
+                        wrong_keys = WRONG_KEYS,
+                        "too many wrong API keys: the address is blocked for a while"
+                    );
                 }
             }
         }
@@ -90,7 +94,7 @@ impl Authenticator {
             None => self.append_for_operators(failure, shown, address.clone()).await,
         };
         if let Err(error) = reported {
-            tracing::warn!(%error, "a failed authentication was not entered into the audit log");
+            tracing::warn!(%error, "a failed authentication could not be recorded in the audit log");
         }
     }
 

@@ -45,7 +45,9 @@ impl DecodingBudget {
     pub(crate) async fn reserve(&self, bytes: usize) -> Result<Reservation, ApiError> {
         let permits = u32::try_from(Self::permits(bytes)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.0).acquire_many_owned(permits).await;
-        permit.map(Reservation).map_err(|error| ApiError::Internal(format!("bodies are no longer decoded: {error}")))
+        permit
+            .map(Reservation)
+            .map_err(|error| ApiError::Internal(format!("the decoder of bodies has stopped: {error}")))
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn keys(command: KeysCommand) -> Result<(), Box<dyn Error>> {
 
 fn row(key: &ApiKey) -> [String; 8] {
     let scopes = key.scopes.as_ref().map_or_else(
-        || "all of its role".to_owned(),
+        || "all scopes of its role".to_owned(),
         |scopes| scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(","),
     );
     let state = match (key.revoked_at, key.expires_at) {

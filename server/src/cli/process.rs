@@ -225,7 +225,7 @@ impl Executor {
     pub(super) async fn join(self) -> Result<(), Box<dyn Error>> {
         if !spawn_blocking(move || self.worker.join_within(LAST_STEP)).await? {
             tracing::warn!(
-                "the engine's step takes long: it ends with the process and is repeated after the next start"
+                "the engine's step takes long: it is aborted with the process and repeated after the next start"
             );
         }
         Ok(())

@@ -101,7 +101,7 @@ impl FileIssuer {
         }
         if roles.is_empty() && default_role.is_none() {
             return Err(wrong(
-                "must have default_role, or role_claim and roles; otherwise nobody could call".to_owned(),
+                "must have default_role, or role_claim and roles; otherwise no token would be accepted".to_owned(),
             ));
         }
         let refresh = within("issuer: jwks_refresh_seconds", self.jwks_refresh_seconds, 1..=3_600)?;

@@ -54,7 +54,7 @@ fn an_issuer_that_can_not_work_is_refused() {
         (format!("{COMPLETE}jwks_url = \"http://idp.example\""), "jwks_url must be https://"),
         (COMPLETE.replace("organisation = \"acme\"", ""), "either organisation or organisation_claim"),
         (format!("{COMPLETE}organisation_claim = \"org\""), "either organisation or organisation_claim"),
-        (COMPLETE.to_owned(), "nobody could call"),
+        (COMPLETE.to_owned(), "no token would be accepted"),
         (format!("{COMPLETE}default_role = \"root\""), "invalid role \"root\": expected admin, member or read-only"),
         (
             format!("{COMPLETE}default_role = \"admin\"\njwks_refresh_seconds = 0"),

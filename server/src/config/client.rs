@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 #[derive(Args, Clone, Debug)]
 pub struct AuthFlags {
     #[command(subcommand)]
-    #[expect(missing_docs, reason = "the subcommands have theirs")]
+    #[expect(missing_docs, reason = "the subcommands are documented")]
     pub command: AuthCommand,
 }
 
@@ -39,7 +39,7 @@ pub struct ExportFlags {
     #[arg(long, value_name = "BASE", conflicts_with = "merge")]
     pub peft: Option<PathBuf>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub server: ServerFlags,
 }
 

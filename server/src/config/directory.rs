@@ -8,7 +8,7 @@ use super::StoreFlags;
 #[derive(Args, Clone, Debug)]
 pub struct TenantsFlags {
     #[command(subcommand)]
-    #[expect(missing_docs, reason = "the subcommands have theirs")]
+    #[expect(missing_docs, reason = "the subcommands are documented")]
     pub command: TenantsCommand,
 }
 
@@ -18,7 +18,7 @@ pub enum TenantsCommand {
     /// List all organisations of the service.
     List {
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Create an organisation: a tenant, which owns sessions, runs and checkpoints.
@@ -29,7 +29,7 @@ pub enum TenantsCommand {
         #[arg(long)]
         operator: bool,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Change the display name of an organisation, or refuse or accept its keys and tokens; omitted settings stay.
@@ -46,7 +46,7 @@ pub enum TenantsCommand {
         #[arg(long, conflicts_with = "disable")]
         enable: bool,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// List the limits of an organisation: each limit, its value, and whether the configuration file or the store sets
@@ -55,7 +55,7 @@ pub enum TenantsCommand {
         /// Name of the organisation.
         name: String,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Set limits of an organisation, such as `max_runs=16`; every server enforces them within a second.
@@ -68,7 +68,7 @@ pub enum TenantsCommand {
         #[arg(value_name = "LIMIT=VALUE", required = true)]
         limits: Vec<String>,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Unset limits of an organisation, so that the defaults apply.
@@ -79,7 +79,7 @@ pub enum TenantsCommand {
         #[arg(value_name = "LIMIT", required = true)]
         limits: Vec<String>,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// List the users of an organisation.
@@ -87,7 +87,7 @@ pub enum TenantsCommand {
         /// Name of the organisation.
         name: String,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Add a user to an organisation.
@@ -103,7 +103,7 @@ pub enum TenantsCommand {
         #[arg(long, default_value = "member")]
         role: String,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Give a user another role, or refuse or accept the user's keys.
@@ -122,7 +122,7 @@ pub enum TenantsCommand {
         #[arg(long, conflicts_with = "disable")]
         enable: bool,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// List the projects of an organisation.
@@ -130,7 +130,7 @@ pub enum TenantsCommand {
         /// Name of the organisation.
         name: String,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Add a project to an organisation.
@@ -143,7 +143,7 @@ pub enum TenantsCommand {
         #[arg(long, value_name = "NAME", default_value = "")]
         full_name: String,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Remove a project from an organisation.
@@ -153,7 +153,7 @@ pub enum TenantsCommand {
         /// Id of the project, as sessions use it.
         project: String,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
 }
@@ -162,7 +162,7 @@ pub enum TenantsCommand {
 #[derive(Args, Clone, Debug)]
 pub struct KeysFlags {
     #[command(subcommand)]
-    #[expect(missing_docs, reason = "the subcommands have theirs")]
+    #[expect(missing_docs, reason = "the subcommands are documented")]
     pub command: KeysCommand,
 }
 
@@ -174,7 +174,7 @@ pub enum KeysCommand {
         /// Name of the organisation.
         organisation: String,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Create a key and print it, only this once: the store keeps only its SHA-256.
@@ -201,14 +201,14 @@ pub enum KeysCommand {
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
         expires_in_days: Option<u32>,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Withdraw all keys that sign the service's tokens, and make a new one, which signs at once. Use it when a key
     /// may have leaked: within a second, every server refuses every token made before.
     RotateSigning {
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Revoke a key: every server refuses it from now on.
@@ -218,7 +218,7 @@ pub enum KeysCommand {
         /// The key's id, as `trainyard keys list` prints it.
         id: i64,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
 }
@@ -227,7 +227,7 @@ pub enum KeysCommand {
 #[derive(Args, Clone, Debug)]
 pub struct AuditFlags {
     #[command(subcommand)]
-    #[expect(missing_docs, reason = "the subcommands have theirs")]
+    #[expect(missing_docs, reason = "the subcommands are documented")]
     pub command: AuditCommand,
 }
 
@@ -240,7 +240,7 @@ pub enum AuditCommand {
         #[arg(long, value_name = "TIME")]
         before: String,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
     /// Delete the entries of all organisations from before a time. The log of each keeps an entry about that.
@@ -249,7 +249,7 @@ pub enum AuditCommand {
         #[arg(long, value_name = "TIME")]
         before: String,
         #[command(flatten)]
-        #[expect(missing_docs, reason = "the fields have theirs")]
+        #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
 }

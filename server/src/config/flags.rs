@@ -26,7 +26,7 @@ pub struct ServeFlags {
     #[arg(long, env = "TRAINYARD_PORT", display_order = 2)]
     pub port: Option<u16>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub shared: SharedFlags,
     /// Part of the service that this process runs: everything, or only the API, with `trainyard worker` elsewhere
     /// [default: all].
@@ -42,13 +42,13 @@ pub struct ServeFlags {
     )]
     pub max_body_bytes: Option<usize>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub http: HttpFlags,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub queue: QueueFlags,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub hub: HubFlags,
     /// URL at which clients reach the server, for download links; taken from each request by default. Needs keys.
     #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL", help_heading = "Access")]
@@ -73,13 +73,13 @@ pub struct ServeFlags {
 #[derive(Args, Clone, Debug, Default)]
 pub struct WorkerFlags {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub shared: SharedFlags,
     /// Address of GET /metrics, which is not served by default.
     #[arg(long, env = "TRAINYARD_METRICS_ADDR", value_name = "IP:PORT", help_heading = "Log, metrics and traces")]
     pub metrics_addr: Option<SocketAddr>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub rank: RankFlags,
 }
 
@@ -90,7 +90,7 @@ pub struct DoctorFlags {
     #[arg(long, display_order = 900)]
     pub json: bool,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub serve: ServeFlags,
 }
 
@@ -239,10 +239,10 @@ pub struct SharedFlags {
     #[arg(long, env = "TRAINYARD_SNAPSHOT_TOKENS", value_name = "TOKENS", help_heading = "Lifetimes")]
     pub snapshot_tokens: Option<u64>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub images: ImageFlags,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub snapshots: SnapshotFlags,
     /// Seconds without requests after which a run is saved and unloaded until its next request [default: 900].
     #[arg(long, env = "TRAINYARD_IDLE_SECONDS", value_name = "SECONDS", help_heading = "Lifetimes")]
@@ -285,7 +285,7 @@ pub struct SharedFlags {
     )]
     pub metrics_token: Option<String>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub tls: TlsFlags,
 }
 

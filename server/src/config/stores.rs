@@ -28,7 +28,7 @@ pub struct StoreFlags {
 #[derive(Args, Clone, Debug, Default)]
 pub struct BackupFlags {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub store: StoreFlags,
     /// Folder that the backup becomes; it must be empty or not exist yet.
     #[arg(long, value_name = "BACKUP", required_unless_present = "verify")]
@@ -45,7 +45,7 @@ pub struct BackupFlags {
 #[derive(Args, Clone, Debug, Default)]
 pub struct RestoreFlags {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "the fields have theirs")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub store: StoreFlags,
     /// Folder of a backup.
     #[arg(long, value_name = "BACKUP")]

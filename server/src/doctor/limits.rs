@@ -16,7 +16,7 @@ fn files(files: usize, connections: usize) -> Check {
     let value = format!("{files}, for up to {connections} connections");
     let advice = "raise it: ulimit -n, or LimitNOFILE= of the systemd unit";
     if files < connections.saturating_add(OWN) {
-        let advice = format!("{advice}; or pass a --max-connections of at most {}", files.saturating_sub(OWN));
+        let advice = format!("{advice}; or pass --max-connections with at most {}", files.saturating_sub(OWN));
         return Check::failure(GROUP, "open files", value, advice);
     }
     if files < FEW {

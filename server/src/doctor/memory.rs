@@ -16,7 +16,7 @@ pub(super) fn check(config: &Config, models: &[ModelSource]) -> Vec<Check> {
     let mut checks = vec![match machine {
         Some(bytes) => Check::ok(GROUP, "machine", format!("{}, or the limit of the cgroup", size::budget(bytes))),
         None => {
-            let advice = "without --memory-mib, the engine has no limit: pass one";
+            let advice = "without --memory-mib, the engine's memory is unlimited: set a limit";
             Check::warning(GROUP, "machine", "the system does not report its memory", advice)
         }
     }];
@@ -38,7 +38,7 @@ fn budget(machine: Option<u64>, budget: Option<u64>) -> Check {
     match machine {
         Some(machine) if budget > machine => {
             let advice =
-                format!("the process would be killed: pass a --memory-mib of at most {}", (machine / 5 * 4) >> 20);
+                format!("the process would be killed: pass --memory-mib with at most {}", (machine / 5 * 4) >> 20);
             Check::failure(GROUP, "budget", value, advice)
         }
         Some(machine) if budget > machine / 10 * 9 => {
@@ -58,7 +58,7 @@ fn division(plan: Result<MemoryPlan, LoadError>, ranks: u64) -> Check {
         }
         Ok(plan) => Check::ok(GROUP, "division", describe_memory(&plan)),
         Err(error @ LoadError::Layout(_)) => {
-            let advice = "pass --parallel tp=N with an N that divides the model's dimensions";
+            let advice = "pass --parallel tp=N where N divides the model's dimensions";
             Check::failure(GROUP, "division", error.to_string(), advice)
         }
         Err(error) => {

@@ -70,12 +70,12 @@ fn advice(error: &LoadError) -> &'static str {
         LoadError::Unsupported(_) => {
             "this family or format is not supported: docs/users/compatibility.md lists those that are"
         }
-        LoadError::Blocks(_) => "pass --weights bf16, or --device cpu and a --parallel without tp and ep",
+        LoadError::Blocks(_) => "pass --weights bf16, or --device cpu and --parallel without tp and ep",
         LoadError::Memory { .. } => "pass a larger --memory-mib",
         LoadError::Device => "pass another --device, such as cpu",
         LoadError::DeviceMemory => "pass fewer models, or another --device, such as cpu",
         LoadError::Layout(_) | LoadError::Rank { .. } => {
-            "pass a --parallel with fewer ranks, or with a number that divides the model's dimensions"
+            "pass --parallel with fewer ranks, or with a number that divides the model's dimensions"
         }
         LoadError::Malformed { .. } | LoadError::MissingTensor(_) | LoadError::WrongShape { .. } => {
             "the file is damaged or incomplete: download it again and compare its digest"

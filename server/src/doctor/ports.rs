@@ -22,11 +22,11 @@ pub(super) fn check(host: IpAddr, port: u16) -> Vec<Check> {
             Check::failure(GROUP, "port", format!("{value} is taken by {owner}"), advice)
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let advice = "pass a --port from 1024 on, or grant the capability CAP_NET_BIND_SERVICE";
+            let advice = "pass --port with a number from 1024, or grant the capability CAP_NET_BIND_SERVICE";
             Check::failure(GROUP, "port", format!("{value}: {error}"), advice)
         }
         Err(error) => {
-            let advice = "pass a --host that is an address of this machine";
+            let advice = "pass --host with an address of this machine";
             Check::failure(GROUP, "port", format!("{value}: {error}"), advice)
         }
     };

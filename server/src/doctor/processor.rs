@@ -39,7 +39,7 @@ fn kernels(isa: Isa, best: Isa) -> Check {
 fn threads(threads: usize, processors: usize) -> Check {
     let value = format!("{threads} on {processors} processors");
     if threads > processors {
-        let advice = "more threads than processors slow each other down: pass a --threads of at most that number";
+        let advice = "more threads than processors slow each other down: pass --threads with at most that number";
         return Check::warning(GROUP, "threads", value, advice);
     }
     Check::ok(GROUP, "threads", value)
@@ -54,12 +54,12 @@ fn ranks(layout: Parallel, threads: usize) -> Check {
     };
     if ranks > threads {
         let advice =
-            format!("each rank needs a thread: pass a --threads of at least {ranks}, or a --parallel with fewer ranks");
+            format!("each rank needs a thread: pass --threads with at least {ranks}, or --parallel with fewer ranks");
         return Check::warning(GROUP, "layout", value, advice);
     }
     if !threads.is_multiple_of(ranks) {
         let advice =
-            format!("ranks wait for the one with the fewest threads: pass a --threads that is a multiple of {ranks}");
+            format!("ranks wait for the one with the fewest threads: pass --threads with a multiple of {ranks}");
         return Check::warning(GROUP, "layout", value, advice);
     }
     Check::ok(GROUP, "layout", value)

@@ -42,7 +42,7 @@ async fn round_trip(storage: &Storage) -> Result<Vec<(&'static str, Duration)>, 
     let removed = timed("remove", storage.remove(vec![name])).await?;
     let (got, read) = read?;
     if got != content {
-        let detail = StorageError::NotFound("what was written before".to_owned());
+        let detail = StorageError::NotFound("the object written before".to_owned());
         return Err(("read", detail));
     }
     Ok(vec![("write", put.1), ("read", read), ("remove", removed.1)])

@@ -86,7 +86,7 @@ impl WeightFile {
             let mut piece = Vec::with_capacity(PIECE);
             (&mut rest).take(PIECE as u64).read_to_end(&mut piece).await?;
             if piece.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter"));
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file was truncated while it was read"));
             }
             Ok(Some((Bytes::from(piece), rest)))
         }))

@@ -28,13 +28,13 @@ impl TraceMetrics {
     }
 
     /// Counts a span that found the queue full.
-    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "only the export counts"))]
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "counted only while exporting"))]
     pub(super) fn dropped(&self) {
         self.0.get_or_create(&Of { outcome: DROPPED }).inc();
     }
 
     /// Counts sent spans as accepted or refused.
-    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "only the export counts"))]
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "counted only while exporting"))]
     pub(super) fn exported(&self, spans: usize, taken: bool) {
         let outcome = if taken { EXPORTED } else { FAILED };
         self.0.get_or_create(&Of { outcome }).inc_by(spans as u64);

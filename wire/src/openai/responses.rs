@@ -91,7 +91,7 @@ pub struct ResponsesRequest {
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub conversation: Option<Value>,
-    /// Refused if true: responses are not made in the background.
+    /// Refused if true: background responses are not supported.
     #[serde(default)]
     pub background: Option<bool>,
     /// Refused: prompts are not stored.

@@ -44,7 +44,7 @@ pub struct ResponsesResponse {
     pub previous_response_id: Option<String>,
     /// Always false: responses are not stored.
     pub store: bool,
-    /// Always false: responses are not made in the background.
+    /// Always false: background responses are not supported.
     pub background: bool,
     /// The `temperature` of the request.
     pub temperature: f64,

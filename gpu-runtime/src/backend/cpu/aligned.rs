@@ -93,7 +93,7 @@ fn huge_pages(bytes: usize) -> Option<(MmapMut, usize)> {
     #[cfg(target_os = "linux")]
     {
         if let Err(error) = pages.advise_range(Advice::HugePage, at, in_huge_pages(bytes).min(pages.len() - at)) {
-            tracing::debug!("no huge pages: {error}");
+            tracing::debug!("huge pages are not available: {error}");
         }
     }
     Some((pages, at))

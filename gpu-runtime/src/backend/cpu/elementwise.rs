@@ -170,7 +170,7 @@ pub(super) fn activate_backward(cpu: &Cpu, activation: Activation, out: &mut [f3
         Activation::SquaredRelu => return squared_relu_backward(cpu, out, width, gate_up),
     };
     let rows = out.len().checked_div(width).unwrap_or(0);
-    assert!(gate_up.len() >= 2 * rows * width, "gate and up have fewer rows than their output");
+    assert!(gate_up.len() >= 2 * rows * width, "gate and up have fewer rows than the output");
     let chunk = rows_per_task(&cpu.pool, rows);
     let base = SharedPtr(gate_up.as_mut_ptr());
     par_chunks(&cpu.pool, out, chunk * width, |i, out| {

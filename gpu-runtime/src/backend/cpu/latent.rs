@@ -75,7 +75,7 @@ fn join_row(h: &LatentHeads, angles: Angles<'_>, [q, kv, common]: [&[f32]; 3], r
 
 impl LatentOps<Self> for Cpu {
     fn add_rows(cpu: &Self, from: &HostRows, to: &mut HostRows) {
-        assert!(from.width() == to.width(), "rows of other widths");
+        assert!(from.width() == to.width(), "row widths differ");
         elementwise::add(cpu, to, from);
     }
 

@@ -112,7 +112,7 @@ impl Backend for Cpu {
 
     fn begin_gradient(&self, lens: &[usize], old: Option<HostParams>) -> HostParams {
         let Some(mut old) = old else { return HostParams::zeros(lens) };
-        assert!(old.lens() == lens, "memory for a gradient of other lengths");
+        assert!(old.lens() == lens, "gradient lengths differ");
         old.clear();
         old
     }

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "an array that was written while it was out")]
+    #[should_panic(expected = "the array was written while it was borrowed")]
     fn a_parameter_is_taken_once_at_a_time() {
         let (cpu, mut grads) = (Cpu::new(1), HostParams::zeros(&[0, 3]));
         let runs = std::slice::from_ref(&(0..1));

@@ -40,7 +40,7 @@ impl HostRows {
     }
 
     pub(super) fn scatter(&self, rows: &[usize], to: &mut Self) {
-        assert!(self.width == to.width, "rows of other widths");
+        assert!(self.width == to.width, "row widths differ");
         for (from, row) in self.chunks_exact(self.width).zip(rows) {
             to[row * self.width..(row + 1) * self.width].copy_from_slice(from);
         }

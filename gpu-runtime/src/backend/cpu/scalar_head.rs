@@ -53,7 +53,7 @@ pub(super) fn scalar_head_backward(
     mut grads: Option<&mut HostParams>,
 ) {
     let ((w, _), width) = (parts(head), x.width());
-    assert!(rows.len() == dy.len(), "one gradient for each row");
+    assert!(rows.len() == dy.len(), "expected one gradient for each row");
     for (row, dy) in rows.zip(dy) {
         let columns = row * width..(row + 1) * width;
         write_scaled(cpu.isa(), &mut dx[columns.clone()], w, *dy);

@@ -22,7 +22,7 @@ impl ScaleOps<Self> for Cpu {
     const HAS_SCALES: bool = true;
 
     fn add_scaled_rows(cpu: &Self, scale: f32, from: &HostRows, to: &mut HostRows) {
-        assert!(from.width() == to.width() && from.rows() == to.rows(), "rows of other extents");
+        assert!(from.width() == to.width() && from.rows() == to.rows(), "row extents differ");
         par_chunks(&cpu.pool, to, ADDED, |i, to| add_scaled(cpu.isa(), scale, &from[i * ADDED..], to));
     }
 }

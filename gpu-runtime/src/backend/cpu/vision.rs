@@ -127,7 +127,7 @@ impl VisionOps<Self> for Cpu {
 
     fn layer_norm(cpu: &Self, norm: LayerNorm<'_, Self>, x: &HostRows) -> HostRows {
         let LayerNorm { weight, bias, eps } = norm;
-        assert!(weight.len() == x.width() && bias.len() == x.width(), "a norm of another width");
+        assert!(weight.len() == x.width() && bias.len() == x.width(), "the norm's width differs");
         let mut out = HostRows::alloc(cpu, x.rows(), x.width());
         for_rows(cpu, &mut out, x.width(), |row, out| {
             layer_norm_row(cpu.isa(), row_of(x, row), weight, bias, eps, out)
@@ -144,7 +144,7 @@ impl VisionOps<Self> for Cpu {
 
     fn mix_rows(cpu: &Self, table: &HostRows, mix: &RowMix) -> HostRows {
         let RowMix { per_row, rows, weights } = mix;
-        assert!(rows.len() == weights.len(), "a factor for each row");
+        assert!(rows.len() == weights.len(), "expected a factor for each row");
         let mut out = HostRows::zeros(cpu, rows.len() / per_row, table.width());
         for_rows(cpu, &mut out, table.width(), |row, out| {
             let own = row * per_row..(row + 1) * per_row;
@@ -166,14 +166,14 @@ impl VisionOps<Self> for Cpu {
     }
 
     fn join_rows(cpu: &Self, x: HostRows, count: usize) -> HostRows {
-        assert!(x.rows().is_multiple_of(count), "rows that are not whole groups");
+        assert!(x.rows().is_multiple_of(count), "the number of rows is not a multiple of the group size");
         let mut out = HostRows::alloc(cpu, x.rows() / count, x.width() * count);
         out.copy_from_slice(&x);
         out
     }
 
     fn add_rows(cpu: &Self, from: &HostRows, rows: &[usize], to: &mut HostRows) {
-        assert!(from.width() == to.width() && from.rows() == rows.len(), "rows of other extents");
+        assert!(from.width() == to.width() && from.rows() == rows.len(), "row extents differ");
         let width = to.width();
         for (i, row) in rows.iter().enumerate() {
             add_scaled(cpu.isa(), row_of(from, i), 1.0, &mut to[row * width..(row + 1) * width]);

@@ -97,7 +97,11 @@ impl Kernels {
                 Err(CubinError::Failed(error)) => return Err(error),
                 Err(CubinError::Refused(error)) => {
                     let reason = error.to_string();
-                    tracing::warn!(device, reason, "the driver refuses the cubins, and compiles the kernels' PTX");
+                    tracing::warn!(
+                        device,
+                        reason,
+                        "the driver rejected the cubins: compiling the kernels' PTX instead"
+                    );
                     reason
                 }
             },

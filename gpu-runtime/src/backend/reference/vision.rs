@@ -81,7 +81,7 @@ impl VisionOps<Self> for Reference {
     }
 
     fn join_rows(_: &Self, x: Matrix, count: usize) -> Matrix {
-        assert!(x.rows().is_multiple_of(count), "rows that are not whole groups");
+        assert!(x.rows().is_multiple_of(count), "the number of rows is not a multiple of the group size");
         let width = x.width * count;
         Matrix::new(x.data, width)
     }

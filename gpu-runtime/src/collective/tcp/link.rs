@@ -81,7 +81,7 @@ impl Link {
         match found {
             Ok(0) => Some(gone("its connection was closed".to_owned())),
             Ok(_) if Frame::is_failure(next[0]) => {
-                Some(CollectiveError::Failed { rank, reason: "it gave up".to_owned() })
+                Some(CollectiveError::Failed { rank, reason: "it stopped waiting".to_owned() })
             }
             Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 Some(gone(error.to_string()))

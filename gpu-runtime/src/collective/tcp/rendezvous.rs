@@ -103,7 +103,7 @@ impl Rendezvous {
         while came.len() + 1 < self.world {
             let Some(mut stream) = accept(listener, deadline)? else {
                 let missing: Vec<usize> = (1..self.world).filter(|rank| !came.contains_key(rank)).collect();
-                return Err(failed(format!("ranks {missing:?} did not come within {:?}", self.patience)));
+                return Err(failed(format!("ranks {missing:?} did not join within {:?}", self.patience)));
             };
             // A stranger does not disturb those who belong here.
             let Ok(greeting) = Greeting::read(&mut stream) else { continue };

@@ -302,7 +302,7 @@ fn missing_ranks_are_named() {
     let address = free_address();
     let meeting = Rendezvous { patience: SHORT, ..rendezvous(&address, 0, 3, LIMIT) };
     let error = meeting.join().unwrap_err().to_string();
-    assert_eq!(error, format!("ranks cannot be connected: ranks [1, 2] did not come within {SHORT:?}"));
+    assert_eq!(error, format!("ranks cannot be connected: ranks [1, 2] did not join within {SHORT:?}"));
 }
 
 #[test]

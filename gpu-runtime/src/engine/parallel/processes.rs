@@ -108,7 +108,7 @@ impl ProcessRank {
                     let reply = move |result| match (Reply { dir: folder, result }).to_bytes() {
                         // Rank 0 may have ended.
                         Ok(reply) => drop(rank_0.send(reply)),
-                        Err(error) => tracing::error!(%error, "rank 0 cannot be told about a folder"),
+                        Err(error) => tracing::error!(%error, "failed to notify rank 0 of a folder"),
                     };
                     copies.fetch(&dir, &location, Box::new(reply));
                 }
@@ -226,8 +226,7 @@ fn agreed<B: Backend>(
             .or_else(|| differs("weights", |terms| terms.dtype.clone()))
             .or_else(|| differs("rows of microbatches", |terms| format!("{:?}", terms.microbatch)))
             .or_else(|| {
-                (other.models != first.models)
-                    .then(|| rank_error(rank, "a model has another config.json than on rank 0"))
+                (other.models != first.models).then(|| rank_error(rank, "a model's config.json differs from rank 0's"))
             });
         if let Some(error) = found {
             // A rank that ended at once would not be heard: all have to have read what differs.

@@ -6,7 +6,7 @@ use trainyard_protocol::{OpError, Sample, SamplingParams};
 /// The prompt as token ids of the vocabulary.
 pub(super) fn check_tokens(prompt: &[i64], vocab: usize) -> Result<Vec<u32>, OpError> {
     if prompt.is_empty() {
-        return Err(OpError::user("prompt: must hold at least one token"));
+        return Err(OpError::user("prompt: at least one token is required"));
     }
     let check = |(i, id): (usize, &i64)| {
         u32::try_from(*id).ok().filter(|id| (*id as usize) < vocab).ok_or_else(|| {
@@ -35,7 +35,7 @@ pub(super) fn check_counts(request: &Sample, prompt: usize) -> Result<(), OpErro
     }
     if let Some(n) = request.prompt_logprobs_last_n {
         if !request.prompt_logprobs {
-            return Err(OpError::user("prompt_logprobs_last_n: needs prompt_logprobs"));
+            return Err(OpError::user("prompt_logprobs_last_n: requires prompt_logprobs"));
         }
         if n == 0 || n as usize >= prompt {
             return Err(OpError::user(format!("prompt_logprobs_last_n: {n} is not between 1 and {}", prompt - 1)));

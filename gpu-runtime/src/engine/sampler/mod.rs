@@ -202,7 +202,7 @@ impl<B: Backend> Sampler<B> {
         };
         let result = |completion: Completion| match completion.result {
             Ok(OpResult::Sample(result)) => (completion.id, Ok(result)),
-            Ok(_) => (completion.id, Err(OpError::server("a sample ended with the result of another operation"))),
+            Ok(_) => (completion.id, Err(OpError::server("a sample ended with another operation's result"))),
             Err(error) => (completion.id, Err(error)),
         };
         Report {

@@ -60,7 +60,7 @@ fn target_cells(tensor: Tensor, prompt: usize, vocab: usize) -> Result<TargetCel
         return invalid(format!("token {id} is outside the vocabulary of {vocab}"));
     }
     if ids.iter().all(|id| *id < 0) {
-        return invalid("must hold at least one token id".into());
+        return invalid("at least one token id is required".into());
     }
     Ok(TargetCells { k, logprobs: vec![0.0; ids.len()], ids })
 }

@@ -144,7 +144,7 @@ fn check_spec(found: &RunSpec, expected: &RunSpec) -> Result<(), OpError> {
     };
     if shape(found) != shape(expected) {
         return Err(OpError::user(format!(
-            "path: the checkpoint trains {}, the model {}",
+            "path: the checkpoint's trained parameters are {}, the model's are {}",
             describe(found),
             describe(expected)
         )));
@@ -160,8 +160,8 @@ fn check_head(stored: ModelHead, expected: ModelHead, with_optimizer: bool) -> R
             Err(OpError::user("path: the checkpoint is of a model with a scalar head, and this one has none"))
         }
         (ModelHead::Unembedding, ModelHead::Scalar) if with_optimizer => Err(OpError::user(
-            "optimizer: the checkpoint is of a model without a scalar head, and so is its optimizer state; load its weights \
-             alone",
+            "optimizer: the checkpoint and its optimizer state are of a model without a scalar head; load only its \
+             weights",
         )),
         _ => Ok(()),
     }
@@ -297,7 +297,7 @@ fn check_shapes(module: &AdaptedModule, pair: &AdapterTensors, rank: usize, expe
         format!("{outputs}x{inputs}{count}")
     };
     Err(OpError::user(format!(
-        "checkpoint module {} is {} of rank {rank}, the model's is {} of rank {expected}",
+        "checkpoint module {} is {} of rank {rank}, expected {} of rank {expected}",
         module.name,
         extents(&pair.shapes),
         extents(&module.shapes(expected)),

@@ -172,7 +172,7 @@ pub(super) fn checked_counts(
 ) -> Result<(usize, usize), LoadError> {
     if chosen > count || count > MAX_EXPERTS {
         return Err(keys.malformed(format!(
-            "{key} is {count} and num_experts_per_tok {chosen}; at most {MAX_EXPERTS} experts, of which a token has some"
+            "{key} is {count} and num_experts_per_tok {chosen}; expected at most {MAX_EXPERTS} experts, and at least one per token"
         )));
     }
     Ok((count, chosen))

@@ -89,7 +89,7 @@ pub(super) fn experts(keys: &Keys<'_>, defaults: &Routing) -> Result<(usize, Exp
     if !fits || per_token > chosen_groups * (count / groups) {
         return Err(keys.malformed(format!(
             "n_group is {groups}, topk_group {chosen_groups} and num_experts_per_tok {per_token}; expected groups that divide \
-             {count} experts, of which the chosen ones have enough"
+             {count} experts, and chosen groups with enough experts"
         )));
     }
     let scaling = keys.number("routed_scaling_factor")?.unwrap_or(defaults.scaling) as f32;

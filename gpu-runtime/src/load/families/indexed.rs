@@ -88,7 +88,9 @@ fn layers(keys: &Keys<'_>, count: usize) -> Result<Vec<bool>, LoadError> {
         return Err(keys.malformed(format!("{key} has {} entries for {count} layers", layers.len())));
     }
     match layers.first() {
-        Some(false) => Err(keys.malformed(format!("{key}: layer 0 is shared, but no full layer is before it"))),
+        Some(false) => {
+            Err(keys.malformed(format!("{key}: layer 0 is shared, but a shared layer needs a full layer before it")))
+        }
         _ => Ok(layers),
     }
 }

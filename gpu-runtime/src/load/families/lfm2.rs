@@ -79,7 +79,7 @@ const MOST_WIDE: usize = 1 << 28;
 
 fn positive(keys: &Keys<'_>, width: usize) -> Result<usize, LoadError> {
     match width {
-        0 => Err(keys.malformed("the width of MLPs, by intermediate_size and block_auto_adjust_ff_dim, is zero")),
+        0 => Err(keys.malformed("intermediate_size and block_auto_adjust_ff_dim give MLPs of width zero")),
         width => Ok(width),
     }
 }

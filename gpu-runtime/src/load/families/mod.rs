@@ -130,7 +130,7 @@ fn consistent(keys: &Keys<'_>, config: &ModelConfig) -> Result<(), LoadError> {
     }
     let has_norm = |block: &Block| block.norms.post_attention.or(block.norms.post_mlp).is_some();
     if config.residual_scale != 1.0 && config.blocks.iter().any(has_norm) {
-        let what = "norms of what blocks add, with a factor on the residual stream's sums";
+        let what = "norms of the blocks' outputs together with a factor on the residual stream";
         return Err(LoadError::Unsupported(what.to_owned()));
     }
     for rope in &config.ropes {

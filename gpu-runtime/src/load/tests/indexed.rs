@@ -86,7 +86,7 @@ fn schedules_that_are_not_supported_are_refused_by_name() {
             "indexer_types",
             json!(["shared", "full"]),
             2,
-            "config.json: indexer_types: layer 0 is shared, but no full layer is before it",
+            "config.json: indexer_types: layer 0 is shared, but a shared layer needs a full layer before it",
         ),
         ("index_topk_pattern", json!("FX"), 2, "unsupported model: index_topk_pattern 'X' (supported: F, S)"),
         ("index_topk_pattern", json!("F"), 2, "config.json: index_topk_pattern has 1 entries for 2 layers"),

@@ -150,7 +150,7 @@ pub(super) fn sliced(parts: &[Value; 3], extent: usize) -> Result<Vec<usize>> {
 /// The positions of a mask's true elements, one list for each of its dimensions.
 fn nonzero(mask: &GraphTensor, shape: &[usize]) -> Result<Vec<GraphTensor>> {
     if !shape.starts_with(mask.shape()) {
-        return Err(Failure::new(format!("a mask of shape {:?} does not fit shape {shape:?}", mask.shape())));
+        return Err(Failure::new(format!("a mask of shape {:?} does not match shape {shape:?}", mask.shape())));
     }
     let values = mask.to_bools()?;
     let set: Vec<usize> = values.iter().enumerate().filter(|(_, is_set)| **is_set).map(|(at, _)| at).collect();

@@ -178,7 +178,7 @@ fn reshaped(tape: &mut Tape, op: Op, args: &Arguments) -> Result<GraphTensor> {
         }
         Op::Expand => shape::expand(tape, x, &args.ints(1)?),
         Op::ExpandAs => shape::expand_to(tape, x, args.tensor(1)?.shape()),
-        op => Err(Failure::new(format!("{op:?} has no tensor as its value"))),
+        op => Err(Failure::new(format!("the value of {op:?} is not a tensor"))),
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn part(tape: &mut Tape, op: Op, args: &Arguments) -> Result<GraphTen
                 (position(args.int(2)?, extent + 1)?, usize::try_from(args.int(3)?).unwrap_or(usize::MAX));
             let end = start.checked_add(length).filter(|end| *end <= extent);
             let end =
-                end.ok_or_else(|| Failure::new(format!("start {start} and length are beyond the extent {extent}")))?;
+                end.ok_or_else(|| Failure::new(format!("start {start} plus length exceeds the extent {extent}")))?;
             kept(tape, x, dim, &(start..end).collect::<Vec<_>>())
         }
         Op::Select => {
@@ -138,7 +138,7 @@ fn roll(tape: &mut Tape, args: &Arguments) -> Result<GraphTensor> {
     if !args.is_given(2) {
         let flat = to_shape(tape, x, &[x.len()])?;
         let shift = shifts.first().copied().filter(|_| shifts.len() == 1);
-        let shift = shift.ok_or_else(|| Failure::new("without dims there is one shift"))?;
+        let shift = shift.ok_or_else(|| Failure::new("without dims, exactly one shift is expected"))?;
         let rolled = kept(tape, &flat, 0, &rolled(x.len(), shift))?;
         return to_shape(tape, &rolled, x.shape());
     }

@@ -182,7 +182,7 @@ pub(super) fn attribute(tape: &mut Tape, args: &Arguments) -> Result<Value> {
             items.get(at).cloned().ok_or_else(|| Failure::new(format!("unknown attribute {name:?}")))
         }
         (object, _) => Err(Failure::new(format!(
-            "attribute {name:?} of {} is not allowed; shape, ndim, dtype, device, T, and values and indices of a maximum are",
+            "attribute {name:?} of {} is not allowed; allowed are shape, ndim, dtype, device, T, and values and indices of a maximum",
             object.describe()
         ))),
     }

@@ -88,7 +88,7 @@ pub(super) fn regression(tape: &mut Tape, op: Regression, args: &Arguments) -> R
     if matches!(op, Regression::Huber | Regression::SmoothL1)
         && !(bend > 0.0 || (bend == 0.0 && op == Regression::SmoothL1))
     {
-        return Err(Failure::new(format!("{bend} is not a positive width")));
+        return Err(Failure::new(format!("expected a positive width, found {bend}")));
     }
     let pair = Arguments::new(vec![Value::Tensor(args.floats(0)?), Value::Tensor(args.floats(1)?)]);
     let difference = binary(tape, Binary::Sub, &pair)?;

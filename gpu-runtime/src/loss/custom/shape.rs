@@ -15,7 +15,7 @@ fn moved(
 ) -> Result<GraphTensor> {
     tape.traced(&[x], |x| match x {
         [x] => apply(x),
-        _ => candle_core::bail!("one tensor is expected"),
+        _ => candle_core::bail!("expected one tensor"),
     })
 }
 
@@ -51,7 +51,7 @@ pub(super) fn flatten(tape: &mut Tape, args: &Arguments) -> Result<GraphTensor> 
     let x = args.tensor(0)?;
     let (start, end) = (args.dim_or(1, 0, x.rank())?, args.dim_or(2, -1, x.rank())?);
     if start > end {
-        return Err(Failure::new(format!("start_dim {start} is behind end_dim {end}")));
+        return Err(Failure::new(format!("start_dim {start} is greater than end_dim {end}")));
     }
     let shape = x.shape();
     let part = |range: std::ops::Range<usize>| shape.get(range).unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn permute(tape: &mut Tape, x: &GraphTensor, order: &[usize]) -> Resu
     let mut sorted = order.to_vec();
     sorted.sort_unstable();
     if !sorted.iter().copied().eq(0..x.rank()) {
-        return Err(Failure::new(format!("{order:?} is not an order of the {} dimensions", x.rank())));
+        return Err(Failure::new(format!("{order:?} is not a permutation of the {} dimensions", x.rank())));
     }
     if sorted == order {
         return Ok(x.clone());

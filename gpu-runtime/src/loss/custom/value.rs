@@ -189,7 +189,7 @@ impl Arguments {
     /// Extents of a shape.
     pub(super) fn shape(&self, index: usize) -> Result<Vec<usize>> {
         let checked = |extent: i64| {
-            usize::try_from(extent).map_err(|_| Failure::new(format!("an extent of a shape is {extent}, below 0")))
+            usize::try_from(extent).map_err(|_| Failure::new(format!("an extent of a shape is negative: {extent}")))
         };
         if !self.is_given(index) {
             return Ok(Vec::new());
@@ -218,7 +218,7 @@ impl Arguments {
         let mut dims = given.into_iter().map(|dim| dimension(dim, rank)).collect::<Result<Vec<_>>>()?;
         dims.sort_unstable();
         if dims.windows(2).any(|pair| pair.first() == pair.last()) {
-            return Err(Failure::new("a dimension is named twice"));
+            return Err(Failure::new("a dimension is listed twice"));
         }
         // A tensor without dimensions has dimension 0 as far as reductions go.
         dims.retain(|dim| *dim < rank);

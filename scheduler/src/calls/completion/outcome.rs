@@ -27,7 +27,7 @@ impl CompletionOutcome {
         let outcome = match std::mem::replace(self, Self::Encoding) {
             Self::Encoded(outcome) => outcome,
             Self::ToEncode(encode) => encode(),
-            Self::Encoding => return Err(Error::store("complete a request", "its outcome is gone")),
+            Self::Encoding => return Err(Error::store("complete a request", "its outcome was lost")),
         };
         *self = Self::Encoded(outcome.clone());
         Ok(outcome)

@@ -93,7 +93,7 @@ impl Act for CreateKey {
             return Err(Error::Invalid(format!("scopes: the role {role} does not allow {scope:?}")));
         }
         if !api_keys::insert_api_key(conn, organisation, new, role, user.as_ref(), stage.now).await? {
-            return Err(Error::Invalid("key: there is one with this id or text".to_owned()));
+            return Err(Error::Invalid("key: a key with this id or text already exists".to_owned()));
         }
         let NewApiKey { id, user, name, note, hint, scopes, expires_at, .. } = new.clone();
         let organisation = organisation.clone();

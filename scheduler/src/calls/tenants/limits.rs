@@ -37,7 +37,7 @@ impl Directory {
     /// sets, or if the changes are empty.
     pub async fn change_limits(&self, organisation: TenantId, changes: LimitChanges) -> Result<TenantLimits, Error> {
         if changes.is_empty() {
-            return Err(Error::Invalid("no limit is given".to_owned()));
+            return Err(Error::Invalid("expected at least one limit".to_owned()));
         }
         let check = |file: &Policies| {
             file.check_changes(&organisation, &changes).map_err(|fixed| Error::Invalid(fixed.to_string()))

@@ -48,7 +48,7 @@ impl Act for RotateSigningKeys {
         let stored = secrets::shared_secret(conn, &format!("{series}{:010}", last + 1), value).await?;
         if stored != *value {
             // Another process made a key of this number at the same time.
-            return Err(Error::store("rotate the signing keys", "a key was made at the same time; try again"));
+            return Err(Error::store("rotate the signing keys", "another key was created at the same time; try again"));
         }
         let organisations = organisations::organisations(conn, None).await?;
         let organisations = organisations.into_iter().map(|organisation| organisation.name).collect();

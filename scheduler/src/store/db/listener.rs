@@ -72,7 +72,7 @@ impl Listener {
         const SQL: &str = "-- notify_itself
             SELECT current_setting('transaction_read_only')::boolean FROM pg_notify($1, '')";
         if self.awaits_own {
-            return Err(lost("its own notification did not come back"));
+            return Err(lost("its own notification was not received"));
         }
         if within(PROBE, sqlx::query_scalar(SQL).bind(&self.own).fetch_one(&mut self.inner)).await? {
             return Err(read_only());

@@ -31,7 +31,7 @@ pub(in crate::api) async fn admin_change_organisation(
         return Err(ApiError::NotAllowed("only admins of an operator disable and enable organisations".to_owned()));
     }
     if request.disabled == Some(true) && name == caller.tenant {
-        return Err(ApiError::invalid("disabled: the organisation that calls can't disable itself"));
+        return Err(ApiError::invalid("disabled: an organisation can't disable itself"));
     }
     let directory = state.scheduler.directory();
     let changed = directory.change_organisation(name, request.display_name, request.disabled).await?;

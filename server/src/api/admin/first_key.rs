@@ -8,7 +8,7 @@ use crate::error::ApiError;
 use crate::state::AppState;
 
 /// Reason why the properties of the first key are limited.
-const REASON: &str = "as soon as a key exists every caller needs one, and nobody could create another";
+const REASON: &str = "once a key exists, every caller needs one; without an admin's key, nobody could create another";
 
 /// Refuses a first key that does not administer the service.
 ///

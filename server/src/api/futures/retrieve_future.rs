@@ -123,12 +123,12 @@ fn missing_worker(wait: WorkerWait) -> String {
             format!("the request waits for a worker that serves {model}; none is running")
         }
         WorkerWait::OtherWeights { model } => format!(
-            "the workers that serve {model} have other weights under that name than the training run was computed with; \
-             it waits for one with the same weights"
+            "the workers that serve {model} have other weights under that name than those the training run was computed \
+             with; it waits for a worker with the same weights"
         ),
         WorkerWait::OtherArithmetic { model, recorded, served } => format!(
             "the training run was computed with {recorded}, and workers that serve {model} compute with {}; it waits for \
-             one that gives the same bits",
+             a worker that gives the same bits",
             served.join(", ")
         ),
     }

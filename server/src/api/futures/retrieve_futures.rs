@@ -54,8 +54,9 @@ fn timeout(state: &AppState, request: &RetrieveFuturesRequest) -> Result<Duratio
     let longest = state.limits.long_poll;
     match request.timeout {
         None => Ok(longest),
-        Some(seconds) => Duration::try_from_secs_f64(seconds.min(longest.as_secs_f64()))
-            .map_err(|_| ApiError::invalid(format!("timeout: {seconds} is not a number of seconds from 0"))),
+        Some(seconds) => Duration::try_from_secs_f64(seconds.min(longest.as_secs_f64())).map_err(|_| {
+            ApiError::invalid(format!("timeout: expected a number of seconds of at least 0, found {seconds}"))
+        }),
     }
 }
 

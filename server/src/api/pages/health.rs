@@ -33,7 +33,7 @@ pub(crate) async fn readyz(State(state): State<AppState>) -> Response {
     let store = if read == "ok" { written } else { read };
     let models = if state.is_ready() { "ok" } else { "still loading" };
     let draining = if state.scheduler.is_draining() { "shutting down" } else { "ok" };
-    let schema = if state.scheduler.is_outdated() { "needs a newer program" } else { "ok" };
+    let schema = if state.scheduler.is_outdated() { "needs a newer release" } else { "ok" };
     let mut checks = BTreeMap::from([
         ("store", store),
         ("schema", schema),

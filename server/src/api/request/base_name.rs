@@ -23,7 +23,6 @@ pub(crate) async fn other_name(
     if state.scheduler.are_same_weights(wanted, found).await? {
         return Ok(Ok(Some(found.to_owned())));
     }
-    let text =
-        format!("{field}: the checkpoint's base model {found:?} is not {wanted:?}, nor another name of its weights");
+    let text = format!("{field}: the checkpoint's base model {found:?} is not {wanted:?}, nor an alias of its weights");
     Ok(Err(OpError::user(text)))
 }

@@ -183,7 +183,7 @@ mod tests {
         let session = server.session().await;
         let create = |seq: i64, head: &str| json!({"session_id": session, "model_seq_id": seq, "path": path, "optimizer": false, "user_metadata": {"trainyard.head": head}});
         let refused = server.post("load_weights", create(0, "vector")).await.refused(400);
-        assert_eq!(refused, "user_metadata.trainyard.head: \"vector\" is not a head; the one is \"scalar\"");
+        assert_eq!(refused, "user_metadata.trainyard.head: unknown head \"vector\": expected \"scalar\"");
         server.post("load_weights", create(0, "scalar")).await.json();
         let payload = Payload::decode(&server.next_work().await.payload).unwrap();
         assert!(matches!(payload, Payload::LoadWeights { create: Some(spec), .. } if spec.head.is_scalar()));

@@ -27,7 +27,7 @@ impl Head<'_> {
     ) {
         let (wt, hidden) = (wt.into(), self.w.k());
         let has_transpose = |group: &HeadRowGroup<'_>| group.adapter.is_none_or(|adapter| adapter.b_t.is_some());
-        assert!(self.groups.iter().all(has_transpose), "an adapter without its transpose");
+        assert!(self.groups.iter().all(has_transpose), "the adapter has no transpose");
         let blocks = self.blocks(cpu, targets);
         let (dx_len, dz_len) = (dx.len(), dz.len());
         let (dx, dz) = (SharedPtr(dx.as_mut_ptr()), SharedPtr(dz.as_mut_ptr()));

@@ -89,7 +89,7 @@ impl<'a> Head<'a> {
             z = group.dz_at + group.rows.len() * group.adapter.map_or(0, |a| a.rank);
         }
         assert!(row <= self.x.rows(), "rows beyond the hidden states");
-        assert!(row < targets.offsets.len(), "rows without targets");
+        assert!(row < targets.offsets.len(), "a row has no targets");
         assert!(targets.offsets.is_sorted() && targets.offsets[row] <= targets.ids.len(), "targets overlap");
         let total: usize = self.groups.iter().map(|g| g.rows.len()).sum();
         // As many blocks of one height as threads can share evenly.

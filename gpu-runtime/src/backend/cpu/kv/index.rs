@@ -27,7 +27,7 @@ impl IndexPool {
 
     /// Writes the key of a block's token.
     pub(in crate::backend::cpu) fn put(&mut self, layer: usize, id: BlockId, slot: usize, key: &[f32]) {
-        assert!(key.len() == self.keys.width, "a key of another width");
+        assert!(key.len() == self.keys.width, "key widths differ");
         let len = key.len() * KV_BLOCK;
         let tile = &mut self.pages.get_mut(id)[layer * len..][..len];
         tile.chunks_exact_mut(KV_BLOCK).zip(key).for_each(|(column, value)| column[slot] = *value);

@@ -123,7 +123,7 @@ struct SpanWriter<'a, T> {
 
 /// Implementation of [`kv_write`](crate::backend::Backend::kv_write) on the processor.
 pub(super) fn write(cpu: &Cpu, pool: &mut KvPool, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &[f32]) {
-    assert!(pool.shape == *shape, "keys and values of another model");
+    assert!(pool.shape == *shape, "keys and values belong to another model");
     match &mut pool.storage {
         Storage::Floats(pool) => write_to(cpu, pool, shape, layer, spans, qkv),
         #[cfg(target_arch = "x86_64")]
@@ -148,7 +148,7 @@ where
         })
         .collect();
     written.sort_unstable();
-    assert!(written.is_sorted_by(|a, b| a < b), "two sequences write one block");
+    assert!(written.is_sorted_by(|a, b| a < b), "two sequences write to one block");
     let (hd, width, q, kv) = (shape.head_dim, shape.qkv_width(), shape.q_width(), shape.kv_width());
     let (block_len, head_len) = (pages.block_len(), L::head_len(shape));
     for_each(cpu, &mut writers, |_, SpanWriter { span, first, blocks }| {

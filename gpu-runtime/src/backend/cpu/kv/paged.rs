@@ -61,7 +61,7 @@ impl<T: Copy + Default> Paged<T> {
     /// The first element of a block that a pass writes.
     pub(super) fn address(&mut self, BlockId(id): BlockId) -> SharedPtr<T> {
         let block = self.blocks[id as usize].as_deref_mut();
-        assert!(block.is_some(), "a block that was released");
+        assert!(block.is_some(), "the block was released");
         SharedPtr(block.unwrap_or_default().as_mut_ptr())
     }
 }

@@ -63,7 +63,7 @@ struct Row<'a> {
 impl<'a> Convolution<'a> {
     fn new(cpu: &'a Cpu, call: &'a ConvolutionCall<'a, Cpu>, inputs: &'a HostRows) -> Self {
         let kernel = call.shape.kernel;
-        assert!(inputs.width() == call.shape.input_width(), "inputs of another width");
+        assert!(inputs.width() == call.shape.input_width(), "input widths differ");
         let weights = (0..kernel).flat_map(|t| call.weight.iter().skip(t).step_by(kernel)).copied().collect();
         let mut sequences = vec![None; inputs.rows()];
         for (index, span) in call.spans.iter().enumerate() {
@@ -173,9 +173,9 @@ impl ConvolutionOps<Self> for Cpu {
         let own = Convolution::new(cpu, call, inputs);
         let mut taken: Vec<StateId> = call.spans.iter().filter_map(|span| span.state).collect();
         taken.sort_unstable();
-        assert!(taken.windows(2).all(|pair| pair[0] != pair[1]), "two sequences with one state");
+        assert!(taken.windows(2).all(|pair| pair[0] != pair[1]), "two sequences share a state");
         let mut stateless = call.spans.iter().filter(|span| span.state.is_none());
-        assert!(stateless.all(|span| span.start == 0), "a sequence without a state begins at position 0");
+        assert!(stateless.all(|span| span.start == 0), "a sequence without a saved state must begin at position 0");
         let mut out = HostRows::zeros(cpu, inputs.rows(), own.channels());
         let states = &*pool;
         for_rows(cpu, &mut out, own.channels(), |row, out| {

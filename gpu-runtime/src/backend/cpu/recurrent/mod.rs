@@ -36,10 +36,10 @@ impl RecurrentOps<Self> for Cpu {
     fn recur(cpu: &Self, call: &RecurrentCall<'_, Self>, pool: &mut StatePool, inputs: &HostRows) -> HostRows {
         let (shape, h) = (call.shape, HeadShape::new(call.shape));
         let (stride, width, all) = (inputs.width(), shape.value_width(), weights(call));
-        assert!(stride == shape.input_width(), "inputs of another width");
+        assert!(stride == shape.input_width(), "input widths differ");
         let mut taken: Vec<StateId> = call.spans.iter().filter_map(|span| span.state).collect();
         taken.sort_unstable();
-        assert!(taken.windows(2).all(|pair| pair[0] != pair[1]), "two sequences with one state");
+        assert!(taken.windows(2).all(|pair| pair[0] != pair[1]), "two sequences share a state");
         let states: Vec<Option<SharedPtr<f32>>> = call
             .spans
             .iter()
@@ -55,7 +55,7 @@ impl RecurrentOps<Self> for Cpu {
             let mut own = Vec::new();
             let elements = match states[index] {
                 None => {
-                    assert!(span.start == 0, "a sequence without a state begins at position 0");
+                    assert!(span.start == 0, "a sequence without a saved state must begin at position 0");
                     own.resize(h.elements(), 0.0);
                     &mut own[..]
                 }

@@ -82,7 +82,8 @@ impl Driver {
         result::init().map_err(|error| CudaError::driver("cuInit", error))?;
         let count = device::get_count().map_err(|error| CudaError::driver("cuDeviceGetCount", error))?;
         if ordinal < 0 || ordinal >= count {
-            let (found, expected) = (ordinal.unsigned_abs() as usize, format!("below {count}, the number of devices"));
+            let (found, expected) =
+                (ordinal.unsigned_abs() as usize, format!("less than {count}, the number of devices"));
             return Err(CudaError::Extent { op: "open a device", what: "its number", found, expected });
         }
         let device = device::get(ordinal).map_err(|error| CudaError::driver("cuDeviceGet", error))?;

@@ -11,7 +11,7 @@ pub(crate) type Result<T = (), E = CudaError> = std::result::Result<T, E>;
 #[derive(Debug, Error)]
 pub enum CudaError {
     /// No library of this name is installed.
-    #[error("no {library}: {purpose} is not installed, or not where the dynamic linker looks")]
+    #[error("failed to load {library}: {purpose} is not installed, or not on the dynamic linker's path")]
     NoLibrary {
         /// Name of the library.
         library: &'static str,
@@ -19,7 +19,7 @@ pub enum CudaError {
         purpose: &'static str,
     },
     /// The installed library is too old.
-    #[error("{library} has no function {symbol}: it is too old")]
+    #[error("{library} lacks the function {symbol}: it is too old")]
     NoSymbol {
         /// Name of the library.
         library: &'static str,
@@ -37,7 +37,7 @@ pub enum CudaError {
         reason: String,
     },
     /// The device has too little memory. It may be used further.
-    #[error("out of device memory: {bytes} bytes were asked for, {used} are in use")]
+    #[error("out of device memory: {bytes} bytes were requested, {used} are in use")]
     OutOfMemory {
         /// Number of bytes requested.
         bytes: usize,

@@ -159,7 +159,7 @@ impl Graphs {
             match Graph::capture(driver, &known.work) {
                 Ok(graph) => known.graph = Some(graph),
                 Err(error) => {
-                    tracing::debug!(%error, "the driver makes no graph of a pass; its work is queued one by one");
+                    tracing::debug!(%error, "the driver could not capture a graph of a pass; its kernels are launched one by one");
                     known.is_refused = true;
                 }
             }

@@ -45,7 +45,10 @@ impl PageLocked {
         match Self::zeros(len) {
             Ok(memory) => Ok(Some(memory)),
             Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
-                tracing::warn!(bytes = len, "no page-locked memory: copies between host and GPU are slower");
+                tracing::warn!(
+                    bytes = len,
+                    "page-locked memory is not available: copies between host and GPU are slower"
+                );
                 Ok(None)
             }
             Err(error) => Err(driver.failed("cuMemHostAlloc", error)),

@@ -46,7 +46,7 @@ pub(super) fn wait_for_peers(peers: &[Arc<dyn Peers>], is_idle: impl Fn() -> Res
             asked = Instant::now();
         }
         if began.elapsed() > limit {
-            let message = format!("not done after {} s: a rank is missing, or a device hangs", limit.as_secs_f64());
+            let message = format!("not finished after {} s: a rank is missing, or a device hangs", limit.as_secs_f64());
             // It may be waited for in any of the communicators.
             let mut calls: Vec<_> = peers.iter().map(|peers| peers.last()).collect();
             calls.dedup();

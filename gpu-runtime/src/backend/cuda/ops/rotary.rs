@@ -151,9 +151,9 @@ pub(crate) fn rotate_backward(
     let extents = Extents("rotate_backward");
     let checked = Checked::new(device, rotation, extents, d_qkv)?;
     let normed = usize::from(rotation.norms.is_some());
-    extents.equal("the number of copies from before", usize::from(before.is_some()), normed)?;
+    extents.equal("the number of copies before rotation", usize::from(before.is_some()), normed)?;
     if let Some(before) = before {
-        before.expect(extents, "q, k and v from before", d_qkv.rows(), d_qkv.width())?;
+        before.expect(extents, "q, k and v before rotation", d_qkv.rows(), d_qkv.width())?;
     }
     for (dw, width) in dw.iter().flatten().zip(rotation.norm_widths()) {
         extents.equal("the gradient of a norm", dw.len(), width)?;
@@ -207,7 +207,7 @@ pub(crate) fn rotate_backward_rounded(
         width,
         || head_dim.to_string(),
     )?;
-    before.expect(extents, "q, k and v from before", d_qkv.rows(), d_qkv.width())?;
+    before.expect(extents, "q, k and v before rotation", d_qkv.rows(), d_qkv.width())?;
     let mut out = DeviceRows::uninitialised(device, d_qkv.rows(), d_qkv.width())?;
     let data = [d_qkv.data().into(), before.data().into(), out.data_mut().into()];
     let angles = [rotation.rope.data().into(), (&checked.positions).into()];

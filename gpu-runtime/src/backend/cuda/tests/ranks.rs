@@ -169,7 +169,9 @@ fn a_silent_rank_is_missed() {
         // The second one may see the first one leave.
         let found = found.into_inner().unwrap();
         assert!(
-            found.contains(&"broadcast failed: not done after 0.7 s: a rank is missing, or a device hangs".to_owned()),
+            found.contains(
+                &"broadcast failed: not finished after 0.7 s: a rank is missing, or a device hangs".to_owned()
+            ),
             "{found:?}"
         );
         assert!(found.iter().all(|missed| missed.starts_with("broadcast failed: ")), "{found:?}");

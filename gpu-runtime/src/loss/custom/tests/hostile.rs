@@ -128,7 +128,7 @@ fn operands_that_do_not_fit_are_named() {
         ("Tensor.reshape", json!([logprobs(), 0, -1]), "cannot reshape"),
         ("Tensor.expand", json!([logprobs(), 7]), "does not expand to [7]"),
         ("torch.sum", json!([logprobs(), 1]), "dimension 1 of a tensor of 1 dimensions"),
-        ("torch.sum", json!([logprobs(), [0, -1]]), "a dimension is named twice"),
+        ("torch.sum", json!([logprobs(), [0, -1]]), "a dimension is listed twice"),
         ("torch.cat", json!([[]]), "expected a list of at least one tensor"),
         ("torch.stack", json!([[logprobs(), 1]]), "expected a list of tensors, found an int in it"),
         ("torch.where", json!([logprobs(), 1, 2]), "the condition must be a bool tensor, not float32"),

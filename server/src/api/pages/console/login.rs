@@ -54,7 +54,7 @@ pub(super) async fn login(
     let Json(login) = body.map_err(|error| ApiError::invalid(error.body_text()))?;
     let peer = peer.map(|Extension(peer)| peer);
     let (token, holder) = state.auth.begin_session(&headers, Some(login.key.trim()), peer).await?;
-    tracing::info!(tenant = %holder.tenant, name = holder.name, "console: a session began");
+    tracing::info!(tenant = %holder.tenant, name = holder.name, "console: session started");
     Ok(respond(described(&state, &token, &holder).await?, begun(&state, &token)))
 }
 

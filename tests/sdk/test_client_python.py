@@ -181,7 +181,7 @@ def test_refusals_are_typed_and_use_up_no_number(server, client):
     with pytest.raises((trainyard.NotFoundError, trainyard.RequestFailedError)):
         client.resume_run(f"tinker://{'0' * 8}-0000-7000-8000-{'0' * 12}:train:0/weights/none")
     run = client.create_run(TINY, lora=LORA)
-    with pytest.raises(ValueError, match="-1 is no token id"):
+    with pytest.raises(ValueError, match="-1 is not a token id"):
         run.forward([trainyard.Datum([-1], {"target_tokens": [1]})])
     with pytest.raises(trainyard.RequestFailedError, match="weights"):
         run.forward([trainyard.Datum([1], {"target_tokens": [1], "weights": [1.0, 2.0]})]).result(WAIT)

@@ -162,13 +162,13 @@ def test_programs_that_fail_hang_or_write_something_else(api, install, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--suite.program=lm_eval", "suite.tasks: a program and its tasks are needed"),
-        ("--suite.tasks=a", "suite.tasks: a program and its tasks are needed"),
-        ('--suite.arguments=["x"]', "suite: there is no program that reads the rest"),
-        ("--suite.program=lm_eval --suite.tasks=a --data=x.jsonl", "suite: excludes environment and data"),
-        ("--suite.program=lm_eval --suite.tasks=a --environment.name=sql", "suite: excludes environment and data"),
-        ("--suite.program=lm_eval --suite.tasks=a --output=x", "output: excludes suite"),
-        ("--suite.program=bigcode --suite.tasks=a", "suite.program: one of 'none', 'lm_eval', 'inspect_ai' is expected"),
+        ("--suite.program=lm_eval", "suite.tasks: a program and its tasks are required"),
+        ("--suite.tasks=a", "suite.tasks: a program and its tasks are required"),
+        ('--suite.arguments=["x"]', "suite: no program is set"),
+        ("--suite.program=lm_eval --suite.tasks=a --data=x.jsonl", "suite: can't be combined with environment or data"),
+        ("--suite.program=lm_eval --suite.tasks=a --environment.name=sql", "suite: can't be combined with environment or data"),
+        ("--suite.program=lm_eval --suite.tasks=a --output=x", "output: can't be combined with suite"),
+        ("--suite.program=bigcode --suite.tasks=a", "suite.program: expected one of 'none', 'lm_eval', 'inspect_ai'"),
     ],
 )
 def test_settings(flags, message):

@@ -211,7 +211,7 @@ def test_rejection_compares_with_the_weights_that_sampled():
         (grpo, ["--loss=sapo", "--clip_low=0.1"], ["clip_low", "sapo", "tau_positive, tau_negative"]),
         (grpo, ["--algorithm=rloo", "--clip_high=0.1"], ["clip_high", "importance_sampling", "has no settings"]),
         (grpo, ["--algorithm=gspo", "--dual_clip=3"], ["dual_clip", "gspo", "clip_low, clip_high"]),
-        (grpo, ["--dual_clip=0.5"], ["dual_clip", "0 or more than 1"]),
+        (grpo, ["--dual_clip=0.5"], ["dual_clip", "0 or greater than 1"]),
         (grpo, ["--algorithm=gmpo", "--aggregation=token"], ["aggregation", "gmpo", "sequence"]),
         (grpo, ["--algorithm=maxrl", "--overlong_buffer=2"], ["overlong_buffer", "maxrl", "at least 0"]),
         (grpo, ["--algorithm=maxrl", "--normalize=true"], ["normalize", "maxrl", "group, opo, remax, rloo"]),

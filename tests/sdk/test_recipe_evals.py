@@ -278,7 +278,7 @@ def test_the_best_checkpoint_survives_resuming(tmp_path, deleted):
 
 
 def test_a_metric_that_is_never_recorded_is_named(tmp_path):
-    with pytest.raises(ConfigError, match="best: no step recorded y; there are x$"):
+    with pytest.raises(ConfigError, match="best: no step recorded y; available: x$"):
         run_of(tmp_path, [1.0, 2.0, 3.0, 4.0], best="y", eval_every=2)
     assert read(tmp_path / "run" / "metrics.jsonl")[-1]["step"] == 1
 
@@ -308,18 +308,18 @@ def test_tables_of_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ('--evals=[{name = "a"}]', "evals.a: the recipe plays no environment: name one, or data, or a suite"),
-        ('--evals=[{name = "a b", data = "x.jsonl"}]', r"evals\[0\]: name: letters, digits, _, . and - are needed, not 'a b'"),
+        ('--evals=[{name = "a"}]', "evals.a: the recipe has no environment: set environment, data or suite"),
+        ('--evals=[{name = "a b", data = "x.jsonl"}]', r"evals\[0\]: name: expected letters, digits, _, . and -, found 'a b'"),
         ('--evals=[{data = "x.jsonl"}]', r"evals\[0\]: name: letters"),
         ('--evals=[{name = "a", data = "x.jsonl"}, {name = "a", data = "y.jsonl"}]', "evals: names must differ, found a, a"),
         ('--evals=[{name = "a", evry = 3}]', r"evals\[0\]: --evals: no such key: evry; did you mean every\?"),
-        ('--evals=[{name = "a", k = [9]}]', r"evals\[0\]: k: values from 1 to samples \(4\) are needed"),
-        ('--evals=[{name = "a", every = "x"}]', r"evals\[0\]: --evals: every: a whole number is expected, not 'x'"),
-        ('--evals=[{name = "a", data = "x", environment = {name = "sql"}}]', r"evals\[0\]: data: excludes environment"),
-        ('--evals=[{name = "a", environment = {name = "sql"}, reward = "code"}]', r"evals\[0\]: reward: judges the answers to data"),
-        ("--evals=sums", "--evals: evals: a list of tables is expected, not 'sums'"),
-        ("--best=eval/a/pass@1", "best: no evaluation gives eval/a/pass@1; there are none"),
-        (f"--best=eval/sums/pass@2|--evals=[{SUMS}]", "best: no evaluation gives eval/sums/pass@2; there are eval/sums/pass@1, "),
+        ('--evals=[{name = "a", k = [9]}]', r"evals\[0\]: k: values from 1 to samples \(4\) are required"),
+        ('--evals=[{name = "a", every = "x"}]', r"evals\[0\]: --evals: every: expected a whole number, found 'x'"),
+        ('--evals=[{name = "a", data = "x", environment = {name = "sql"}}]', r"evals\[0\]: data: can't be combined with environment"),
+        ('--evals=[{name = "a", environment = {name = "sql"}, reward = "code"}]', r"evals\[0\]: reward: requires data"),
+        ("--evals=sums", "--evals: evals: expected a list of tables, found 'sums'"),
+        ("--best=eval/a/pass@1", "best: no evaluation reports eval/a/pass@1; available: none"),
+        (f"--best=eval/sums/pass@2|--evals=[{SUMS}]", "best: no evaluation reports eval/sums/pass@2; available: eval/sums/pass@1, "),
     ],
 )
 def test_settings(flag, message):

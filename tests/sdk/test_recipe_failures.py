@@ -209,7 +209,7 @@ def test_a_run_ends_when_no_group_is_left(tmp_path):
     tally = Tally(Limits(failures=0.9), tmp_path)
     for task in range(attempts.ROW - 1):
         assert tally.group(task, [GOOD] * 15 + [BAD], "env") is None
-    with pytest.raises(RecipeError, match="30 groups in a row had failed episodes"):
+    with pytest.raises(RecipeError, match="30 consecutive groups had failed episodes"):
         tally.group(99, [GOOD] * 15 + [BAD], "env")
 
 

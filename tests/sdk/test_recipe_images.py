@@ -130,11 +130,11 @@ def test_sizes_and_counts():
         (asked("https://example.com/a.png"), "nothing is fetched"),
         (asked("no/such.png"), "No such file"),
         (asked(b"GIF89a"), "neither a PNG nor a JPEG"),
-        (asked("data:image/png,abc"), "base64 is expected"),
+        (asked("data:image/png,abc"), "expected base64"),
         (asked("data:image/png;base64,a"), "data URI"),
         (asked(7), "not int"),
         (asked(png(COLUMNS, ROWS)[:20]), "no size"),
-        (asked(DATA_URI, text="<|image_pad|>"), "the token that stands for images"),
+        (asked(DATA_URI, text="<|image_pad|>"), "the token reserved for images"),
         ({"role": "user", "content": [{"type": "audio", "audio": "a.wav"}]}, "'audio' is not supported"),
     ],
 )

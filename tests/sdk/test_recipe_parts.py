@@ -51,7 +51,7 @@ def test_flags_replace_the_environment_which_replaces_the_file(tmp_path):
     assert isinstance(read.kl, float) and read.adam.eps == 1e-8
     with pytest.raises(ConfigError, match="group_size: at least 2"):
         load(Config, ["--folder=f", "--group_size=1"], {}, "x")
-    with pytest.raises(ConfigError, match="--steps: steps: a whole number is expected, not '1.5'"):
+    with pytest.raises(ConfigError, match="--steps: steps: expected a whole number, found '1.5'"):
         load(Config, ["--folder=f", "--steps=1.5"], {}, "x")
 
 
@@ -200,7 +200,7 @@ def test_rewards():
     code = CodeReward(Sandbox(seconds=2))
     record = {"tests": ["assert f(1) == 2", "assert f(2) == 4"]}
     assert code("So:\n```python\ndef f(x):\n    return x + 1\n```", record) == 0.5
-    with pytest.raises(ConfigError, match="neither math nor code"):
+    with pytest.raises(ConfigError, match="expected math, code"):
         load_reward("best")
     with pytest.raises(ConfigError, match="no_such_module"):
         load_reward("no_such_module:f")

@@ -40,7 +40,7 @@ def interrupted(name, folder):
 
 
 def test_a_sink_whose_package_is_missing_is_named(tmp_path, monkeypatch):
-    with pytest.raises(ConfigError, match="no sink 'paper'; there are wandb, tensorboard, mlflow"):
+    with pytest.raises(ConfigError, match="unknown sink 'paper'; available: wandb, tensorboard, mlflow"):
         open_sinks(["paper"], PROJECT, tmp_path, 0, CONFIG)
     monkeypatch.setitem(sys.modules, "wandb", None)
     for name in ("wandb", "mlflow", "tensorboardX", "torch", "torch.utils.tensorboard"):

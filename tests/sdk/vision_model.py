@@ -12,7 +12,7 @@ import tiny_models  # isort: skip
 
 NAME = "tiny-vision"
 UNIT = 16
-"""Pixels of a position's side."""
+"""Side of the square of pixels that one position covers."""
 
 
 def write(folder: pathlib.Path) -> pathlib.Path:

@@ -47,10 +47,10 @@ T = TypeVar("T")
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 
 POLL_SECONDS = 45.0
-"""How long an answer of `retrieve_future` may take; the server gives one after half a minute."""
+"""Timeout of `retrieve_future` in seconds; the server answers within half a minute."""
 
 COMPRESSED_FROM = 1024
-"""Bytes: smaller bodies are sent as they are."""
+"""Bytes; smaller bodies are sent uncompressed."""
 
 
 class Body(Protocol):
@@ -91,9 +91,9 @@ def _object(response: httpx.Response) -> dict[str, Any]:
     try:
         body = json.loads(response.content)
     except ValueError as error:
-        raise ProtocolError(f"{response.request.url.path}: the answer is no JSON") from error
+        raise ProtocolError(f"{response.request.url.path}: the answer is not JSON") from error
     if not isinstance(body, dict):
-        raise ProtocolError(f"{response.request.url.path}: the answer is no JSON object")
+        raise ProtocolError(f"{response.request.url.path}: expected a JSON object")
     return body
 
 
@@ -305,4 +305,4 @@ sampler_result = _text("sampling_session_id")
 
 def _expect_protobuf(response: httpx.Response) -> None:
     if not response.headers.get("content-type", "").startswith(PROTOBUF):
-        raise ProtocolError(f"{response.request.url.path}: the result is no protobuf")
+        raise ProtocolError(f"{response.request.url.path}: the result is not protobuf")

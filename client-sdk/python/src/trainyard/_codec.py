@@ -57,7 +57,7 @@ def _int32(tokens: Tensor) -> bytes:
     values = integers(tokens.to_bytes(), 8)
     outside = next((value for value in values if not 0 <= value < 1 << 31), None)
     if outside is not None:
-        raise ValueError(f"tokens: {outside} is no token id")
+        raise ValueError(f"tokens: {outside} is not a token id")
     return b"".join(value.to_bytes(4, "little") for value in values)
 
 
@@ -134,7 +134,7 @@ def _values(data: bytes, dtype: int) -> tuple[Sequence[float], Dtype]:
         return floats(data), "float32"
     if dtype in (_INT64, _INT32):
         return integers(data, 8 if dtype == _INT64 else 4), "int64"
-    raise ProtocolError(f"tensor: element type {dtype} is unknown")
+    raise ProtocolError(f"tensor: unknown element type {dtype}")
 
 
 def sample_output(message: bytes) -> SampleOutput:

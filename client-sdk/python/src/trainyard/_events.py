@@ -16,7 +16,7 @@ LAST = ("message_stop", "response.completed", "response.incomplete")
 """Types of the last events of messages and responses."""
 
 Event = dict[str, Any]
-"""A chunk of the OpenAI API, or an event of the Anthropic API, by the names of its fields."""
+"""A chunk of the OpenAI API, or an event of the Anthropic API, as a dictionary of its fields."""
 
 
 class Decoder:
@@ -45,9 +45,9 @@ class Decoder:
         try:
             event = json.loads(text)
         except ValueError as error:
-            raise ProtocolError(f"stream: an event is no JSON: {error}") from error
+            raise ProtocolError(f"stream: an event is not JSON: {error}") from error
         if not isinstance(event, dict):
-            raise ProtocolError("stream: an event is no JSON object")
+            raise ProtocolError("stream: an event is not a JSON object")
         refusal = event.get("error")
         if refusal is not None:
             raise ProtocolError(f"stream: {refusal.get('message') if isinstance(refusal, dict) else refusal}")
@@ -74,7 +74,7 @@ def stream(sender: Sender, path: str, request: dict[str, Any]) -> Iterator[Event
                 if event is not None:
                     yield event
     except httpx.TransportError as error:
-        raise TransportError(f"{path}: the stream broke: {error}") from error
+        raise TransportError(f"{path}: the stream was interrupted: {error}") from error
     if not decoder.ended:
         raise TransportError(f"{path}: the stream ended before its last event")
 
@@ -90,6 +90,6 @@ async def astream(sender: AsyncSender, path: str, request: dict[str, Any]) -> As
                 if event is not None:
                     yield event
     except httpx.TransportError as error:
-        raise TransportError(f"{path}: the stream broke: {error}") from error
+        raise TransportError(f"{path}: the stream was interrupted: {error}") from error
     if not decoder.ended:
         raise TransportError(f"{path}: the stream ended before its last event")

@@ -12,7 +12,7 @@ from typing import Any
 _logger = logging.getLogger("trainyard")
 
 QUIET_SECONDS = 2.0
-"""How long a request fails before the log has a line about it."""
+"""Seconds that a request fails before this is logged."""
 
 _CONNECTING = ("connection.connect_tcp.", "connection.start_tls.")
 

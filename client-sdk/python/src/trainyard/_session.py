@@ -21,7 +21,7 @@ logger = logging.getLogger("trainyard")
 HEARTBEAT_SECONDS = 10.0
 
 FAREWELL_SECONDS = 5.0
-"""How long closing a client waits for a server that does not answer."""
+"""Seconds that closing a client waits for a server that does not answer."""
 
 
 @dataclass(frozen=True)

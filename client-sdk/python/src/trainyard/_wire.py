@@ -62,10 +62,10 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif kind == _FIXED32:
             length = 4
         else:
-            raise ProtocolError(f"protobuf: wire type {kind} is unknown")
+            raise ProtocolError(f"protobuf: unknown wire type {kind}")
         end = position + length
         if end > len(message):
-            raise ProtocolError("protobuf: a field ends after its message")
+            raise ProtocolError("protobuf: a field extends beyond its message")
         yield key >> 3, message[position:end]
         position = end
 
@@ -74,7 +74,7 @@ def _read_varint(message: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if position >= len(message) or shift > 63:
-            raise ProtocolError("protobuf: a number does not end")
+            raise ProtocolError("protobuf: a number is truncated")
         byte = message[position]
         position += 1
         value |= (byte & 0x7F) << shift
@@ -86,14 +86,14 @@ def _read_varint(message: bytes, position: int) -> tuple[int, int]:
 def as_bytes(value: int | bytes) -> bytes:
     """The value of a field that is no number."""
     if isinstance(value, int):
-        raise ProtocolError("protobuf: a number where bytes are expected")
+        raise ProtocolError("protobuf: expected bytes, found a number")
     return value
 
 
 def as_int(value: int | bytes) -> int:
     """The value of a field that is a signed number."""
     if isinstance(value, bytes):
-        raise ProtocolError("protobuf: bytes where a number is expected")
+        raise ProtocolError("protobuf: expected a number, found bytes")
     return value - (1 << 64) if value >> 63 else value
 
 

@@ -143,7 +143,7 @@ class Client:
         try:
             self._session.finish(kind, detail)
         except TrainyardError as error:
-            logger.warning("end of the session: %s", error)
+            logger.warning("failed to end the session: %s", error)
         finally:
             self._sender.close()
 
@@ -250,7 +250,7 @@ class AsyncClient:
         try:
             await self._session.finish(kind, detail)
         except TrainyardError as error:
-            logger.warning("end of the session: %s", error)
+            logger.warning("failed to end the session: %s", error)
         finally:
             await self._sender.close()
 
@@ -275,5 +275,5 @@ def _ending(error: BaseException | None) -> tuple[FinishKind, str | None]:
 def _present(answer: T | None) -> T:
     """The answer of a generated operation, whose refusals are exceptions here."""
     if answer is None:
-        raise ProtocolError("the server's answer has a status that the API's description does not name")
+        raise ProtocolError("the server answered with a status that the API description does not list")
     return answer

@@ -95,7 +95,7 @@ class SampledSequence:
     logprobs: list[float] | None = None
     """One per token."""
     topk_logprobs: Candidates | None = None
-    """With `topk_sample_logprobs`."""
+    """Set if `topk_sample_logprobs` was requested."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class SampleOutput:
     topk_prompt_logprobs: Candidates | None = None
     """With `topk_prompt_logprobs`."""
     prompt_cache_hit_tokens: int = 0
-    """Prompt tokens that were not computed again."""
+    """Prompt tokens found in the prefix cache."""
 
 
 def floats(data: bytes) -> list[float]:

@@ -60,14 +60,18 @@ def main(words: list[str] | None = None) -> int:
 def _options(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="trainyard demo", description="Train a small model on this machine.")
     parser.add_argument("--part", choices=PARTS, action="append", help="run only this part; may be repeated")
-    parser.add_argument("--binary", type=pathlib.Path, help="the server's program [default: the installed one]")
-    parser.add_argument("--model", type=pathlib.Path, help=f"the file of {MODEL_NAME} [default: it is downloaded]")
+    parser.add_argument("--binary", type=pathlib.Path, help="the server's executable [default: the installed one]")
+    parser.add_argument("--model", type=pathlib.Path, help=f"model file of {MODEL_NAME} [default: it is downloaded]")
     parser.add_argument("--also", action="append", default=[], metavar="NAME=PATH", help="another model to serve")
-    parser.add_argument("--cache", type=pathlib.Path, default=default_cache(), help="folder of downloads [%(default)s]")
-    parser.add_argument("--python", type=pathlib.Path, help="an interpreter that has the programs' packages")
+    parser.add_argument(
+        "--cache", type=pathlib.Path, default=default_cache(), help="folder for downloads [%(default)s]"
+    )
+    parser.add_argument(
+        "--python", type=pathlib.Path, help="Python interpreter with the packages that the demonstration needs"
+    )
     parser.add_argument("--name", default="demo", help="name of the data folder and the log in --cache [%(default)s]")
     parser.add_argument("--fetch-model", type=pathlib.Path, metavar="FOLDER", help="only fetch the model into a folder")
-    parser.add_argument("program", nargs="*", help="a program to run in place of the demonstration's, after --")
+    parser.add_argument("program", nargs="*", help="after --: a program to run instead of the demonstration's")
     return parser.parse_args(words)
 
 
@@ -110,8 +114,8 @@ def installed_binary() -> pathlib.Path:
     if named := shutil.which("trainyard"):
         return pathlib.Path(named)
     raise DemoError(
-        f"the program trainyard is neither {beside} nor on the path: install the package trainyard-server, "
-        "or give the program with --binary"
+        f"the program trainyard was found neither at {beside} nor on the PATH: install the package trainyard-server, "
+        "or pass it with --binary"
     )
 
 
@@ -121,7 +125,7 @@ def programs() -> pathlib.Path:
     for folder in (here / "demo_programs", here.parents[1] / "examples"):
         if (folder / "demo.py").is_file():
             return folder
-    raise DemoError(f"{here / 'demo_programs'} has no demo.py: install the package trainyard-client again")
+    raise DemoError(f"{here / 'demo_programs'} lacks demo.py: reinstall the package trainyard-client")
 
 
 def _interpreter(cache: pathlib.Path) -> pathlib.Path:

@@ -19,7 +19,7 @@ class Image:
 
     data: bytes = field(repr=False)
     expected_tokens: int | None = None
-    """Number of positions that the file takes, if known: the server refuses any other."""
+    """Number of positions that the image takes, if known; the server refuses any other number."""
 
     @classmethod
     def open(cls, path: str | pathlib.Path, expected_tokens: int | None = None) -> Image:
@@ -62,7 +62,7 @@ def positions(parts: Sequence[Part]) -> list[int | None]:
         if not isinstance(part, Image):
             found.append(int(part))
         elif part.expected_tokens is None:
-            raise ValueError("image: `expected_tokens` is needed to know the positions of the tokens after it")
+            raise ValueError("image: `expected_tokens` is required to know the positions of the tokens after it")
         else:
             found += [None] * part.expected_tokens
     return found

@@ -14,10 +14,10 @@ import httpx
 from ._notices import QUIET_SECONDS, Notices
 
 RETRIED_STATUS = frozenset({408, 429})
-"""Refusals that pass, besides all of 500 and above."""
+"""Statuses that are retried, besides all from 500 on."""
 
 LONGEST_ADVICE = 60.0
-"""Seconds: a longer `Retry-After` is not followed."""
+"""Seconds; a longer `Retry-After` is not honoured."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class RetryPolicy:
     """
 
     seconds: float = 300.0
-    """From the first attempt; 0 sends a request once."""
+    """Seconds from the first attempt; 0 sends a request once."""
     first_delay: float = 0.5
     """Seconds before the second attempt; doubled before each further one."""
     longest_delay: float = 10.0
@@ -57,7 +57,7 @@ class Attempts:
         deadline = request.extensions.get("deadline")
         began = time.monotonic()
         self.notice_at = began + QUIET_SECONDS
-        """Monotonic seconds after which a request that still fails is worth a line in the log."""
+        """Monotonic time in seconds after which a failing request is logged."""
         self._end = began + policy.seconds
         if isinstance(deadline, float):
             self._end = min(self._end, deadline)

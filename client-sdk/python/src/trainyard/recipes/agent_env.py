@@ -25,8 +25,8 @@ class Config(grpo.Config):
 
     environment: EnvironmentConfig = opt(EnvironmentConfig(name="search"), "")
     limits: Limits = opt(Limits(max_turns=4), "")
-    algorithm: Algorithm = opt("dapo", "what the settings of the objective are where they are none")
-    mask_truncated: bool = opt(True, "learn nothing from episodes that were cut off")
+    algorithm: Algorithm = opt("dapo", "preset for the objective's settings that are not set")
+    mask_truncated: bool = opt(True, "exclude truncated episodes from the loss")
 
 
 def main(config: Config) -> None:

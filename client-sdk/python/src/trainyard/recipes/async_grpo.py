@@ -44,23 +44,29 @@ from .envs import BlackBox, Environment, Suite, imported
 class Config(grpo.Config):
     """Settings of `grpo`, and how far rollouts and training may be apart."""
 
-    staleness: int = opt(1, "steps by which a token's weights may be older than those that learn from it")
-    segment_tokens: int = opt(0, "tokens that are asked for at once, so that versions are known that finely; 0: all")
-    correction: Literal["decoupled", "aipo", "none"] = opt(
-        "decoupled", "how older samples are weighted: decoupled PPO (AReaL), AIPO (LlamaRL), or the objective unchanged"
+    staleness: int = opt(
+        1, "largest staleness in steps: how much older than the trained weights the sampling weights may be"
     )
-    weight_cap: float = opt(2.0, "the largest weight of an older sample, for decoupled and aipo")
-    agent: str = opt("", "MODULE:FUNCTION of an agent that talks to an OpenAI base URL, in place of the turns here")
+    segment_tokens: int = opt(
+        0, "tokens per sampling request; the weights' version is known per request; 0 requests all tokens at once"
+    )
+    correction: Literal["decoupled", "aipo", "none"] = opt(
+        "decoupled", "weighting of stale samples: decoupled PPO (AReaL), AIPO (LlamaRL), or the unchanged objective"
+    )
+    weight_cap: float = opt(2.0, "largest weight of a stale sample, for decoupled and aipo")
+    agent: str = opt(
+        "", "MODULE:FUNCTION of an agent that uses an OpenAI base URL, in place of the built-in loop of turns"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.staleness >= 0, "staleness", "at least 0 is needed")
-        check(self.segment_tokens >= 0, "segment_tokens", "at least 0 is needed")
-        check(self.weight_cap > 0, "weight_cap", "more than 0 is needed")
+        check(self.staleness >= 0, "staleness", "must be at least 0")
+        check(self.segment_tokens >= 0, "segment_tokens", "must be at least 0")
+        check(self.weight_cap > 0, "weight_cap", "must be greater than 0")
         check(
             self.chosen.advantage != "remax",
             "advantage",
-            "remax needs a greedy episode of each task, which async_grpo does not play; use grpo or agent_env",
+            "remax needs a greedy episode of each task, which async_grpo does not sample; use grpo or agent_env",
         )
         if self.correction == "aipo":
             self._check_aipo()
@@ -69,9 +75,9 @@ class Config(grpo.Config):
         """AIPO is a loss of its own, so that of the settings has no place."""
         names = {"loss", *(name for known in LOSS_SETTINGS.values() for name in known)}
         for name in sorted(names & self.given.keys()):
-            check(False, name, "correction = aipo has a loss and a clip of its own; choose decoupled or none")
+            check(False, name, "correction = aipo has its own loss and clipping; choose decoupled or none")
         has = self.chosen
-        check(has.one_pass, "algorithm", f"the loss {has.loss} and correction = aipo exclude each other")
+        check(has.one_pass, "algorithm", f"the loss {has.loss} and correction = aipo are mutually exclusive")
 
     @property
     def objective(self) -> Objective:

@@ -33,15 +33,16 @@ DEMONSTRATION = "{question}\n\nThis is an example of a good answer:\n{answer}\n\
 class Config(Common):
     """Settings of distillation."""
 
-    data: str = opt("", "prompts: records with prompt, or messages whose answers from the last one on are left out")
+    data: str = opt("", "prompts: records with prompt, or with messages, of which the last answer is left out")
     validation: str = opt("", "held-out prompts")
     teacher: str = opt(
         "",
-        "base model, or tinker:// path of sampler weights, with the student's tokenizer; absent with sdft: the student",
+        "base model, or tinker:// path of sampler weights, with the student's tokenizer; for sdft by default the student",
     )
-    teachers: dict[str, str] = opt({}, "further teachers by name, for records whose key teacher has the name")
+    teachers: dict[str, str] = opt({}, "additional teachers by name, chosen by the key teacher of a record")
     mode: Literal["on_policy", "off_policy", "sdft"] = opt(
-        "on_policy", "the student's samples, the teacher's, or the student's with a teacher that reads a demonstration"
+        "on_policy",
+        "on_policy: the student's samples; off_policy: the teacher's; sdft: the student's, with a demonstration for the teacher",
     )
     demonstration: str | None = opt(
         None, "what the teacher reads in place of a question, with {question} and {answer}, for sdft"
@@ -49,28 +50,28 @@ class Config(Common):
     top_k: int = opt(8, "targets at each token, for off_policy and sdft")
     batch_size: int = opt(8, "prompts of a step")
     samples: int = opt(2, "samples of each prompt")
-    max_tokens: int = opt(128, "tokens of a sample")
-    kl: float = opt(1.0, "weight of the distance to the teacher, for on_policy")
+    max_tokens: int = opt(128, "maximum tokens of a sample")
+    kl: float = opt(1.0, "weight of the KL to the teacher, for on_policy")
     center: bool = opt(False, "take the mean distance of a step from those of its tokens, as a baseline, for on_policy")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.data != "", "data", "prompts are needed")
+        check(self.data != "", "data", "prompts are required")
         has = bool(self.teacher or self.teachers)
-        check(has or self.mode == "sdft", "teacher", "a base model or sampler weights are needed")
+        check(has or self.mode == "sdft", "teacher", "a base model or sampler weights are required")
         for name, path in self.teachers.items():
             named = isinstance(path, str) and path != ""
-            check(named, f"teachers.{name}", f"a base model or sampler weights are needed, not {path!r}")
+            check(named, f"teachers.{name}", f"a base model or sampler weights are required, not {path!r}")
         check(
             self.mode == "sdft" or self.demonstration is None,
             "demonstration",
-            f"{self.mode} reads none; it is for sdft",
+            f"not used by {self.mode}, only by sdft",
         )
         text = self.demonstration or DEMONSTRATION
-        check("{question}" in text and "{answer}" in text, "demonstration", "{question} and {answer} are needed")
-        check(self.top_k > 0, "top_k", "at least 1 is needed")
-        check(self.batch_size > 0, "batch_size", "at least 1 is needed")
-        check(self.samples > 0, "samples", "at least 1 is needed")
+        check("{question}" in text and "{answer}" in text, "demonstration", "{question} and {answer} are required")
+        check(self.top_k > 0, "top_k", "must be at least 1")
+        check(self.batch_size > 0, "batch_size", "must be at least 1")
+        check(self.samples > 0, "samples", "must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,9 @@ class Prompt:
 
     tokens: list[int]
     shown: list[int]
-    """What the teacher reads before the answer."""
+    """Prompt of the teacher, before the answer."""
     teacher: str = ""
-    """The name of one of several teachers."""
+    """Name of the record's teacher, if there are several."""
 
 
 @dataclass
@@ -103,7 +104,7 @@ class Sample:
 
 
 Sampler = Callable[[Prompt], tinker.SamplingClient]
-"""Who answers a prompt, or judges its answers."""
+"""The model that answers a prompt, or scores its answers."""
 
 
 def prompts(records: Sequence[data.Record], key: str, chat: Chat, config: Config) -> list[Prompt]:

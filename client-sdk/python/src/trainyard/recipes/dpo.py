@@ -33,18 +33,18 @@ class Config(Common):
     data: str = opt("", "pairs: records with chosen and rejected (texts or messages), and prompt if they lack it")
     validation: str = opt("", "held-out pairs, for loss and accuracy")
     loss: Loss = opt("dpo", "dpo, ipo, simpo (without a reference), or kto (on the server; needs PyTorch here)")
-    beta: float = opt(0.1, "how strongly the policy is held to the reference; for simpo the scale of rewards")
-    gamma: float = opt(0.5, "margin of simpo")
-    label_smoothing: float = opt(0.0, "probability that a pair is the wrong way round, for dpo")
+    beta: float = opt(0.1, "beta: how strongly the policy is held to the reference; for simpo the scale of rewards")
+    gamma: float = opt(0.5, "target reward margin of simpo")
+    label_smoothing: float = opt(0.0, "probability that the labels of a pair are swapped, for dpo")
     batch_size: int = opt(8, "pairs of a step")
-    max_length: int = opt(2048, "tokens of an answer with its prompt; the rest is cut off")
+    max_length: int = opt(2048, "maximum tokens of an answer with its prompt; longer ones are truncated")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.data != "", "data", "pairs are needed")
-        check(self.beta > 0, "beta", "more than 0 is needed")
-        check(0 <= self.label_smoothing < 0.5, "label_smoothing", "from 0 to below 0.5")
-        check(self.batch_size > 0, "batch_size", "at least 1 is needed")
+        check(self.data != "", "data", "pairs are required")
+        check(self.beta > 0, "beta", "must be greater than 0")
+        check(0 <= self.label_smoothing < 0.5, "label_smoothing", "must be from 0 to below 0.5")
+        check(self.batch_size > 0, "batch_size", "must be at least 1")
 
 
 @dataclass

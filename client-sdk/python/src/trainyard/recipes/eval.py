@@ -24,21 +24,25 @@ class Config(Settings):
     """Settings of an evaluation."""
 
     model: str = opt("", "base model, or tinker:// path of a sampler checkpoint")
-    api: str = opt("", "base URL of the OpenAI API; <TINKER_BASE_URL>/oai/api/v1 when absent")
+    api: str = opt("", "base URL of the OpenAI API [default: <TINKER_BASE_URL>/oai/api/v1]")
     output: str = opt("", "JSONL file of all attempts; the summary is printed")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.model != "", "model", "a model or checkpoint is needed")
+        check(self.model != "", "model", "a model or checkpoint is required")
         suite = self.suite.program != "none"
-        check(not (self.output and suite), "output", "excludes suite: the attempts of a program are not recorded")
+        check(
+            not (self.output and suite),
+            "output",
+            "can't be combined with suite: the attempts of a program are not recorded",
+        )
 
 
 def api_url(named: str) -> str:
     """The OpenAI API of the server that the environment names."""
     base = os.environ.get("TINKER_BASE_URL", "")
     if not named and not base:
-        raise ConfigError("api: name the API, or set TINKER_BASE_URL")
+        raise ConfigError("api: set the API's URL, or TINKER_BASE_URL")
     return (named or f"{base.rstrip('/')}/oai/api/v1").rstrip("/")
 
 

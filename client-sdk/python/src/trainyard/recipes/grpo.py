@@ -53,7 +53,7 @@ class Config(Playing):
 
     groups: int = opt(8, "tasks of a step")
     group_size: int = opt(8, "episodes of each task")
-    algorithm: Algorithm = opt("grpo", "what the estimator, the loss and their settings are where they are none")
+    algorithm: Algorithm = opt("grpo", "preset for the estimator, the loss and their settings that are not set")
     advantage: Estimator | None = opt(None, "estimator of advantages")
     loss: LossName | None = opt(None, "loss of the policy")
     clip_low: float | None = opt(
@@ -67,34 +67,36 @@ class Config(Playing):
     tau_negative: float | None = opt(None, "temperature of the gate elsewhere, for sapo")
     divergence: float | None = opt(None, "the largest divergence of a token, for dppo_tv and dppo_kl")
     ratio_cap: float | None = opt(None, "the largest weight of a token, for dppo_tv and dppo_kl")
-    cov_share: float | None = opt(None, "share of tokens that are left out or held back, for clip_cov and kl_cov")
+    cov_share: float | None = opt(None, "fraction of tokens that are left out (clip_cov) or penalised (kl_cov)")
     cov_low: float | None = opt(None, "covariance above which tokens may be left out, for clip_cov")
     cov_high: float | None = opt(None, "covariance below which tokens may be left out, for clip_cov")
-    cov_kl: float | None = opt(None, "weight of the distance to the weights that sampled, for kl_cov")
+    cov_kl: float | None = opt(None, "weight of the KL to the sampling policy, for kl_cov")
     aggregation: Aggregation | None = opt(None, "mean over tokens, over sequences, or a constant divisor")
     normalize: bool | None = opt(None, "divide advantages by the standard deviation of the group's rewards")
     dynamic_sampling: bool | None = opt(None, "replace groups whose rewards are all equal")
-    sampling_rounds: int = opt(4, "times that such groups are replaced in a step")
-    overlong_buffer: int | None = opt(None, "tokens before the limit in which answers are punished; 0 for none")
-    overlong_penalty: float = opt(1.0, "the largest punishment")
-    mask_truncated: bool = opt(False, "learn nothing from answers that were cut off")
+    sampling_rounds: int = opt(4, "how many times such groups are replaced in a step")
+    overlong_buffer: int | None = opt(None, "tokens before the limit in which answers are penalised; 0 penalises none")
+    overlong_penalty: float = opt(1.0, "largest penalty")
+    mask_truncated: bool = opt(False, "exclude truncated answers from the loss")
     rejection: Rejection = opt(Rejection(), "")
-    echo: float | None = opt(None, "weight of the cross-entropy of what the environment answered")
-    kl: float = opt(0.0, "weight of the distance (KL) to the reference, which is taken from the advantages")
-    reference: str = opt("", "tinker:// path of the reference's sampler weights; the base model when absent")
-    minibatches: int = opt(1, "optimizer updates with the samples of a step")
+    echo: float | None = opt(None, "weight of the cross-entropy on the environment's messages")
+    kl: float = opt(0.0, "weight of the KL to the reference, subtracted from the advantages")
+    reference: str = opt("", "tinker:// path of the reference's sampler weights; default: the base model")
+    minibatches: int = opt(1, "optimizer updates per step, each on a part of its samples")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         chosen = self.chosen
-        check(self.groups > 0, "groups", "at least 1 is needed")
+        check(self.groups > 0, "groups", "must be at least 1")
         alone = chosen.advantage in ALONE
         check(
-            alone or self.group_size > 1, "group_size", "at least 2 are needed: the others of a group are the baseline"
+            alone or self.group_size > 1,
+            "group_size",
+            "must be at least 2: the group's other episodes are the baseline",
         )
-        check(self.group_size > 0, "group_size", "at least 1 is needed")
-        check(self.kl >= 0, "kl", "at least 0 is needed")
-        check(0 < self.minibatches <= self.groups, "minibatches", "from 1 to groups")
+        check(self.group_size > 0, "group_size", "must be at least 1")
+        check(self.kl >= 0, "kl", "must be at least 0")
+        check(0 < self.minibatches <= self.groups, "minibatches", "must be from 1 to groups")
         check_settings(chosen, self.given)
         check(
             self.group_size > 1 or not chosen.dynamic_sampling,
@@ -109,7 +111,7 @@ class Config(Playing):
         check(
             not chosen.echo or self.limits.max_turns > 1,
             "echo",
-            "the environment adds nothing to learn after the last answer, and limits.max_turns is 1",
+            "the environment's messages come between answers, and limits.max_turns is 1",
         )
 
     @property

@@ -31,15 +31,17 @@ from .core.values import VALUE_MSE, valued, values_of
 class CriticConfig:
     """The value model."""
 
-    load: str = opt("", "tinker:// path of a training checkpoint that it starts from; the base model when absent")
-    rank: int = opt(32, "rank of its LoRA adapter; 0 trains all parameters where the server can")
+    load: str = opt("", "tinker:// path of a training checkpoint to start from; default: the base model")
+    rank: int = opt(32, "rank of its LoRA adapter; 0 trains all parameters if the server supports that")
     adam: Adam = opt(Adam(), "")
-    value_clip: float = opt(0.2, "the most that a value moves in a step before its gradient stops; 0 does not clip")
-    warmup_steps: int = opt(0, "first steps, in which only the critic learns")
+    value_clip: float = opt(
+        0.2, "largest change of a value in a step, beyond which its gradient is zero; 0 does not clip"
+    )
+    warmup_steps: int = opt(0, "initial steps in which only the critic is trained")
 
     def __post_init__(self) -> None:
-        check(self.rank >= 0, "critic.rank", "at least 0 is needed")
-        check(self.value_clip >= 0, "critic.value_clip", "at least 0 is needed")
+        check(self.rank >= 0, "critic.rank", "must be at least 0")
+        check(self.value_clip >= 0, "critic.value_clip", "must be at least 0")
 
 
 @dataclass(frozen=True)
@@ -49,28 +51,28 @@ class Config(Playing):
     critic: CriticConfig = opt(CriticConfig(), "")
     tasks: int = opt(32, "tasks of a step")
     episodes: int = opt(1, "episodes of each task")
-    gamma: float = opt(1.0, "discount of a token")
-    gae_lambda: float = opt(0.95, "1 trusts rewards, 0 the critic")
-    whiten: bool = opt(True, "advantages of a step have mean 0 and standard deviation 1")
+    gamma: float = opt(1.0, "discount factor per token (gamma)")
+    gae_lambda: float = opt(0.95, "lambda of GAE: 1 relies on rewards, 0 on the critic")
+    whiten: bool = opt(True, "normalise the advantages of a step to mean 0 and standard deviation 1")
     clip_low: float = opt(0.2, "the smallest ratio is 1 - clip_low")
     clip_high: float = opt(0.2, "the largest ratio is 1 + clip_high")
     aggregation: Aggregation = opt("token", "mean over tokens, over sequences, or a constant divisor")
-    epochs: int = opt(1, "times that the samples of a step are used")
+    epochs: int = opt(1, "passes over the samples of a step")
     minibatches: int = opt(1, "optimizer updates of an epoch")
-    kl: float = opt(0.0, "weight of the distance (KL) to the reference, which is taken from the rewards of tokens")
-    reference: str = opt("", "tinker:// path of the reference's sampler weights; the base model when absent")
+    kl: float = opt(0.0, "weight of the KL to the reference, subtracted from the rewards of tokens")
+    reference: str = opt("", "tinker:// path of the reference's sampler weights; default: the base model")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.tasks > 0, "tasks", "at least 1 is needed")
-        check(self.episodes > 0, "episodes", "at least 1 is needed")
+        check(self.tasks > 0, "tasks", "must be at least 1")
+        check(self.episodes > 0, "episodes", "must be at least 1")
         check(0 <= self.gamma <= 1, "gamma", "from 0 to 1")
         check(0 <= self.gae_lambda <= 1, "gae_lambda", "from 0 to 1")
         check(0 <= self.clip_low <= 1, "clip_low", "from 0 to 1")
-        check(self.clip_high >= 0, "clip_high", "at least 0 is needed")
-        check(self.epochs > 0, "epochs", "at least 1 is needed")
-        check(0 < self.minibatches <= self.tasks * self.episodes, "minibatches", "from 1 to tasks * episodes")
-        check(self.kl >= 0, "kl", "at least 0 is needed")
+        check(self.clip_high >= 0, "clip_high", "must be at least 0")
+        check(self.epochs > 0, "epochs", "must be at least 1")
+        check(0 < self.minibatches <= self.tasks * self.episodes, "minibatches", "must be from 1 to tasks * episodes")
+        check(self.kl >= 0, "kl", "must be at least 0")
 
 
 @dataclass
@@ -79,7 +81,7 @@ class Scored:
 
     trajectory: Trajectory
     values: list[float]
-    """What the critic expects before the token is sampled."""
+    """The critic's value before the token is sampled."""
     advantages: list[float]
     returns: list[float]
 

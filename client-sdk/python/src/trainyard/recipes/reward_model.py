@@ -26,17 +26,17 @@ class Config(Common):
 
     data: str = opt("", "pairs: records with chosen and rejected (texts or messages), and prompt if they lack it")
     validation: str = opt("", "held-out pairs, for loss and accuracy")
-    label_smoothing: float = opt(0.0, "probability that a pair is the wrong way round")
-    centering: float = opt(0.0, "weight of the squared sum of a pair's rewards, which holds them around 0")
+    label_smoothing: float = opt(0.0, "probability that the labels of a pair are swapped")
+    centering: float = opt(0.0, "weight of the squared sum of a pair's rewards, which keeps them around 0")
     batch_size: int = opt(16, "pairs of a step")
-    max_length: int = opt(2048, "tokens of an answer with its prompt; the rest is cut off")
+    max_length: int = opt(2048, "maximum tokens of an answer with its prompt; longer ones are truncated")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.data != "", "data", "pairs are needed")
-        check(0 <= self.label_smoothing < 0.5, "label_smoothing", "from 0 to below 0.5")
-        check(self.centering >= 0, "centering", "at least 0 is needed")
-        check(self.batch_size > 0, "batch_size", "at least 1 is needed")
+        check(self.data != "", "data", "pairs are required")
+        check(0 <= self.label_smoothing < 0.5, "label_smoothing", "must be from 0 to below 0.5")
+        check(self.centering >= 0, "centering", "must be at least 0")
+        check(self.batch_size > 0, "batch_size", "must be at least 1")
 
 
 @dataclass

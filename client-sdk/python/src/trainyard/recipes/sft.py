@@ -24,24 +24,24 @@ class Config(Common):
     validation: str = opt("", "held-out data; its loss is measured before the first step and at every evaluation")
     loss_on: LossOn = opt(
         "all",
-        'what is learned: all turns of the assistant, the last, those marked by "train": true, or what the chat '
+        'tokens to train on: all assistant turns, the last one, those marked by "train": true, or what the chat '
         "template marks with {% generation %} (generation)",
     )
-    max_length: int = opt(2048, "tokens of an example; the rest is cut off")
+    max_length: int = opt(2048, "maximum tokens of an example; longer ones are truncated")
     packing: Literal["none", "budget", "concat"] = opt(
         "none",
-        "none: batch_size examples a step; budget: as many as batch_tokens holds; concat: rows of max_length tokens "
+        "none: batch_size examples a step; budget: as many as fit in batch_tokens; concat: rows of max_length tokens "
         "of several examples, batch_size rows a step",
     )
     batch_size: int = opt(32, "examples, or rows, of a step")
-    batch_tokens: int = opt(16384, "tokens of a step with packing = budget")
+    batch_tokens: int = opt(16384, "maximum tokens of a step with packing = budget")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.data != "", "data", "training data is needed")
-        check(self.max_length > 1, "max_length", "at least 2 is needed")
-        check(self.batch_size > 0, "batch_size", "at least 1 is needed")
-        check(self.batch_tokens >= self.max_length, "batch_tokens", "at least max_length is needed")
+        check(self.data != "", "data", "training data is required")
+        check(self.max_length > 1, "max_length", "must be at least 2")
+        check(self.batch_size > 0, "batch_size", "must be at least 1")
+        check(self.batch_tokens >= self.max_length, "batch_tokens", "must be at least max_length")
 
 
 def examples(records: Sequence[data.Record], key: str, chat: Chat, config: Config) -> list[Example]:

@@ -79,7 +79,7 @@ def over_mean(rewards: Sequence[float]) -> list[float]:
 def baseline(trajectory: Trajectory) -> float:
     """The reward of the greedy answer to the same task (ReMax, Li et al. 2023, arXiv:2310.10505)."""
     if trajectory.baseline is None:
-        raise RecipeError("algorithm: remax needs the reward of a greedy episode of the task, which was not played")
+        raise RecipeError("algorithm: remax needs the reward of a greedy episode of the task, which was not sampled")
     return trajectory.baseline
 
 

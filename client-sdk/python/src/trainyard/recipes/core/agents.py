@@ -26,9 +26,9 @@ from .seeds import seed_of
 Agent = Callable[[str, str, list[Message]], str]
 MODEL = "policy"
 IGNORED = {"model", "messages", "tools", "max_tokens", "max_completion_tokens", "user", "temperature", "top_p", "seed"}
-"""Fields of a request that are read, or that the recipe decides."""
+"""Fields of a request that are read, or that the recipe sets itself."""
 NEUTRAL: dict[str, Any] = {"stream": False, "n": 1, "tool_choice": "auto", "logprobs": False, "stop": None}
-"""Other fields, and the value that changes nothing."""
+"""Other fields, each with the only value that is accepted because it changes nothing."""
 
 
 class Refused(Exception):
@@ -64,7 +64,7 @@ class Session:
         messages, tools = checked(body)
         with self.lock:
             if self.answers == self.limits.max_turns:
-                raise Refused(f"the episode has had its {self.limits.max_turns} answers")
+                raise Refused(f"the episode has reached its limit of {self.limits.max_turns} answers")
             conversation = self._conversation(messages, tools)
             wanted = body.get("max_completion_tokens") or body.get("max_tokens") or self.limits.max_tokens
             limits = replace(self.limits, max_tokens=min(int(wanted), self.limits.max_tokens))
@@ -106,7 +106,7 @@ def checked(body: dict[str, Any]) -> tuple[list[Message], list[Message] | None]:
             raise Refused(f"{key}: {value!r} is not supported by the recording proxy")
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(one, dict) and "role" in one for one in messages):
-        raise Refused("messages: a list of messages is needed")
+        raise Refused("messages: expected a list of messages")
     tools = body.get("tools")
     return messages, tools if isinstance(tools, list) and tools else None
 

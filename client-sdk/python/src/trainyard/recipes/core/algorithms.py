@@ -39,11 +39,11 @@ LOSS_SETTINGS: dict[LossName, tuple[str, ...]] = {
     "clip_cov": (*CLIPS, "cov_share", "cov_low", "cov_high"),
     "kl_cov": ("cov_share", "cov_kl"),
 }
-"""What each loss reads."""
+"""Settings that each loss reads."""
 ALONE: frozenset[Estimator] = frozenset({"reinforce_pp", "remax"})
-"""Estimators whose baseline is not the rest of the group."""
+"""Estimators whose baseline does not come from the group."""
 DIVIDED: frozenset[Estimator] = frozenset({"group", "rloo", "remax", "opo"})
-"""Estimators that `normalize` divides by the deviation of the group; the others have a scale of their own."""
+"""Estimators for which `normalize` divides by the group's standard deviation; the others do their own scaling."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Objective:
     """`token`: mean over the batch's tokens; `sequence`: mean over sequences of their means; `constant`: the sum
     divided by the number of sequences and the limit of tokens."""
     normalize: bool = False
-    """Divide advantages by the standard deviation of their group."""
+    """Whether to divide advantages by the standard deviation of their group."""
     dynamic_sampling: bool = False
-    """Groups without differing rewards are replaced by others."""
+    """Whether to replace groups whose rewards are all equal."""
     overlong_buffer: int = 0
-    """Tokens before the limit in which an answer is punished linearly; 0 punishes none."""
+    """Tokens before the limit in which an answer is penalised linearly; 0 penalises none."""
     clip_low: float = 0.2
     """The smallest ratio is 1 - clip_low; for `gmpo` the smallest log-ratio is -clip_low."""
     clip_high: float = 0.2
@@ -69,20 +69,20 @@ class Objective:
     """The largest ratio where the advantage is negative; 0 sets no bound."""
     tau_positive: float = 1.0
     tau_negative: float = 1.05
-    """Temperatures of the gate of `sapo`, for positive and for other advantages."""
+    """Temperatures of the gate of `sapo`, for positive and for non-positive advantages."""
     divergence: float = 0.15
-    """The largest divergence of `dppo_tv` and `dppo_kl`, after which a token learns nothing."""
+    """Largest divergence of `dppo_tv` and `dppo_kl`, beyond which a token has no gradient."""
     ratio_cap: float = 20.0
     """The largest weight of a token in `dppo_tv` and `dppo_kl`."""
     cov_share: float = 2e-4
-    """The share of tokens that `clip_cov` leaves out, and that `kl_cov` punishes."""
+    """Fraction of tokens that `clip_cov` leaves out, and that `kl_cov` penalises."""
     cov_low: float = 1.0
     cov_high: float = 5.0
     """Covariances between which `clip_cov` leaves tokens out."""
     cov_kl: float = 1.0
-    """Weight of the distance to the sampling policy in `kl_cov`."""
+    """Weight of the KL to the sampling policy in `kl_cov`."""
     echo: float = 0.0
-    """Weight of the cross-entropy of what the environment answered."""
+    """Weight of the cross-entropy on the environment's messages."""
 
     @property
     def one_pass(self) -> bool:
@@ -149,22 +149,22 @@ class Rejection:
     token_low: float | None = opt(None, "the smallest ratio of a token")
     token_high: float | None = opt(None, "the largest ratio of a token")
     negative: float | None = opt(
-        None, "log-ratio per token by which a sequence of negative advantage may have become less likely"
+        None, "largest drop of the mean log-ratio per token for a sequence with negative advantage"
     )
 
     def __post_init__(self) -> None:
         for name in ("sequence_low", "token_low"):
             low = getattr(self, name)
             fits = low is None or 0 < low < 1
-            check(fits, f"rejection.{name}", "above 0 and below 1 is needed: the weights that sampled have ratio 1")
+            check(fits, f"rejection.{name}", "must be above 0 and below 1: the weights that sampled have ratio 1")
         for name in ("sequence_high", "token_high"):
             high = getattr(self, name)
             check(
                 high is None or high > 1,
                 f"rejection.{name}",
-                "more than 1 is needed: the weights that sampled have ratio 1",
+                "must be greater than 1: the weights that sampled have ratio 1",
             )
-        check(self.negative is None or self.negative >= 0, "rejection.negative", "at least 0 is needed")
+        check(self.negative is None or self.negative >= 0, "rejection.negative", "must be at least 0")
 
     @property
     def active(self) -> bool:
@@ -184,25 +184,25 @@ def check_settings(objective: Objective, given: Iterable[str]) -> None:
             has = f"its settings: {', '.join(known)}" if known else "it has no settings"
             raise ConfigError(f"{name}: not a setting of the loss {objective.loss}; {has}")
     if "normalize" in given and objective.normalize and objective.advantage not in DIVIDED:
-        text = f"the estimator {objective.advantage} has a scale of its own"
+        text = f"the estimator {objective.advantage} does its own scaling"
         raise ConfigError(f"normalize: {text}; normalize is for {', '.join(sorted(DIVIDED))}")
     _check_values(objective)
     if objective.loss == "gmpo" and objective.aggregation != "sequence":
         raise ConfigError(
-            f"aggregation: gmpo is a mean over sequences, so sequence is needed, not {objective.aggregation}"
+            f"aggregation: gmpo is a mean over sequences, so it must be sequence, not {objective.aggregation}"
         )
     if objective.advantage == "maxrl" and objective.overlong_buffer:
-        raise ConfigError("overlong_buffer: its punishments may be below 0, and maxrl needs rewards of at least 0")
+        raise ConfigError("overlong_buffer: penalties may make rewards negative, and maxrl needs rewards of at least 0")
 
 
 def _check_values(objective: Objective) -> None:
-    check(objective.clip_low >= 0, "clip_low", "at least 0 is needed")
-    check(objective.clip_high >= 0, "clip_high", "at least 0 is needed")
-    check(objective.dual_clip == 0 or objective.dual_clip > 1, "dual_clip", "0 or more than 1 is needed")
+    check(objective.clip_low >= 0, "clip_low", "must be at least 0")
+    check(objective.clip_high >= 0, "clip_high", "must be at least 0")
+    check(objective.dual_clip == 0 or objective.dual_clip > 1, "dual_clip", "must be 0 or greater than 1")
     for name in ("tau_positive", "tau_negative", "divergence"):
-        check(getattr(objective, name) > 0, name, "more than 0 is needed")
-    check(objective.ratio_cap >= 1, "ratio_cap", "at least 1 is needed")
-    check(0 < objective.cov_share <= 1, "cov_share", "a share above 0 and at most 1 is needed")
-    check(objective.cov_low < objective.cov_high, "cov_low", "less than cov_high is needed")
-    check(objective.cov_kl >= 0, "cov_kl", "at least 0 is needed")
-    check(objective.echo >= 0, "echo", "at least 0 is needed")
+        check(getattr(objective, name) > 0, name, "must be greater than 0")
+    check(objective.ratio_cap >= 1, "ratio_cap", "must be at least 1")
+    check(0 < objective.cov_share <= 1, "cov_share", "must be a fraction above 0 and at most 1")
+    check(objective.cov_low < objective.cov_high, "cov_low", "must be less than cov_high")
+    check(objective.cov_kl >= 0, "cov_kl", "must be at least 0")
+    check(objective.echo >= 0, "echo", "must be at least 0")

@@ -24,11 +24,11 @@ from .rollout import Limits, Policy, Sampled, Trajectory
 from .threads import EpisodeTimeout, Threads
 
 WINDOW = 200
-"""Episodes of which `limits.failures` is a share."""
+"""Number of latest episodes to which the fraction `limits.failures` applies."""
 ROW = 30
-"""Groups in a row without one that can be used, after which a run ends whatever the share of failures is."""
+"""Consecutive unusable groups after which a run ends, whatever the fraction of failures."""
 FIRST_DELAY, LONGEST_DELAY = 1.0, 30.0
-"""Seconds before an episode is played again, doubled from the first to the longest."""
+"""Seconds before an episode is retried: the first delay, doubled up to the longest."""
 
 Group = list[Trajectory]
 Make = Callable[[], Environment | BlackBox]
@@ -113,7 +113,7 @@ class Episodes:
             if lease.broken is not None:
                 raise lease.broken
             return Episode(trajectories)
-        raise AssertionError("unreachable: attempts are counted without end")
+        raise AssertionError("unreachable: attempts are counted without a limit")
 
     def _play(self, make: Make, lease: Lease, seed: int, begun: list[Trajectory]) -> list[Trajectory]:
         return play_any(make(), self.proxy, lease, self.chat, self.limits, seed, begun)
@@ -172,7 +172,7 @@ class Tally:
         self.recent += [one.error is not None for one in episodes]
         scored = self._scored(episodes) if self.limits.failed == "score" or not failed else []
         if not scored and not failed:
-            raise ConfigError("environment: no episode of a task asked the model")
+            raise ConfigError("environment: no episode of a task called the model")
         self.row = 0 if scored else self.row + 1
         self._check(failed)
         return scored or None
@@ -196,7 +196,7 @@ class Tally:
             found = f"{count} of the last {len(self.recent)} episodes failed"
             allowed = f"limits.failures = {self.limits.failures:g} allows {self.limits.failures * WINDOW:g} of {WINDOW}"
         else:
-            found, allowed = f"{self.row} groups in a row had failed episodes", f"at most {ROW - 1} are replaced"
+            found, allowed = f"{self.row} consecutive groups had failed episodes", f"at most {ROW - 1} are replaced"
         raise RecipeError(f"{found}, {allowed}; the last error: {described(error)}; {self._file} has all") from error
 
     @property

@@ -110,7 +110,7 @@ class Chat:
         """
         turns = [at for at, message in enumerate(messages) if message["role"] == "assistant"]
         if not turns:
-            raise ConfigError("data: a conversation has no turn of the assistant")
+            raise ConfigError("data: a conversation has no assistant turn")
         bare = [{key: value for key, value in message.items() if key != "train"} for message in messages]
         pictures = self._pictures(bare if loss_on == "generation" else bare[: turns[-1] + 1])
         left = iter(pictures)
@@ -127,7 +127,7 @@ class Chat:
         for at in turns:
             prompt, through = self.render(bare[:at], tools, ask=True), self.render(bare[: at + 1], tools)
             if not through.startswith(prompt) or not prompt.startswith(done):
-                raise ConfigError("data: the chat template changes earlier turns, so that they can't be told apart")
+                raise ConfigError("data: the chat template changes earlier turns, so turns can't be separated")
             answer = self._up_to_end(through[len(prompt) :])
             marked = bool(messages[at].get("train"))
             trained = {"all": True, "last": at == turns[-1], "marked": marked}[loss_on]
@@ -157,7 +157,7 @@ class Chat:
         text = self.render([*dummy, *messages], ask=True)
         _, found, tail = text.partition(MARK)
         if not found:
-            raise ConfigError("tokenizer: the chat template does not show the assistant's words unchanged")
+            raise ConfigError("tokenizer: the chat template changes the assistant's text")
         tokens = self._complete(tail, self._pictures(messages))
         if sampled and tokens and sampled[-1] == tokens[0]:
             return tokens[1:]
@@ -167,7 +167,7 @@ class Chat:
 def none_left(pictures: Iterator[Picture]) -> None:
     """Refuses a conversation of whose images the template showed fewer than it has."""
     if next(pictures, None) is not None:
-        raise ConfigError("tokenizer: the chat template does not show all images of a conversation")
+        raise ConfigError("tokenizer: the chat template does not render all images of a conversation")
 
 
 def tool_calls(text: str) -> list[dict[str, Any]]:

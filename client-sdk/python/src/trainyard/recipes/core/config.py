@@ -145,7 +145,7 @@ def _flags(kind: type[Any], argv: Sequence[str]) -> Iterator[tuple[str, Given]]:
     while words:
         word = words.pop(0)
         if not word.startswith("--"):
-            raise ConfigError(f"{word}: a flag --key is expected")
+            raise ConfigError(f"{word}: expected a flag --key")
         key, equals, value = word.removeprefix("--").partition("=")
         if not equals:
             if words and not words[0].startswith("--"):
@@ -225,7 +225,7 @@ def _default(kind: type[Any], key: str) -> Any:
 
 def _table(kind: type[Any], value: Given | Tree, key: str, base: object) -> object:
     if isinstance(value, Given):
-        raise ConfigError(f"{value.where}: {key}: a table is expected")
+        raise ConfigError(f"{value.where}: {key}: expected a table")
     return _build(kind, value, f"{key}.", base)
 
 
@@ -239,7 +239,7 @@ def _value(hint: Any, value: Given | Tree, key: str) -> object:
     if isinstance(value, dict):
         if get_origin(hint) is dict:
             return {name: _loose(below) for name, below in value.items()}
-        raise ConfigError(f"{_where(value)}: {key}: {_name(hint)} is expected, not a table")
+        raise ConfigError(f"{_where(value)}: {key}: expected {_name(hint)}, found a table")
     return _leaf(hint, value, key)
 
 
@@ -286,14 +286,14 @@ def _leaf(hint: Any, given: Given, key: str) -> object:
             return float(parsed)
         if hint in (int, bool) and type(parsed) is hint:
             return parsed
-    raise ConfigError(f"{given.where}: {key}: {_name(hint)} is expected, not {given.value!r}")
+    raise ConfigError(f"{given.where}: {key}: expected {_name(hint)}, found {given.value!r}")
 
 
 def _tables(kind: type[Any], given: Given, key: str) -> list[object]:
     """A list of tables, as `[[key]]` of a file or as TOML."""
     value = _parsed(str(given.value)) if given.text else given.value
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise ConfigError(f"{given.where}: {key}: a list of tables is expected, not {given.value!r}")
+        raise ConfigError(f"{given.where}: {key}: expected a list of tables, found {given.value!r}")
     found = []
     for at, one in enumerate(value):
         try:

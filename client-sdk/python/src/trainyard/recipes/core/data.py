@@ -24,7 +24,7 @@ def read(source: str, key: str = "data") -> list[Record]:
     path = Path(source)
     readers = {".jsonl": _from_jsonl, ".parquet": _from_parquet}
     if path.suffix not in readers:
-        raise ConfigError(f"{key}: {source}: a file .jsonl or .parquet, or hf:NAME@SPLIT, is expected")
+        raise ConfigError(f"{key}: {source}: expected a .jsonl or .parquet file, or hf:NAME@SPLIT")
     if not path.is_file():
         raise ConfigError(f"{key}: {source}: file not found")
     records = readers[path.suffix](path, key)
@@ -43,7 +43,7 @@ def _from_jsonl(path: Path, key: str) -> list[Record]:
         except json.JSONDecodeError as error:
             raise ConfigError(f"{key}: {path}:{number}: {error}") from error
         if not isinstance(record, dict):
-            raise ConfigError(f"{key}: {path}:{number}: an object is expected")
+            raise ConfigError(f"{key}: {path}:{number}: expected an object")
         records.append(anchored(record, path.parent))
     return records
 

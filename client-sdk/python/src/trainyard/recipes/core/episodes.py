@@ -1,4 +1,4 @@
-"""Playing the tasks of an environment: settings, episodes at the same time, rewards, and what evaluations report."""
+"""Playing the tasks of an environment: settings, concurrent episodes, rewards, and what evaluations report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .seeds import seed_of
 from .values import RewardModel
 
 CANDIDATES = 20
-"""Likeliest tokens whose probabilities are asked for."""
+"""Number of most likely tokens whose probabilities are requested."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Playing(Common):
 
     environment: EnvironmentConfig = opt(EnvironmentConfig(), "")
     limits: Limits = opt(Limits(), "")
-    concurrency: int = opt(64, "episodes at the same time")
+    concurrency: int = opt(64, "concurrent episodes")
     eval_tasks: int = opt(16, "held-out tasks of an evaluation")
     reward_model: str = opt("", "tinker:// path of a reward model, whose score of an episode is added to its reward")
-    reward_weight: float = opt(1.0, "multiplies the score of the reward model")
+    reward_weight: float = opt(1.0, "factor on the reward model's score")
 
     @property
     def own_environment(self) -> EnvironmentConfig:
@@ -149,7 +149,7 @@ def fill_squares(sampler: tinker.SamplingClient, trajectories: Sequence[Trajecto
         rows = future.result().topk_prompt_logprobs
         if rows is None:
             raise ConfigError(
-                "algorithm: optimal_token needs the likeliest tokens of prompts, which the server does not return"
+                "algorithm: optimal_token needs top-k log-probabilities of prompts, which the server does not return"
             )
         one.squares = [math.fsum(math.exp(2 * lp) for _, lp in row or ()) for row in rows]
 

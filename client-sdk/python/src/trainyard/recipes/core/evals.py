@@ -16,7 +16,7 @@ from .evaluation import Evaluation, Settings, Target, prepared
 
 NAME = re.compile(r"[\w.-]+")
 TTL_SECONDS = 7 * 24 * 3600
-"""How long the weights of an evaluation are stored if the run is killed before it deletes them."""
+"""Seconds that the weights of an evaluation are stored if the run is killed before it deletes them."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class EvalConfig(Settings):
 
     name: str = opt("", "name of the evaluation: its metrics are eval/NAME/pass@1 and so on")
     every: int = opt(20, "steps between two evaluations; the last step always evaluates, and 0 evaluates only there")
-    before: bool = opt(True, "whether the weights before the first step are evaluated too")
+    before: bool = opt(True, "whether to evaluate before the first step too")
     environment: EnvironmentConfig = opt(EnvironmentConfig(name=""), "")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         is_name = NAME.fullmatch(self.name) is not None
-        check(is_name, "name", f"letters, digits, _, . and - are needed, not {self.name!r}")
-        check(self.every >= 0, "every", "at least 0 is needed")
+        check(is_name, "name", f"expected letters, digits, _, . and -, found {self.name!r}")
+        check(self.every >= 0, "every", "must be at least 0")
 
     def resolved(self, own: EnvironmentConfig | None) -> EvalConfig:
         """The same with an environment: where none is named, that of the run, with the options that are given here."""
@@ -40,7 +40,7 @@ class EvalConfig(Settings):
         if self.data or named.name or self.is_suite:
             return self
         if own is None:
-            raise ConfigError(f"evals.{self.name}: the recipe plays no environment: name one, or data, or a suite")
+            raise ConfigError(f"evals.{self.name}: the recipe has no environment: set environment, data or suite")
         return replace(self, environment=EnvironmentConfig(own.name, own.options | named.options))
 
     def is_due(self, done: int, steps: int) -> bool:
@@ -71,7 +71,9 @@ def check_evals(evals: Sequence[EvalConfig], own: EnvironmentConfig | None, best
     if best.startswith("eval/"):
         known = [metric for one in evals for metric in one.metrics]
         of_suite = any(one.is_suite and best.startswith(f"eval/{one.name}/") for one in evals)
-        check(of_suite or best in known, "best", f"no evaluation gives {best}; there are {', '.join(known) or 'none'}")
+        check(
+            of_suite or best in known, "best", f"no evaluation reports {best}; available: {', '.join(known) or 'none'}"
+        )
 
 
 @dataclass(frozen=True)

@@ -27,15 +27,15 @@ from .suites import Suite as Programs
 from .threads import Threads
 
 OF_THE_REQUEST = (400, 413, 422)
-"""Statuses that refuse a request for what it contains, such as a conversation beyond the model's context."""
+"""Statuses of requests that are refused because of their content, such as a conversation beyond the context length."""
 
 BUSY = (429, 500, 502, 503, 504)
-"""Statuses after which a request is sent again."""
+"""Statuses after which a request is retried."""
 REPEATS, FIRST_DELAY = 5, 1.0
-"""How often a request is sent again, and the seconds before that, doubled each time."""
+"""Number of retries of a request, and the seconds before the first one, doubled each time."""
 
 Shown = Callable[[int, Mapping[str, float]], None]
-"""Is told how many tasks are done, and what came of them so far."""
+"""Called with the number of finished tasks and the results so far."""
 
 
 class RefusedError(Exception):
@@ -47,7 +47,7 @@ class Settings:
     """What is evaluated, and how."""
 
     environment: EnvironmentConfig = opt(EnvironmentConfig(), "")
-    data: str = opt("", "data set of prompts, as of the environment prompts, in place of an environment")
+    data: str = opt("", "data set of prompts, in the format of the environment prompts, in place of an environment")
     reward: str = opt("math", "reward of the answers to data: math, code or MODULE:FUNCTION")
     suite: SuiteConfig = opt(SuiteConfig(), "")
     tasks: int = opt(64, "tasks, from the first; 0 takes all")
@@ -56,30 +56,36 @@ class Settings:
     success: float = opt(1.0, "reward from which an attempt counts as passed")
     temperature: float = opt(1.0, "temperature")
     top_p: float = opt(1.0, "nucleus")
-    max_tokens: int = opt(256, "tokens of an answer")
-    max_turns: int = opt(8, "answers of an attempt")
-    seconds: float = opt(3600.0, "seconds of an attempt, after which it has failed, or of a suite; 0: no limit")
+    max_tokens: int = opt(256, "maximum tokens of an answer")
+    max_turns: int = opt(8, "maximum answers of an attempt")
+    seconds: float = opt(3600.0, "time limit of an attempt, or of a suite, in seconds; 0 sets no limit")
     failures: float = opt(
-        0.1, "share of the attempts that may fail, which count as not passed; more end the evaluation"
+        0.1, "fraction of attempts that may fail; failed ones count as not passed, and more end the evaluation"
     )
-    concurrency: int = opt(16, "attempts at the same time")
+    concurrency: int = opt(16, "concurrent attempts")
     seed: int = opt(0, "seed of samples and of the intervals")
 
     def __post_init__(self) -> None:
-        check(self.tasks >= 0, "tasks", "at least 0 is needed")
-        check(self.samples > 0, "samples", "at least 1 is needed")
-        check(self.max_tokens > 0, "max_tokens", "at least 1 is needed")
-        check(self.max_turns > 0, "max_turns", "at least 1 is needed")
-        check(self.concurrency > 0, "concurrency", "at least 1 is needed")
-        check(self.seconds >= 0, "seconds", "at least 0 is needed")
-        check(0 <= self.failures < 1, "failures", "a share from 0 to below 1 is needed")
-        check(all(0 < k <= self.samples for k in self.k), "k", f"values from 1 to samples ({self.samples}) are needed")
+        check(self.tasks >= 0, "tasks", "must be at least 0")
+        check(self.samples > 0, "samples", "must be at least 1")
+        check(self.max_tokens > 0, "max_tokens", "must be at least 1")
+        check(self.max_turns > 0, "max_turns", "must be at least 1")
+        check(self.concurrency > 0, "concurrency", "must be at least 1")
+        check(self.seconds >= 0, "seconds", "must be at least 0")
+        check(0 <= self.failures < 1, "failures", "must be a fraction from 0 to below 1")
+        check(
+            all(0 < k <= self.samples for k in self.k), "k", f"values from 1 to samples ({self.samples}) are required"
+        )
         other = self.environment != _default(self, "environment")
-        check(not (self.data and other), "data", "excludes environment: data is an environment by itself")
+        check(not (self.data and other), "data", "can't be combined with environment")
         unread = not self.data and self.reward != Settings.reward
-        check(not unread, "reward", "judges the answers to data, and there is none")
+        check(not unread, "reward", "requires data")
         suite = self.suite.program != "none"
-        check(not (suite and (self.data or other)), "suite", "excludes environment and data: it has its own tasks")
+        check(
+            not (suite and (self.data or other)),
+            "suite",
+            "can't be combined with environment or data: a suite has its own tasks",
+        )
 
     @property
     def played(self) -> EnvironmentConfig:
@@ -193,7 +199,7 @@ class Attempts:
                 if repeat == REPEATS:
                     raise
             self.threads.pause(FIRST_DELAY * 2.0**repeat)
-        raise AssertionError("unreachable: repeats are counted without end")
+        raise AssertionError("unreachable: retries are counted without a limit")
 
 
 def text_of(message: Message) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from .config import ConfigError
 
 OPEN, CLOSE = "\ue0f0", "\ue0f1"
-"""Around marked text, for private use. They stay with it, whatever filters and variables it goes through."""
+"""Private-use characters around marked text, which stay with it through all filters and variables."""
 
 
 def pieces(text: str, template: str, variables: dict[str, Any]) -> Iterator[tuple[str, bool]]:
@@ -18,7 +18,7 @@ def pieces(text: str, template: str, variables: dict[str, Any]) -> Iterator[tupl
     marked = _rendered(template, variables)
     if text.count(OPEN) + text.count(CLOSE) or marked.replace(OPEN, "").replace(CLOSE, "") != text:
         raise ConfigError(
-            "loss_on: the chat template changes what its generation blocks mark, so that it can't be told apart"
+            "loss_on: the chat template changes the text inside its generation blocks, so it can't be located"
         )
     depth, start = 0, 0
     for at, character in enumerate(marked):
@@ -29,7 +29,7 @@ def pieces(text: str, template: str, variables: dict[str, Any]) -> Iterator[tupl
             if depth < 0:
                 break
     if depth:
-        raise ConfigError("loss_on: the chat template shows a part of what a generation block marks")
+        raise ConfigError("loss_on: the chat template renders only part of a generation block")
     if start < len(marked):
         yield marked[start:], False
 

@@ -23,12 +23,12 @@ from .config import ConfigError
 Message = dict[str, Any]
 Format = Literal["png", "jpeg"]
 KINDS = ("image", "image_url")
-"""Types of parts that are images: with the file in `image`, or in `image_url` as in the OpenAI API."""
+"""Types of image parts: the file is in `image`, or in `image_url` as in the OpenAI API."""
 PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 MARK = "<image>"
-"""Stands for the next file of a record's `images` in texts."""
+"""Placeholder in texts for the next file of a record's `images`."""
 ASPECT_RATIO = 200
-"""The largest one that Qwen's processor takes."""
+"""Largest aspect ratio that Qwen's processor accepts."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ class Vision:
     """How a model counts and marks images: the rule of Qwen's processor, and the token of its placeholder."""
 
     unit: int
-    """Pixels of a position's side."""
+    """Side of the square of pixels that one position covers."""
     fewest: int
     most: int
-    """Pixels of a resized image."""
+    """Bounds on the number of pixels of a resized image."""
     placeholder: int
 
     @classmethod
@@ -112,7 +112,7 @@ class Vision:
     def count(self, width: int, height: int) -> int:
         """The positions of an image: both sides are rounded to whole ones, then scaled into the range of pixels."""
         if max(width, height) > ASPECT_RATIO * min(width, height):
-            raise ConfigError(f"data: an image of {width}x{height} pixels is narrower than 1:{ASPECT_RATIO}")
+            raise ConfigError(f"data: an image of {width}x{height} pixels exceeds the aspect ratio 1:{ASPECT_RATIO}")
         columns, rows = round(width / self.unit), round(height / self.unit)
         pixels = columns * rows * self.unit**2
         if pixels > self.most:
@@ -133,7 +133,7 @@ class Vision:
         for token in tokens:
             picture = next(pictures, None) if token == self.placeholder else None
             if token == self.placeholder and picture is None:
-                raise ConfigError("data: a text has the token that stands for images")
+                raise ConfigError("data: a text contains the token reserved for images")
             found += positions(picture) if picture else [token]
         return found
 
@@ -151,7 +151,7 @@ def read_json(name: str, file: str) -> dict[str, Any]:
         try:
             path = Path(hf_hub_download(name, file))
         except (EntryNotFoundError, HFValidationError, RepositoryNotFoundError) as error:
-            raise ConfigError(f"tokenizer: {name} has no {file}, so it takes no images: {error}") from error
+            raise ConfigError(f"tokenizer: {name} has no {file}, so images are not supported: {error}") from error
     return cast(dict[str, Any], json.loads(path.read_text()))
 
 
@@ -235,14 +235,14 @@ def file_at(source: str) -> bytes:
     if source.startswith("data:"):
         head, _, body = source.partition(",")
         if not head.endswith(";base64"):
-            raise ConfigError(f"data: an image's data URI begins with {head[:40]!r}; base64 is expected")
+            raise ConfigError(f"data: an image's data URI begins with {head[:40]!r}, expected base64")
         try:
             return base64.b64decode(body, validate=True)
         except binascii.Error as error:
             raise ConfigError(f"data: an image's data URI: {error}") from error
     path = source.removeprefix("file://")
     if "://" in path:
-        raise ConfigError(f"data: image {source[:80]}: only files and data URIs are read, nothing is fetched")
+        raise ConfigError(f"data: image {source[:80]}: only files and data URIs are supported; URLs are not fetched")
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -297,5 +297,5 @@ def with_images(messages: list[Message], files: Any) -> list[Message]:
                 parts.append({"type": "text", "text": text})
         found.append({**message, "content": parts})
     if next(left, None) is not None:
-        raise ConfigError(f"data: a record has more images than {MARK} in its texts")
+        raise ConfigError(f"data: a record has more images than {MARK} marks in its texts")
     return found

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 CHUNK = 250
-"""Resamples that are drawn at once, which bounds memory."""
+"""Bootstrap resamples computed at once, which bounds memory."""
 BITS = np.uint64(32)
 
 

@@ -19,7 +19,7 @@ from .algorithms import LossName, Objective, Rejection
 
 Floats = NDArray[np.float64]
 BOUND = 20.0
-"""Log-ratios beyond this are cut, so that the ratio stays finite."""
+"""Bound to which log-ratios are clamped, so that ratios stay finite."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Tokens:
     """The sampled tokens of a batch, one sequence after another: one entry of each array for each token."""
 
     now: Floats
-    """Log-probabilities under the weights that learn."""
+    """Log-probabilities under the weights being trained."""
     old: Floats
-    """Log-probabilities that ratios refer to."""
+    """Log-probabilities in the denominator of the ratios."""
     advantages: Floats
     scale: Floats
-    """The share of a token in the mean that is the loss."""
+    """Weight of each token in the mean that forms the loss."""
     sequence: NDArray[np.int64]
-    """The number of the sequence, from 0."""
+    """Index of each token's sequence, from 0."""
 
     @property
     def log_ratio(self) -> Floats:

@@ -35,7 +35,7 @@ def pairs(records: Sequence[data.Record], key: str, chat: Chat, max_length: int)
         if all(sum(one.weights[1:]) for one in both):
             found.append(Pair(*both))
     if not found:
-        raise ConfigError(f"{key}: no pair has both answers within max_length")
+        raise ConfigError(f"{key}: no pair fits within max_length")
     return found
 
 

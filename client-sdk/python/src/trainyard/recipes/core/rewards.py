@@ -24,7 +24,7 @@ def load_reward(name: str) -> Reward:
         return lambda answer, record: 0.0
     module, colon, attribute = name.partition(":")
     if not colon:
-        raise ConfigError(f"reward: {name!r} is neither math nor code nor none nor MODULE:FUNCTION")
+        raise ConfigError(f"reward: {name!r} is unknown: expected math, code, none or MODULE:FUNCTION")
     try:
         return cast(Reward, getattr(importlib.import_module(module), attribute))
     except (ImportError, AttributeError) as error:

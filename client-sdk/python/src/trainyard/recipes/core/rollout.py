@@ -20,28 +20,28 @@ from .seeds import seed_of
 class Limits:
     """How the policy is sampled, and when an episode ends."""
 
-    max_tokens: int = opt(256, "tokens of an answer")
-    max_turns: int = opt(1, "answers of an episode")
-    max_context: int = opt(4096, "tokens of an episode; one that would exceed them ends")
+    max_tokens: int = opt(256, "maximum tokens of an answer")
+    max_turns: int = opt(1, "maximum answers of an episode")
+    max_context: int = opt(4096, "maximum tokens of an episode, which ends before it would exceed them")
     temperature: float = opt(1.0, "temperature of samples")
-    seconds: float = opt(3600.0, "seconds of an episode, after which it has failed; 0 sets no limit")
-    failures: float = opt(0.1, "share of the last 200 episodes that may fail; more end the run")
+    seconds: float = opt(3600.0, "time limit of an episode in seconds, after which it has failed; 0 sets no limit")
+    failures: float = opt(0.1, "fraction of the last 200 episodes that may fail; more end the run")
     failed: Literal["drop", "score"] = opt(
-        "drop", "drop: leave out a group with a failed episode; score: learn from its tokens with failure_reward"
+        "drop", "drop: leave out groups with a failed episode; score: train on its tokens with failure_reward"
     )
     failure_reward: float = opt(0.0, "reward of a failed episode, for score")
-    retries: int = opt(2, "times that an episode is played again after an error that retry_on names")
+    retries: int = opt(2, "retries of an episode after an error that retry_on names")
     retry_on: list[str] = opt(
-        ["ConnectionError", "TimeoutError", "httpx.TransportError"], "exceptions by name, with or without their module"
+        ["ConnectionError", "TimeoutError", "httpx.TransportError"], "names of exceptions, with or without their module"
     )
 
     def __post_init__(self) -> None:
-        check(self.max_tokens > 0, "limits.max_tokens", "at least 1 is needed")
-        check(self.max_turns > 0, "limits.max_turns", "at least 1 is needed")
-        check(self.temperature > 0, "limits.temperature", "more than 0 is needed: greedy samples have no gradient")
-        check(self.seconds >= 0, "limits.seconds", "at least 0 is needed")
-        check(0 <= self.failures < 1, "limits.failures", "a share from 0 to below 1 is needed")
-        check(self.retries >= 0, "limits.retries", "at least 0 is needed")
+        check(self.max_tokens > 0, "limits.max_tokens", "must be at least 1")
+        check(self.max_turns > 0, "limits.max_turns", "must be at least 1")
+        check(self.temperature > 0, "limits.temperature", "must be greater than 0: greedy samples have no gradient")
+        check(self.seconds >= 0, "limits.seconds", "must be at least 0")
+        check(0 <= self.failures < 1, "limits.failures", "must be a fraction from 0 to below 1")
+        check(self.retries >= 0, "limits.retries", "must be at least 0")
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Sampled:
     logprobs: list[float]
     versions: list[int]
     stopped: bool
-    """It ended by itself, not by the limit of tokens."""
+    """Whether the answer ended with a stop token, not at the token limit."""
 
 
 class Policy(Protocol):
@@ -89,16 +89,16 @@ class Trajectory:
     answer_tokens: int = 0
     """Tokens of the last answer."""
     truncated: bool = False
-    """The last answer was cut off, or there was no context left."""
+    """Whether the last answer was truncated, or no context was left."""
     failed: bool = False
-    """The episode failed, and these are the tokens up to that."""
+    """Whether the episode failed; the tokens are those before the failure."""
     metrics: dict[str, float] = field(default_factory=dict)
     task: int = -1
-    """The task's place in the suite."""
+    """Index of the task in the suite."""
     baseline: float | None = None
-    """The reward of the greedy answer to the task, where an estimator needs it."""
+    """Reward of the greedy answer to the task, if the estimator needs it."""
     squares: list[float] = field(default_factory=list)
-    """At each token the sum of the squared probabilities of all tokens, where an estimator needs it."""
+    """Sum of the squared probabilities of the vocabulary at each token, if the estimator needs it."""
 
     def observe(self, tokens: list[int]) -> None:
         """Adds tokens that the policy reads."""

@@ -30,9 +30,9 @@ MAY_CHANGE = {
     "limits.failures", "limits.failed", "limits.failure_reward", "limits.retries", "limits.retry_on", "evals", "best",
     "best_is",
 }  # fmt: skip
-"""Settings that may differ when a run is resumed: all others change its results even if no episode fails."""
+"""Settings that may differ when a run is resumed; all others change its results."""
 SCALAR_HEAD = {"trainyard.head": "scalar"}
-"""Metadata of a model that computes one number for each position, in place of log-probabilities."""
+"""Metadata of a model with a scalar head: one number per position in place of log-probabilities."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,15 @@ class Adam:
     """AdamW and the schedule of its learning rate."""
 
     learning_rate: float = opt(1e-4, "highest learning rate")
-    beta1: float = opt(0.9, "decay of the mean of gradients")
-    beta2: float = opt(0.95, "decay of the mean of squared gradients")
-    eps: float = opt(1e-8, "added to the denominator")
+    beta1: float = opt(0.9, "decay rate of the mean of gradients (AdamW's beta 1)")
+    beta2: float = opt(0.95, "decay rate of the mean of squared gradients (AdamW's beta 2)")
+    eps: float = opt(1e-8, "AdamW's epsilon, added to the denominator")
     weight_decay: float = opt(0.0, "decoupled weight decay")
-    grad_clip_norm: float = opt(1.0, "largest norm of the gradient; 0 does not clip")
-    warmup_steps: int = opt(0, "steps over which the learning rate rises from 0")
-    schedule: Literal["constant", "linear", "cosine"] = opt("constant", "how it falls to 0 until the last step")
+    grad_clip_norm: float = opt(1.0, "gradient clipping: the largest norm; 0 does not clip")
+    warmup_steps: int = opt(0, "warm-up steps, in which the learning rate rises from 0")
+    schedule: Literal["constant", "linear", "cosine"] = opt(
+        "constant", "schedule by which the learning rate falls to 0 at the last step"
+    )
 
     def at(self, step: int, steps: int) -> types.AdamParams:
         """The parameters of step number `step` of `steps`, from 0."""
@@ -70,31 +72,31 @@ class Adam:
 class Common:
     """What every training recipe can set."""
 
-    folder: str = opt("", "metrics, settings and the list of checkpoints; a run that is there is resumed")
-    model: str = opt("", "base model; the first that the server lists when absent")
+    folder: str = opt("", "folder for metrics, settings and the list of checkpoints; an existing run in it is resumed")
+    model: str = opt("", "base model; default: the first that the server lists")
     load: str = opt("", "tinker:// path of a training checkpoint to start from, with new optimizer state")
     tokenizer: str = opt("", "folder or hub name of the tokenizer, if not that of the base model")
-    rank: int = opt(32, "rank of the LoRA adapter; 0 trains all parameters where the server can")
+    rank: int = opt(32, "rank of the LoRA adapter; 0 trains all parameters if the server supports that")
     train_unembed: bool = opt(True, "whether the adapter covers the unembedding")
     seed: int = opt(0, "seed of the adapter, of the order of data and of samples")
-    steps: int = opt(100, "optimizer steps in all")
+    steps: int = opt(100, "total number of optimizer steps")
     save_every: int = opt(20, "steps between checkpoints; the last step always saves")
-    keep: int = opt(2, "checkpoints that are kept; older ones are deleted")
+    keep: int = opt(2, "number of checkpoints to keep; older ones are deleted")
     eval_every: int = opt(10, "steps between evaluations; 0 evaluates only at the end")
-    resume: bool = opt(True, "whether a run in the folder is continued; false refuses a folder that has one")
-    evals: list[EvalConfig] = opt([], "evaluations of the weights as the run goes on, a table for each")
-    best: str = opt("", "metric whose best value keeps its checkpoint beside the last ones")
-    best_is: Direction = opt("max", "whether the largest or the smallest value is the best")
-    sinks: list[str] = opt([], "further sinks of metrics: wandb, tensorboard, mlflow")
-    project: str = opt("trainyard", "project of these sinks")
+    resume: bool = opt(True, "whether to continue a run in the folder; with false, a folder with a run is refused")
+    evals: list[EvalConfig] = opt([], "evaluations during the run, one table each")
+    best: str = opt("", "metric whose best checkpoint is kept in addition to the last ones")
+    best_is: Direction = opt("max", "whether larger or smaller values are better")
+    sinks: list[str] = opt([], "additional sinks for metrics: wandb, tensorboard, mlflow")
+    project: str = opt("trainyard", "project name in these sinks")
     adam: Adam = opt(Adam(), "")
 
     def __post_init__(self) -> None:
-        check(self.folder != "", "folder", "a folder for the run is needed")
-        check(self.rank >= 0, "rank", "at least 0 is needed")
-        check(self.steps > 0, "steps", "at least 1 is needed")
-        check(self.save_every > 0, "save_every", "at least 1 is needed")
-        check(self.keep > 0, "keep", "at least 1 is needed")
+        check(self.folder != "", "folder", "a folder for the run is required")
+        check(self.rank >= 0, "rank", "must be at least 0")
+        check(self.steps > 0, "steps", "must be at least 1")
+        check(self.save_every > 0, "save_every", "must be at least 1")
+        check(self.keep > 0, "keep", "must be at least 1")
         check_evals(self.evals, self.own_environment, self.best)
 
     @property
@@ -164,7 +166,7 @@ class Run:
         settings = self.folder / "config.json"
         mine = flatten(as_dict(self.config))
         if saved and not self.config.resume:
-            raise ConfigError(f"folder: {self.folder} has a run already, and resume is false")
+            raise ConfigError(f"folder: {self.folder} already contains a run, and resume is false")
         if saved and settings.exists():
             theirs = json.loads(settings.read_text())
             for key in sorted(mine.keys() | theirs.keys()):
@@ -209,7 +211,7 @@ class Run:
             self._save(done, state or {}, self._value if is_best else None)
         if self.config.best and self.evaluates(step) and not self.checkpoints.best:
             known = self.config.best.startswith("eval/") or self.config.best in self._recorded
-            check(known, "best", f"no step recorded {self.config.best}; there are {', '.join(sorted(self._recorded))}")
+            check(known, "best", f"no step recorded {self.config.best}; available: {', '.join(sorted(self._recorded))}")
 
     def _save(self, done: int, state: dict[str, Any], best: float | None) -> None:
         """Saves a checkpoint, and weights for sampling with it if it is the best, whose value is then given."""
@@ -289,5 +291,5 @@ def first_model(service: tinker.ServiceClient) -> str:
     names = [model.model_name for model in rest().get_server_capabilities().result().supported_models]
     name = next((name for name in names if name), None)
     if name is None:
-        raise ConfigError("model: the server lists no base model; name one")
+        raise ConfigError("model: the server lists no base model; set one")
     return name

@@ -40,9 +40,9 @@ class Result:
     """How a program ended."""
 
     ok: bool
-    """It ended by itself with code 0."""
+    """Whether it exited with code 0."""
     output: str
-    """Standard output and errors together, cut to the limit."""
+    """Standard output and standard error together, truncated to the limit."""
     timed_out: bool = False
 
 
@@ -55,13 +55,13 @@ class Sandbox:
     output_kib: int = 64
     processes: int = 64
     require_no_network: bool = False
-    """Refuse to run where the network can't be taken away."""
+    """Whether to refuse to run if network access can't be removed."""
 
     def run(self, code: str) -> Result:
         """Runs a program in an empty folder, which is deleted afterwards."""
         prefix = no_network()
         if self.require_no_network and not prefix:
-            raise ConfigError("sandbox: the network can't be taken away here: unshare is missing or not permitted")
+            raise ConfigError("sandbox: network access can't be removed: unshare is missing or not permitted")
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
             with open(os.path.join(folder, "program.py"), "w") as file:
                 file.write(code)

@@ -14,10 +14,10 @@ from .config import ConfigError, RecipeError
 DEFAULT_URL = "https://tinker.thinkingmachines.dev/services/tinker-prod"
 """Where the official package finds its server when `TINKER_BASE_URL` is not set."""
 QUIET_SECONDS = 2.0
-"""How long a server may be missing before a line says so; also the time of each attempt before that line."""
+"""Seconds without a server until a line reports it; also the timeout of each attempt until then."""
 GIVE_UP_SECONDS = 60.0
 ANSWER_SECONDS, PAUSE_SECONDS = 10.0, 0.5
-"""The time of each later attempt, and the pause between two."""
+"""Timeout of each later attempt, and the pause between two."""
 
 
 def server_url() -> str:

@@ -158,7 +158,7 @@ def open_sinks(names: list[str], project: str, folder: Path, first_step: int, co
     }
     for name in names:
         if name not in known:
-            raise ConfigError(f"sinks: no sink {name!r}; there are {', '.join(known)}")
+            raise ConfigError(f"sinks: unknown sink {name!r}; available: {', '.join(known)}")
     return [Jsonl(folder / "metrics.jsonl", first_step), *(_opened(name, known[name]) for name in names)]
 
 

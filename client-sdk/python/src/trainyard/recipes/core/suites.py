@@ -21,9 +21,9 @@ from .intervals import CONFIDENCE
 
 Program = Literal["none", "lm_eval", "inspect_ai"]
 SHOWN = 2_000
-"""Characters of a program's output that its error shows."""
+"""Maximum characters of a program's output that its error contains."""
 PROVIDER = "trainyard"
-"""The name under which inspect finds key and address of the API in its environment."""
+"""Prefix of the environment variables in which inspect finds the API's key and address."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,17 @@ class SuiteConfig:
     """Tasks of a program of others."""
 
     program: Program = opt("none", "program that evaluates in place of an environment: lm_eval or inspect_ai")
-    tasks: list[str] = opt([], "its tasks: files (.yaml for lm_eval, .py for inspect_ai), or names that it knows")
-    chat: bool = opt(True, "whether lm_eval asks for chat completions, else for completions of texts")
+    tasks: list[str] = opt(
+        [], "tasks: files (.yaml for lm_eval, .py for inspect_ai), or names of the program's own tasks"
+    )
+    chat: bool = opt(True, "whether lm_eval uses chat completions instead of text completions")
     options: dict[str, Any] = opt({}, "further options of the model: model_args of lm_eval, -M of inspect_ai")
     arguments: list[str] = opt([], "further arguments of the program")
 
     def __post_init__(self) -> None:
         named = self.program != "none"
-        check(bool(self.tasks) == named, "suite.tasks", "a program and its tasks are needed")
-        check(named or not (self.options or self.arguments), "suite", "there is no program that reads the rest")
+        check(bool(self.tasks) == named, "suite.tasks", "a program and its tasks are required")
+        check(named or not (self.options or self.arguments), "suite", "no program is set")
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def found_by_inspect(folder: Path) -> dict[str, float]:
     total, completed = 0.0, 0.0
     for log in logs:
         if log["status"] != "success":
-            error = (log.get("error") or {}).get("message", "no error is given")
+            error = (log.get("error") or {}).get("message", "no error was reported")
             raise RecipeError(f"suite: the task {log['eval']['task']} ended with {log['status']}: {error}")
         found |= dict(_scores(log["eval"]["task"], log["results"]["scores"]))
         total += float(log["results"]["total_samples"])

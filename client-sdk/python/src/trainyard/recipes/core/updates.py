@@ -24,9 +24,9 @@ class Batch:
     trajectories: list[Trajectory]
     advantages: list[list[float]]
     sampler_logprobs: list[list[float]]
-    """Log-probabilities when the tokens were sampled; those of the trajectories are what ratios refer to."""
+    """Log-probabilities at sampling time; those of the trajectories are the denominator of the ratios."""
     now: list[Floats] | None = None
-    """Log-probabilities of all tokens but the first under the weights as they are, where they are known."""
+    """Log-probabilities of all tokens but the first under the current weights, if known."""
 
     def part(self, places: Sequence[int]) -> Batch:
         return Batch(

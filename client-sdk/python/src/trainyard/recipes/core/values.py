@@ -20,7 +20,7 @@ from .images import model_input
 from .rollout import Trajectory
 
 VALUE_MSE = cast(types.LossFnType, "value_mse")
-"""The package's list of losses is that of the protocol."""
+"""The package's list of losses equals the protocol's."""
 
 
 def valued(

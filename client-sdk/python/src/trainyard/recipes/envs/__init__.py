@@ -37,7 +37,9 @@ def load_suite(config: EnvironmentConfig, held_out: bool = False) -> Suite:
     path = f"{__name__}.{name}" if name else config.name
     module, colon, attribute = path.partition(":")
     if not colon:
-        raise ConfigError(f"environment.name: {config.name!r} is none of {', '.join(BUILT_IN)}, nor MODULE:FACTORY")
+        raise ConfigError(
+            f"environment.name: {config.name!r} is unknown: expected one of {', '.join(BUILT_IN)}, or MODULE:FACTORY"
+        )
     factory = imported(module, attribute, "environment.name")
     try:
         suite = cast(Suite, factory(held_out=held_out, **config.options))

@@ -23,7 +23,7 @@ class Arithmetic:
     def __init__(
         self, held_out: bool = False, tasks: int = 512, largest: int = 20, partial: float = 0.0, delay: float = 0.0
     ) -> None:
-        check(largest > 0, "environment.options.largest", "at least 1 is needed")
+        check(largest > 0, "environment.options.largest", "must be at least 1")
         self.held_out, self.tasks, self.largest, self.partial, self.delay = held_out, tasks, largest, partial, delay
 
     def __len__(self) -> int:

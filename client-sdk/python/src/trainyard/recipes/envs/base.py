@@ -16,7 +16,7 @@ class Outcome:
     reward: float = 0.0
     done: bool = True
     messages: list[Message] = field(default_factory=list)
-    """What the model sees next, unless it is done."""
+    """Message that the model sees next, unless the episode is done."""
     metrics: dict[str, float] = field(default_factory=dict)
 
 

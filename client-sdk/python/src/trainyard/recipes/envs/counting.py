@@ -30,8 +30,8 @@ class Counting:
         side: int = 8,
         partial: float = 0.3,
     ) -> None:
-        check(0 < most <= cells * cells, "environment.options.most", "from 1 to the number of cells")
-        check(side > 0, "environment.options.side", "at least 1 is needed")
+        check(0 < most <= cells * cells, "environment.options.most", "must be from 1 to the number of cells")
+        check(side > 0, "environment.options.side", "must be at least 1")
         self.held_out, self.tasks, self.most, self.cells, self.side = held_out, tasks, most, cells, side
         self.partial = partial
 

@@ -21,7 +21,7 @@ class Prompts:
         system: str = "",
     ) -> None:  # fmt: skip
         source = (held_out_data or data) if held_out else data
-        check(source != "", "environment.options.data", "a data set is needed")
+        check(source != "", "environment.options.data", "a data set is required")
         self.records = _read(source, key)
         self.reward, self.key, self.system = load_reward(reward), key, system
 

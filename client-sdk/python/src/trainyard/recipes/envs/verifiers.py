@@ -19,7 +19,7 @@ from ..core.config import ConfigError, missing
 from .base import BlackBox, Outcome, Suite
 
 LAZY_TASKS = 1000
-"""Tasks that are taken from a taskset without an end."""
+"""Number of tasks taken from a taskset of unlimited length."""
 
 
 def Verifiers(

@@ -37,12 +37,12 @@ class Config(Common):
     validation: str = opt("", "held-out prompts")
     teacher: str = opt(
         "",
-        "base model, or tinker:// path of sampler weights, with the student's tokenizer; for sdft by default the student",
+        "base model, or tinker:// path of sampler weights, with the student's tokenizer; sdft: by default the student",
     )
     teachers: dict[str, str] = opt({}, "additional teachers by name, chosen by the key teacher of a record")
     mode: Literal["on_policy", "off_policy", "sdft"] = opt(
         "on_policy",
-        "on_policy: the student's samples; off_policy: the teacher's; sdft: the student's, with a demonstration for the teacher",
+        "on_policy: the student's samples; off_policy: the teacher's; sdft: the student's, scored with a demonstration",
     )
     demonstration: str | None = opt(
         None, "what the teacher reads in place of a question, with {question} and {answer}, for sdft"

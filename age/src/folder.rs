@@ -14,7 +14,7 @@ const SUFFIX: &str = "age";
 /// them. They are synced, and so is the folder. A folder of which a part was encrypted before is continued.
 ///
 /// # Errors
-/// When reading or writing fails; some files are encrypted then and others are not.
+/// Fails if reading or writing fails; some files are encrypted then and others are not.
 pub fn encrypt_folder(folder: &Path, recipients: &[Recipient]) -> Result<u64, AgeError> {
     let mut size = 0;
     let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<Result<BTreeSet<_>, AgeError>>()?;

@@ -16,10 +16,11 @@ pub use error::AgeError;
 pub use folder::encrypt_folder;
 pub use recipient::{MAX_RECIPIENTS, Recipient, recipients};
 
-/// Encrypts all of `plain` to recipients, and returns the bytes that were written. Holds two chunks of 64 KiB at a time.
+/// Encrypts all of `plain` to recipients, and returns the bytes that were written. Holds two chunks of 64 KiB at a
+/// time.
 ///
 /// # Errors
-/// When reading or writing fails, or `recipients` is empty.
+/// Fails if reading or writing fails, or `recipients` is empty.
 pub fn encrypt(plain: impl Read, mut to: impl Write, recipients: &[Recipient]) -> Result<u64, AgeError> {
     if recipients.is_empty() {
         return Err(AgeError::NoRecipients);

@@ -8,7 +8,7 @@ use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephe
 use ring::rand::SystemRandom;
 use trainyard_protocol::OpError;
 
-/// Most recipients of an export.
+/// Maximum number of recipients of an export.
 pub const MAX_RECIPIENTS: usize = 10;
 
 /// Bytes of the longest text that an error repeats.
@@ -81,7 +81,7 @@ impl Recipient {
 /// Reads the recipients of an export.
 ///
 /// # Errors
-/// When there are too many, or a text is not a recipient, by its index.
+/// Fails if there are too many, or a text is not a recipient, by its index.
 pub fn recipients(texts: &[String]) -> Result<Vec<Recipient>, OpError> {
     let field = "age_encryption_recipients";
     if texts.len() > MAX_RECIPIENTS {

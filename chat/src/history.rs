@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::output::Part;
 use super::template::{Conversation, to_line};
 
-/// Most replies of a history that are looked for, counted from its end.
+/// Maximum number of replies of a history that are looked for, counted from its end.
 const MOST_REPLIES: usize = 1_024;
 
 /// A reply of the assistant, as it was returned.

@@ -19,7 +19,7 @@ use crate::stop::Detokenizer;
 /// White space between the parts of a value: enough for common layouts, but no blank lines and an end to it, so that no sample is
 /// filled with it.
 const WHITE_SPACE: &str = r"\n?[ \t]{0,16}";
-/// Most symbols of a grammar.
+/// Maximum number of symbols of a grammar.
 const MAX_GRAMMAR: usize = 100_000;
 /// Maximum number of states of its lexer, of one to two kilobytes each.
 const MAX_LEXER_STATES: usize = 10_000;

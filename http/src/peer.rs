@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 /// The longest list of addresses that is kept of a proxy's header.
 const MAX_FORWARDED: usize = 200;
 
-/// Most proxies between a client and the server.
+/// Maximum number of proxies between a client and the server.
 const MOST_HOPS: usize = 16;
 
 /// The address at the other end of a connection. Travels with each of its requests.

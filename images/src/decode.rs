@@ -33,7 +33,7 @@ impl RgbImage {
 /// the reference does.
 ///
 /// # Errors
-/// When the file is not of the format, a limit is exceeded, or the header is damaged or of an unsupported kind.
+/// Fails if the file is not of the format, a limit is exceeded, or the header is damaged or of an unsupported kind.
 pub fn dimensions(data: &[u8], format: Format, limits: &Limits) -> Result<Size, ImageError> {
     limits.check_bytes(data.len())?;
     format::check(data, format)?;

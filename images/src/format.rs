@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ImageError;
 
-/// Most characters of a client's text that an error repeats.
+/// Maximum number of characters of a client's text that an error repeats.
 const SHOWN: usize = 32;
 
 /// File format of an image, as a client names it (`png`, `jpeg`).

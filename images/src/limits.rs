@@ -2,19 +2,19 @@
 
 use crate::{ImageError, Size};
 
-/// Most bytes per pixel that decoding holds.
+/// Maximum number of bytes per pixel that decoding holds.
 pub const DECODING_BYTES_PER_PIXEL: u64 = 9;
 
 /// Limits on one image. Decoding holds at most [`DECODING_BYTES_PER_PIXEL`], and a megabyte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes of the file.
+    /// Maximum number of bytes of the file.
     pub bytes: usize,
-    /// Most pixels of the image.
+    /// Maximum number of pixels of the image.
     pub pixels: u64,
-    /// Most pixels of the longer side.
+    /// Maximum number of pixels of the longer side.
     pub side: u32,
-    /// Most times that the longer side may contain the shorter one.
+    /// Largest ratio of the longer side to the shorter one.
     pub aspect_ratio: u32,
 }
 

@@ -6,11 +6,11 @@ use png::{BitDepth, ColorType, Decoder, DecodingError, Reader, Transformations};
 
 use crate::{Format, ImageError, Size};
 
-/// Most bytes that a byte of compressed data stands for.
+/// Maximum number of bytes that a byte of compressed data stands for.
 const MOST_RATIO: usize = 1032;
 /// Memory that chunks beside the pixels may take.
 const CHUNKS: usize = 1 << 20;
-/// Most characters of the library's text in an error.
+/// Maximum number of characters of the library's text in an error.
 const SHOWN: usize = 160;
 
 fn damaged(reason: &str) -> ImageError {

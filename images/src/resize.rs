@@ -8,7 +8,7 @@ use crate::Size;
 
 /// Channels of a pixel.
 const CHANNELS: usize = 3;
-/// Most fractional bits of a weight.
+/// Maximum number of fractional bits of a weight.
 const MOST_PRECISION: u32 = 22;
 
 /// Resizes an RGB image of 8 bits per channel, `pixels` by rows. A side that keeps its length is copied.

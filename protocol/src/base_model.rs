@@ -11,7 +11,7 @@ pub struct BaseModel {
     pub name: String,
     /// The family, e.g. `llama`.
     pub arch: String,
-    /// Most tokens of a prompt and its completion together.
+    /// Maximum number of tokens of a prompt and its completion together.
     pub max_context_length: usize,
     /// Size of the vocabulary: token ids are below it.
     pub vocab_size: usize,

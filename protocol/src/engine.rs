@@ -49,11 +49,11 @@ pub struct EngineStats {
     pub loaded_runs: u64,
     /// Bytes of keys and values, cached ones included.
     pub kv_bytes: u64,
-    /// Most bytes that keys and values may use at present.
+    /// Maximum number of bytes that keys and values may use at present.
     pub kv_limit: u64,
     /// Bytes that the engine uses, by kind.
     pub memory: MemoryUse,
-    /// Most bytes that the engine may use; 0 means unlimited.
+    /// Maximum number of bytes that the engine may use; 0 means unlimited.
     pub memory_budget: u64,
     /// Number of ranks that share its models; 1 if they are not shared.
     pub ranks: u64,

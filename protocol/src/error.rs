@@ -50,7 +50,7 @@ impl OpError {
     }
 }
 
-/// Most characters of a redacted text.
+/// Maximum number of characters of a redacted text.
 const MAX_REDACTED: usize = 300;
 
 /// Makes a text for clients fit for a log: without what it quotes of a request, on one line, and of limited length.

@@ -6,13 +6,13 @@ use crate::OpError;
 pub const MIN_TTL_SECONDS: i64 = 3_600;
 /// Largest `ttl_seconds` of a checkpoint: ten years.
 pub const MAX_TTL_SECONDS: i64 = 315_360_000;
-/// Most bytes of an `x-idempotency-key`; clients send a UUID with a prefix.
+/// Maximum number of bytes of an `x-idempotency-key`; clients send a UUID with a prefix.
 pub const MAX_IDEMPOTENCY_KEY_BYTES: usize = 256;
-/// Most entries of a `user_metadata`.
+/// Maximum number of entries of a `user_metadata`.
 pub const MAX_METADATA_ENTRIES: usize = 256;
-/// Most bytes of a key of a `user_metadata`.
+/// Maximum number of bytes of a key of a `user_metadata`.
 pub const MAX_METADATA_KEY_BYTES: usize = 256;
-/// Most bytes of a value of a `user_metadata`, as JSON.
+/// Maximum number of bytes of a value of a `user_metadata`, as JSON.
 pub const MAX_METADATA_VALUE_BYTES: usize = 16_384;
 /// Bytes of a `user_metadata` in all: of its keys, and of its values as JSON.
 pub const MAX_METADATA_BYTES: usize = 65_536;
@@ -20,11 +20,11 @@ pub const MAX_METADATA_BYTES: usize = 65_536;
 pub const MAX_TAG_BYTES: usize = 65_536;
 /// Tags of a session.
 pub const MAX_TAGS: usize = 256;
-/// Most bytes of a tag, and of other short texts of a session: names, versions, reasons.
+/// Maximum number of bytes of a tag, and of other short texts of a session: names, versions, reasons.
 pub const MAX_TEXT_BYTES: usize = 4_096;
-/// Most samples that one request may ask for.
+/// Maximum number of samples that one request may ask for.
 pub const MAX_NUM_SAMPLES: u32 = 1_024;
-/// Most candidates per position that one request may ask for.
+/// Maximum number of candidates per position that one request may ask for.
 pub const MAX_TOPK_LOGPROBS: u32 = 1_024;
 /// Candidates that one request may come to hold, for its sampled tokens and for its prompt; see [`check_candidates`].
 pub const MAX_CANDIDATES: u64 = 1 << 22;
@@ -32,32 +32,33 @@ pub const MAX_CANDIDATES: u64 = 1 << 22;
 pub const MAX_LORA_RANK: u32 = 4_096;
 /// Numerator of the LoRA scale, which is `LORA_ALPHA / rank`.
 pub const LORA_ALPHA: f32 = 32.0;
-/// Most datums in one `forward_backward` request.
+/// Maximum number of datums in one `forward_backward` request.
 pub const MAX_DATUMS: usize = 65_536;
-/// Most columns of `target_tokens` and `target_prompt_logprobs`, whatever the vocabulary; see [`max_targets`].
+/// Maximum number of columns of `target_tokens` and `target_prompt_logprobs`, whatever the vocabulary; see
+/// [`max_targets`].
 pub const MAX_TARGETS: usize = 1_024;
 /// Number of columns of `target_tokens` and `target_prompt_logprobs` that cost as much as a token; see
 /// [`scored_tokens`].
 pub const TARGETS_PER_TOKEN: u64 = 64;
-/// Most chunks of one input, and most provenance spans of one example.
+/// Maximum number of chunks of one input, and most provenance spans of one example.
 pub const MAX_CHUNKS: usize = 16_384;
-/// Most images of one request, unless the server is configured otherwise.
+/// Maximum number of images of one request, unless the server is configured otherwise.
 pub const MAX_IMAGES: usize = 1_024;
-/// Most pixels of the different images of one request, unless the server is configured otherwise.
+/// Maximum number of pixels of the different images of one request, unless the server is configured otherwise.
 pub const MAX_IMAGE_PIXELS: u64 = 1 << 28;
-/// Most inputs of the loss function of one example.
+/// Maximum number of inputs of the loss function of one example.
 pub const MAX_LOSS_INPUTS: usize = 64;
-/// Most settings of the loss function in one request.
+/// Maximum number of settings of the loss function in one request.
 pub const MAX_LOSS_SETTINGS: usize = 1_024;
-/// Most chunks, loss inputs and provenance spans of one `forward_backward` request together.
+/// Maximum number of chunks, loss inputs and provenance spans of one `forward_backward` request together.
 pub const MAX_PARTS: usize = 524_288;
-/// Most stop token ids in one request.
+/// Maximum number of stop token ids in one request.
 pub const MAX_STOP_TOKENS: usize = 1_024;
-/// Most stop strings in one request.
+/// Maximum number of stop strings in one request.
 pub const MAX_STOP_STRINGS: usize = 64;
-/// Most bytes of one stop string.
+/// Maximum number of bytes of one stop string.
 pub const MAX_STOP_STRING_BYTES: usize = 1_024;
-/// Most tokens of a `logit_bias`.
+/// Maximum number of tokens of a `logit_bias`.
 pub const MAX_LOGIT_BIASES: usize = 1_024;
 /// Largest bias of a token's logit; the lowest is its negative.
 pub const MAX_LOGIT_BIAS: f32 = 100.0;
@@ -65,9 +66,9 @@ pub const MAX_LOGIT_BIAS: f32 = 100.0;
 pub const MAX_PENALTY: f32 = 2.0;
 /// Largest repetition penalty of a request.
 pub const MAX_REPETITION_PENALTY: f32 = 100.0;
-/// Most bytes of a `json_schema`.
+/// Maximum number of bytes of a `json_schema`.
 pub const MAX_SCHEMA_BYTES: usize = 32_768;
-/// Most values in a `json_schema`, nested ones included.
+/// Maximum number of values in a `json_schema`, nested ones included.
 pub const MAX_SCHEMA_VALUES: usize = 2_048;
 /// Lowest temperature except 0, so that logits divided by it stay finite; lower ones mean greedy decoding.
 pub const MIN_TEMPERATURE: f32 = 1e-6;

@@ -47,7 +47,7 @@ pub enum LossFn {
     /// larger of this and `w / 2 (v_c - R)^2`, `v_c = old + clamp(v - old, -c, c)` with `old_values`: PPO's clipped
     /// value loss (Schulman et al. 2017, arXiv:1707.06347, as in its published code).
     ValueMse {
-        /// Most that a value may move from the old one, more than 0.
+        /// Largest change of a value from the old one; greater than 0.
         clip: Option<f64>,
     },
     /// REINFORCE with truncated importance weights and a quadratic (k2) penalty on the distance to the sampling policy:

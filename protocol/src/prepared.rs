@@ -40,7 +40,7 @@ pub struct RawBatch {
 pub struct ModelExtents {
     /// Size of the vocabulary: token ids are below it.
     pub vocab_size: usize,
-    /// Most input tokens of an example.
+    /// Maximum number of input tokens of an example.
     pub context: usize,
 }
 

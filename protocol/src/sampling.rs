@@ -45,7 +45,7 @@ pub enum Stop {
 /// Parameters of sampling, applied in this order: [`SamplingControls`], temperature, `min_p`, top-k, top-p.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SamplingParams {
-    /// Most tokens to sample, at least 1; `None` samples up to the context limit.
+    /// Maximum number of tokens to sample, at least 1; `None` samples up to the context limit.
     pub max_tokens: Option<u32>,
     /// Seed of the random streams, below 2^63: completion `i` uses the stream (seed, i).
     pub seed: u64,
@@ -91,8 +91,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Most tokens that each completion may get on a model of this context length. A prompt that fills the context is scored all
-    /// the same: the one token that is sampled then is never read.
+    /// Maximum number of tokens that each completion may get on a model of this context length. A prompt that fills the
+    /// context is scored all the same: the one token that is sampled then is never read.
     ///
     /// # Errors
     /// The user's, when the context has no room.

@@ -1,10 +1,10 @@
 //! Bounds on what one call reads at once, and on what is kept. `docs/operators/budgets.md` lists them with those of the other crates.
 
-/// Bytes of metadata that one page of a listing or a search reads, at most; one entry may have more.
+/// Maximum bytes of metadata that one page of a listing or a search reads; a single entry may have more.
 pub const PAGE_BYTES: usize = 16 << 20;
-/// Most entries that one search looks at: then it returns what it has, and where to go on.
+/// Maximum number of entries that one search reads before it returns what it has found and where to go on.
 pub const SEARCHED_ENTRIES: usize = 20_000;
-/// Bytes of metadata after which a search does the same.
+/// Bytes of metadata after which a search returns what it has found and where to go on.
 pub const SEARCHED_BYTES: usize = 64 << 20;
 /// Connections that read a PostgreSQL database, unless [`Options::database_readers`](crate::Options::database_readers) is
 /// set. A tenant holds at most half of them at a time.
@@ -13,17 +13,18 @@ pub const DATABASE_READERS: usize = 8;
 pub const ACKNOWLEDGED_TOGETHER: usize = 256;
 /// Requests that one transaction cancels, rejects or releases.
 pub const CHANGED_TOGETHER: usize = 256;
-/// Most requests of a session's timeline.
+/// Maximum number of requests of a session's timeline.
 pub const TIMELINE_REQUESTS: i64 = 100_000;
-/// Most entries of the audit log in one answer.
+/// Maximum number of entries of the audit log in one answer.
 pub const AUDIT_ENTRIES: i64 = 10_000;
 
-/// Most agent sessions of a tenant that are open at once.
+/// Maximum number of agent sessions of a tenant that are open at once.
 pub const AGENT_SESSIONS: u64 = 4_096;
-/// Most turns of an agent session.
+/// Maximum number of turns of an agent session.
 pub const AGENT_TURNS: u64 = 4_096;
-/// Most tokens of an agent session that are sampled, and most tokens of prompts that its turns hold.
+/// Maximum number of tokens of an agent session that are sampled, and most tokens of prompts that its turns hold.
 pub const AGENT_TOKENS: u64 = 1 << 22;
 
-/// Most rows of usage of single requests, unless [`Options::usage_rows`](crate::Options::usage_rows) is set.
+/// Maximum number of rows of usage of single requests, unless [`Options::usage_rows`](crate::Options::usage_rows) is
+/// set.
 pub const USAGE_ROWS: u64 = 4_000_000;

@@ -96,7 +96,7 @@ impl Scheduler {
     /// waiting work.
     ///
     /// # Errors
-    /// When the store can't be written or read.
+    /// Fails if the store can't be written or read.
     pub async fn start_worker(&self) -> Result<(), Error> {
         self.core.start_worker().await
     }
@@ -105,7 +105,7 @@ impl Scheduler {
     /// leases, and claims and reads work for its worker. For measurements.
     ///
     /// # Errors
-    /// When the store can't be written or read.
+    /// Fails if the store can't be written or read.
     pub async fn lease_round(&self) -> Result<(), Error> {
         self.core.lease_round(true).await
     }
@@ -192,7 +192,7 @@ impl Scheduler {
     /// and those of this process's connections.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn observe(&self) -> Result<(), Error> {
         let measured = &self.core.metrics.store;
         let (used, limit) = self.core.readers.usage();

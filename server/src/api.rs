@@ -1,4 +1,4 @@
-//! The HTTP API: one endpoint per file, and in each folder the table that joins them.
+//! The HTTP API: one endpoint per file; each folder's `mod.rs` has a table of its endpoints.
 
 mod admin;
 mod agents;

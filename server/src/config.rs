@@ -103,7 +103,7 @@ pub struct Config {
     pub retention: Option<Duration>,
     /// The time for which the usage of single requests is kept; the scheduler's default when `None`.
     pub usage_retention: Option<Duration>,
-    /// The most rows of usage of single requests; the scheduler's default when `None`.
+    /// The maximum number of rows of usage of single requests; the scheduler's default when `None`.
     pub usage_rows: Option<u64>,
     /// The time for which usage by hour is kept; the scheduler's default when `None`.
     pub usage_history: Option<Duration>,
@@ -127,7 +127,7 @@ pub struct Config {
     pub disk_reserve: Option<u64>,
     /// The type of GEMM inputs.
     pub dtype: ComputeType,
-    /// The form in which the weights of base models are held; widened to `dtype` when `None`.
+    /// The form in which the weights of base models are held; converted to `dtype` when `None`.
     pub weights: Option<WeightForm>,
     /// Threads of the engine, at least 1.
     pub threads: usize,
@@ -141,15 +141,15 @@ pub struct Config {
     pub rank_timeout: Option<Duration>,
     /// The rank of this process; all ranks when `None`.
     pub rank: Option<RankConfig>,
-    /// The treatment of runs that were computed with other kernels or another type.
+    /// The treatment of runs that were computed with other numerics: other kernels or another type.
     pub numerics_mismatch: NumericsMismatch,
-    /// Samples that a training pass computes again; none when `None`.
+    /// The share of samples that a training pass computes again for verification; none when `None`.
     pub verify_samples: Option<VerifiedShare>,
     /// Memory of the engine, which contains the budgets below; a share of the machine's when `None`.
     pub memory_mib: Option<usize>,
     /// Memory of a training pass; the engine's default when `None`.
     pub activation_memory_mib: Option<usize>,
-    /// Memory for keys and values; the engine's default when `None`.
+    /// Memory for keys and values (KV cache); the engine's default when `None`.
     pub kv_memory_mib: Option<usize>,
     /// Memory for sampler checkpoints that may be sampled from repeatedly; the engine's default when `None`.
     pub checkpoint_memory_mib: Option<usize>,

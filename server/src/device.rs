@@ -36,7 +36,7 @@ pub enum DeviceError {
         /// The layout of the ranks.
         layout: String,
     },
-    /// Samples on GPUs do not have the bits of a training pass.
+    /// Samples can't be verified on a GPU, because they do not have the bits of a training pass.
     #[error("--verify-samples compares bits, which only the processor guarantees: leave it out, or pass --device cpu")]
     VerifiedSamples,
 }

@@ -1,5 +1,5 @@
-//! Free space on the disks that the process writes to, and the reserve for acknowledged work: below it, saves, new
-//! runs and large bodies are refused, and everything else goes on.
+//! Free space on the disks that the process writes to, and the reserve for acknowledged work: below it, saves, new runs
+//! and large bodies are refused, and all other requests are accepted.
 
 use std::fmt;
 use std::io;
@@ -79,7 +79,7 @@ impl fmt::Debug for Disks {
 }
 
 impl Disks {
-    /// The disks of a process's store, storage and data folder that are on this machine, with a reserve in bytes.
+    /// Returns the disks of this machine that hold a process's store, storage and data folder, with a reserve in bytes.
     pub fn of(database: &Database, storage: &Storage, data_dir: &Path, reserve: Option<u64>) -> Self {
         let mut paths = Vec::new();
         if let Database::Sqlite(file) = database {
@@ -94,7 +94,7 @@ impl Disks {
         Self::new(paths, reserve, Arc::new(space))
     }
 
-    /// Disks by name and path, measured by `measure`.
+    /// Returns disks by name and path, measured by `measure`.
     pub fn new(paths: Vec<(&'static str, PathBuf)>, reserve: Option<u64>, measure: Measure) -> Self {
         let disk = |(name, path)| Disk {
             name,

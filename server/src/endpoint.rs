@@ -1,4 +1,4 @@
-//! What the API's tables state about an endpoint. It travels with each of its requests, as `&'static Endpoint`.
+//! Facts about an endpoint from the API's tables. Each request carries them as `&'static Endpoint`.
 
 use trainyard_scheduler::Scope;
 
@@ -48,7 +48,7 @@ impl Needs {
 pub(crate) enum Refusal {
     /// 404: it names an object, which could be absent or another tenant's.
     Missing,
-    /// 410: its object may be over, such as a session, a run, a sampling session or a result.
+    /// 410: its object may have ended, such as a session, a run, a sampling session or a result.
     Over,
     /// 422: a number identifies it, and its repetition must have the same content.
     Mismatch,

@@ -34,7 +34,7 @@ pub struct Loaded {
     pub engine: Box<dyn Engine>,
     /// Tokenizer and configuration files by model name.
     pub files: BTreeMap<String, ModelFiles>,
-    /// Makes the other ranks fetch folders, where ranks are processes.
+    /// Makes the other ranks fetch folders; `None` unless ranks are processes.
     pub folders: Option<RankFolders>,
 }
 
@@ -49,7 +49,7 @@ pub enum EngineError {
         /// The error of the loader.
         source: LoadError,
     },
-    /// The engine can't be made of the models.
+    /// The engine can't be built from the models.
     #[error(transparent)]
     Engine(#[from] LoadError),
     /// The device cannot be used.
@@ -58,7 +58,7 @@ pub enum EngineError {
     /// The other ranks did not connect.
     #[error("--rendezvous: {0}")]
     Rendezvous(#[from] CollectiveError),
-    /// A rank that follows rank 0 must end.
+    /// A rank that follows rank 0 failed.
     #[error(transparent)]
     Follow(#[from] FollowError),
 }

@@ -26,7 +26,7 @@ pub enum ApiError {
     /// The key is missing, malformed or unknown.
     #[error("{0}")]
     Unauthorized(&'static str),
-    /// The token is not accepted; another one may be.
+    /// The token is not accepted; the client may use another one.
     #[error(transparent)]
     Token(#[from] TokenError),
     /// The caller's key does not allow this.
@@ -46,7 +46,7 @@ pub enum ApiError {
     /// The server does not serve this path.
     #[error("{0} is not supported by this server")]
     Unsupported(String),
-    /// This build does not contain what the path is for.
+    /// The path needs a feature that this build lacks.
     #[error(transparent)]
     NotInBuild(#[from] NotInBuild),
     /// The server serves this path with other methods.
@@ -86,7 +86,7 @@ pub enum ApiError {
         /// The time after which to try again.
         retry_after_seconds: u32,
     },
-    /// The tenant uses all that it is granted; the same request may be sent again.
+    /// The tenant has used up a quota; the same request may be sent again.
     #[error("{refusal}")]
     Quota {
         /// The quota that the request would exceed.

@@ -1,4 +1,4 @@
-//! Exported and uploaded weights that can be read again.
+//! Storage folders of exported and uploaded weights, which can be read again.
 
 use trainyard_protocol::CheckpointKind;
 use trainyard_scheduler::Checkpoint;

@@ -62,7 +62,8 @@ impl Hub {
         });
     }
 
-    /// The routes, to be nested under `/hf`. Requests for other models are redirected to `upstream`, another hub.
+    /// Returns the routes, to be nested under `/hf`. Requests for other models are redirected to `upstream`, another
+    /// hub.
     pub fn router(&self, upstream: Option<String>) -> Router {
         let state = Routes { hub: self.clone(), upstream: upstream.map(Arc::from) };
         // Names have one segment or more, which no route pattern can express before a fixed segment.

@@ -1,4 +1,4 @@
-//! An engine together with what its process needs to know of it.
+//! An engine together with the facts that its process needs about it.
 
 use trainyard_gpu_runtime::backend::{Backend, DeviceInfo};
 use trainyard_gpu_runtime::{Engine as OneRank, ParallelEngine, RankFolders};

@@ -1,5 +1,5 @@
-//! The base models that are served, and their tokenizers: fixed where the engine is in the same process, otherwise
-//! learned from what workers register in the store.
+//! The base models that are served, and their tokenizers: fixed where the engine is in the same process, otherwise read
+//! from the store, where workers register them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -47,7 +47,7 @@ impl Models {
         &self.hub
     }
 
-    /// Waits until the store contains a base model, then learns all of them.
+    /// Waits until the store contains a base model, then reads all of them.
     pub async fn wait_for_first(&self, scheduler: &Scheduler) {
         loop {
             match self.refresh(scheduler).await {
@@ -59,7 +59,7 @@ impl Models {
         }
     }
 
-    /// Learns new base models until the process ends.
+    /// Keeps reading new base models from the store until the process ends.
     pub async fn follow(&self, scheduler: &Scheduler) {
         loop {
             sleep(PERIOD).await;

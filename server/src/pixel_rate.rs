@@ -1,4 +1,5 @@
-//! Pixels of images that each tenant may send per minute: decoding is work before the engine's.
+//! Rate limit on the pixels of images that each tenant may send per minute, because decoding costs time outside the
+//! engine.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;

@@ -28,7 +28,7 @@ pub enum StreamEvent {
     Done(Box<SampleOutput>),
 }
 
-/// Why a stream ends without a result.
+/// The reason why a stream ends without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// The sample has failed.
@@ -37,13 +37,13 @@ pub enum StreamError {
     /// The sample was cancelled, by its client or with its session.
     #[error("the sample was cancelled")]
     Cancelled,
-    /// The request is unknown, its result is gone, or the store can't be read.
+    /// The request is unknown, its result was deleted, or the store can't be read.
     #[error(transparent)]
     Scheduler(#[from] Error),
     /// The stored result can't be read.
     #[error(transparent)]
     Result(#[from] ResultError),
-    /// The result is not that of a sample.
+    /// The result belongs to a request that is not a sample.
     #[error("the request's result is not that of a sample")]
     NoSample,
     /// The sample was executed again, on a machine whose arithmetic gives other bits.
@@ -95,7 +95,7 @@ impl SampleStream {
         })
     }
 
-    /// The next event; `None` after the result or an error. Nothing is lost when the future is dropped.
+    /// Returns the next event; `None` after the result or an error. Nothing is lost when the future is dropped.
     pub async fn next(&mut self) -> Option<Result<StreamEvent, StreamError>> {
         if let Phase::Running = self.phase {
             tokio::select! {
@@ -124,7 +124,7 @@ impl SampleStream {
         }
     }
 
-    /// The events as a [`Stream`].
+    /// Returns the events as a [`Stream`].
     pub fn events(self) -> impl Stream<Item = Result<StreamEvent, StreamError>> + Send {
         futures::stream::unfold(self, |mut stream| async move { stream.next().await.map(|event| (event, stream)) })
     }

@@ -68,7 +68,7 @@ impl Signer {
         Ok(Self { key })
     }
 
-    /// The URL-safe signature of a grant.
+    /// Returns the URL-safe signature of a grant.
     pub fn sign(&self, grant: Grant<'_>) -> String {
         URL_SAFE_NO_PAD.encode(self.mac(grant).finalize().into_bytes())
     }

@@ -223,8 +223,8 @@ impl AppState {
         }
     }
 
-    /// The name of the base model that a client names, perhaps with the context length of its training after it:
-    /// `Org/Model:peft:N`.
+    /// Returns the name of the base model in a client's model name, which may have the context length of its training
+    /// appended: `Org/Model:peft:N`.
     pub fn base_name(&self, name: String) -> String {
         match without_context_length(&name) {
             Some(base) if self.model(&name).is_none() => base.to_owned(),

@@ -1,4 +1,5 @@
-//! The stored part of a sample for its run's page: prompt, completions and their log-probabilities, within limits.
+//! The part of a sample that is stored for its run's page: prompt, completions and their log-probabilities, within
+//! limits.
 
 use bytes::Bytes;
 use prost::Message;

@@ -25,7 +25,7 @@ pub enum TracesError {
 }
 
 impl Traces {
-    /// Refuses.
+    /// Refuses every endpoint.
     ///
     /// # Errors
     /// Always.

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use crate::error::ApiError;
 
-/// Most digests that are remembered.
+/// Maximum number of digests that are remembered.
 const KEPT: usize = 256;
 
 /// Names the content of a complete file.
@@ -36,7 +36,7 @@ impl UploadDigests {
     /// Returns the digest of a content. The first caller computes it; others wait for it.
     ///
     /// # Errors
-    /// When it can't be computed. Then the next caller tries again.
+    /// Fails if it can't be computed. Then the next caller tries again.
     pub(crate) async fn get<F>(&self, content: Content, compute: impl FnOnce() -> F) -> Result<[u8; 32], ApiError>
     where
         F: Future<Output = Result<[u8; 32], ApiError>>,

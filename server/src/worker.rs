@@ -64,7 +64,7 @@ pub struct WorkerDeps {
     pub runtime: Handle,
     /// Source of the random bits that make names of folders unique.
     pub random: Random,
-    /// What the engine's models accept as images.
+    /// Rules by which the engine's models accept images.
     pub images: Arc<ModelImages>,
     /// Threads that decode images.
     pub image_pool: ImagePool,

@@ -33,7 +33,7 @@ pub struct Workspace {
 pub struct FolderGuard(Arc<PathBuf>);
 
 impl FolderGuard {
-    /// Path of the folder on this machine.
+    /// Returns the path of the folder on this machine.
     pub fn dir(&self) -> &Path {
         &self.0
     }
@@ -61,7 +61,7 @@ impl Workspace {
         Self { ranks: Some(ranks), ..self }
     }
 
-    /// The path to which the engine must write the folder for this location in the storage.
+    /// Returns the path to which the engine must write the folder for this location in the storage.
     pub fn target(&self, location: &Path) -> PathBuf {
         self.storage.local(location).unwrap_or_else(|| self.fresh())
     }
@@ -79,7 +79,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// A folder of the storage, if this rank and the others can read it without fetching.
+    /// Returns a folder of the storage, if this rank and the others can read it without fetching.
     pub fn present(&self, location: &Path) -> Option<FolderGuard> {
         match self.storage.local(location) {
             Some(dir) => Some(FolderGuard(Arc::new(dir))),

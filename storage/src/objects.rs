@@ -18,7 +18,7 @@ use super::{Area, Older, Pieces, StorageError};
 
 /// Bytes of a request. Large files go in parts, so that each request is short and can be repeated.
 const PART: u64 = 8 << 20;
-/// Most parts that a file may have.
+/// Maximum number of parts that a file may have.
 const MAX_PARTS: u64 = 10_000;
 /// Parts of a file that are on their way at the same time.
 const PARALLEL: usize = 4;

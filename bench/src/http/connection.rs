@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Most bytes of an answer's head.
+/// Maximum number of bytes of an answer's head.
 const MAX_HEAD: usize = 64 << 10;
 
 /// Address of the server, and the caller's API key.

@@ -15,7 +15,7 @@ use crate::measured::Spread;
 
 /// Number of operations that run before the counted ones.
 const WARM_UP: usize = 20;
-/// Most connections that a schedule uses.
+/// Maximum number of connections that a schedule uses.
 const SCHEDULE_CONNECTIONS: usize = 256;
 
 /// A connection to the server, with a run and a sampler for measurements.

@@ -104,7 +104,7 @@ impl VisionConfig {
         layout.map_or(MOST_PATCHES, |layout| layout.patches()).min(context * self.merged())
     }
 
-    /// Most elements of activations, in f32, of a pass over an image of so many patches.
+    /// Maximum number of elements of activations, in f32, of a pass over an image of so many patches.
     pub(crate) fn pass_elements(&self, patches: usize) -> usize {
         let (d, inner) = (self.hidden, self.width.max(4 * self.hidden));
         // The residual stream, a norm and a left side of a GEMM; then queries, keys, values and output of attention, or the MLP's

@@ -17,7 +17,7 @@ impl WeightFiles {
     /// The files at these paths.
     ///
     /// # Errors
-    /// When one is not there.
+    /// Fails if one is not there.
     pub fn at(paths: &[PathBuf]) -> Result<Self, LoadError> {
         let id = |path: &PathBuf| match std::fs::metadata(path) {
             Ok(metadata) => Ok(FileId(metadata.dev(), metadata.ino())),

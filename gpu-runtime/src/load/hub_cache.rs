@@ -19,7 +19,7 @@ pub fn open(path: &Path) -> Result<ModelSource, LoadError> {
 /// Finds the folder or file of a model by its path or, from the hub cache, by its id.
 ///
 /// # Errors
-/// When the model does not exist.
+/// Fails if the model does not exist.
 pub fn location(path: &Path) -> Result<PathBuf, LoadError> {
     locate(path, hub_cache().as_deref())
 }
@@ -32,10 +32,11 @@ fn hub_cache() -> Option<PathBuf> {
         .or_else(|| variable("HOME").map(|home| home.join(".cache/huggingface/hub")))
 }
 
-/// The folder or file that a model's `path` means: itself where it exists, else the hub id's newest download in `cache`.
+/// The folder or file that a model's `path` means: itself where it exists, else the hub id's newest download in
+/// `cache`.
 ///
 /// # Errors
-/// When it is neither.
+/// Fails if it is neither.
 fn locate(path: &Path, cache: Option<&Path>) -> Result<PathBuf, LoadError> {
     if path.exists() {
         return Ok(path.to_owned());

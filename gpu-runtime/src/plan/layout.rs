@@ -119,7 +119,7 @@ impl PlannedLayout {
     /// The part of a model that rank 0 holds, as ranks that run it hold it.
     ///
     /// # Errors
-    /// When the ranks cannot share the model.
+    /// Fails if the ranks cannot share the model.
     pub(super) fn own(&self, whole: &ModelConfig) -> Result<(Shard, ModelConfig), PlanError> {
         let replica = Parallel::with_tp(self.tp)?.with_ep(self.ep)?;
         Ok(Shard::of(whole, 0, replica)?)

@@ -78,7 +78,7 @@ impl<B: Backend> Tower<B> {
     /// Packs the weights that `tensors` has; `seen` gets the elements of each.
     ///
     /// # Errors
-    /// When a tensor is missing, cannot be read, or is not finite.
+    /// Fails if a tensor is missing, cannot be read, or is not finite.
     pub(crate) fn load(
         backend: &B,
         config: &VisionConfig,

@@ -12,7 +12,7 @@ use crate::jpeg::segments::{Segments, marker};
 use crate::jpeg::tables::Tables;
 use crate::jpeg::upsample::Upsampling;
 
-/// Most scans of a progressive file. Encoders write about ten; each scan costs time for all blocks.
+/// Maximum number of scans of a progressive file. Encoders write about ten; each scan costs time for all blocks.
 const MOST_SCANS: usize = 100;
 
 /// Decodes a file to RGB, row by row. The caller has checked the size in its header.

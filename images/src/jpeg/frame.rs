@@ -4,7 +4,7 @@ use crate::jpeg::refusals::{damaged, unsupported};
 use crate::jpeg::segments::{Fields, Segments, marker};
 use crate::{ImageError, Size};
 
-/// Most blocks of an interleaved unit, by the format.
+/// Maximum number of blocks of an interleaved unit, by the format.
 pub(super) const MOST_BLOCKS: usize = 10;
 
 /// Header of the only frame.

@@ -7,7 +7,7 @@ use crate::jpeg::segments::Fields;
 
 /// Bits of codes that one look-up decodes.
 const SHORT: u32 = 8;
-/// Most bits of a code.
+/// Maximum number of bits of a code.
 const LONGEST: usize = 16;
 
 /// A table of codes of up to 16 bits.

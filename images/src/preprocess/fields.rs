@@ -25,7 +25,7 @@ const STEPS: &[&str] = &["do_convert_rgb", "do_normalize", "do_rescale", "do_res
 const OTHER_STEPS: &[&str] = &["do_center_crop", "do_pad"];
 /// Number of bicubic resampling in PIL.
 const BICUBIC: u64 = 3;
-/// Most characters of a value in an error.
+/// Maximum number of characters of a value in an error.
 const SHOWN: usize = 60;
 
 /// The settings of an object that were not read yet.

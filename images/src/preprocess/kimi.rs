@@ -8,7 +8,7 @@ use crate::preprocess::layout::{Layout, Order};
 pub(super) struct Kimi {
     pub(super) patch: u32,
     pub(super) merge: u32,
-    /// Most patches of an image, and of a side.
+    /// Maximum number of patches of an image, and of a side.
     pub(super) max_patches: u32,
     pub(super) max_side: u32,
 }

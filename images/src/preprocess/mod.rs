@@ -37,8 +37,8 @@ impl Preprocessor {
     /// Reads the content of a model's `preprocessor_config.json`.
     ///
     /// # Errors
-    /// When the text is not a JSON object, the processor is unknown, a value is outside its range, or a setting would
-    /// change numbers in a way that is not implemented.
+    /// Fails if the text is not a JSON object, the processor is unknown, a value is outside its range, or a setting
+    /// would change numbers in a way that is not implemented.
     pub fn from_json(text: &str) -> Result<Self, SettingsError> {
         settings::read(text)
     }

@@ -21,19 +21,19 @@ pub use error::GraphError;
 pub use op::{Binary, Comparison, Cumulative, Logical, MathFunction, Op, PythonOp, Reduction, Regression, Unary};
 pub use signatures::{SIGNATURES, Signature};
 
-/// Most nodes of a graph.
+/// Maximum number of nodes of a graph.
 pub const MAX_NODES: usize = 1_024;
-/// Most inputs of a graph, `logprobs` included.
+/// Maximum number of inputs of a graph, `logprobs` included.
 pub const MAX_INPUTS: usize = 16;
-/// Most metrics of a graph.
+/// Maximum number of metrics of a graph.
 pub const MAX_METRICS: usize = 64;
-/// Most arguments of all nodes, those within lists included.
+/// Maximum number of arguments of all nodes, those within lists included.
 pub const MAX_ARGUMENTS: usize = 16_384;
-/// Most levels of lists, tuples and slices within one argument.
+/// Maximum number of levels of lists, tuples and slices within one argument.
 pub const MAX_ARGUMENT_DEPTH: usize = 8;
-/// Most bytes of the name of a node, and of its target.
+/// Maximum number of bytes of the name of a node, and of its target.
 pub const MAX_NAME_BYTES: usize = 256;
-/// Most bytes of a graph as JSON.
+/// Maximum number of bytes of a graph as JSON.
 pub const MAX_GRAPH_BYTES: usize = 256 << 10;
 
 /// A checked custom loss.

@@ -5,7 +5,7 @@ use super::place::{Given, Place};
 use super::{Argument, GraphError, MAX_METRICS, Metric};
 
 const PREFIX: &str = "custom/";
-/// Most bytes of a metric's name, without prefix and suffix.
+/// Maximum number of bytes of a metric's name, without prefix and suffix.
 const MAX_METRIC_NAME: usize = 64;
 
 /// Reads `[(loss, {metric: node})]`. Within an output, a dictionary was read as a list of pairs.

@@ -15,7 +15,7 @@ use super::{
 
 const NOT_ALLOWED: &str =
     "this target is not allowed in a custom loss; docs/users/compatibility.md lists those that are";
-/// Most bytes of an input's name.
+/// Maximum number of bytes of an input's name.
 const MAX_INPUT_NAME: usize = 64;
 
 impl CustomLoss {

@@ -37,7 +37,7 @@ impl Scheduler {
     /// Lists the tenant's agent sessions, newest first.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn agent_sessions(&self, tenant: &TenantId, page: Page) -> Result<Vec<AgentSession>, Error> {
         let conn = &mut self.core.reader_of(tenant).await?;
         agent_sessions::list_agent_sessions(conn, tenant, page, self.core.now()).await
@@ -54,7 +54,7 @@ impl Scheduler {
     /// Returns the turns whose conversations, with the reply, have one of these digests, oldest first.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn agent_matches(
         &self,
         tenant: &TenantId,
@@ -67,7 +67,7 @@ impl Scheduler {
     /// Returns a turn with those that it continues, from the first one.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn agent_path(
         &self,
         tenant: &TenantId,
@@ -80,7 +80,7 @@ impl Scheduler {
     /// Returns all turns of an agent session, oldest first.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn agent_turns(&self, tenant: &TenantId, id: &AgentSessionId) -> Result<Vec<AgentTurn>, Error> {
         agent_turns::agent_turns(&mut self.core.reader_of(tenant).await?, tenant, id).await
     }

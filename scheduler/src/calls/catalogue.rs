@@ -81,7 +81,7 @@ impl Scheduler {
             .await
     }
 
-    /// The newest checkpoint of a kind that a run has and that the tenant may read.
+    /// Returns the newest checkpoint of a kind that a run has and that the tenant may read.
     pub async fn newest_checkpoint(
         &self,
         tenant: &TenantId,
@@ -92,7 +92,7 @@ impl Scheduler {
         checkpoints::newest_checkpoint(conn, tenant, run, kind, now).await
     }
 
-    /// A checkpoint that the tenant may read: its own or a public one.
+    /// Returns a checkpoint that the tenant may read: its own or a public one.
     pub async fn checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
         let now = self.core.now();
         checkpoints::readable_checkpoint(&mut self.core.reader_of(tenant).await?, tenant, path, now).await

@@ -57,7 +57,7 @@ impl Scheduler {
     /// Returns the pause imposed by the tenant's rate limit, if it holds back a pending request that would be next.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn pause(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<Pause>, Error> {
         let now = self.core.now();
         let Some(rate) = self.core.grants.policy(tenant).tokens_per_minute else { return Ok(None) };

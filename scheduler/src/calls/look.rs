@@ -25,8 +25,8 @@ pub struct StoreState {
     pub clock_ahead_ms: Option<i64>,
     /// Whether a pooler gives a session another connection for each transaction.
     pub pools_transactions: bool,
-    /// Whether an API key was ever created; `None` if the schema is not the one of this program,
-    /// or a pooler is in the way.
+    /// Whether an API key was ever created; `None` if the schema is not the one of this program, or a pooler prevents
+    /// reading it.
     pub has_keys: Option<bool>,
     /// Reason why row-level security does not separate tenants, if it does not; `None` for a database without it.
     pub bypass: Option<String>,

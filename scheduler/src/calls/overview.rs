@@ -12,7 +12,7 @@ impl Scheduler {
     /// Returns the unfinished requests of all tenants. For the operator; others may see only their own.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn queued_by_tenant(&self) -> Result<Vec<QueuedRequests>, Error> {
         overview::queued_by_tenant(&mut self.core.system_reader().await?).await
     }
@@ -20,7 +20,7 @@ impl Scheduler {
     /// Returns the workers with unexpired leases.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn worker_statuses(&self) -> Result<Vec<WorkerStatus>, Error> {
         let found = workers::live_workers(&mut self.core.system_reader().await?).await?;
         let status = |worker: workers::LiveWorker| {
@@ -44,7 +44,7 @@ impl Scheduler {
     /// Returns the newest failures of a tenant after a given time.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn failed_requests(
         &self,
         tenant: &TenantId,
@@ -57,7 +57,7 @@ impl Scheduler {
     /// Returns the tokens of a tenant's requests that ended after a given time, in intervals of some ms.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn token_rates(
         &self,
         tenant: &TenantId,
@@ -71,7 +71,7 @@ impl Scheduler {
     /// Returns a page of a tenant's runs, newest first, with facts about their sessions.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn newest_runs(&self, tenant: &TenantId, page: Page) -> Result<Vec<ListedRun>, Error> {
         overview::newest_runs(&mut self.core.reader_of(tenant).await?, tenant, page).await
     }
@@ -87,7 +87,7 @@ impl Scheduler {
     /// Returns the number of a tenant's runs, at most `most`.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn count_newest_runs(&self, tenant: &TenantId, most: u32) -> Result<u64, Error> {
         overview::count_newest_runs(&mut self.core.reader_of(tenant).await?, tenant, most).await
     }
@@ -95,7 +95,7 @@ impl Scheduler {
     /// Returns the progress of some of the tenant's runs according to their newest metrics, in their order.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn progress_of_runs(&self, tenant: &TenantId, runs: &[RunId]) -> Result<Vec<RunProgress>, Error> {
         overview::progress_of_runs(&mut self.core.reader_of(tenant).await?, tenant, runs).await
     }

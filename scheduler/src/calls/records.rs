@@ -1,4 +1,4 @@
-//! Recorded results of samples, for training requests that name their sequences.
+//! Recorded results of samples whose sequences training requests name.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Scheduler {
     /// and when the retention since its last use is over.
     ///
     /// # Errors
-    /// When store or storage can't be read.
+    /// Fails if store or storage can't be read.
     pub async fn recorded_result(
         &self,
         tenant: &TenantId,
@@ -41,7 +41,7 @@ impl Scheduler {
     /// Keeps the results of recorded samples for another retention. Other requests are ignored.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// Fails if the store can't be written.
     pub async fn renew_records(&self, tenant: &TenantId, requests: Vec<RequestId>) -> Result<(), Error> {
         if requests.is_empty() {
             return Ok(());

@@ -26,7 +26,7 @@ impl MetricsReader {
     /// Returns the next page; empty at the end. Called again after the end, it returns metrics recorded since.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn page(&mut self) -> Result<Vec<RunMetrics>, Error> {
         if std::mem::take(&mut self.done) {
             return Ok(Vec::new());

@@ -10,7 +10,7 @@ impl Scheduler {
     /// Returns a secret that all processes on the store share: `candidate`, unless one exists already.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// Fails if the store can't be written.
     pub async fn shared_secret(&self, name: impl Into<String>, candidate: Vec<u8>) -> Result<Vec<u8>, Error> {
         self.write(SharedSecret { name: name.into(), candidate }).await
     }
@@ -18,7 +18,7 @@ impl Scheduler {
     /// Returns all secrets whose name begins with `prefix`, by name.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn secrets(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
         secrets::secrets(&mut self.core.system_reader().await?, prefix).await
     }
@@ -26,7 +26,7 @@ impl Scheduler {
     /// Deletes a secret if it exists.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// Fails if the store can't be written.
     pub async fn delete_secret(&self, name: String) -> Result<(), Error> {
         self.write(DeleteSecret { name }).await
     }

@@ -17,7 +17,7 @@ use crate::{Error, NewUpload, Scheduler, Upload, UploadState, UploadedFile};
 
 /// Folder of all uploads in the storage.
 const UPLOADS: &str = "uploads";
-/// Most uploads of a tenant that may be open at the same time.
+/// Maximum number of uploads of a tenant that may be open at the same time.
 pub const MAX_OPEN_UPLOADS: u64 = 64;
 
 impl Scheduler {

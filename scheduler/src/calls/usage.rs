@@ -9,7 +9,7 @@ impl Scheduler {
     /// Returns the usage of requests that ended from `from` to before `to`, by hour and attribution.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn hourly_usage(
         &self,
         tenant: &TenantId,
@@ -23,7 +23,7 @@ impl Scheduler {
     /// `after` is not empty, the page begins behind that request, which ended at `from`.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn request_usage(
         &self,
         tenant: &TenantId,
@@ -38,7 +38,7 @@ impl Scheduler {
     /// Returns the time from which the usage of a tenant's single requests is complete.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn requests_complete_from(&self, tenant: &TenantId) -> Result<Timestamp, Error> {
         let kept = usage_by_hour::kept_from(&mut self.core.reader_of(tenant).await?, tenant).await?;
         Ok(kept.max(self.core.now().minus(self.core.options.usage_retention)))
@@ -47,7 +47,7 @@ impl Scheduler {
     /// Returns the checkpoints that were stored at some time from `from` to before `to`.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn stored_checkpoints(
         &self,
         tenant: &TenantId,
@@ -60,7 +60,7 @@ impl Scheduler {
     /// Returns the metadata of existing sessions, a JSON object for each.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn metadata_of_sessions(
         &self,
         tenant: &TenantId,
@@ -72,7 +72,7 @@ impl Scheduler {
     /// Returns the present storage in use, by project and user.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn storage_in_use(&self, tenant: &TenantId) -> Result<Vec<StorageInUse>, Error> {
         usage::storage_in_use(&mut self.core.reader_of(tenant).await?, tenant).await
     }

@@ -10,7 +10,7 @@ impl Scheduler {
     /// Commits a transaction that writes something and leaves nothing behind.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// Fails if the store can't be written.
     pub async fn probe_write(&self) -> Result<(), Error> {
         self.write(Probe).await
     }

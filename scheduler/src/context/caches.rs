@@ -8,9 +8,9 @@ use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
 use crate::context::lock::lock;
 use crate::types::{Poll, SamplingSession};
 
-/// Most results kept in memory.
+/// Maximum number of results kept in memory.
 const RESULTS: usize = 8192;
-/// Most bytes of results kept in memory.
+/// Maximum number of bytes of results kept in memory.
 const RESULT_BYTES: usize = 64 * 1024 * 1024;
 
 /// Cache of recent results; the oldest are evicted first.
@@ -65,7 +65,7 @@ impl CachedResults {
     }
 }
 
-/// Most sampling sessions kept in memory.
+/// Maximum number of sampling sessions kept in memory.
 const CACHED_SESSIONS: usize = 4096;
 
 /// Cache of sampling sessions that were read.

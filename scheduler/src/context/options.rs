@@ -32,8 +32,8 @@ pub struct Options {
     pub retention: Duration,
     /// Time for which the usage of single requests is kept. Its sums by hour remain.
     pub usage_retention: Duration,
-    /// Most rows of usage of single requests, of all tenants. Further ones take the place of the oldest of the tenants that
-    /// have most.
+    /// Maximum number of rows of usage of single requests, over all tenants. When it is exceeded, the oldest rows of
+    /// the tenants with most rows are deleted.
     pub usage_rows: u64,
     /// Time for which usage by hour, and the storage of deleted checkpoints, are kept.
     pub usage_history: Duration,
@@ -100,21 +100,21 @@ pub struct WorkerOptions {
     pub devices: Vec<String>,
     /// Time without a heartbeat after which the worker's leases expire, and other workers get its runs.
     pub lease: Duration,
-    /// Whether the machine ran out of memory during the worker's previous process, which is evidence against the
-    /// requests that it executed.
+    /// Whether the machine ran out of memory during the worker's previous process, which counts against the requests
+    /// that it executed.
     pub former_out_of_memory: bool,
     /// Number of sequences that the engine decodes together. The worker claims samples for these, and a quarter more
     /// that wait.
     pub decode_slots: usize,
-    /// Treatment of runs that were computed differently.
+    /// Treatment of runs with other numerics.
     pub numerics_mismatch: NumericsMismatch,
 }
 
 /// Treatment of a run whose results were computed with the same weights, but with other kernels, another type or
-/// another layout than a worker's, while no other worker computes like that.
+/// another layout than a worker's, while no other worker has these numerics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NumericsMismatch {
-    /// The run waits for a worker that computes like that.
+    /// The run waits for a worker with its numerics.
     #[default]
     Wait,
     /// The worker continues the run, and the change is recorded with the run.

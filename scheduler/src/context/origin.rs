@@ -9,7 +9,8 @@ use trainyard_protocol::{OpError, RequestId, RunId, TenantId};
 use crate::context::lock::lock;
 use crate::{RequestKind, Timestamp, TraceContext};
 
-/// Most origins in memory; the oldest are evicted first. Those of requests that end in another process are never taken.
+/// Maximum number of origins in memory; the oldest are evicted first. Those of requests that end in another process are
+/// never taken.
 const MOST: usize = 16_384;
 
 /// A call of a client.

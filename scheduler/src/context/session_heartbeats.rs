@@ -12,7 +12,7 @@ use crate::context::lock::lock;
 
 /// Smallest age at which a session's recorded heartbeat is replaced.
 const RESOLUTION: Duration = Duration::from_secs(10);
-/// Most sessions whose recorded heartbeats are remembered.
+/// Maximum number of sessions whose recorded heartbeats are remembered.
 const REMEMBERED: usize = 65_536;
 
 /// Times of recorded heartbeats, and a count of requests.

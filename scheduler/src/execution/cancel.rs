@@ -21,7 +21,7 @@ use crate::store::results::{self, RequestEnd};
 use crate::store::{runs, sessions};
 use crate::writer::write::Write;
 
-/// Most sessions that one maintenance finds with requests to cancel.
+/// Maximum number of sessions that one maintenance finds with requests to cancel.
 const FOUND: usize = 1000;
 
 impl Core {

@@ -8,7 +8,7 @@ use trainyard_protocol::{RequestId, SessionId};
 use crate::context::lock::lock;
 use crate::queue::Fence;
 
-/// Most sessions of one batch.
+/// Maximum number of sessions of one batch.
 const SESSIONS: usize = 64;
 
 /// The sessions whose requests are being cancelled. One batch is written at a time, so that other writes come between.

@@ -39,13 +39,13 @@ impl Scheduler {
         self.core.with_queue(|queue| self.core.admit_samples(queue, requests));
     }
 
-    /// Returns whether the work that is ready asks for the end of a training request. Changes nothing.
+    /// Returns whether the queued work contains an order to abandon this training request. Does not take the work.
     pub fn is_abandoned(&self, request: &RequestId) -> bool {
         self.core.with_queue(|queue| queue.is_abandoned(request))
     }
 
-    /// Takes work as [`Self::take_work`] does, but blocks the calling thread until something is ready or the timeout is
-    /// over.
+    /// Takes work as [`Self::take_work`] does, but blocks the calling thread until something is ready or the timeout
+    /// expires.
     pub fn wait_work(&self, timeout: Duration) -> Vec<WorkItem> {
         let start = Instant::now();
         loop {

@@ -14,7 +14,7 @@ impl Scheduler {
     /// memory.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn memory_wait(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<MemoryWait>, Error> {
         let here = self.core.queue.read().memory_wait(tenant, request);
         if here.is_some() || !self.core.is_shared() {

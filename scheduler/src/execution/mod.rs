@@ -1,4 +1,4 @@
-//! The way of a request from the queue to the worker and back, and the handling of failed executions.
+//! The path of a request from the queue to the worker and back, and the handling of failed executions.
 
 mod cancel;
 pub(crate) mod cancellations;

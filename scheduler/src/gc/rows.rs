@@ -12,7 +12,7 @@ use crate::writer::write::Write;
 
 /// Time for which an acknowledged result is kept, in case the acknowledgement was a mistake.
 const ACKNOWLEDGED_RETENTION: Duration = Duration::from_secs(600);
-/// Most rounds of one call; the next call continues.
+/// Maximum number of rounds of one call; the next call continues.
 const ROUNDS: usize = 20;
 
 impl Core {

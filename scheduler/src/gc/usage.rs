@@ -10,7 +10,7 @@ use crate::writer::write::Write;
 
 /// Delay after which usage of a moment has been recorded by all transactions.
 const LAG: Duration = Duration::from_secs(600);
-/// Most rounds of one call; the next call continues.
+/// Maximum number of rounds of one call; the next call continues.
 const ROUNDS: usize = 20;
 
 impl Core {

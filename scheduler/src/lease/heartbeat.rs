@@ -1,4 +1,4 @@
-//! Heartbeats of a worker, which prolong its leases.
+//! Heartbeats of a worker, which renew its leases.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! | a lease is | by whom, and when | file |
 //! |---|---|---|
 //! | claimed | a worker takes a free lease with work; its epoch grows by one | `claim_runs.rs`, `claim_samples.rs` |
-//! | prolonged | each heartbeat of its worker | `heartbeat.rs` |
+//! | renewed | each heartbeat of its worker | `heartbeat.rs` |
 //! | released | its worker, once it has unloaded the run. The queue decides: the run is idle or handed over (`queue/eviction.rs`), or its session has ended (`queue/sessions.rs`); `queue_effects.rs` records it. All leases at shutdown: `registration.rs` | `release.rs` |
 //! | expired | another process frees the leases of a worker that sends no heartbeat | `expiry.rs` |
 //! | checked | each write about the run, which is refused under a superseded epoch | `fence.rs` |

@@ -12,8 +12,8 @@ use crate::{Error, NumericsMismatch, Scheduler, WorkerWait};
 
 impl Scheduler {
     /// Sets the numerics of this process's worker by base model. The worker never continues a run of other weights, and
-    /// continues runs that were computed differently only according to [`NumericsMismatch`]. Call this before the
-    /// worker takes part; the first value stays. Runs of a base model that is absent are not compared.
+    /// continues runs with other numerics only according to [`NumericsMismatch`]. Call this before the worker takes
+    /// part; the first value stays. Runs of a base model that is absent are not compared.
     pub fn compute_with(&self, numerics: BTreeMap<String, Numerics>) {
         self.core.numerics.set(numerics);
     }
@@ -21,7 +21,7 @@ impl Scheduler {
     /// Returns the kind of worker that is missing, if a queued request waits although no worker has it.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn worker_wait(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<WorkerWait>, Error> {
         let conn = &mut self.core.reader_of(tenant).await?;
         let Some(needs) = numerics::needs_of_queued(conn, tenant, request).await? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Locks a SQLite file against other processes.
+//! Locks a SQLite file against use by other processes.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ impl Scheduler {
         self.core.is_outdated()
     }
 
-    /// Waits until that happens, then returns the reason.
+    /// Waits until [`Self::is_outdated`] is true, then returns the reason.
     pub async fn outdated(&self) -> Error {
         self.core.schema.outdated().await
     }

@@ -4,11 +4,11 @@ use trainyard_protocol::{RequestId, SampleProgress};
 
 use crate::processes::signals::MAX_BYTES;
 
-/// Most bytes of a token with its log-probability in JSON, and of a candidate.
+/// Maximum number of bytes of a token with its log-probability in JSON, and of a candidate.
 const TOKEN_BYTES: usize = 32;
-/// Most bytes of a line apart from its tokens; ids of requests are far shorter.
+/// Maximum number of bytes of a line apart from its tokens; ids of requests are far shorter.
 const FRAME_BYTES: usize = 512;
-/// Most candidates per token with which progress is sent; with more, tokens come with the result.
+/// Maximum number of candidates per token with which progress is sent; with more, tokens come with the result.
 const MAX_CANDIDATES: usize = 100;
 
 /// Encodes progress as notifications: a line of JSON for each part of a sequence.

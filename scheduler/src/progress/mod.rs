@@ -1,4 +1,4 @@
-//! Tokens of samples in execution: the tasks that wait for them, and their way between processes.
+//! Tokens of samples in execution: the tasks that wait for them, and their path between processes.
 
 mod exchange;
 mod lines;

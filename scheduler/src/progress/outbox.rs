@@ -7,7 +7,7 @@ use trainyard_protocol::{RequestId, SampleProgress};
 
 use crate::context::lock::lock;
 
-/// Most tokens that may wait to be sent; more are dropped, and requested again.
+/// Maximum number of tokens that may wait to be sent; more are dropped, and requested again.
 const MAX_WAITING: usize = 1 << 16;
 
 /// Tokens to be sent to other processes.

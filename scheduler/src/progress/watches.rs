@@ -16,7 +16,7 @@ use crate::context::lock::lock;
 pub struct WatchedSample {
     /// Request of the sample.
     pub request: RequestId,
-    /// Number that changes when a watcher lacks tokens that were reported before: all must be reported again.
+    /// Number that changes when a watcher missed tokens that were reported before: all must be reported again.
     pub generation: u64,
 }
 

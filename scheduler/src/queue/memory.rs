@@ -1,6 +1,6 @@
 //! Admission of runs to the worker's memory, by the bytes that the engine predicts for them.
 //!
-//! A run is loaded once it fits beside the runs that are already loaded. Until then it waits, and others make room:
+//! A run is loaded once it fits beside the runs that are already loaded. Until then it waits, and others are evicted:
 //! they are saved and their leases released, so that they wait in turn. Idle runs leave first, in the order of their
 //! idle time; then busy ones that were loaded for a while, between two of their requests. The tenant that uses the
 //! least memory is next.

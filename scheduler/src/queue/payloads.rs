@@ -6,10 +6,10 @@ use super::request::PayloadSlot;
 use super::state::Queue;
 use crate::Decoded;
 
-/// Most bytes of pending payloads in memory; further ones are read back when their requests can start.
+/// Maximum number of bytes of pending payloads in memory; further ones are read back when their requests can start.
 pub(super) const HELD_BYTES: usize = 512 * 1024 * 1024;
 
-/// Most bytes of payloads in memory with which payloads also stay in their decoded form.
+/// Maximum number of bytes of payloads in memory with which payloads also stay in their decoded form.
 const DECODED_BYTES: usize = 64 * 1024 * 1024;
 
 impl Queue {

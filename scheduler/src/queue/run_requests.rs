@@ -10,7 +10,7 @@ use super::state::Queue;
 
 /// Number of a run's requests whose payloads are in memory: a pass, its step, and the same once more.
 const PREFETCH_REQUESTS: usize = 4;
-/// Most bytes of payloads in memory with which further ones are prefetched.
+/// Maximum number of bytes of payloads in memory with which further ones are prefetched.
 const PREFETCH_BYTES: usize = HELD_BYTES / 2;
 
 impl Queue {

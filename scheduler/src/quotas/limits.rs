@@ -15,21 +15,21 @@ text_enum!(
     Limit {
         /// Fair-share weight, relative to the other tenants that have work.
         Weight = "weight",
-        /// Most live runs at the same time.
+        /// Maximum number of live runs at the same time.
         MaxRuns = "max_runs",
-        /// Most tokens of accepted, unfinished requests.
+        /// Maximum number of tokens of accepted, unfinished requests.
         MaxQueuedTokens = "max_queued_tokens",
-        /// Most tokens that its requests may start with per minute.
+        /// Maximum number of tokens that its requests may start with per minute.
         TokensPerMinute = "tokens_per_minute",
-        /// Most bytes of its checkpoints.
+        /// Maximum number of bytes of its checkpoints.
         MaxStorageBytes = "max_storage_bytes",
-        /// Most unfinished training requests.
+        /// Maximum number of unfinished training requests.
         MaxQueuedRequests = "max_queued_requests",
-        /// Most bytes of the payloads of unfinished training requests.
+        /// Maximum number of bytes of the payloads of unfinished training requests.
         MaxQueuedBytes = "max_queued_bytes",
         /// Greatest number of unfinished samples.
         MaxQueuedSamples = "max_queued_samples",
-        /// Most pixels of images that it may send to an API server per minute.
+        /// Maximum number of pixels of images that it may send to an API server per minute.
         PixelsPerMinute = "pixels_per_minute",
     }
 );

@@ -15,13 +15,13 @@ const SAMPLE_RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::fr
 pub struct TenantPolicy {
     /// Fair-share weight, relative to the other tenants that have work.
     pub weight: NonZeroU32,
-    /// Most live runs at the same time.
+    /// Maximum number of live runs at the same time.
     pub max_runs: Option<NonZeroU64>,
     /// Tokens of accepted, unfinished requests beyond which samples are rejected with 429.
     pub max_queued_tokens: Option<NonZeroU64>,
     /// Tokens that its requests may start with per minute; a minute's worth may start at once.
     pub tokens_per_minute: Option<NonZeroU64>,
-    /// Most bytes of its checkpoints.
+    /// Maximum number of bytes of its checkpoints.
     pub max_storage_bytes: Option<NonZeroU64>,
     /// Unfinished samples beyond which further ones are rejected with 429.
     pub max_queued_samples: Option<NonZeroU64>,

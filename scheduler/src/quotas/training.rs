@@ -8,16 +8,16 @@ use super::{Quota, Refusal};
 /// Retry time: earlier requests take a while, and clients give up after some minutes.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Most waiting training requests, of a run and of its tenant.
+/// Limits on waiting training requests, per run and per tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainingLimits {
-    /// Most unfinished requests of a run.
+    /// Maximum number of unfinished requests of a run.
     pub run_requests: NonZeroU64,
-    /// Most bytes of the payloads of a run's unfinished requests.
+    /// Maximum number of bytes of the payloads of a run's unfinished requests.
     pub run_bytes: NonZeroU64,
-    /// Most unfinished requests of all runs of a tenant.
+    /// Maximum number of unfinished requests of all runs of a tenant.
     pub requests: NonZeroU64,
-    /// Most bytes of the payloads of these requests.
+    /// Maximum number of bytes of the payloads of these requests.
     pub bytes: NonZeroU64,
     /// Largest distance of a request's seq_id from the first one of its run that is missing.
     pub seq_gap: NonZeroU64,

@@ -6,7 +6,7 @@ use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_i64, as_u64, failed};
 use crate::{AgentKey, AgentLimits, AgentSession, AgentState, Error, NewAgentSession, Page, Timestamp};
 
-/// Most sessions that one statement deletes.
+/// Maximum number of sessions that one statement deletes.
 const SESSIONS: i64 = 50;
 
 /// Inserts a session without turns.

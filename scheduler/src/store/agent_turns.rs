@@ -7,7 +7,7 @@ use super::db::{Conn, Row, Sql, column, sql, sql_by};
 use super::{as_i64, as_u64, failed};
 use crate::{AgentMatch, AgentTurn, Error, NewAgentTurn, Timestamp};
 
-/// Most turns that one statement deletes: each may take some hundred KiB.
+/// Maximum number of turns that one statement deletes: each may take some hundred KiB.
 const ROWS: i64 = 100;
 
 /// Inserts a turn with the number `number`.

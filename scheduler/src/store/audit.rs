@@ -7,7 +7,7 @@ use super::{failed, from_json, parsed, to_json};
 use crate::budgets::AUDIT_ENTRIES;
 use crate::{Actor, AuditCategory, AuditEntry, Error, NewAuditEntry, Timestamp};
 
-/// Most entries that are exported or deleted at once.
+/// Maximum number of entries that are exported or deleted at once.
 const PAGE: i64 = 5_000;
 
 /// Identification of an audited call.

@@ -1,4 +1,4 @@
-//! Needs for folders of the storage, and the table `loads`.
+//! Finds the rows that still need a folder of the storage, and accesses the table `loads`.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Databases from before the first release. 31 migrations made their schema, which is the one that the first migration of
-//! this program makes at once, so only the history changes.
+//! Databases from before the first release. Their schema, made by 31 migrations, is the one that the first migration of
+//! this program creates, so only the migration history is replaced.
 
 use sqlx::migrate::Migration;
 

@@ -10,7 +10,7 @@ use super::db::{Bulk, Conn, Dialect, Row, Sql, Value, column, sql, sql_by};
 use super::{as_i64, as_u64, failed, from_json, parsed, run_metrics, to_json};
 use crate::{CompletionItem, Completions, Encoding, Error, RequestKind, RequestState, Timestamp};
 
-/// Most events in one answer.
+/// Maximum number of events in one answer.
 const EVENTS_PER_ANSWER: i64 = 1000;
 /// Distance between the first sample numbers of two clones of a sampling client.
 pub(super) const CLONE_STRIDE: i64 = 1_000_000_000;

@@ -6,7 +6,7 @@ use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_u64, failed, from_json, parsed};
 use crate::{Error, MetricsRange, RequestKind, RunMetrics, Timestamp};
 
-/// Most rows that one statement deletes.
+/// Maximum number of rows that one statement deletes.
 const ROWS: i64 = 2_000;
 
 /// Inserts the row of a request that ended; its step follows from the run's previous row. `$1` is the run, `$2` the

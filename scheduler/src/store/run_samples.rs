@@ -6,7 +6,7 @@ use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_i64, as_u64, failed};
 use crate::{Error, NewRunSample, RunSample, Timestamp};
 
-/// Most rows that one statement deletes for garbage collection: each may take some hundred KiB.
+/// Maximum number of rows that one statement deletes for garbage collection: each may take some hundred KiB.
 const ROWS: i64 = 100;
 
 /// Stores a sample, unless its run was deleted in the meantime.

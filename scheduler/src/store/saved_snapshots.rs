@@ -10,7 +10,7 @@ use super::db::{Conn, column, sql};
 use super::failed;
 use crate::{Error, Timestamp};
 
-/// Most snapshots that are collected at once, so that the writer is never held up for long.
+/// Maximum number of snapshots that are collected at once, so that the writer is never held up for long.
 const AT_ONCE: usize = 32;
 
 /// A snapshot of a run in the storage.

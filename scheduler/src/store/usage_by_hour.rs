@@ -9,7 +9,7 @@ use crate::{Error, Timestamp};
 
 /// Span of usage that is added up in one transaction, in ms: few enough rows that nobody waits for it.
 const SPAN: i64 = 5 * 60_000;
-/// Most rows of a table that are deleted in one transaction.
+/// Maximum number of rows of a table that are deleted in one transaction.
 const MOST: i64 = 2_000;
 /// Duration of an hour in ms.
 const HOUR: i64 = 3_600_000;
@@ -56,7 +56,7 @@ pub(crate) async fn add_up_usage(conn: &mut Conn, limit: Timestamp) -> Result<bo
 pub(crate) struct Kept {
     /// Time from which the usage of single requests is kept.
     pub(crate) requests: Timestamp,
-    /// Most rows of single requests, of all tenants.
+    /// Maximum number of rows of single requests, of all tenants.
     pub(crate) rows: u64,
     /// Time from which hours and ended storage are kept.
     pub(crate) history: Timestamp,

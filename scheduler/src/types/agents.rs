@@ -86,9 +86,9 @@ pub struct NewAgentTurn {
     pub request: RequestId,
     /// Position among the request's replies.
     pub choice: u32,
-    /// Turn that it continues.
+    /// Turn that the reply continues.
     pub parent: Option<u64>,
-    /// Reason why it continues no turn, if the session had turns.
+    /// Reason why the reply does not continue a turn, if the session had turns.
     pub branch_reason: Option<String>,
     /// Digest of the conversation with the reply; empty for texts.
     pub digest: String,
@@ -150,7 +150,7 @@ pub struct AgentMatch {
     pub choice: u32,
 }
 
-/// What a reward is given for.
+/// Object that receives a reward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rewarded {
     /// The session as a whole.

@@ -12,7 +12,7 @@ use crate::Timestamp;
 /// A page of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Most entries to return.
+    /// Maximum number of entries to return.
     pub limit: u32,
     /// Number of entries to skip.
     pub offset: u64,
@@ -77,11 +77,11 @@ pub struct Run {
     pub last_request_at: Timestamp,
     /// Whether the weights could not be restored after a restart.
     pub corrupted: bool,
-    /// Takeovers by workers that compute differently, oldest first.
+    /// Takeovers by workers with other numerics, oldest first.
     pub numerics_changes: Vec<NumericsChange>,
 }
 
-/// A takeover of a run by a worker that computes differently: with other kernels, or another type.
+/// A takeover of a run by a worker with other numerics: other kernels, or another type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumericsChange {
     /// Time of the takeover, in ms since the epoch.

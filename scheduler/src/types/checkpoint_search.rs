@@ -22,7 +22,7 @@ pub struct CheckpointSearch {
     pub kind: Option<CheckpointKind>,
     /// Base models to which the results are restricted.
     pub base_models: Option<Vec<String>>,
-    /// Most checkpoints to return.
+    /// Maximum number of checkpoints to return.
     pub limit: u32,
     /// Position behind which the results begin.
     pub after: Option<CheckpointPosition>,

@@ -9,8 +9,8 @@ use trainyard_protocol::PreparedContent;
 use crate::RequestKind;
 use crate::context::lock::lock;
 
-/// Decoded and checked content of a payload, which spares the worker the decoding. It can be taken once. It is lost
-/// after a restart or when much work waits; then the bytes are decoded.
+/// Decoded and checked content of a payload, which spares the worker the decoding. It can be taken once. It is dropped
+/// after a restart, or when much work is queued; the bytes are then decoded again.
 #[derive(Clone, Default)]
 pub struct Decoded(Option<Arc<Mutex<Option<PreparedContent>>>>);
 

@@ -42,11 +42,11 @@ pub struct EngineReport {
     pub loaded_runs: u64,
     /// Bytes in use, by kind.
     pub memory: Vec<(String, u64)>,
-    /// Most bytes that the engine may use; 0 means unlimited.
+    /// Maximum number of bytes that the engine may use; 0 means unlimited.
     pub memory_budget: u64,
     /// Bytes of keys and values.
     pub kv_bytes: u64,
-    /// Most bytes of keys and values.
+    /// Maximum number of bytes of keys and values.
     pub kv_limit: u64,
     /// Tokens of training passes since the engine started.
     pub microbatch_tokens: u64,

@@ -84,7 +84,7 @@ struct KindTraits {
 pub(crate) enum Replays {
     Never,
     All,
-    /// Those that made a snapshot in memory.
+    /// Requests that made a snapshot in memory.
     InMemory,
 }
 

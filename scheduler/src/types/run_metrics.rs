@@ -36,7 +36,7 @@ pub struct RunMetrics {
     pub step: i64,
     /// Position of the request in the run's order.
     pub seq_id: i64,
-    /// Kind: `Forward`, `ForwardBackward` or `OptimStep`.
+    /// Kind of the request: `Forward`, `ForwardBackward` or `OptimStep`.
     pub kind: RequestKind,
     /// Time when the request ended.
     pub at: Timestamp,
@@ -65,7 +65,7 @@ pub type MetricPoint = (i64, i64, Option<f64>);
 /// The curve of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricCurve {
-    /// Kind: `Forward`, `ForwardBackward` or `OptimStep`.
+    /// Kind of the requests: `Forward`, `ForwardBackward` or `OptimStep`.
     pub kind: RequestKind,
     /// Name of the metric.
     pub metric: String,

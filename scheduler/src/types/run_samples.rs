@@ -10,7 +10,7 @@ use crate::Timestamp;
 /// Key of a run's `user_metadata` that asks for its samples to be stored; the value is the number of newest samples to
 /// keep.
 pub const STORE_SAMPLES: &str = "trainyard.store_samples";
-/// Most samples of a run that are stored.
+/// Maximum number of samples of a run that are stored.
 pub const MAX_STORED_SAMPLES: u32 = 1_000;
 
 /// Value of [`STORE_SAMPLES`] that is not a valid number.

@@ -20,7 +20,7 @@ pub struct SessionSearch {
     pub user_metadata: BTreeMap<String, String>,
     /// Statuses to which the results are restricted.
     pub statuses: Option<Vec<StatusFilter>>,
-    /// Most sessions to return.
+    /// Maximum number of sessions to return.
     pub limit: u32,
     /// Position behind which the results begin.
     pub after: Option<SearchPosition>,
@@ -59,7 +59,7 @@ pub struct FoundSession {
     pub display_name: Option<String>,
     /// Metadata that the client attached, a JSON object.
     pub user_metadata: serde_json::Value,
-    /// Whether it accepts requests.
+    /// Status of the session, such as whether it accepts requests.
     pub status: SessionStatus,
     /// Number of unexpired checkpoints of the session's runs.
     pub checkpoints: u64,

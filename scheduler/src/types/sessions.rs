@@ -91,7 +91,7 @@ pub struct Session {
     pub display_name: Option<String>,
     /// Time when the session was created.
     pub created_at: Timestamp,
-    /// Whether it accepts requests.
+    /// Status of the session, such as whether it accepts requests.
     pub status: SessionStatus,
     /// Runs of the session, oldest first.
     pub training_run_ids: Vec<RunId>,

@@ -6,7 +6,7 @@ use super::text_enum;
 use crate::Timestamp;
 
 text_enum!(
-    /// Most permissions that a user, or a key, may have.
+    /// Highest set of permissions that a user, or a key, may have.
     Role {
         /// May do everything, including administration of the organisation.
         Admin = "admin",
@@ -77,7 +77,7 @@ pub struct User {
     pub email: String,
     /// Name that is displayed to users.
     pub name: String,
-    /// Most permissions that the user's keys may have.
+    /// Highest role that the user's keys may have.
     pub role: Role,
     /// Time when the user was created.
     pub created_at: Timestamp,
@@ -101,7 +101,7 @@ pub struct NewUser {
     pub email: String,
     /// Name that is displayed to users.
     pub name: String,
-    /// Most permissions that the user's keys may have.
+    /// Highest role that the user's keys may have.
     pub role: Role,
 }
 
@@ -120,9 +120,9 @@ pub struct ApiKey {
     pub note: String,
     /// First characters of the key.
     pub hint: String,
-    /// Most permissions that the key may have.
+    /// Highest role that the key may have.
     pub role: Role,
-    /// Scopes to which the key is restricted; `None` for all of its role.
+    /// Scopes to which the key is restricted; `None` for all scopes of its role.
     pub scopes: Option<Vec<Scope>>,
     /// Time when the key was created.
     pub created_at: Timestamp,
@@ -147,9 +147,9 @@ pub struct NewApiKey {
     pub note: String,
     /// First characters of the key.
     pub hint: String,
-    /// Most permissions that the key may have; `None` for the role of its user, or of a member without one.
+    /// Highest role that the key may have; `None` for the role of its user, or of a member if the key has no user.
     pub role: Option<Role>,
-    /// Scopes to which the key is restricted; `None` for all of its role.
+    /// Scopes to which the key is restricted; `None` for all scopes of its role.
     pub scopes: Option<Vec<Scope>>,
     /// Time when the key expires, if it does.
     pub expires_at: Option<Timestamp>,

@@ -96,12 +96,13 @@ pub enum WorkerWait {
         /// Name of the base model.
         model: String,
     },
-    /// A worker that serves the base model with the weights of the run; the others serve other weights under that name.
+    /// A worker that serves the base model with the run's weights; the other workers serve different weights under that
+    /// name.
     OtherWeights {
         /// Name of the base model.
         model: String,
     },
-    /// A worker that computes in the same way as the run's results were computed.
+    /// A worker that has the numerics with which the run's results were computed.
     OtherArithmetic {
         /// Name of the base model.
         model: String,

@@ -74,16 +74,16 @@ impl Scheduler {
     /// Appends an entry on behalf of the current actor to the audit log.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// Fails if the store can't be written.
     pub async fn audit(&self, entry: NewAuditEntry) -> Result<(), Error> {
         self.write(Append { audit: self.begin_audit(), entry }).await
     }
 
     /// Appends an entry as [`Self::audit`] does, unless an entry of the same change was appended in the same hour. `of`
-    /// tells the change from others with the same content.
+    /// distinguishes the change from others with the same content.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// Fails if the store can't be written.
     pub async fn audit_once_an_hour(&self, entry: NewAuditEntry, of: &str) -> Result<(), Error> {
         let now = self.core.now();
         let audit = Audit::begin(now, id_of_hour(now, &entry, of));
@@ -94,7 +94,7 @@ impl Scheduler {
     /// there are too many, only the newest are returned.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn audit_log(
         &self,
         organisation: &TenantId,

@@ -21,7 +21,7 @@ use crate::context::core::{Core, Message, QueuedWrite, Urgency};
 use crate::store::db::{Conn, RowScope, connect};
 use crate::store::failed;
 
-/// Most rows that the writes of one transaction concern; most writes concern one.
+/// Maximum number of rows that the writes of one transaction concern; most writes concern one.
 const BATCH: usize = 256;
 /// Pause before failed records are tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);

@@ -1,5 +1,5 @@
-//! Records that the database refuses for their own content. Repeated for ever, one of them would keep everything after it
-//! from being written.
+//! Records that the database refuses because of their own content. Retried for ever, one of them would block everything
+//! after it.
 
 use super::Writer;
 use super::transaction::fails_all;

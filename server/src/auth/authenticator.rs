@@ -34,7 +34,7 @@ pub(super) const DISABLED: &str = "the organisation of the API key is disabled";
 pub(super) const FORWARDED: &str = "this server has no keys, so it serves only its own machine, and a proxy passed this request on \
     (Forwarded, X-Forwarded-For or X-Real-IP): configure keys, or start it with --insecure-no-auth";
 
-/// Recognises callers by the configuration file, the store and the tokens that they have.
+/// Recognises callers by the keys of the configuration file and the store, and by tokens.
 pub struct Authenticator {
     pub(super) keys: Keys,
     pub(super) stored: StoredKeys,
@@ -49,7 +49,7 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// Accepts these keys, those of the scheduler's store, and the tokens that are made from them.
+    /// Creates an authenticator for these keys, those of the scheduler's store, and the tokens that are made from them.
     pub fn new(keys: Keys, policy: TokenPolicy, scheduler: Scheduler, clock: Arc<dyn Clock>) -> Self {
         jwt::initialise();
         let signing = SigningKeys::new(scheduler.clone(), Arc::clone(&clock), policy);
@@ -68,7 +68,7 @@ impl Authenticator {
         }
     }
 
-    /// Believes these proxies whom they act for.
+    /// Trusts these proxies to name the client they act for.
     #[must_use]
     pub fn behind(self, proxies: TrustedProxies) -> Self {
         Self { proxies, ..self }
@@ -83,7 +83,7 @@ impl Authenticator {
     /// Returns whether callers need a key that the file or the store contains. Otherwise all are the tenant `local`.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn needs_keys(&self) -> Result<bool, scheduler::Error> {
         Ok(self.keys.are_required() || self.issuer.is_some() || self.stored.any().await?)
     }
@@ -310,7 +310,7 @@ impl Authenticator {
     /// not for checkpoints. `caller` is the tenant that names it.
     ///
     /// # Errors
-    /// When the store can't be read, or the caller has named many wrong keys and has to wait.
+    /// Fails if the store can't be read, or the caller has named many wrong keys and has to wait.
     pub(crate) async fn reader(&self, given: &str, caller: &TenantId) -> Result<Option<TenantId>, ApiError> {
         let holder = if is_token(given) {
             self.bearer_of(given).await
@@ -329,7 +329,7 @@ impl Authenticator {
     /// Makes a token for the caller of a request, or returns the token that it called with.
     ///
     /// # Errors
-    /// When the store can be neither read nor written.
+    /// Fails if the store can be neither read nor written.
     pub(crate) async fn exchange(&self, headers: &HeaderMap, caller: &Principal) -> Result<String, ApiError> {
         let given = given(headers)?;
         // A holder of only a token can't extend it.
@@ -343,7 +343,7 @@ impl Authenticator {
     /// Withdraws all keys that sign tokens, and makes a new one, which signs at once. Returns how many were withdrawn.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// Fails if the store can't be written.
     pub(crate) async fn rotate_signing(&self) -> Result<usize, ApiError> {
         self.signing.withdraw_all().await
     }
@@ -356,7 +356,7 @@ impl Authenticator {
     /// The public keys of the service.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub(crate) async fn public_keys(&self) -> Result<Vec<PublicJwk>, ApiError> {
         self.signing.published().await
     }

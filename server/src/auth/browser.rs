@@ -1,5 +1,5 @@
-//! Sessions of browsers: a token of the service in a cookie that scripts can't read, and a second one that requests
-//! which change something must carry, so that no other page can make a browser send them.
+//! Sessions of browsers: a token of the service in a cookie that scripts can't read, and a second token that every
+//! request which changes something must carry, so that pages of other sites can't forge such requests.
 
 use std::time::Duration;
 

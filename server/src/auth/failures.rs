@@ -25,7 +25,7 @@ const AUDIT_PERIOD: Duration = Duration::from_secs(3_600);
 pub(super) enum Failure {
     /// A login to the console, with the reason.
     Login(&'static str),
-    /// An address sent so many wrong keys that it has to wait.
+    /// An address sent so many wrong keys that it is blocked for a while.
     WrongKeys,
 }
 

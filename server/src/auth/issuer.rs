@@ -1,4 +1,5 @@
-//! Tokens of an external issuer, such as a company's identity provider: their holders and what they allow here.
+//! Tokens of an external issuer, such as a company's identity provider: who their holders are, and what they may do
+//! here.
 
 mod fetch;
 mod remote_keys;

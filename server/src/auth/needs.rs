@@ -1,5 +1,5 @@
-//! The scopes that calls require on paths outside the tables of endpoints. Paths that are only read require none; a path
-//! that no rule covers requires one that changes something.
+//! The scopes that calls require on paths outside the tables of endpoints. Paths that are only read require none; a
+//! path that no rule covers requires a scope that changes something.
 
 use axum::http::Method;
 use trainyard_scheduler::Scope;

@@ -1,4 +1,4 @@
-//! The protection of a server without keys from pages of other hosts.
+//! Protects a server without keys from web pages of other hosts.
 
 use std::sync::Arc;
 

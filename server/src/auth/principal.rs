@@ -10,7 +10,7 @@ use super::seed::{LOCAL_TENANT, SeedKey};
 /// The way in which a caller was identified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// Not at all: the server has no keys.
+    /// The caller was not identified: the server has no keys.
     None,
     /// A key of the configuration file: the start of the SHA-256 of its digest.
     Seed(String),
@@ -162,7 +162,7 @@ impl Principal {
         self.scopes.iter().any(|scope| *scope != Scope::Admin)
     }
 
-    /// The caller's name for other systems.
+    /// Returns the caller's name for other systems, such as logs of a proxy.
     pub fn subject(&self) -> String {
         match (&self.user, &self.key, &self.credential) {
             (Some(user), _, _) => format!("tml:user:{}", user.id),

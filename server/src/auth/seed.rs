@@ -43,8 +43,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// No configured keys: while the store has none either, every well-formed key is the tenant `local`. Only for
-    /// loopback.
+    /// Returns no configured keys: while the store has none either, every well-formed key belongs to the tenant
+    /// `local`. Only for servers on loopback.
     pub fn local() -> Self {
         Self::default()
     }
@@ -74,7 +74,7 @@ impl Keys {
         Self { required: true, ..self }
     }
 
-    /// The digest under which a key is stored.
+    /// Returns the digest under which a key is stored.
     pub fn digest(key: &str) -> [u8; 32] {
         Sha256::digest(key.as_bytes()).into()
     }

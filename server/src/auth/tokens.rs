@@ -43,7 +43,7 @@ pub(super) struct Claims {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Origin {
-    /// None: the server has no keys.
+    /// No caller: the server has no keys.
     None,
     /// A key of the configuration file.
     Seed { fingerprint: String },

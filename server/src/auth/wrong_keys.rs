@@ -1,8 +1,8 @@
 //! Back-off of sources that send wrong keys.
 //!
-//! A source that has sent [`WRONG_KEYS`] wrong keys waits longer and longer between two attempts. Until then its keys are not
-//! looked up, so that the answers tell nothing about them. Keys that were right from the same source before are never
-//! delayed: whoever shares an address with a guesser goes on working.
+//! A source that has sent [`WRONG_KEYS`] wrong keys waits longer and longer between two attempts. Until then its keys
+//! are not looked up, so that the answers reveal nothing about them. Keys that were accepted from the same source
+//! before are never delayed, so that others who share an address with a guesser are not affected.
 
 use std::collections::HashMap;
 use std::hash::Hash;

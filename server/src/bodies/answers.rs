@@ -1,5 +1,5 @@
-//! Memory of answers in flight: it is reserved before they are written, and clients that ask for the same result share
-//! it.
+//! Memory of responses being sent: it is reserved before they are written, and clients that ask for the same result
+//! share it.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! `trainyard audit`: the audit log of all organisations, for its operator.
+//! `trainyard audit`: exports and prunes the audit log of all organisations.
 
 use std::error::Error;
 use std::io::{self, BufWriter, Write};

@@ -1,4 +1,4 @@
-//! `trainyard backup` and `trainyard restore`: store and storage as a folder of files, and back.
+//! `trainyard backup` and `trainyard restore`: copy store and storage to a folder, and restore them from it.
 
 use std::error::Error;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! The end of the former process of a data directory: whether the machine ran out of memory while it ran.
+//! How the previous process of a data directory ended: whether the machine ran out of memory while it ran.
 
 use std::fs;
 use std::io::{self, Write as _};

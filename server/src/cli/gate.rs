@@ -1,5 +1,5 @@
-//! Answers before the models are loaded: the listener is open, and every endpoint answers 503 until the API takes
-//! over, or 429 where clients repeat a 503 without a pause.
+//! Answers before the models are loaded: the listener is open, and every endpoint answers 503 until the API takes over,
+//! or 429 where clients retry a 503 without a pause.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

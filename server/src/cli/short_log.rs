@@ -1,5 +1,5 @@
-//! The log's lines on a terminal: time, level, message, and the fields that a person follows a run with. Complete lines
-//! are in files, pipes and JSON.
+//! The log's lines on a terminal: time, level, message, and the fields that matter to a person who follows a run.
+//! Complete lines are in files, pipes and JSON.
 
 use std::fmt::{self, Write as _};
 

@@ -32,7 +32,7 @@ pub enum Gpus {
 pub struct DeviceError(String);
 
 impl Gpus {
-    /// Returns the GPU of each of `ranks` ranks; `None` where the numbers were given for another number of ranks.
+    /// Returns the GPU of each of `ranks` ranks; `None` if the configured list of GPUs has another length.
     pub fn of(&self, ranks: usize) -> Option<Vec<u16>> {
         match self {
             Self::From(first) => (0..ranks).map(|rank| first.checked_add(u16::try_from(rank).ok()?)).collect(),

@@ -177,7 +177,7 @@ pub enum KeysCommand {
         #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
-    /// Create a key and print it, only this once: the store keeps only its SHA-256.
+    /// Create a key and print it. It is shown only once: the store keeps only its SHA-256.
     Create {
         /// Name of the organisation.
         organisation: String,
@@ -243,7 +243,7 @@ pub enum AuditCommand {
         #[expect(missing_docs, reason = "the fields are documented")]
         store: StoreFlags,
     },
-    /// Delete the entries of all organisations from before a time. The log of each keeps an entry about that.
+    /// Delete the entries of all organisations from before a time. Each log keeps an entry that records this.
     Prune {
         /// Day or RFC 3339 time, such as 2026-01-01, before which entries are deleted. Export them first.
         #[arg(long, value_name = "TIME")]

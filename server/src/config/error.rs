@@ -18,7 +18,7 @@ pub enum Exposure {
     /// The host is not a loopback address.
     #[error("--host: {0} is not loopback, so callers need keys, and there are none: {CREATE}")]
     Host(IpAddr),
-    /// The public URL leads clients elsewhere to the server.
+    /// The public URL makes the server reachable from other machines.
     #[error(
         "--public-url: clients elsewhere need keys, and there are none: {CREATE}, or pass --insecure-no-auth to serve \
          everybody as one tenant"
@@ -64,16 +64,16 @@ pub enum ConfigError {
     /// The URL names a store that this build does not support.
     #[error("--database-url: {0:?} is not supported; use sqlite://PATH or postgres://USER@HOST/NAME")]
     DatabaseUrl(String),
-    /// No connections to read with.
+    /// The number of connections that read is 0.
     #[error("--database-readers: must be at least 1")]
     DatabaseReaders,
-    /// No threads to compute with.
+    /// The number of threads is 0.
     #[error("--threads: must be at least 1")]
     Threads,
-    /// Weights of another type than GEMMs read.
+    /// The form of the weights does not match the type of GEMM inputs.
     #[error("--weights: bf16 requires --dtype bf16; omit --weights to widen to f32")]
     Weights,
-    /// Weights in blocks on a GPU, which widens them.
+    /// Block-quantized weights on a GPU, which can't use them.
     #[error("--weights: {0} requires --device cpu: GPUs do not keep weights in blocks")]
     WeightsOnGpu(&'static str),
     /// The processor does not have the chosen kernels.
@@ -88,13 +88,13 @@ pub enum ConfigError {
         /// The available kernels, best first.
         available: Vec<HostKernels>,
     },
-    /// A memory budget of 0.
+    /// A memory budget is 0.
     #[error("--{0}: must be at least 1")]
     Memory(&'static str),
-    /// A SQLite file has one process, but API servers and workers share a store.
+    /// A SQLite file supports one process only, but API servers and workers share a store.
     #[error("--database-url: a separate API server or worker needs postgres://USER@HOST/NAME")]
     NeedsPostgres,
-    /// Leases would end as they begin.
+    /// The lease is too short.
     #[error("--lease-seconds: must be at least 1")]
     Lease,
     /// Only one of two flags that need each other is set.
@@ -121,7 +121,7 @@ pub enum ConfigError {
         /// The layout of the ranks.
         parallel: Parallel,
     },
-    /// A period of 0.
+    /// A period is 0.
     #[error("--{0}: must be at least 1")]
     Period(&'static str),
     /// The retention of usage is too short.
@@ -135,7 +135,7 @@ pub enum ConfigError {
     /// The retention is not a positive number of hours, or is too large.
     #[error("--retention-hours: must be a positive number, at most {MAX_RETENTION_HOURS}")]
     Retention,
-    /// A limit of 0.
+    /// A limit is 0.
     #[error("--{0}: must be at least 1")]
     Zero(&'static str),
     /// A trusted proxy is neither an address nor a network.
@@ -150,7 +150,7 @@ pub enum ConfigError {
     /// The server is reachable by others, and neither the file nor the store has a key.
     #[error(transparent)]
     Exposed(#[from] Exposure),
-    /// The settings of tokens or of their issuer can't work.
+    /// The settings for tokens or for their issuer are invalid.
     #[error("auth: {0}")]
     Auth(String),
     /// The upstream of the hub is not a URL.

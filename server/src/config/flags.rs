@@ -53,8 +53,8 @@ pub struct ServeFlags {
     /// URL at which clients reach the server, for download links; taken from each request by default. Needs keys.
     #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL", help_heading = "Access")]
     pub public_url: Option<String>,
-    /// Export traces to the OpenTelemetry collector at this base URL (OTLP over HTTP, protobuf); its headers, the name
-    /// of the service and other settings come from the variables OTEL_*.
+    /// Export traces to the OpenTelemetry collector at this base URL (OTLP over HTTP, protobuf); its headers, the
+    /// service name and other settings come from the variables OTEL_*.
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL", help_heading = "Log, metrics and traces")]
     pub otlp_endpoint: Option<String>,
     /// Seconds of a shutdown in which GET /readyz answers 503 before anything ends, for load balancers to notice
@@ -64,7 +64,8 @@ pub struct ServeFlags {
     /// Do not serve the console, the pages at `/` for browsers.
     #[arg(long, env = "TRAINYARD_NO_CONSOLE", help_heading = "Access")]
     pub no_console: bool,
-    /// Serve everybody who comes through a proxy or --public-url as the tenant `local` while no keys are configured.
+    /// Treat every caller that comes through a proxy or --public-url as the tenant `local` while no keys are
+    /// configured.
     #[arg(long, env = "TRAINYARD_INSECURE_NO_AUTH", help_heading = "Access")]
     pub insecure_no_auth: bool,
 }
@@ -146,17 +147,17 @@ pub struct SharedFlags {
     /// Type of GEMM inputs [default: bf16].
     #[arg(long, env = "TRAINYARD_DTYPE", help_heading = "Compute")]
     pub dtype: Option<ComputeType>,
-    /// Form in which the weights of base models are held: bf16 widens them; file keeps the blocks of a GGUF file
-    /// (Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K) in memory, with the same results; q8 and q4 also pack other
-    /// weights, to 8 and 4 bits, which changes them. With file, q8 and q4, runs train adapters only; they require
+    /// Form in which the weights of base models are held: bf16 converts them to bf16; file keeps the blocks of a GGUF
+    /// file (Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K) in memory, with the same results; q8 and q4 also pack
+    /// other weights, to 8 and 4 bits, which changes them. With file, q8 and q4, runs train adapters only; they require
     /// --device cpu and a layout in which each rank holds a whole model [default: the type of --dtype].
     #[arg(long, env = "TRAINYARD_WEIGHTS", help_heading = "Compute")]
     pub weights: Option<WeightForm>,
     /// Threads of the engine; one per processor by default.
     #[arg(long, env = "TRAINYARD_THREADS", value_name = "N", help_heading = "Compute")]
     pub threads: Option<usize>,
-    /// Kernels of the engine: amx-bf16, avx512-bf16, avx2 or portable. The best ones that the processor has by
-    /// default; older ones continue runs that were computed with them.
+    /// Kernels of the engine: amx-bf16, avx512-bf16, avx2 or portable. By default, the best that the processor
+    /// supports; choose others to continue runs that were computed with them.
     #[arg(long, env = "TRAINYARD_KERNELS", value_name = "CLASS", help_heading = "Compute")]
     pub kernels: Option<HostKernels>,
     /// Device that the engine computes on: cpu; cuda or cuda:N, NVIDIA GPUs from number 0 or N on, one for each rank
@@ -169,16 +170,17 @@ pub struct SharedFlags {
     /// parameters of runs that train all of them [default: tp=1].
     #[arg(long, env = "TRAINYARD_PARALLEL", value_name = "LAYOUT", help_heading = "Compute")]
     pub parallel: Option<Parallel>,
-    /// Maximum wait of a rank for its GPU, whose work may wait for other ranks; then a rank counts as missing, all
-    /// ranks end, and the worker is started again. Only for several ranks on GPUs [default: 120].
+    /// Maximum time that a rank waits for its GPU, whose work may wait for other ranks; afterwards a rank counts as
+    /// lost, all ranks end, and the worker is restarted. Only for several ranks on GPUs [default: 120].
     #[arg(long, env = "TRAINYARD_RANK_TIMEOUT_SECONDS", value_name = "SECONDS", help_heading = "Compute")]
     pub rank_timeout_seconds: Option<u64>,
     /// Treatment of runs that were computed with the same weights, but with other kernels or another type, while no
-    /// worker computes like that: they wait, or are continued, which GET training_runs reports [default: wait].
+    /// worker has these numerics: wait, or continue, which GET training_runs reports [default: wait].
     #[arg(long, env = "TRAINYARD_NUMERICS_MISMATCH", help_heading = "Compute")]
     pub numerics_mismatch: Option<NumericsMismatch>,
-    /// Share of samples that a training pass computes again, such as 0.1%: their log-probabilities must have equal bits,
-    /// else the log and `trainyard_differing_samples_total` report it. Only on the processor [default: 0].
+    /// Share of samples that a training pass computes again for verification, such as 0.1%: their log-probabilities
+    /// must have equal bits; otherwise, the log and `trainyard_differing_samples_total` report it. Only on the
+    /// processor [default: 0].
     #[arg(long, env = "TRAINYARD_VERIFY_SAMPLES", value_name = "SHARE", help_heading = "Compute")]
     pub verify_samples: Option<VerifiedShare>,
     /// Memory of the engine: models, runs, activations, keys and values, checkpoints. A run that does not fit waits.
@@ -235,7 +237,7 @@ pub struct SharedFlags {
     /// Form of the log on standard error [default: text].
     #[arg(long, env = "TRAINYARD_LOG_FORMAT", help_heading = "Log, metrics and traces")]
     pub log_format: Option<LogFormat>,
-    /// Tokens of executed work after which a run is saved; a recovery replays no more than these [default: 200000].
+    /// Tokens of executed work after which a run is saved; a recovery replays at most this many [default: 200000].
     #[arg(long, env = "TRAINYARD_SNAPSHOT_TOKENS", value_name = "TOKENS", help_heading = "Lifetimes")]
     pub snapshot_tokens: Option<u64>,
     #[command(flatten)]
@@ -254,15 +256,15 @@ pub struct SharedFlags {
     /// saved [default: 300].
     #[arg(long, env = "TRAINYARD_SESSION_SECONDS", value_name = "SECONDS", help_heading = "Lifetimes")]
     pub session_seconds: Option<u64>,
-    /// Hours after a request ended in which its result can be read, and in which expired sessions may come back. A
-    /// fraction is allowed. The same for all processes on a database [default: 24].
+    /// Hours for which the result of a request can be read after the request ended, and in which an expired session can
+    /// be revived. Fractions are allowed. Must be the same for all processes on a database [default: 24].
     #[arg(long, env = "TRAINYARD_RETENTION_HOURS", value_name = "HOURS", help_heading = "Lifetimes")]
     pub retention_hours: Option<f64>,
     /// Days for which the usage of single requests is kept; its sums by hour remain [default: 35].
     #[arg(long, env = "TRAINYARD_USAGE_DAYS", value_name = "DAYS", help_heading = "Lifetimes")]
     pub usage_days: Option<u32>,
-    /// Most rows of usage of single requests, of all tenants; further ones take the place of the oldest of the tenants that
-    /// have most [default: 4000000].
+    /// Maximum number of rows of usage of single requests, over all tenants; when it is exceeded, the oldest rows of
+    /// the tenants with most rows are deleted [default: 4000000].
     #[arg(long, env = "TRAINYARD_USAGE_ROWS", value_name = "ROWS", help_heading = "Lifetimes")]
     pub usage_rows: Option<u64>,
     /// Days for which usage by hour, and the storage of deleted checkpoints, are kept [default: 400].
@@ -312,7 +314,7 @@ pub enum ComputeType {
 }
 
 impl ComputeType {
-    /// The value of the flag.
+    /// Returns the value of the flag.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bf16 => "bf16",
@@ -325,18 +327,18 @@ impl ComputeType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WeightForm {
-    /// Each weight widened to bf16.
+    /// Each weight converted to bf16.
     Bf16,
-    /// Blocks of the file, kept as they are.
+    /// Blocks of the GGUF file, unchanged.
     File,
-    /// Blocks of 8 bits, Q8_0, that weights are packed in.
+    /// Weights packed into blocks of 8 bits (Q8_0).
     Q8,
-    /// Blocks of 4 bits, Q4_0, that weights are packed in; embedding and unembedding in Q8_0.
+    /// Weights packed into blocks of 4 bits (Q4_0); embedding and unembedding in Q8_0.
     Q4,
 }
 
 impl WeightForm {
-    /// The value of the flag.
+    /// Returns the value of the flag.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bf16 => "bf16",
@@ -361,7 +363,7 @@ impl WeightForm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumericsMismatch {
-    /// The runs wait for a worker that computes alike.
+    /// The runs wait for a worker with their numerics.
     #[default]
     Wait,
     /// The runs are continued.

@@ -31,12 +31,12 @@ pub struct HttpFlags {
     /// Minimum rate at which a body must arrive, on average over 30 s; a slower one gets 408 [default: 16].
     #[arg(long, env = "TRAINYARD_MIN_UPLOAD_KIB", value_name = "KIB_PER_SECOND")]
     pub min_upload_kib: Option<u32>,
-    /// Minimum rate at which a client must read an answer that waits for it, on average over 30 s; else the connection
-    /// is closed [default: 16].
+    /// Minimum rate at which a client must read its response, on average over 30 s; otherwise, the connection is closed
+    /// [default: 16].
     #[arg(long, env = "TRAINYARD_MIN_DOWNLOAD_KIB", value_name = "KIB_PER_SECOND")]
     pub min_download_kib: Option<u32>,
-    /// Addresses and networks (10.0.0.0/8) of proxies, separated by commas. Their X-Forwarded-For names the client that waits
-    /// after many wrong keys [default: this machine].
+    /// Addresses and networks (10.0.0.0/8) of proxies, separated by commas. Their X-Forwarded-For names the client that
+    /// is blocked after too many wrong keys [default: this machine].
     #[arg(long, env = "TRAINYARD_TRUSTED_PROXIES", value_name = "ADDRESSES", value_delimiter = ',')]
     pub trusted_proxies: Option<Vec<String>>,
 }
@@ -61,7 +61,7 @@ pub struct Http {
     pub connections: ConnectionLimits,
     /// Bounds on request bodies.
     pub bodies: BodyLimits,
-    /// Proxies that are believed whom they act for.
+    /// Proxies that are trusted to name the client they act for.
     pub trusted_proxies: TrustedProxies,
 }
 

@@ -20,24 +20,23 @@ pub struct ImageFlags {
     /// Threads of a worker that decode images [default: 2].
     #[arg(long, env = "TRAINYARD_IMAGE_THREADS", value_name = "N")]
     pub image_threads: Option<usize>,
-    /// Memory of images that are being decoded, and as much again for decoded ones until their requests end. An image with
-    /// more pixels than a ninth of the bytes is refused [default: 512MiB].
+    /// Memory for images that are being decoded, and the same amount again for decoded ones until their requests end.
+    /// An image with more pixels than a ninth of this number of bytes is refused [default: 512MiB].
     #[arg(long, env = "TRAINYARD_IMAGE_MEMORY_MIB", value_name = "SIZE", value_parser = size::mebibytes::<u64>)]
     pub image_memory_mib: Option<u64>,
-    /// Memory of an engine for embeddings of images that may be sent again; 0 keeps none. Each rank has as much
-    /// [default: 256MiB].
+    /// Memory for cached embeddings of images, on each rank; 0 disables the cache [default: 256MiB].
     #[arg(long, env = "TRAINYARD_IMAGE_CACHE_MIB", value_name = "SIZE", value_parser = size::mebibytes::<u64>)]
     pub image_cache_mib: Option<u64>,
     /// Largest file of an image [default: 32MiB].
     #[arg(long, env = "TRAINYARD_MAX_IMAGE_BYTES", value_name = "SIZE", value_parser = size::bytes::<usize>)]
     pub max_image_bytes: Option<usize>,
-    /// Most pixels of an image [default: 33554432].
+    /// Maximum number of pixels of an image [default: 33554432].
     #[arg(long, env = "TRAINYARD_MAX_IMAGE_PIXELS", value_name = "N")]
     pub max_image_pixels: Option<u64>,
-    /// Most images of a request [default: 1024].
+    /// Maximum number of images of a request [default: 1024].
     #[arg(long, env = "TRAINYARD_MAX_IMAGES", value_name = "N")]
     pub max_images: Option<usize>,
-    /// Most pixels of the different images of a request [default: 268435456].
+    /// Maximum number of pixels of the different images of a request [default: 268435456].
     #[arg(long, env = "TRAINYARD_MAX_REQUEST_PIXELS", value_name = "N")]
     pub max_request_pixels: Option<u64>,
     /// Pixels of images that each tenant without a limit of its own may send to this process per minute; further

@@ -28,7 +28,7 @@ pub struct QueueFlags {
     /// gets 400 [default: 4096].
     #[arg(long, env = "TRAINYARD_MAX_SEQ_GAP", value_name = "N")]
     pub max_seq_gap: Option<u64>,
-    /// Unfinished samples of all tenants, of which each may have its even part; further ones get 429 [default: 16384].
+    /// Unfinished samples of all tenants; each may have an equal share; further ones get 429 [default: 16384].
     #[arg(long, env = "TRAINYARD_MAX_QUEUED_SAMPLES", value_name = "N")]
     pub max_queued_samples: Option<u64>,
 }

@@ -5,7 +5,7 @@ use trainyard_gpu_runtime::Parallel;
 
 use super::ConfigError;
 
-/// Flags of a worker whose ranks are processes, on one machine or several. Each is started with the same flags but
+/// Flags of a worker whose ranks are processes, on one machine or several. All are started with the same flags except
 /// `--rank`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Ranks as processes")]
@@ -14,7 +14,7 @@ pub struct RankFlags {
     /// others compute with it.
     #[arg(long, env = "TRAINYARD_RANK", value_name = "R")]
     pub rank: Option<usize>,
-    /// Number of ranks, which must be that of --parallel; for launchers that know it.
+    /// Number of ranks, which must match --parallel; for launchers that pass it.
     #[arg(long, env = "TRAINYARD_WORLD", value_name = "N")]
     pub world: Option<usize>,
     /// Address at which rank 0 listens for the others. The network is trusted: traffic between ranks is neither

@@ -27,13 +27,13 @@ pub fn bytes<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     parse(text, BYTE)
 }
 
-/// Formats bytes in the largest unit of which they are a multiple: `4 GiB`, or `50000` where there is none.
+/// Formats bytes in the largest unit of which they are a multiple: `4 GiB`; in bytes, such as `50000`, otherwise.
 pub fn exact(bytes: u64) -> String {
     let unit = UNITS.iter().find(|(_, unit)| *unit > BYTE && bytes > 0 && bytes.is_multiple_of(*unit));
     unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{} {name}", bytes / unit))
 }
 
-/// Formats bytes in the largest unit of which there is at least one, with a decimal place: `3.7 GiB`.
+/// Formats bytes in the largest unit that gives at least 1, with one decimal place: `3.7 GiB`.
 pub fn rounded(bytes: u64) -> String {
     let (name, unit) = UNITS.into_iter().find(|(_, unit)| bytes >= *unit).unwrap_or(("B", BYTE));
     if unit == BYTE { format!("{bytes} B") } else { format!("{:.1} {name}", bytes as f64 / unit as f64) }

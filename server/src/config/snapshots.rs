@@ -9,11 +9,10 @@ use serde::Deserialize;
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Lifetimes")]
 pub struct SnapshotFlags {
-    /// Number of sampler weights saved without a name that always stay in the storage: the last ones used of each run
-    /// [default: 8].
+    /// Number of a run's unnamed sampler weights that always stay in the storage: those used last [default: 8].
     #[arg(long, env = "TRAINYARD_SAMPLER_SNAPSHOTS", value_name = "N")]
     pub sampler_snapshots: Option<usize>,
-    /// Seconds for which further ones stay after they were saved or last sampled from [default: 600].
+    /// Seconds for which older unnamed sampler weights stay after they were saved or last sampled from [default: 600].
     #[arg(long, env = "TRAINYARD_SAMPLER_SNAPSHOT_SECONDS", value_name = "SECONDS")]
     pub sampler_snapshot_seconds: Option<u64>,
 }

@@ -7,7 +7,7 @@ use trainyard_scheduler::{Database, Policies};
 
 use super::{ConfigError, ImageFlags, Images, QueueFlags, database, queue, read_file, tenants};
 
-/// Flags that name store and storage, like those of `trainyard serve`.
+/// Flags that select store and storage, as for `trainyard serve`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct StoreFlags {
     /// Folder of the store, payloads and checkpoints [default: data].
@@ -30,7 +30,7 @@ pub struct BackupFlags {
     #[command(flatten)]
     #[expect(missing_docs, reason = "the fields are documented")]
     pub store: StoreFlags,
-    /// Folder that the backup becomes; it must be empty or not exist yet.
+    /// Folder to write the backup to; it must be empty or not exist yet.
     #[arg(long, value_name = "BACKUP", required_unless_present = "verify")]
     pub to: Option<PathBuf>,
     /// Complete the backup when the storage lacks objects that the database names; the manifest lists them.

@@ -108,7 +108,7 @@ pub enum TenantsError {
     /// The weight is 0 or too large.
     #[error("tenants: weight of {0:?} must be from 1 to {most}", most = Limit::Weight.largest())]
     Weight(String),
-    /// A quota of 0, which lets nothing through.
+    /// A quota is 0, which would refuse everything.
     #[error("tenants: {quota} of {tenant:?} must be at least 1; leave it out for no limit")]
     ZeroQuota {
         /// The name of the tenant.
@@ -124,7 +124,7 @@ pub enum TenantsError {
         /// The key's name, or its position in the file.
         name: String,
     },
-    /// No client can send this text as a key.
+    /// The text can't be sent as a key by any client.
     #[error("{list}: key of {name:?} must start with {KEY_PREFIX:?} and be longer")]
     KeyText {
         /// The list that contains the key: `keys`, or `tenants` with the tenant's name.

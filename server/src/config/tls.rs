@@ -12,8 +12,8 @@ use super::ConfigError;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "HTTPS")]
 pub struct TlsFlags {
-    /// Serve HTTPS, on a worker for its metrics: the certificate and those of its intermediate authorities, in PEM.
-    /// Changes of the file are noticed.
+    /// Serve HTTPS, on a worker for its metrics: the certificate and those of its intermediate authorities, in PEM. The
+    /// file is reloaded when it changes.
     #[arg(long, env = "TRAINYARD_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// The private key of --tls-cert, in PEM (PKCS#8, PKCS#1 or SEC1, not encrypted).

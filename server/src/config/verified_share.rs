@@ -21,7 +21,7 @@ enum Given {
 }
 
 impl VerifiedShare {
-    /// Number of samples of a million.
+    /// Returns the number of verified samples per million.
     pub fn per_million(self) -> u32 {
         self.0
     }

@@ -20,7 +20,7 @@ pub use report::{Check, Report, Status};
 
 use crate::config::Config;
 
-/// Checks everything that a server with this configuration needs.
+/// Runs all checks for a server with this configuration.
 pub async fn examine(config: &Config) -> Report {
     let mut checks = processor::check(config);
     checks.extend(device::check(config));

@@ -35,7 +35,8 @@ pub struct WeightFile {
     digest: Arc<OnceCell<String>>,
 }
 
-/// The weight files of a model: the safetensors files of a folder with their index, or the single file at `path`.
+/// Returns the weight files of a model: the safetensors files of a folder with their index, or the single file at
+/// `path`.
 ///
 /// # Errors
 /// Fails if the folder or a file can't be read.

@@ -1,5 +1,5 @@
-//! Inference for clients that speak text: the way from a request of the OpenAI or Anthropic API to a sample, and from its
-//! tokens to an answer. The endpoints themselves are in `api`, their bodies in `wire`, their forms in `trainyard_chat`.
+//! Inference for clients that speak text: converts requests of the OpenAI and Anthropic APIs to samples, and sampled
+//! tokens to replies. The endpoints themselves are in `api`, their bodies in `wire`, their forms in `trainyard_chat`.
 //!
 //! | | |
 //! |---|---|

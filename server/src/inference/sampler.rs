@@ -1,4 +1,5 @@
-//! What a request of the compatible APIs samples from: weights with their texts, in an agent session or outside of one.
+//! Resolves what a request of the compatible APIs samples from: weights with their tokenizer, in an agent session or
+//! outside of one.
 
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ impl<'a> Sampler<'a> {
         &self.text
     }
 
-    /// Most tokens of a prompt and its completion together.
+    /// Maximum number of tokens of a prompt and its completion together.
     pub(crate) fn context(&self) -> usize {
         self.target.base.max_context_length
     }

@@ -56,7 +56,7 @@ pub enum TokenError {
     /// The token has expired.
     #[error("the token has expired")]
     Expired,
-    /// The token becomes valid later, by this machine's clock.
+    /// The token is not valid yet, by this machine's clock.
     #[error("the token is not valid yet (nbf)")]
     NotYet,
     /// The token was issued in the future, by this machine's clock.

@@ -20,7 +20,7 @@ const OTHER_HOST: &str = "the request's Host (or Origin) is not localhost, 127.0
 /// The rule for who may read the metrics. They contain no secrets, but show how busy the service is, and with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody who reaches the address may read them.
+    /// Everybody who can reach the address may read them.
     Open,
     /// Callers with this token may read them; its SHA-256 is stored.
     Token([u8; 32]),

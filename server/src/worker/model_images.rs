@@ -1,4 +1,4 @@
-//! What the models of a worker accept as images.
+//! Rules by which the models of a worker accept images.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

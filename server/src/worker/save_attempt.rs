@@ -1,4 +1,4 @@
-//! Data that is needed to write a save again.
+//! Data that is needed to retry a save.
 
 use std::time::{Duration, Instant};
 

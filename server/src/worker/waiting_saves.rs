@@ -1,5 +1,5 @@
-//! Saves that found the disk full. They are written again, with their run's next request behind them, because clients
-//! never repeat a request whose future has failed.
+//! Saves that failed because the disk was full. They are retried, and their run's next request waits for them, because
+//! clients never repeat a request whose future has failed.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -9,9 +9,9 @@ use trainyard_protocol::{BaseModel, ImageSpan, OpError, Vision};
 pub struct ImageLimits {
     /// Limits on each image.
     pub image: Limits,
-    /// Most images of a request. An image that is repeated counts each time.
+    /// Maximum number of images of a request. An image that is repeated counts each time.
     pub images: usize,
-    /// Most pixels of all different images of a request: see [`super::ImageCost::pixels`].
+    /// Maximum number of pixels of all different images of a request: see [`super::ImageCost::pixels`].
     pub pixels: u64,
 }
 

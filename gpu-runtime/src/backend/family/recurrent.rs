@@ -76,7 +76,7 @@ pub trait RecurrentOps<B: Tensors>: StateOps<B> {
     /// Whether the backward pass has the chunks of all sequences in memory at once; else only those that threads compute.
     const HOLDS_ALL_CHUNKS: bool = false;
 
-    /// Most elements of a key head; models with wider ones are refused.
+    /// Maximum number of elements of a key head; models with wider ones are refused.
     const MOST_KEY_DIM: usize = usize::MAX;
 
     /// Runs the recurrence over rows of inputs, `[rows, input_width]`, and returns its output before the norm and the gate,

@@ -36,7 +36,7 @@ impl Budget {
     /// weights once.
     ///
     /// # Errors
-    /// When nothing would be left for runs, or the ranks cannot share a model.
+    /// Fails if nothing would be left for runs, or the ranks cannot share a model.
     pub(super) fn new<'a, B: Backend>(
         backend: &B,
         models: impl Iterator<Item = &'a ModelSource>,

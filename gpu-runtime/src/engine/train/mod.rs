@@ -160,7 +160,7 @@ impl<B: Backend> Trainer<B> {
     /// Queues a request, with the embeddings of its images.
     ///
     /// # Errors
-    /// When it was checked for another model, or is not for a model with this run's head.
+    /// Fails if it was checked for another model, or is not for a model with this run's head.
     pub(super) fn start(
         &mut self,
         id: RequestId,

@@ -49,9 +49,9 @@ struct MicrobatchBuilder {
     rows: Vec<usize>,
     /// Elements of the custom losses of each replica.
     elements: Vec<usize>,
-    /// Most elements of custom losses of one replica.
+    /// Maximum number of elements of custom losses of one replica.
     max_elements: usize,
-    /// Most rows of one replica.
+    /// Maximum number of rows of one replica.
     max_rows: usize,
     /// Tokens that a replica might have had.
     capacity: usize,

@@ -16,7 +16,7 @@ use crate::vision::{Embeddings, ImageEmbedding};
 #[derive(Clone, Copy)]
 pub(super) struct DatumCost {
     pub(super) rows: usize,
-    /// Most elements that a custom loss computes for the datum.
+    /// Maximum number of elements that a custom loss computes for the datum.
     pub(super) elements: usize,
     /// Tokens that the tenant's share is charged.
     pub(super) charge: usize,

@@ -45,7 +45,7 @@ enum GivenUp {
     No,
     /// The request ends as failed.
     Result,
-    /// The request ends as failed, and the worker's memory, which it changed, is given up with its lease.
+    /// The request ends as failed, and the worker's memory, which it changed, is discarded with its lease.
     ResultAndMemory,
 }
 

@@ -13,7 +13,8 @@ use crate::store::{custom_losses, sessions};
 use crate::writer::write::Write;
 use crate::{Error, NewCustomLoss, Scheduler};
 
-/// Most custom losses of one session. A further one takes the place of the one that was not used for longest.
+/// Maximum number of custom losses of one session. A further one takes the place of the one that was not used for
+/// longest.
 pub const MAX_CUSTOM_LOSSES: i64 = 256;
 
 /// Time after which another use of a loss is recorded.

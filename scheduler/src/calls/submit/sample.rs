@@ -39,7 +39,7 @@ impl Scheduler {
     /// Returns whether a sample was accepted before.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn knows_sample(&self, tenant: &TenantId, of: &SamplingSessionId, seq_id: i64) -> Result<bool, Error> {
         let mut conn = self.core.reader_of(tenant).await?;
         Ok(requests::find_request(&mut conn, tenant, RequestTarget::Sampling(of), seq_id).await?.is_some())

@@ -13,7 +13,7 @@ impl Directory {
     /// from now on.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// Fails if the store can't be written.
     pub async fn end_browser_session(&self, token_id: String, expires_at: Timestamp) -> Result<(), Error> {
         let until = Timestamp(expires_at.as_millis().saturating_add(MARGIN_MS));
         self.act(EndBrowserSession { token_id, until }).await
@@ -22,7 +22,7 @@ impl Directory {
     /// Returns whether the session whose token has this id was ended.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn browser_session_has_ended(&self, token_id: &str) -> Result<bool, Error> {
         browser_sessions::has_ended(&mut self.system_reader().await?, token_id).await
     }

@@ -1,4 +1,4 @@
-//! What the configuration file and the store grant to tenants at present.
+//! Limits that the configuration file and the store currently grant to tenants.
 
 use trainyard_protocol::TenantId;
 

@@ -12,7 +12,7 @@ impl Directory {
     /// Returns the key with this SHA-256, whether or not it is accepted.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn key(&self, digest: &[u8; 32]) -> Result<Option<FoundKey>, Error> {
         api_keys::key_by_digest(&mut self.system_reader().await?, digest).await
     }
@@ -20,7 +20,7 @@ impl Directory {
     /// Returns the key with this id, whether or not it is accepted.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn key_by_id(&self, id: i64) -> Result<Option<FoundKey>, Error> {
         api_keys::key_by_id(&mut self.system_reader().await?, id).await
     }
@@ -28,7 +28,7 @@ impl Directory {
     /// Returns whether any key was ever created.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn has_keys(&self) -> Result<bool, Error> {
         api_keys::has_api_keys(&mut self.system_reader().await?).await
     }

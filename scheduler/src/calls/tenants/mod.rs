@@ -98,7 +98,7 @@ impl Directory {
     /// Returns the present time of the database, by which keys expire.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn now(&self) -> Result<Timestamp, Error> {
         match &self.0 {
             Access::Here(core) => Ok(core.now()),

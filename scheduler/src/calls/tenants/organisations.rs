@@ -12,7 +12,7 @@ impl Directory {
     /// Returns all organisations, by name.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn organisations(&self) -> Result<Vec<Organisation>, Error> {
         organisations::organisations(&mut self.system_reader().await?, None).await
     }
@@ -51,7 +51,7 @@ impl Directory {
     /// Creates those organisations that do not exist yet.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// Fails if the store can't be written.
     pub async fn seed_organisations(&self, names: Vec<(TenantId, bool)>) -> Result<(), Error> {
         let known = self.organisations().await?;
         for (name, operator) in names {

@@ -13,7 +13,7 @@ impl Directory {
     /// the number of deleted secrets. Because the tokens of all organisations end, each audit log gets an entry.
     ///
     /// # Errors
-    /// When the store can't be written.
+    /// Fails if the store can't be written.
     pub async fn rotate_signing_keys(&self, series: &'static str, value: Vec<u8>) -> Result<usize, Error> {
         self.act(RotateSigningKeys { series, value }).await.map(|rotated| rotated.withdrawn)
     }

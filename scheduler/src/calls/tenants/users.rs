@@ -23,7 +23,7 @@ impl Directory {
     /// unknown organisation.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// Fails if the store can't be read.
     pub async fn membership(&self, organisation: &TenantId, email: Option<&str>) -> Result<Option<Membership>, Error> {
         organisations::membership(&mut self.reader_of(organisation).await?, organisation, email).await
     }

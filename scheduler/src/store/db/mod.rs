@@ -44,7 +44,7 @@ pub(crate) enum Dialect {
 /// A connection to a database.
 pub(crate) enum Conn {
     Sqlite(SqliteConnection),
-    /// One of a pool, with the tenant's share in it, which ends with the connection's use.
+    /// A connection from a pool, with the tenant's share of the pool, which is released with the connection.
     SqlitePooled {
         conn: PoolConnection<Sqlite>,
         _share: ReaderShare,

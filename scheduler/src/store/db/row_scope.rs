@@ -169,7 +169,7 @@ impl Conn {
 /// Returns why row-level security does not separate tenants on this connection; `None` if it does, and for SQLite.
 ///
 /// # Errors
-/// When the server can't be asked.
+/// Fails if the server can't be asked.
 pub(crate) async fn bypass(conn: &mut Conn) -> Result<Option<String>, sqlx::Error> {
     const POSTGRES: &str = "-- bypass
         SELECT coalesce(

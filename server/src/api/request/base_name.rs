@@ -1,4 +1,4 @@
-//! Names of base models that stand for the same weights.
+//! Names of base models that are aliases of the same weights.
 
 use trainyard_protocol::OpError;
 

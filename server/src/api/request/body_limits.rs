@@ -8,7 +8,7 @@ use crate::budgets::{SESSION_WHILE_ALMOST_FULL, SMALL_BODY_BYTES, TEXT_BODY_BYTE
 /// What a body contains, which bounds its size and the number of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
-    /// Tokens and tensors: as large as the server accepts. Its lists have bounds of their own.
+    /// Tokens and tensors: as large as the server accepts. Lists in the body have bounds of their own.
     Data,
     Text,
     /// Ids, names and settings.

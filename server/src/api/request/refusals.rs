@@ -44,7 +44,7 @@ pub(crate) enum Refusals {
     /// The body arrived too slowly; send it again.
     #[response(status = 408)]
     TooSlow(ErrorBody),
-    /// The object existed, but is over or deleted.
+    /// The object existed, but has ended or was deleted.
     #[response(status = 410)]
     Gone(ErrorBody),
     /// The body is too large.

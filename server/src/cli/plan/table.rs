@@ -1,4 +1,4 @@
-//! The plan for people.
+//! Formats the plan as tables for people.
 
 use std::io::{self, Write};
 

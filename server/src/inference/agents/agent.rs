@@ -1,4 +1,4 @@
-//! The agent session that the key of a request belongs to, and what its response says about the reply.
+//! The agent session that the key of a request belongs to, and what its response reports about the recorded reply.
 
 use std::sync::OnceLock;
 
@@ -24,7 +24,7 @@ pub(crate) struct Agent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Continued,
-    /// A branch begins, for a reason unless it is the session's first request.
+    /// A new branch begins, with the reason unless it is the session's first request.
     New(Option<Branch>),
 }
 

@@ -1,4 +1,4 @@
-//! What running requests have reserved of the limits of agent sessions, in this process.
+//! The parts of agent sessions' limits that running requests of this process have reserved.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

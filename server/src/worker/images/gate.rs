@@ -1,4 +1,4 @@
-//! The order in which the images of requests are decoded, and the memory of those that are.
+//! The order in which images of requests are decoded, and the memory of those being decoded.
 
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::kernels::Argument;
 use crate::backend::{CHUNK, RecurrentRule, RecurrentShape};
 
-/// Most elements of a key, whose state a thread block holds for some columns of values.
+/// Maximum number of elements of a key, whose state a thread block holds for some columns of values.
 pub(crate) const MOST_KEY_DIM: usize = 256;
 
 /// Columns of values that a thread block of a scan has, and its threads.

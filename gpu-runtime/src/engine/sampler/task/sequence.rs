@@ -46,7 +46,7 @@ impl Sequence {
     /// tokens, or when its text is complete.
     ///
     /// # Errors
-    /// When its grammar takes too much work.
+    /// Fails if its grammar takes too much work.
     pub(super) fn push(&mut self, mut sampled: SampledToken, topk: usize, max_new: usize) -> Result<(), OpError> {
         let complete = match &mut self.grammar {
             Some(grammar) => grammar.push(sampled.token)?,

@@ -1,4 +1,4 @@
-//! Agent sessions on pages: the newest ones, and one turn by turn with its tokens and what is trained of them.
+//! Agent sessions on pages: the newest ones, and one turn by turn with its tokens and which of them are trained.
 
 use std::sync::Arc;
 

@@ -102,7 +102,7 @@ enum Topic {
     Runs(RunsQuery),
     Run(Box<FollowedRun>),
     Samples(FollowedSamples),
-    /// A page of agent sessions behind so many.
+    /// A page of agent sessions, which skips this many.
     Agents(usize),
     Agent(AgentSessionId),
 }

@@ -1,4 +1,4 @@
-//! Paths that lead to pages: those of the hosted service's console, to which `get_console_url()` of the SDK leads and
+//! Paths that lead to pages: those of the hosted service's console, to which `get_console_url()` of the SDK points and
 //! which show the same objects here, and short ones to share.
 
 use axum::extract::{Path, Query, RawQuery};

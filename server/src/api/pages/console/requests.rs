@@ -1,4 +1,4 @@
-//! `GET /console/data/runs/{run_id}/requests`: a run's newest requests, and what the next one waits for.
+//! `GET /console/data/runs/{run_id}/requests`: a run's newest requests, and why the next one waits.
 
 use axum::extract::State;
 use serde::Serialize;

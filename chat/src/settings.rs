@@ -129,7 +129,7 @@ impl Settings {
     /// Completes the settings for a prompt that expects output of this format. Returns the format of what is sampled.
     ///
     /// # Errors
-    /// [`ChatError::Invalid`] if calls are demanded that can't be forced.
+    /// [`ChatError::Invalid`] if calls are required that can't be forced.
     pub fn fit(&mut self, format: OutputFormat) -> Result<OutputFormat, ChatError> {
         match self.forced_calls.take() {
             Some(calls) => calls.apply(&mut self.controls, format),

@@ -59,9 +59,9 @@ pub struct EngineStats {
     pub ranks: u64,
     /// Ranks that share each layer's heads and the width of its MLP.
     pub tensor_ranks: u64,
-    /// Copies of these tensor ranks that share only experts.
+    /// Number of groups of tensor ranks that divide the experts among them.
     pub expert_ranks: u64,
-    /// Replicas of the models that the ranks form; 1 if the model is not replicated.
+    /// Number of replicas of the models that the ranks form; 1 if the models are not replicated.
     pub replicas: u64,
     /// Nanoseconds that the first rank spent in exchanges with the others.
     pub collective_nanoseconds: u64,
@@ -87,13 +87,13 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Returns the completion of an operation that cost no run.
+    /// Returns the completion of an operation that did not lose a run.
     pub fn new(id: RequestId, result: Result<OpResult, OpError>) -> Self {
         Self { id, result, lost_run: None }
     }
 }
 
-/// Tells whether nobody waits for a request; callable on any thread.
+/// Returns whether nobody waits for a request any longer; callable on any thread.
 pub type IsAbandoned = Arc<dyn Fn(&RequestId) -> bool + Send + Sync>;
 
 /// An engine: executes operations in bounded steps on the thread that owns it.

@@ -9,7 +9,8 @@ use trainyard_images::{Format, Patches, Size};
 
 mod file_bytes;
 
-/// SHA-256 of all that decides the patches of an image: file, format, counted size and the model's preprocessor settings.
+/// SHA-256 of everything that determines the patches of an image: file, format, counted size and the model's
+/// preprocessor settings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ImageDigest(pub [u8; 32]);
 
@@ -52,7 +53,7 @@ pub struct ImageSpan {
     pub start: usize,
     /// Number of tokens, at least 1. Each of them is [`Vision::image_token`].
     pub tokens: usize,
-    /// File of the image, with what it counts for.
+    /// The image's file, counted size and digest.
     pub image: Image,
 }
 
@@ -76,7 +77,7 @@ impl fmt::Debug for PreparedImage {
     }
 }
 
-/// What counting and checking the images of a model needs.
+/// Settings by which the images of a model are counted and checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vision {
     /// Content of the model's `preprocessor_config.json`, which [`Preprocessor`](trainyard_images::Preprocessor) reads.

@@ -14,11 +14,11 @@ pub const MAX_METADATA_ENTRIES: usize = 256;
 pub const MAX_METADATA_KEY_BYTES: usize = 256;
 /// Maximum number of bytes of a value of a `user_metadata`, as JSON.
 pub const MAX_METADATA_VALUE_BYTES: usize = 16_384;
-/// Bytes of a `user_metadata` in all: of its keys, and of its values as JSON.
+/// Maximum total bytes of a `user_metadata`: of its keys, and of its values as JSON.
 pub const MAX_METADATA_BYTES: usize = 65_536;
-/// Bytes of a session's tags in all.
+/// Maximum total bytes of a session's tags.
 pub const MAX_TAG_BYTES: usize = 65_536;
-/// Tags of a session.
+/// Maximum number of tags of a session.
 pub const MAX_TAGS: usize = 256;
 /// Maximum number of bytes of a tag, and of other short texts of a session: names, versions, reasons.
 pub const MAX_TEXT_BYTES: usize = 4_096;
@@ -26,7 +26,8 @@ pub const MAX_TEXT_BYTES: usize = 4_096;
 pub const MAX_NUM_SAMPLES: u32 = 1_024;
 /// Maximum number of candidates per position that one request may ask for.
 pub const MAX_TOPK_LOGPROBS: u32 = 1_024;
-/// Candidates that one request may come to hold, for its sampled tokens and for its prompt; see [`check_candidates`].
+/// Maximum number of candidates that one request may hold, for its sampled tokens and for its prompt; see
+/// [`check_candidates`].
 pub const MAX_CANDIDATES: u64 = 1 << 22;
 /// Largest rank of a LoRA adapter.
 pub const MAX_LORA_RANK: u32 = 4_096;
@@ -40,7 +41,7 @@ pub const MAX_TARGETS: usize = 1_024;
 /// Number of columns of `target_tokens` and `target_prompt_logprobs` that cost as much as a token; see
 /// [`scored_tokens`].
 pub const TARGETS_PER_TOKEN: u64 = 64;
-/// Maximum number of chunks of one input, and most provenance spans of one example.
+/// Maximum number of chunks of one input, and of provenance spans of one example.
 pub const MAX_CHUNKS: usize = 16_384;
 /// Maximum number of images of one request, unless the server is configured otherwise.
 pub const MAX_IMAGES: usize = 1_024;
@@ -73,7 +74,7 @@ pub const MAX_SCHEMA_VALUES: usize = 2_048;
 /// Lowest temperature except 0, so that logits divided by it stay finite; lower ones mean greedy decoding.
 pub const MIN_TEMPERATURE: f32 = 1e-6;
 
-/// Returns the most targets of one position for a model of this vocabulary.
+/// Returns the maximum number of targets of one position for a model of this vocabulary.
 pub fn max_targets(vocab_size: usize) -> usize {
     vocab_size.min(MAX_TARGETS)
 }
@@ -121,12 +122,14 @@ pub fn check_candidates(
     Ok(())
 }
 
-/// What so many tokens cost under a custom loss, of which each has so many targets: a target as much as a token.
+/// Returns the cost, in tokens, of `tokens` tokens with `targets` targets each under a custom loss, where a target
+/// costs as much as a token.
 pub fn custom_loss_tokens(tokens: u64, targets: u64) -> u64 {
     tokens.saturating_mul(targets.max(1))
 }
 
-/// What so many tokens cost of which each has so many targets: the targets count from the [`TARGETS_PER_TOKEN`]th on.
+/// Returns the cost, in tokens, of `tokens` tokens with `targets` targets each: targets count from the
+/// [`TARGETS_PER_TOKEN`]th on.
 pub fn scored_tokens(tokens: u64, targets: u64) -> u64 {
     tokens.max(tokens.saturating_mul(targets).div_ceil(TARGETS_PER_TOKEN))
 }

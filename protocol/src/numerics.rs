@@ -12,7 +12,7 @@ pub struct Numerics {
     pub kernels: String,
     /// Division of the model over devices; `single` if it is not divided.
     pub layout: String,
-    /// Number of releases that changed bits.
+    /// Version of the numerics: the number of releases that changed bits.
     pub version: u32,
 }
 

@@ -70,7 +70,7 @@ pub struct PreparedDatum {
     pub policy: Option<PolicyInputs>,
     /// Inputs of `value_mse`; absent for other losses.
     pub values: Option<ValueInputs>,
-    /// Inputs of a custom loss beside the log-probabilities, in the order of its inputs.
+    /// Inputs of a custom loss besides the log-probabilities, in the order of its inputs.
     pub custom: Vec<Tensor>,
     /// Decoded images among the tokens, in ascending order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

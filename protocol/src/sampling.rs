@@ -84,18 +84,18 @@ pub struct Sample {
     pub topk_prompt_logprobs: u32,
     /// Number of most likely candidates per sampled token; 0 turns it off.
     pub topk_sample_logprobs: u32,
-    /// Token ids that are scored in the prompt's places.
+    /// Token ids that are scored at the prompt's positions.
     pub target_prompt_logprobs: Option<PromptTargets>,
     /// Number of tokens sampled independently per prompt position at the request's temperature; 0 turns it off.
     pub prompt_alt_tokens_k: u32,
 }
 
 impl Sample {
-    /// Maximum number of tokens that each completion may get on a model of this context length. A prompt that fills the
-    /// context is scored all the same: the one token that is sampled then is never read.
+    /// Returns the maximum number of tokens that each completion may have on a model of this context length. A prompt
+    /// that fills the context is scored all the same: the one token that is then sampled is ignored.
     ///
     /// # Errors
-    /// The user's, when the context has no room.
+    /// A user error if the prompt leaves no room in the context.
     pub fn max_new_tokens(&self, context: usize) -> Result<usize, OpError> {
         let prompt = self.prompt.len();
         let wanted = self.params.max_tokens.map(|count| count as usize);
@@ -117,8 +117,8 @@ impl Sample {
             || self.target_prompt_logprobs.is_some()
     }
 
-    /// What it costs at most: its prompt with the targets scored in it, and all that it may sample on a model of this
-    /// context length.
+    /// Returns the maximum cost in tokens: the prompt with the targets scored in it, and all tokens that may be sampled
+    /// on a model of this context length.
     pub fn tokens(&self, max_context_length: usize) -> u64 {
         let prompt = self.prompt.len() as u64;
         let left = (max_context_length as u64).saturating_sub(prompt);

@@ -122,7 +122,7 @@ pub struct TrajectoriesResponse {
     pub next_offset: Option<u64>,
 }
 
-/// A branch of an agent session: the turns from a first one to one that no other continues.
+/// A branch of an agent session: the turns from a first one to one that no other turn continues.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Trajectory {
     /// Id of the branch's last turn.
@@ -135,7 +135,7 @@ pub struct Trajectory {
     pub reward: Option<f64>,
     /// Whether the last reply was cut off by a limit on its length.
     pub truncated: bool,
-    /// Turns of the branch, the first one first.
+    /// Turns of the branch, in order.
     pub turns: Vec<TrajectoryTurn>,
 }
 
@@ -156,7 +156,7 @@ pub struct TrajectoryTurn {
     pub weights: String,
     /// Temperature at which the turn was sampled; its log-probabilities are those of that temperature.
     pub temperature: f64,
-    /// Why the turn continues no other, if the session had turns.
+    /// Why the turn does not continue an earlier one, if the session had turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_reason: Option<String>,
     /// Reward of the turn, if one was posted.
@@ -174,7 +174,7 @@ pub struct AgentRewardRequest {
     /// Id of the last turn of the branch to reward.
     #[serde(default)]
     pub branch: Option<String>,
-    /// Reward: a finite number, in place of a former one.
+    /// Reward: a finite number, which replaces an earlier one.
     pub reward: f64,
 }
 

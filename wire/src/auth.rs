@@ -102,7 +102,7 @@ pub struct WhoamiUser {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhoamiCredential {
-    /// Not at all: the server has no keys.
+    /// No credential: the server has no keys.
     None,
     /// A key of the configuration file.
     ConfiguredKey,

@@ -52,7 +52,7 @@ pub(crate) fn number<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> 
 pub struct Cursor {
     /// Number of items before the page.
     pub offset: u64,
-    /// Maximum number of items that was asked for.
+    /// Maximum number of items that was requested.
     pub limit: u32,
     /// Number of items in the whole listing.
     pub total_count: u64,
@@ -94,7 +94,7 @@ pub struct TrainingRun {
     pub last_sampler_checkpoint: Option<Checkpoint>,
     /// Metadata that the client set when it created the run.
     pub user_metadata: BTreeMap<String, String>,
-    /// Continuations by workers that compute other bits, oldest first; absent if there were none.
+    /// Continuations by workers with other numerics, oldest first; absent if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numerics_changed: Vec<NumericsChange>,
 }

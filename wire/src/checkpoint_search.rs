@@ -15,7 +15,7 @@ use super::{bounds, json, lists};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointSearchRequest {
-    /// Projects of the caller's, one of which must contain the checkpoint.
+    /// Projects of the caller, one of which must contain the checkpoint.
     #[serde(default, deserialize_with = "lists::project_ids")]
     #[schema(max_items = 100)]
     pub project_ids: Option<Vec<String>>,

@@ -129,7 +129,7 @@ impl TelemetryResponse {
     }
 }
 
-/// Request body of every error response.
+/// Response body of every error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
     /// Description of the error; it names the field at fault.

@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use super::bounds;
 
-/// Request body of `copy_weights`. The run that `session_id` and `model_seq_id` name holds the copy; without them, the
-/// run of a new session.
+/// Request body of `copy_weights`. The copy belongs to the run that `session_id` and `model_seq_id` identify, or, if
+/// they are absent, to the run of a new session.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CopyWeightsRequest {
     /// Path of the checkpoint, which may be of any kind.

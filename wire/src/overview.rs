@@ -73,7 +73,7 @@ pub struct EngineUse {
     pub kv_limit: u64,
     /// Tokens of all training passes since the start.
     pub microbatch_tokens: u64,
-    /// Tokens that these passes had room for.
+    /// Capacity of these passes, in tokens.
     pub microbatch_capacity: u64,
 }
 

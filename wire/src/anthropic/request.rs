@@ -53,7 +53,7 @@ pub struct MessagesRequest {
     /// Whether the model thinks before it answers, if its chat template supports this.
     #[serde(default)]
     pub thinking: Option<Thinking>,
-    /// How much effort the model makes, if its chat template supports this.
+    /// How much effort the model spends, if its chat template supports this.
     #[serde(default)]
     pub output_config: Option<OutputConfig>,
     /// Accepted, but has no effect.
@@ -215,13 +215,13 @@ pub struct AnthropicTool {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolChoice {
-    /// `auto`, `none`, `any` or `tool`. The input of demanded calls follows the tool's schema.
+    /// `auto`, `none`, `any` or `tool`. The input of required calls follows the tool's schema.
     #[serde(rename = "type")]
     pub kind: String,
     /// Name of the tool, for the type `tool`.
     #[serde(default)]
     pub name: Option<String>,
-    /// Whether there is at most one call. With the type `auto`, true is refused.
+    /// Whether to allow at most one call. With the type `auto`, true is refused.
     #[serde(default)]
     pub disable_parallel_tool_use: Option<bool>,
 }

@@ -23,7 +23,7 @@ pub struct SentImage<'a> {
     pub override_dimensions: Option<Size>,
 }
 
-/// What the images of a request cost.
+/// Cost of the images of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImageCost {
     /// Number of images, repeated ones included.

@@ -1,4 +1,4 @@
-//! What a model and the configuration accept as images.
+//! Rules by which a model and the configuration accept images.
 
 use trainyard_images::Limits;
 use trainyard_protocol::limits::{MAX_IMAGE_PIXELS, MAX_IMAGES};
@@ -21,7 +21,7 @@ impl Default for ImageLimits {
     }
 }
 
-/// What a model accepts as images.
+/// Rules by which a model accepts images.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageRules {
     model: String,
@@ -42,7 +42,7 @@ impl ImageRules {
         Self { model: model.to_owned(), context: 0, vision: None, limits: ImageLimits::default() }
     }
 
-    /// Refuses tokens of a client that stand for images, because positions could not be told apart.
+    /// Refuses tokens of a client that stand for images, because the positions of images would be ambiguous.
     ///
     /// # Errors
     /// A text about the first such token outside of `images`, which are in ascending order.

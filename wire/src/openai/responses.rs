@@ -58,11 +58,11 @@ pub struct ResponsesRequest {
     #[schema(value_type = Option<Vec<BTreeMap<String, Value>>>, max_items = 1024)]
     pub tools: Option<Vec<Ordered>>,
     /// Whether the model calls tools: `auto` (the default), `none`, `required`, or the one that it must call:
-    /// `{"type": "function", "name": …}`. The arguments of demanded calls follow the tool's schema.
+    /// `{"type": "function", "name": …}`. The arguments of required calls follow the tool's schema.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub tool_choice: Option<Value>,
-    /// Whether there may be several calls; false requires a `tool_choice` that demands one, if there are tools.
+    /// Whether there may be several calls; false requires a `tool_choice` that requires a call, if there are tools.
     #[serde(default)]
     pub parallel_tool_calls: Option<bool>,
     /// Form of the reply's text.

@@ -129,8 +129,8 @@ impl Default for SamplingParams {
 }
 
 impl SampleRequest {
-    /// Checks everything that needs only the model's rules for images, which `images` applies. If the client set no seed,
-    /// `random` makes one. The second value tells whether it did.
+    /// Checks everything that needs only the model's rules for images, which `images` applies. If the client set no
+    /// seed, `random` makes one. The second value is true if it did.
     ///
     /// # Errors
     ///

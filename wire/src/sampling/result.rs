@@ -28,7 +28,7 @@ struct Extension {
     computed_with: Option<ComputedWith>,
 }
 
-/// Returns what a stored result was computed with, if it contains this.
+/// Returns the weights and numerics that a stored result was computed with, if it records them.
 pub fn computed_with(result: &[u8]) -> Option<ComputedWith> {
     Extension::decode(result).ok()?.computed_with
 }

@@ -63,7 +63,7 @@ pub struct AgentRewardRequest {
     /// Id of the last turn of the branch to reward.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub branch: ::std::option::Option<::std::string::String>,
-    /// Reward: a finite number, in place of a former one.
+    /// Reward: a finite number, which replaces an earlier one.
     pub reward: f64,
     /// Id of the turn to reward.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -549,7 +549,7 @@ pub struct ChatRequest {
     /// Number of replies, 1 by default.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub n: ::std::option::Option<u32>,
-    /// Whether there may be several calls; false requires a `tool_choice` that demands one, if there are tools.
+    /// Whether there may be several calls; false requires a `tool_choice` that requires a call, if there are tools.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub parallel_tool_calls: ::std::option::Option<bool>,
     /// Refused: predicted outputs are not supported.
@@ -600,7 +600,7 @@ pub struct ChatRequest {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub temperature: ::std::option::Option<f64>,
     /// Whether the model calls tools: `auto` (the default), `none`, `required`, or the one that it must call:
-    /// `{"type": "function", "function": {"name": …}}`. The arguments of demanded calls follow the tool's schema.
+    /// `{"type": "function", "function": {"name": …}}`. The arguments of required calls follow the tool's schema.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_choice: ::std::option::Option<::serde_json::Value>,
     /// Functions that the model may call: `{"type": "function", "function": {"name": …, "parameters": …}}`.
@@ -701,7 +701,7 @@ pub struct CheckpointSearchRequest {
     /// Owners whose checkpoints are searched.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub owner: ::std::option::Option<SearchOwner>,
-    /// Projects of the caller's, one of which must contain the checkpoint.
+    /// Projects of the caller, one of which must contain the checkpoint.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub project_ids: ::std::option::Option<::std::vec::Vec<::std::string::String>>,
     /// Entries that the checkpoint's metadata must contain.
@@ -957,8 +957,8 @@ pub struct ContentPart {
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
-/// Request body of `copy_weights`. The run that `session_id` and `model_seq_id` name holds the copy; without them, the
-/// run of a new session.
+/// Request body of `copy_weights`. The copy belongs to the run that `session_id` and `model_seq_id` identify, or, if
+/// they are absent, to the run of a new session.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct CopyWeightsRequest {
     /// Project of the new session.
@@ -1189,7 +1189,7 @@ pub struct CreateUserRequest {
 /// Position of a page in its listing.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct Cursor {
-    /// Maximum number of items that was asked for.
+    /// Maximum number of items that was requested.
     pub limit: u32,
     /// Number of items before the page.
     pub offset: u64,
@@ -1205,7 +1205,7 @@ pub struct DatumBody {
     /// Input of the model.
     pub model_input: ModelInput,
 }
-/// Request body of every error response.
+/// Response body of every error.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ErrorBody {
     /// Description of the error; it names the field at fault.
@@ -1800,7 +1800,7 @@ pub struct MessagesRequest {
     pub metadata: ::std::option::Option<::serde_json::Value>,
     /// A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
     pub model: ::std::string::String,
-    /// How much effort the model makes, if its chat template supports this.
+    /// How much effort the model spends, if its chat template supports this.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub output_config: ::std::option::Option<OutputConfig>,
     /// Refused unless it is `auto` or `standard_only`.
@@ -2206,7 +2206,7 @@ impl ::std::convert::From<::std::vec::Vec<InputItem>> for ResponsesInput {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ResponsesRequest {
-    /// Refused if true: responses are not made in the background.
+    /// Refused if true: background responses are not supported.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub background: ::std::option::Option<bool>,
     /// Further variables for the model's chat template. An extension of the API.
@@ -2245,7 +2245,7 @@ pub struct ResponsesRequest {
     /// Refused: replies are not moderated.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub moderation: ::std::option::Option<::serde_json::Value>,
-    /// Whether there may be several calls; false requires a `tool_choice` that demands one, if there are tools.
+    /// Whether there may be several calls; false requires a `tool_choice` that requires a call, if there are tools.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub parallel_tool_calls: ::std::option::Option<bool>,
     /// Refused, because responses are not stored: send the whole conversation.
@@ -2295,7 +2295,7 @@ pub struct ResponsesRequest {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub text: ::std::option::Option<TextConfig>,
     /// Whether the model calls tools: `auto` (the default), `none`, `required`, or the one that it must call:
-    /// `{"type": "function", "name": …}`. The arguments of demanded calls follow the tool's schema.
+    /// `{"type": "function", "name": …}`. The arguments of required calls follow the tool's schema.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub tool_choice: ::std::option::Option<::serde_json::Value>,
     /// Functions that the model may call: `{"type": "function", "name": …, "parameters": …}`. Other types are refused.
@@ -2323,7 +2323,7 @@ pub struct ResponsesRequest {
 /// Response body of `responses`, and the `response` of a stream's events.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct ResponsesResponse {
-    /// Always false: responses are not made in the background.
+    /// Always false: background responses are not supported.
     pub background: bool,
     /// Time of the request, in seconds since 1970.
     pub created_at: i64,
@@ -3152,13 +3152,13 @@ pub struct ToolCall {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ToolChoice {
-    /// Whether there is at most one call. With the type `auto`, true is refused.
+    /// Whether to allow at most one call. With the type `auto`, true is refused.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub disable_parallel_tool_use: ::std::option::Option<bool>,
     /// Name of the tool, for the type `tool`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub name: ::std::option::Option<::std::string::String>,
-    /// `auto`, `none`, `any` or `tool`. The input of demanded calls follows the tool's schema.
+    /// `auto`, `none`, `any` or `tool`. The input of required calls follows the tool's schema.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
 }
@@ -3215,7 +3215,7 @@ pub struct TrainingRun {
     pub lora_rank: ::std::option::Option<u32>,
     /// Tenant that owns the run.
     pub model_owner: ::std::string::String,
-    /// Continuations by workers that compute other bits, oldest first; absent if there were none.
+    /// Continuations by workers with other numerics, oldest first; absent if there were none.
     #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
     pub numerics_changed: ::std::vec::Vec<NumericsChange>,
     /// Id of the run; the `model_id` of its requests.
@@ -3243,7 +3243,7 @@ pub struct TrajectoriesResponse {
     /// Branches of the page, in the order of their last turns.
     pub trajectories: ::std::vec::Vec<Trajectory>,
 }
-/// A branch of an agent session: the turns from a first one to one that no other continues.
+/// A branch of an agent session: the turns from a first one to one that no other turn continues.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct Trajectory {
     /// Id of the branch's last turn.
@@ -3256,13 +3256,13 @@ pub struct Trajectory {
     pub reward: ::std::option::Option<f64>,
     /// Whether the last reply was cut off by a limit on its length.
     pub truncated: bool,
-    /// Turns of the branch, the first one first.
+    /// Turns of the branch, in order.
     pub turns: ::std::vec::Vec<TrajectoryTurn>,
 }
 /// A turn of a branch.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct TrajectoryTurn {
-    /// Why the turn continues no other, if the session had turns.
+    /// Why the turn does not continue an earlier one, if the session had turns.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub branch_reason: ::std::option::Option<::std::string::String>,
     /// `stop`, `length` or `tool_calls`.
@@ -4486,7 +4486,7 @@ impl ChatRequest {
         self.n = ::std::option::Option::Some(value);
         self
     }
-    /// Whether there may be several calls; false requires a `tool_choice` that demands one, if there are tools.
+    /// Whether there may be several calls; false requires a `tool_choice` that requires a call, if there are tools.
     #[must_use]
     pub fn parallel_tool_calls(mut self, value: bool) -> Self {
         self.parallel_tool_calls = ::std::option::Option::Some(value);
@@ -4585,7 +4585,7 @@ impl ChatRequest {
         self
     }
     /// Whether the model calls tools: `auto` (the default), `none`, `required`, or the one that it must call:
-    /// `{"type": "function", "function": {"name": …}}`. The arguments of demanded calls follow the tool's schema.
+    /// `{"type": "function", "function": {"name": …}}`. The arguments of required calls follow the tool's schema.
     #[must_use]
     pub fn tool_choice(mut self, value: ::serde_json::Value) -> Self {
         self.tool_choice = ::std::option::Option::Some(value);
@@ -4761,7 +4761,7 @@ impl CheckpointSearchRequest {
         self.owner = ::std::option::Option::Some(value);
         self
     }
-    /// Projects of the caller's, one of which must contain the checkpoint.
+    /// Projects of the caller, one of which must contain the checkpoint.
     #[must_use]
     pub fn project_ids(mut self, value: ::std::vec::Vec<::std::string::String>) -> Self {
         self.project_ids = ::std::option::Option::Some(value);
@@ -6288,7 +6288,7 @@ impl MessagesRequest {
         self.metadata = ::std::option::Option::Some(value);
         self
     }
-    /// How much effort the model makes, if its chat template supports this.
+    /// How much effort the model spends, if its chat template supports this.
     #[must_use]
     pub fn output_config(mut self, value: OutputConfig) -> Self {
         self.output_config = ::std::option::Option::Some(value);
@@ -6792,7 +6792,7 @@ impl ResponsesRequest {
             user: ::std::default::Default::default(),
         }
     }
-    /// Refused if true: responses are not made in the background.
+    /// Refused if true: background responses are not supported.
     #[must_use]
     pub fn background(mut self, value: bool) -> Self {
         self.background = ::std::option::Option::Some(value);
@@ -6859,7 +6859,7 @@ impl ResponsesRequest {
         self.moderation = ::std::option::Option::Some(value);
         self
     }
-    /// Whether there may be several calls; false requires a `tool_choice` that demands one, if there are tools.
+    /// Whether there may be several calls; false requires a `tool_choice` that requires a call, if there are tools.
     #[must_use]
     pub fn parallel_tool_calls(mut self, value: bool) -> Self {
         self.parallel_tool_calls = ::std::option::Option::Some(value);
@@ -6963,7 +6963,7 @@ impl ResponsesRequest {
         self
     }
     /// Whether the model calls tools: `auto` (the default), `none`, `required`, or the one that it must call:
-    /// `{"type": "function", "name": …}`. The arguments of demanded calls follow the tool's schema.
+    /// `{"type": "function", "name": …}`. The arguments of required calls follow the tool's schema.
     #[must_use]
     pub fn tool_choice(mut self, value: ::serde_json::Value) -> Self {
         self.tool_choice = ::std::option::Option::Some(value);
@@ -8090,7 +8090,7 @@ impl ToolChoice {
             name: ::std::default::Default::default(),
         }
     }
-    /// Whether there is at most one call. With the type `auto`, true is refused.
+    /// Whether to allow at most one call. With the type `auto`, true is refused.
     #[must_use]
     pub fn disable_parallel_tool_use(mut self, value: bool) -> Self {
         self.disable_parallel_tool_use = ::std::option::Option::Some(value);
@@ -8193,7 +8193,7 @@ impl TrainingRun {
         self.lora_rank = ::std::option::Option::Some(value);
         self
     }
-    /// Continuations by workers that compute other bits, oldest first; absent if there were none.
+    /// Continuations by workers with other numerics, oldest first; absent if there were none.
     #[must_use]
     pub fn numerics_changed(mut self, value: ::std::vec::Vec<NumericsChange>) -> Self {
         self.numerics_changed = value;
@@ -8267,7 +8267,7 @@ impl TrajectoryTurn {
             reward: ::std::default::Default::default(),
         }
     }
-    /// Why the turn continues no other, if the session had turns.
+    /// Why the turn does not continue an earlier one, if the session had turns.
     #[must_use]
     pub fn branch_reason(mut self, value: impl Into<::std::string::String>) -> Self {
         self.branch_reason = ::std::option::Option::Some(value.into());

@@ -15,7 +15,7 @@ class AgentRewardRequest:
     """Request body of `POST agent_sessions/{id}/rewards`. Without `turn_id` and `branch` it concerns the whole session.
 
     Attributes:
-        reward (float): Reward: a finite number, in place of a former one.
+        reward (float): Reward: a finite number, which replaces an earlier one.
         branch (None | str | Unset): Id of the last turn of the branch to reward.
         turn_id (None | str | Unset): Id of the turn to reward.
     """

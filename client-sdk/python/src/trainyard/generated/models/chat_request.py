@@ -47,7 +47,7 @@ class ChatRequest:
             modalities (list[str] | None | Unset): Refused unless it is `["text"]`.
             n (int | None | Unset): Number of replies, 1 by default.
             parallel_tool_calls (bool | None | Unset): Whether there may be several calls; false requires a `tool_choice`
-                that demands one, if there are tools.
+                that requires a call, if there are tools.
             prediction (Any | Unset): Refused: predicted outputs are not supported.
             presence_penalty (float | None | Unset): Subtracted from a token's logit if the token occurs in the completion.
             prompt_cache_key (None | str | Unset): Accepted, but has no effect.
@@ -69,7 +69,7 @@ class ChatRequest:
             temperature (float | None | Unset): Divisor of the logits, 1 by default; 0 decodes greedily.
             tool_choice (Any | Unset): Whether the model calls tools: `auto` (the default), `none`, `required`, or the one
                 that it must call:
-                `{"type": "function", "function": {"name": …}}`. The arguments of demanded calls follow the tool's schema.
+                `{"type": "function", "function": {"name": …}}`. The arguments of required calls follow the tool's schema.
             tools (list[ChatRequestToolsType0Item] | None | Unset): Functions that the model may call: `{"type": "function",
                 "function": {"name": …, "parameters": …}}`.
             top_k (int | None | Unset): Samples only from this many most likely tokens; -1 and 0 turn this off.

@@ -31,7 +31,7 @@ class CheckpointSearchRequest:
         cursor (CheckpointCursor | None | Unset):
         limit (int | Unset): Maximum number of checkpoints to return.
         owner (SearchOwnerType0 | SearchOwnerType1 | SearchOwnerType2 | Unset): Owners whose objects are searched.
-        project_ids (list[str] | None | Unset): Projects of the caller's, one of which must contain the checkpoint.
+        project_ids (list[str] | None | Unset): Projects of the caller, one of which must contain the checkpoint.
         user_metadata (CheckpointSearchRequestUserMetadata | Unset): Entries that the checkpoint's metadata must
             contain.
     """

@@ -13,8 +13,8 @@ T = TypeVar("T", bound="CopyWeightsRequest")
 
 @_attrs_define
 class CopyWeightsRequest:
-    """Request body of `copy_weights`. The run that `session_id` and `model_seq_id` name holds the copy; without them, the
-    run of a new session.
+    """Request body of `copy_weights`. The copy belongs to the run that `session_id` and `model_seq_id` identify, or, if
+    they are absent, to the run of a new session.
 
         Attributes:
             source_path (str): Path of the checkpoint, which may be of any kind.

@@ -14,7 +14,7 @@ class Cursor:
     """Position of a page in its listing.
 
     Attributes:
-        limit (int): Maximum number of items that was asked for.
+        limit (int): Maximum number of items that was requested.
         offset (int): Number of items before the page.
         total_count (int): Number of items in the whole listing.
     """

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="ErrorBody")
 
 @_attrs_define
 class ErrorBody:
-    """Request body of every error response.
+    """Response body of every error.
 
     Attributes:
         detail (str): Description of the error; it names the field at fault.

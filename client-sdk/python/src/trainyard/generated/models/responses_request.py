@@ -33,7 +33,7 @@ class ResponsesRequest:
         Attributes:
             input_ (list[InputItem] | str): The conversation of a request: a text of the user, or a list of items.
             model (str): A base model, a `tinker://` path of a sampler checkpoint, or `<base>;<path>`.
-            background (bool | None | Unset): Refused if true: responses are not made in the background.
+            background (bool | None | Unset): Refused if true: background responses are not supported.
             chat_template_kwargs (None | ResponsesRequestChatTemplateKwargsType0 | Unset): Further variables for the model's
                 chat template. An extension of the API.
             context_management (Any | Unset): Refused: the server does not shorten conversations.
@@ -47,7 +47,7 @@ class ResponsesRequest:
             metadata (None | ResponsesRequestMetadataType0 | Unset): Repeated in the response; it has no other effect.
             moderation (Any | Unset): Refused: replies are not moderated.
             parallel_tool_calls (bool | None | Unset): Whether there may be several calls; false requires a `tool_choice`
-                that demands one, if there are tools.
+                that requires a call, if there are tools.
             previous_response_id (None | str | Unset): Refused, because responses are not stored: send the whole
                 conversation.
             prompt (Any | Unset): Refused: prompts are not stored.
@@ -69,7 +69,7 @@ class ResponsesRequest:
             text (None | TextConfig | Unset):
             tool_choice (Any | Unset): Whether the model calls tools: `auto` (the default), `none`, `required`, or the one
                 that it must call:
-                `{"type": "function", "name": …}`. The arguments of demanded calls follow the tool's schema.
+                `{"type": "function", "name": …}`. The arguments of required calls follow the tool's schema.
             tools (list[ResponsesRequestToolsType0Item] | None | Unset): Functions that the model may call: `{"type":
                 "function", "name": …, "parameters": …}`. Other types are refused.
             top_k (int | None | Unset): Samples only from this many most likely tokens; -1 and 0 turn this off. An extension

@@ -27,7 +27,7 @@ class ResponsesResponse:
     """Response body of `responses`, and the `response` of a stream's events.
 
     Attributes:
-        background (bool): Always false: responses are not made in the background.
+        background (bool): Always false: background responses are not supported.
         created_at (int): Time of the request, in seconds since 1970.
         id (str): Id of the request.
         metadata (ResponsesResponseMetadata): The `metadata` of the request.

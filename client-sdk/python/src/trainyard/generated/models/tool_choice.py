@@ -15,8 +15,8 @@ class ToolChoice:
     """Whether the model may call tools.
 
     Attributes:
-        type_ (str): `auto`, `none`, `any` or `tool`. The input of demanded calls follows the tool's schema.
-        disable_parallel_tool_use (bool | None | Unset): Whether there is at most one call. With the type `auto`, true
+        type_ (str): `auto`, `none`, `any` or `tool`. The input of required calls follows the tool's schema.
+        disable_parallel_tool_use (bool | None | Unset): Whether to allow at most one call. With the type `auto`, true
             is refused.
         name (None | str | Unset): Name of the tool, for the type `tool`.
     """

@@ -33,7 +33,7 @@ class TrainingRun:
         last_checkpoint (Checkpoint | None | Unset):
         last_sampler_checkpoint (Checkpoint | None | Unset):
         lora_rank (int | None | Unset): Rank of the adapter.
-        numerics_changed (list[NumericsChange] | Unset): Continuations by workers that compute other bits, oldest first;
+        numerics_changed (list[NumericsChange] | Unset): Continuations by workers with other numerics, oldest first;
             absent if there were none.
     """
 

@@ -18,13 +18,13 @@ T = TypeVar("T", bound="Trajectory")
 
 @_attrs_define
 class Trajectory:
-    """A branch of an agent session: the turns from a first one to one that no other continues.
+    """A branch of an agent session: the turns from a first one to one that no other turn continues.
 
     Attributes:
         branch (str): Id of the branch's last turn.
         datum (DatumBody): A training example in JSON.
         truncated (bool): Whether the last reply was cut off by a limit on its length.
-        turns (list[TrajectoryTurn]): Turns of the branch, the first one first.
+        turns (list[TrajectoryTurn]): Turns of the branch, in order.
         reward (float | None | Unset): Reward of the branch, else of the session, if one was posted.
     """
 

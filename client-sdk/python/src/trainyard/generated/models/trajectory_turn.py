@@ -24,7 +24,7 @@ class TrajectoryTurn:
         trained (bool): Whether this branch trains the turn. A turn of several branches is trained in the first one.
         turn_id (str): Id of the turn: that of its request, a dot, and the position among the request's replies.
         weights (str): Weights that sampled the turn: a base model or a sampler checkpoint.
-        branch_reason (None | str | Unset): Why the turn continues no other, if the session had turns.
+        branch_reason (None | str | Unset): Why the turn does not continue an earlier one, if the session had turns.
         reward (float | None | Unset): Reward of the turn, if one was posted.
     """
 

@@ -77,9 +77,9 @@ def sync_detailed(
     Args:
         x_idempotency_key (None | str | Unset):
         x_tinker_weights_access_token (None | str | Unset):
-        body (CopyWeightsRequest): Request body of `copy_weights`. The run that `session_id` and
-            `model_seq_id` name holds the copy; without them, the
-            run of a new session.
+        body (CopyWeightsRequest): Request body of `copy_weights`. The copy belongs to the run
+            that `session_id` and `model_seq_id` identify, or, if
+            they are absent, to the run of a new session.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -118,9 +118,9 @@ def sync(
     Args:
         x_idempotency_key (None | str | Unset):
         x_tinker_weights_access_token (None | str | Unset):
-        body (CopyWeightsRequest): Request body of `copy_weights`. The run that `session_id` and
-            `model_seq_id` name holds the copy; without them, the
-            run of a new session.
+        body (CopyWeightsRequest): Request body of `copy_weights`. The copy belongs to the run
+            that `session_id` and `model_seq_id` identify, or, if
+            they are absent, to the run of a new session.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -154,9 +154,9 @@ async def asyncio_detailed(
     Args:
         x_idempotency_key (None | str | Unset):
         x_tinker_weights_access_token (None | str | Unset):
-        body (CopyWeightsRequest): Request body of `copy_weights`. The run that `session_id` and
-            `model_seq_id` name holds the copy; without them, the
-            run of a new session.
+        body (CopyWeightsRequest): Request body of `copy_weights`. The copy belongs to the run
+            that `session_id` and `model_seq_id` identify, or, if
+            they are absent, to the run of a new session.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -193,9 +193,9 @@ async def asyncio(
     Args:
         x_idempotency_key (None | str | Unset):
         x_tinker_weights_access_token (None | str | Unset):
-        body (CopyWeightsRequest): Request body of `copy_weights`. The run that `session_id` and
-            `model_seq_id` name holds the copy; without them, the
-            run of a new session.
+        body (CopyWeightsRequest): Request body of `copy_weights`. The copy belongs to the run
+            that `session_id` and `model_seq_id` identify, or, if
+            they are absent, to the run of a new session.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

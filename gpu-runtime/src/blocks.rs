@@ -21,21 +21,22 @@ const SUPER: usize = 8;
 /// The formats that weights can be kept in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockFormat {
-    /// `(q - 8) · d` of 4 bits.
+    /// 4 bits: `(q - 8) · d`.
     Q4_0,
-    /// `q · d + m` of 4 bits.
+    /// 4 bits: `q · d + m`.
     Q4_1,
-    /// `(q - 16) · d` of 5 bits.
+    /// 5 bits: `(q - 16) · d`.
     Q5_0,
-    /// `q · d + m` of 5 bits.
+    /// 5 bits: `q · d + m`.
     Q5_1,
-    /// `q · d` of signed bytes.
+    /// Signed bytes: `q · d`.
     Q8_0,
-    /// `q · (d · s) - m · t` of 4 bits, with a scale `d` and a minimum `m` of eight blocks, which have factors of 6 bits.
+    /// 4 bits: `q · (d · s) - m · t`, where eight blocks share a scale `d` and a minimum `m`, with 6-bit factors per
+    /// block.
     Q4K,
-    /// The same as [`Q4K`](Self::Q4K) of 5 bits.
+    /// 5 bits: the same as [`Q4K`](Self::Q4K).
     Q5K,
-    /// `(q - 32) · (d · s)` of 6 bits, with a scale of eight blocks and a factor of 8 bits of each half of a block.
+    /// 6 bits: `(q - 32) · (d · s)`, where eight blocks share a scale `d`, with an 8-bit factor per half block.
     Q6K,
 }
 
@@ -44,11 +45,11 @@ pub enum BlockFormat {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Block {
     pub scale: f16,
-    /// Zero in formats without.
+    /// Minimum of the block; 0 in formats without one.
     pub minimum: f16,
-    /// Factors of the scale in the halves of the block; 1 in formats without.
+    /// Factors of the scale in the halves of the block; 1 in formats without them.
     pub factors: [i8; 2],
-    /// Factor of the minimum; 1 in formats without.
+    /// Factor of the minimum; 1 in formats without one.
     pub minimum_factor: i8,
     /// Stored integers: unsigned before the bias of the format, or the bits of signed bytes.
     pub quants: [u8; BLOCK],
@@ -59,7 +60,7 @@ impl BlockFormat {
     pub const ALL: [Self; 8] =
         [Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Q8_0, Self::Q4K, Self::Q5K, Self::Q6K];
 
-    /// The name in ggml.
+    /// Returns the name in ggml.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Q4_0 => "Q4_0",
@@ -81,12 +82,12 @@ impl BlockFormat {
         }
     }
 
-    /// Elements that a file stores together; rows consist of whole ones.
+    /// Returns the number of elements that a file stores together; rows consist of whole groups.
     pub const fn elements(self) -> usize {
         self.blocks() * BLOCK
     }
 
-    /// Bytes of the elements that a file stores together.
+    /// Returns the bytes of the elements that a file stores together.
     pub const fn bytes(self) -> usize {
         let scale = size_of::<f16>();
         match self {
@@ -209,29 +210,29 @@ pub struct BlockRows {
 }
 
 impl BlockRows {
-    /// Rows of `columns` elements; `None` unless the bytes are whole rows of whole blocks or super-blocks.
+    /// Returns rows of `columns` elements; `None` unless the bytes are whole rows of whole blocks or super-blocks.
     pub fn new(format: BlockFormat, columns: usize, bytes: Vec<u8>) -> Option<Self> {
         let row = columns / format.elements() * format.bytes();
         let is_whole = columns.is_multiple_of(format.elements()) && row > 0 && bytes.len().is_multiple_of(row);
         is_whole.then_some(Self { format, columns, bytes })
     }
 
-    /// The format of all blocks.
+    /// Returns the format of all blocks.
     pub fn format(&self) -> BlockFormat {
         self.format
     }
 
-    /// Elements of a row.
+    /// Returns the number of elements of a row.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Number of rows that the bytes make.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.bytes.len() / self.row_bytes()
     }
 
-    /// Bytes of all blocks.
+    /// Returns the bytes of all blocks.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }

@@ -30,9 +30,9 @@ pub use vision::{RopeSections, VisionConfig, VisionTensor};
 pub use vocabulary::VocabularyPart;
 pub use weight_files::WeightFiles;
 
-/// A decoder-only transformer: RMSNorm, rotary grouped-query attention, gated MLP. What a family does differently is in
-/// these fields and in its [`Block`]s; one forward pass, one backward pass, one memory plan and one parameter table read
-/// them.
+/// A decoder-only transformer: RMSNorm, rotary grouped-query attention, gated MLP. Differences between families are in
+/// these fields and in the [`Block`]s; one forward pass, one backward pass, one memory plan and one parameter table
+/// read them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
     /// The family: its `model_type` in Hugging Face's spelling.
@@ -47,23 +47,23 @@ pub struct ModelConfig {
     pub num_kv_heads: usize,
     /// Width of a head; `num_heads * head_dim` need not equal `hidden_size`. With latent attention, the padded width.
     pub head_dim: usize,
-    /// Queries, keys and values come from latents.
+    /// Projections to queries, keys and values through latents, if the model has latent attention.
     pub latent: Option<LatentAttention>,
-    /// Attention is to chosen positions only.
+    /// Indexer that chooses the positions of attention, if the model has sparse attention.
     pub indexer: Option<Indexer>,
     /// Number of tokens in the vocabulary. Ranks may hold the rows of embedding and unembedding in parts.
     pub vocab_size: usize,
-    /// The part of these rows that is here.
+    /// The part of these rows that this rank holds.
     pub vocab_part: VocabularyPart,
     /// Longest sequence that the model supports.
     pub max_position_embeddings: usize,
     /// Added to the mean square in RMSNorm.
     pub rms_norm_eps: f32,
-    /// Added to the stored weights of norms: 1 where files hold the difference to 1.
+    /// Added to the stored weights of norms: 1 if files contain the difference from 1.
     pub norm_offset: f32,
     /// Factor on embeddings before the first block.
     pub embedding_scale: f32,
-    /// Factor on what attention, a mixer or an MLP adds to the residual stream.
+    /// Factor on the output of attention, a mixer or an MLP before it is added to the residual stream.
     pub residual_scale: f32,
     /// Multiplies the logits before any softmax over them.
     pub logit_scale: f32,
@@ -77,13 +77,13 @@ pub struct ModelConfig {
     pub ropes: Vec<RopeConfig>,
     /// Decoder blocks, first to last.
     pub blocks: Vec<Block>,
-    /// `lm_head` is the embedding.
+    /// Whether the unembedding (`lm_head`) is the embedding.
     pub tie_word_embeddings: bool,
     /// Tokens that end a completion.
     pub eos_token_ids: Vec<u32>,
-    /// How the family's files spell and join tensors.
+    /// Names of tensors in the family's files, and which tensors are fused there.
     pub spelling: Spelling,
-    /// Rotary positions of images; `None` where a token's position is one number.
+    /// Rotary positions of images; `None` if a token's position is one number.
     pub rope_sections: Option<RopeSections>,
     /// The tower that makes embeddings of images; `None` in models that do not take images.
     pub vision: Option<VisionConfig>,
@@ -116,7 +116,7 @@ impl ModelConfig {
     }
 }
 
-/// A decoder block: `x += mixer(norm(x))`, `x += mlp(norm(x))`, with what families add to it.
+/// A decoder block: `x += mixer(norm(x))`, `x += mlp(norm(x))`, with additions by family.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
     /// RMSNorms around attention and MLP.
@@ -125,13 +125,14 @@ pub struct Block {
     pub mixer: Option<Mixer>,
     /// Whether the block has an MLP or experts.
     pub has_mlp: bool,
-    /// Activation of the MLP, which says whether the MLP has a gate.
+    /// Activation of the MLP, which determines whether the MLP has a gate.
     pub activation: Activation,
     /// Projections that have biases.
     pub biases: Biases,
     /// Experts in place of the MLP.
     pub experts: Option<Experts>,
-    /// Projections of one input are one module, with one adapter: all inputs of a recurrence, and gate and up of an MLP.
+    /// Whether projections of one input are one module, with one adapter: all inputs of a recurrence, and gate and up
+    /// of an MLP.
     pub joins_inputs: bool,
 }
 
@@ -149,7 +150,7 @@ pub struct BlockNorms {
 }
 
 impl BlockNorms {
-    /// Norms of only the inputs, as Llama names them.
+    /// Norms of only the inputs, with Llama's names.
     pub const PRE: Self = Self {
         pre_attention: Some("input_layernorm"),
         post_attention: None,
@@ -165,7 +166,7 @@ pub struct Biases {
     pub qkv: bool,
     /// Projection of attention's output.
     pub o: bool,
-    /// Projections gate, up and down, also those of experts.
+    /// Projections gate, up and down, including those of experts.
     pub mlp: bool,
     /// Router of the experts.
     pub router: bool,
@@ -190,10 +191,10 @@ pub struct QueryScaling {
     pub original: usize,
 }
 
-/// How rotary frequencies are stretched.
+/// Scaling of rotary frequencies for longer contexts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RopeScaling {
-    /// Frequencies as in training.
+    /// Frequencies of pre-training.
     None,
     /// All frequencies divided by a factor.
     Linear {
@@ -211,7 +212,8 @@ pub enum RopeScaling {
         /// Context length of pre-training.
         original_max_position_embeddings: usize,
     },
-    /// YaRN (Peng et al. 2023, arXiv:2309.00071): as Llama 3's with a ramp over dimensions, and rotated vectors are scaled.
+    /// YaRN (Peng et al. 2023, arXiv:2309.00071): like Llama 3's with a ramp over dimensions, and a factor on rotated
+    /// vectors.
     Yarn {
         /// Divisor of low frequencies.
         factor: f64,
@@ -226,8 +228,8 @@ pub enum RopeScaling {
         /// Context length of pre-training.
         original_max_position_embeddings: usize,
     },
-    /// LongRoPE (Ding et al. 2024, arXiv:2402.13753) within the context of pre-training: beyond it a sequence would have other
-    /// factors, at all of its positions.
+    /// LongRoPE (Ding et al. 2024, arXiv:2402.13753) within the context of pre-training: a longer sequence would need
+    /// other factors at all of its positions.
     Long {
         /// Divisor of each frequency.
         factors: Vec<f64>,
@@ -243,7 +245,7 @@ pub enum RopeScaling {
 pub type ModelFiles = BTreeMap<String, Vec<u8>>;
 
 /// Read access to a checkpoint's tensors under the names of the parameter table
-/// (`model.layers.0.self_attn.q_proj.weight`), whatever the file calls them.
+/// (`model.layers.0.self_attn.q_proj.weight`), whatever their names in the file.
 pub trait TensorSource: Send {
     /// The tensor's extents, outermost first; `None` if the tensor does not exist.
     fn shape(&self, name: &str) -> Option<Vec<usize>>;
@@ -291,24 +293,24 @@ pub(crate) fn absent_part(name: &str, elements: &Range<usize>) -> LoadError {
 pub struct ModelSource {
     /// The folder or file that it was found in.
     pub path: PathBuf,
-    /// What it is made of.
+    /// Configuration of the model.
     pub config: ModelConfig,
     /// Tokenizer and configuration files.
     pub files: ModelFiles,
     /// Tensors of the model.
     pub tensors: Box<dyn TensorSource>,
-    /// The files that hold its weights.
+    /// Files that contain the model's weights.
     pub weight_files: WeightFiles,
 }
 
 impl ModelSource {
-    /// Whether it is the same model, whatever it is called: one configuration, one set of files.
+    /// Returns whether both are the same model under any name: the same configuration and the same files.
     pub fn is_same_model(&self, other: &Self) -> bool {
         self.weight_files == other.weight_files && self.config == other.config
     }
 }
 
-/// Why a model cannot be loaded. The text names the file, key or tensor.
+/// A model that cannot be loaded. The text names the file, key or tensor.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// A file cannot be read.
@@ -327,7 +329,7 @@ pub enum LoadError {
         /// Description of the problem.
         reason: String,
     },
-    /// The model asks for something that the runtime does not have.
+    /// The model needs something that the runtime does not support.
     #[error("unsupported model: {0}")]
     Unsupported(String),
     /// Weights cannot be kept, or packed, in blocks.
@@ -361,7 +363,7 @@ pub enum LoadError {
     /// A tensor that the family needs is absent.
     #[error("tensor {0} is missing")]
     MissingTensor(String),
-    /// A tensor has other extents than the configuration implies.
+    /// A tensor's extents differ from those that the configuration implies.
     #[error("tensor {name} has shape {found:?}, expected {expected:?}")]
     WrongShape {
         /// Name of the tensor.

@@ -1,4 +1,4 @@
-//! Data that a run shares with a save in progress, when the run changes them.
+//! Copy-on-write data that a run shares with a save in progress.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,21 +21,21 @@ fn refused(fault: Fault) -> LoadError {
 }
 
 impl CudaEngine {
-    /// An engine of one rank on a GPU, as [`Engine::on`].
+    /// Makes an engine of one rank on a GPU, like [`Engine::on`].
     ///
     /// # Errors
-    /// The first model that cannot be loaded, [`LoadError::DeviceMemory`] where the device has too little memory, and
-    /// [`LoadError::Device`] where it refuses a call.
+    /// The error of the first model that cannot be loaded, [`LoadError::DeviceMemory`] if the device has too little
+    /// memory, and [`LoadError::Device`] if it refuses a call.
     pub fn on_gpu(device: Cuda, models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
         loaded(|| Self::on(device, models, options))
     }
 }
 
 impl ParallelEngine<Cuda> {
-    /// An engine with a rank on each of some GPUs, as [`ParallelEngine::on`].
+    /// Makes an engine with a rank on each of some GPUs, like [`ParallelEngine::on`].
     ///
     /// # Errors
-    /// As for [`CudaEngine::on_gpu`], and [`LoadError::Rank`] where ranks cannot be connected by NCCL.
+    /// Errors of [`CudaEngine::on_gpu`], and [`LoadError::Rank`] if ranks cannot be connected by NCCL.
     pub fn on_gpus(
         devices: Vec<Cuda>,
         models: Vec<Vec<(String, ModelSource)>>,
@@ -46,10 +46,10 @@ impl ParallelEngine<Cuda> {
 }
 
 impl ProcessRank {
-    /// The engine of rank 0 on a GPU, as [`ParallelEngine::over`].
+    /// Makes the engine of rank 0 on a GPU, like [`ParallelEngine::over`].
     ///
     /// # Errors
-    /// As for [`ParallelEngine::on_gpus`].
+    /// Errors of [`ParallelEngine::on_gpus`].
     pub fn lead_on_gpu(
         self,
         device: Cuda,

@@ -8,13 +8,13 @@ use trainyard_protocol::OpError;
 
 use crate::interrupt;
 
-/// A panic that was caught. Its cause is in the log.
+/// A caught panic. Its cause is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(not(any(test, feature = "cuda")), allow(dead_code, reason = "for devices other than the processor"))]
 pub enum Fault {
     /// An error in the program, or a device that is lost.
     Panic,
-    /// The device had too little memory; it may be used further.
+    /// The device had too little memory; it remains usable.
     OutOfMemory,
     /// Nobody waited for the result, and what was being changed is incomplete.
     Interrupted,

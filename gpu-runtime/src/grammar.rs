@@ -1,4 +1,4 @@
-//! Output that follows a JSON schema: after each token, which tokens may come next.
+//! Output that follows a JSON schema: after each token, the set of tokens that may come next.
 //!
 //! `llguidance` compiles a schema to a grammar over bytes and walks the vocabulary's prefix tree along it. Both are bounded here,
 //! and what exceeds a bound is the user's error: a schema of a few bytes may stand for an enormous grammar.

@@ -1,4 +1,4 @@
-//! Memory that the process holds but does not use.
+//! Memory that the process has allocated but does not use.
 #![cfg_attr(target_env = "gnu", expect(unsafe_code, reason = "a call of the C library's allocator"))]
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -19,10 +19,10 @@ pub(crate) fn register(cache: &Arc<dyn Cache>) {
     caches.push(Arc::downgrade(cache));
 }
 
-/// Returns free memory to the operating system: buffers that engines retain for their next pass and, with glibc, what its
-/// allocator retains, which is the most that was ever in use at once. For times when the process is idle: the next pass
-/// has to allocate its buffers. Takes a few milliseconds and waits for no other thread; threads that allocate may wait for
-/// it.
+/// Returns free memory to the operating system: buffers that engines retain for their next pass and, with glibc, the
+/// memory that its allocator retains, up to the peak use. Meant for times when the process is idle, because the next
+/// pass has to allocate its buffers again. Takes a few milliseconds and does not wait for other threads; threads that
+/// allocate may wait for it.
 pub fn release_free() {
     let caches: Vec<_> =
         CACHES.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();

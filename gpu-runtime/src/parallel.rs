@@ -1,4 +1,4 @@
-//! How a worker divides its work among its ranks: a layout such as `tp=2,dp=2,ep=2`.
+//! Layout of a worker's ranks, such as `tp=2,dp=2,ep=2`.
 //!
 //! Ranks that share a model are neighbours: rank = (replica · ep + copy) · tp + part. Those of the same part and copy hold the same
 //! weights, one per replica (data parallel). With `zero=3` these divide the parameters of a run that trains all of them.
@@ -66,10 +66,10 @@ pub enum ParallelError {
     /// The value is not a stage of ZeRO.
     #[error("zero={0}: must be 2 or 3")]
     Stage(String),
-    /// Stage 3 without replicas that could divide anything.
+    /// Stage 3 of ZeRO without replicas that could divide the parameters.
     #[error("zero=3 divides a run among replicas: it needs dp=2 or more")]
     StageAlone,
-    /// More ranks than there may be.
+    /// The layout has more ranks than the limit.
     #[error("{layout} has {ranks} ranks: there are at most {MAX_RANKS}")]
     TooMany {
         /// Layout that was given.
@@ -79,10 +79,10 @@ pub enum ParallelError {
     },
 }
 
-/// A model that ranks cannot share.
+/// A model that the ranks cannot share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// Ranks that do not divide what they would share.
+    /// The ranks do not divide the extent that they would share.
     #[error("tp={ranks} does not fit the model: {what} is {extent}, which {ranks} does not divide")]
     Extent {
         /// How many they are.
@@ -92,7 +92,7 @@ pub enum LayoutError {
         /// Value of that extent.
         extent: usize,
     },
-    /// Ranks that do not divide the experts of a block.
+    /// The ranks do not divide the experts of a block.
     #[error("{layout} does not fit the model: its {ranks} ranks do not divide the {experts} experts of a block")]
     Experts {
         /// Layout that was given.
@@ -102,7 +102,7 @@ pub enum LayoutError {
         /// Number of the block's experts.
         experts: usize,
     },
-    /// Expert parallel ranks for a model that they would not share.
+    /// Expert-parallel ranks for a model without experts.
     #[error("ep={ranks} does not fit the model: it has no experts")]
     NoExperts {
         /// How many ranks were asked for.
@@ -111,37 +111,38 @@ pub enum LayoutError {
 }
 
 impl Parallel {
-    /// Number of tensor-parallel ranks.
+    /// Returns the number of tensor-parallel ranks.
     pub fn tp(self) -> usize {
         self.tp.get()
     }
 
-    /// Replicas of the model.
+    /// Returns the number of replicas of the model.
     pub fn dp(self) -> usize {
         self.dp.get()
     }
 
-    /// Expert parallel ranks: on each of them are all tensor parallel ones, and every rank of a replica has experts of its own.
+    /// Returns the number of expert-parallel copies: each has all tensor-parallel ranks, and every rank of a replica
+    /// has experts of its own.
     pub fn ep(self) -> usize {
         self.ep.get()
     }
 
-    /// Whether replicas divide the parameters of a run that trains all of them (ZeRO stage 3).
+    /// Returns whether replicas divide the parameters of a run that trains all of them (ZeRO stage 3).
     pub fn divides_parameters(self) -> bool {
         self.zero == ZeroStage::Three
     }
 
-    /// Number of all ranks.
+    /// Returns the number of all ranks.
     pub fn world(self) -> usize {
         self.replica() * self.dp()
     }
 
-    /// The ranks that share a model: those of a replica.
+    /// Returns the number of ranks that share a model: those of a replica.
     pub fn replica(self) -> usize {
         self.tp() * self.ep()
     }
 
-    /// The ranks that share the model with rank `rank`, itself included.
+    /// Returns the ranks that share the model with rank `rank`, itself included.
     pub fn replica_group(self, rank: usize) -> Range<usize> {
         let first = rank - rank % self.replica();
         first..first + self.replica()
@@ -153,7 +154,7 @@ impl Parallel {
         first..first + self.tp()
     }
 
-    /// The ranks with the same part of the model as rank `rank`, itself included, in the order of replicas.
+    /// Returns the ranks with the same part of the model as rank `rank`, itself included, in the order of replicas.
     pub fn dp_group(self, rank: usize) -> Vec<usize> {
         (0..self.dp()).map(|replica| replica * self.replica() + rank % self.replica()).collect()
     }
@@ -163,40 +164,40 @@ impl Parallel {
         [("tp", self.tp()), ("dp", self.dp()), ("ep", self.ep())].into_iter().filter(|(_, ranks)| *ranks > 1)
     }
 
-    /// Name of the layout among the things that decide the bits of results: several ranks add in another order than one
-    /// does.
+    /// Returns the name of the layout for [`Numerics`](trainyard_protocol::Numerics): several ranks add in another
+    /// order than one rank does.
     pub fn name(self) -> String {
         if self.world() == 1 { "single".to_owned() } else { self.to_string() }
     }
 
-    /// A layout with `ranks` tensor-parallel ranks, and one replica.
+    /// Returns a layout with `ranks` tensor-parallel ranks and one replica.
     ///
     /// # Errors
-    /// If `ranks` is 0 or too large.
+    /// Fails if `ranks` is 0 or too large.
     pub fn with_tp(ranks: usize) -> Result<Self, ParallelError> {
         Ok(Self { tp: ranks_of("tp", ranks)?, ..Self::default() })
     }
 
-    /// The same layout with this number of replicas.
+    /// Returns the same layout with this number of replicas.
     ///
     /// # Errors
-    /// If the number is 0, or too large with those of other axes.
+    /// Fails if the number is 0, or the product of all axes is too large.
     pub fn with_dp(self, replicas: usize) -> Result<Self, ParallelError> {
         Self { dp: ranks_of("dp", replicas)?, ..self }.checked()
     }
 
-    /// The same layout with this number of expert-parallel ranks.
+    /// Returns the same layout with this number of expert-parallel ranks.
     ///
     /// # Errors
-    /// If the number is 0, or too large with those of other axes.
+    /// Fails if the number is 0, or the product of all axes is too large.
     pub fn with_ep(self, ranks: usize) -> Result<Self, ParallelError> {
         Self { ep: ranks_of("ep", ranks)?, ..self }.checked()
     }
 
-    /// The same layout with this stage of ZeRO.
+    /// Returns the same layout with this stage of ZeRO.
     ///
     /// # Errors
-    /// If the stage is 3 with only one replica.
+    /// Fails if the stage is 3 with only one replica.
     pub fn with_zero(self, zero: ZeroStage) -> Result<Self, ParallelError> {
         match zero {
             ZeroStage::Three if self.dp() == 1 => Err(ParallelError::StageAlone),

@@ -15,12 +15,12 @@ pub enum Purpose {
     Alternative,
 }
 
-/// The number in [0, 1) with which token `position` of sample `sample_index` is sampled.
+/// Returns the number in [0, 1) with which token `position` of sample `sample_index` is sampled.
 pub fn uniform(seed: u64, sample_index: u64, position: u64) -> f64 {
     uniform_for(Purpose::Sample, seed, sample_index, position)
 }
 
-/// A number in [0, 1) with 53 random bits. Of `index`, the lower 56 bits count.
+/// Returns a number in [0, 1) with 53 random bits. Only the lower 56 bits of `index` count.
 pub fn uniform_for(purpose: Purpose, seed: u64, index: u64, position: u64) -> f64 {
     let [low, high, ..] = block(purpose, seed, index, position);
     unit(low, high)

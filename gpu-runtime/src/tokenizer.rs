@@ -8,18 +8,18 @@ use crate::tokenizer_file::TokenizerFile;
 /// Result of encoding and decoding a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// How many tokens it was.
+    /// Number of tokens of the text.
     pub tokens: usize,
     /// Text that the tokens are decoded to.
     pub text: String,
-    /// Entries of the vocabulary, with those that were added.
+    /// Number of entries of the vocabulary, added ones included.
     pub vocabulary: usize,
 }
 
 /// Encodes a text with a `tokenizer.json`, without special tokens, and decodes it again.
 ///
 /// # Errors
-/// [`LoadError::Malformed`] when the tokenizer can't be read, or can't do that.
+/// [`LoadError::Malformed`] if the tokenizer can't be read, or fails to encode or decode.
 pub fn round_trip(json: &[u8], text: &str) -> Result<RoundTrip, LoadError> {
     let tokenizer = TokenizerFile::from_json(json)?;
     let tokens = tokenizer.encode(text, false)?;
@@ -40,22 +40,23 @@ impl TextTokenizer {
     /// Reads a `tokenizer.json`, without its truncation and padding: both would change a text.
     ///
     /// # Errors
-    /// [`LoadError::Malformed`] if the file can't be read, or has values that the tokenizer library does not survive.
+    /// [`LoadError::Malformed`] if the file can't be read, or has values that make the tokenizer library panic.
     pub fn from_json(json: &[u8]) -> Result<Self, LoadError> {
         let tokenizer = TokenizerFile::from_json(json)?;
         Ok(Self { byte_level: tokenizer.is_byte_level(), special: tokenizer.special(), tokenizer })
     }
 
-    /// The tokens of a text. `framed` adds what the tokenizer puts around a text, such as a token for its beginning.
+    /// Returns the tokens of a text. `framed` adds the special tokens that the tokenizer puts around a text, such as
+    /// one for its beginning.
     ///
     /// # Errors
-    /// [`LoadError::Malformed`] when the tokenizer can't encode it.
+    /// [`LoadError::Malformed`] if the tokenizer can't encode it.
     pub fn encode(&self, text: &str, framed: bool) -> Result<Vec<u32>, LoadError> {
         self.tokenizer.encode(text, framed)
     }
 
-    /// The text of tokens without special ones; unknown ids have none, and incomplete UTF-8 becomes U+FFFD. Should the
-    /// decoder fail, the text is that of the vocabulary's entries.
+    /// Returns the text of tokens without special ones; unknown ids are skipped, and incomplete UTF-8 becomes U+FFFD.
+    /// If the decoder fails, the text consists of the vocabulary's entries.
     pub fn decode(&self, tokens: &[u32]) -> String {
         self.tokenizer.decode(tokens, true).unwrap_or_else(|error| {
             tracing::warn!(%error, "the tokenizer cannot decode");
@@ -63,22 +64,22 @@ impl TextTokenizer {
         })
     }
 
-    /// The id of a token by its text.
+    /// Returns the id of a token by its text.
     pub fn id(&self, token: &str) -> Option<u32> {
         self.tokenizer.id(token)
     }
 
-    /// The text of a special token.
+    /// Returns the text of a special token.
     pub fn special(&self, token: u32) -> Option<&str> {
         self.special.get(&token).map(String::as_str)
     }
 
-    /// Whether [`TextTokenizer::decode`] is the concatenation of [`TextTokenizer::bytes`], read as UTF-8.
+    /// Returns whether [`TextTokenizer::decode`] is the concatenation of [`TextTokenizer::bytes`], read as UTF-8.
     pub fn is_byte_level(&self) -> bool {
         self.byte_level
     }
 
-    /// The bytes of one token, special or not; those of an unknown id are none.
+    /// Returns the bytes of one token, special or not; empty for an unknown id.
     pub fn bytes(&self, token: u32) -> Vec<u8> {
         let Some(entry) = self.tokenizer.entry(token) else { return Vec::new() };
         if self.special.contains_key(&token) {

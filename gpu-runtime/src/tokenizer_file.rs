@@ -1,7 +1,8 @@
 //! A `tokenizer.json` and the library that executes it.
 //!
-//! The library trusts its file: some values make it panic, and a few bytes can stand for gigabytes of text. The values that are
-//! known to do so are refused by name when the file is read. Any other panic is caught, and is an error of the call.
+//! The library trusts its file: some values make it panic, and a few bytes can stand for gigabytes of text. Values that
+//! are known to do so are refused by name when the file is read. Any other panic is caught and becomes an error of the
+//! call.
 
 use std::collections::BTreeMap;
 

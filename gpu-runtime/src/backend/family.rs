@@ -34,15 +34,16 @@ mod vocabulary;
 /// How the experts of a token and their weights follow from a router's logits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RouterRule {
-    /// Experts of a token: those with the largest scores, of equal ones the first. NaN counts as -inf.
+    /// Number of experts of a token: those with the largest scores; among equal scores, the first. NaN counts as -inf.
     pub per_token: usize,
-    /// Weights are relative to the chosen experts' scores, so that they add up to one (before scaling).
+    /// Whether weights are divided by the sum of the chosen experts' scores, so that they add up to one (before
+    /// scaling).
     pub normalised: bool,
     /// Function that turns logits into scores.
     pub scores: RouterScores,
 }
 
-/// The scores that a router's logits stand for.
+/// Functions from a router's logits to scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RouterScores {
     /// The softmax: over the chosen experts' logits if weights are normalised, else over all.
@@ -64,7 +65,7 @@ impl RouterRule {
     /// Added to the sum of sigmoids that weights are divided by.
     pub const EPS: f32 = 1e-20;
 
-    /// The rule of families whose scores are the softmax.
+    /// Returns the rule of families whose scores are the softmax.
     pub fn softmax(per_token: usize, normalised: bool) -> Self {
         Self { per_token, normalised, scores: RouterScores::Softmax }
     }
@@ -82,7 +83,7 @@ pub struct ExpertRows {
 }
 
 impl ExpertRows {
-    /// Indices in [`ExpertRows::rows`] of the batch's `rows`.
+    /// Returns the indices in [`ExpertRows::rows`] of the batch's `rows`.
     pub fn within(&self, rows: &Range<usize>) -> Range<usize> {
         let before = |row: usize| self.rows.partition_point(|own| *own < row);
         before(rows.start)..before(rows.end)
@@ -126,27 +127,27 @@ impl Dispatch {
         Self { per_token, count, experts, parts, places }
     }
 
-    /// Rows, experts of a row, and experts that there are.
+    /// Returns the numbers of rows, of experts of a row, and of experts.
     pub fn extents(&self) -> [usize; 3] {
         [self.experts.len().checked_div(self.per_token).unwrap_or(0), self.per_token, self.count]
     }
 
-    /// Experts that rows go to, ascending.
+    /// Returns the experts that rows go to, in ascending order.
     pub fn parts(&self) -> &[ExpertRows] {
         &self.parts
     }
 
-    /// Experts of a row, ascending.
+    /// Returns the experts of a row, in ascending order.
     pub fn experts(&self, row: usize) -> &[usize] {
         &self.experts[row * self.per_token..(row + 1) * self.per_token]
     }
 
-    /// Index of the part, and of the row in it, for each expert of a row.
+    /// Returns, for each expert of a row, the index of the part and of the row in it.
     pub fn places(&self, row: usize) -> &[(usize, usize)] {
         &self.places[row * self.per_token..(row + 1) * self.per_token]
     }
 
-    /// The dispatch of only some rows of the batch.
+    /// Returns the dispatch of only some rows of the batch.
     pub fn of_rows(&self, rows: &Range<usize>) -> Self {
         Self::new(
             self.experts[rows.start * self.per_token..rows.end * self.per_token].to_vec(),
@@ -155,7 +156,7 @@ impl Dispatch {
         )
     }
 
-    /// How many of some rows each expert gets.
+    /// Returns how many of some rows each expert gets.
     pub fn counts(&self, rows: &Range<usize>) -> Vec<u32> {
         let mut counts = vec![0; self.count];
         for expert in &self.experts[rows.start * self.per_token..rows.end * self.per_token] {

@@ -5,7 +5,7 @@ use std::io;
 
 use super::Params;
 
-/// A backend whose work has an order in which other threads can read what is there.
+/// A backend whose work is ordered, so that other threads can read consistent data.
 pub trait Fences {
     /// A point in that order.
     type Fence: Send + Sync + 'static;

@@ -7,8 +7,8 @@ use std::ops::{Index, IndexMut, Range};
 use super::{ChunkSink, Fences, Params};
 use crate::collective::Ranks;
 
-/// An f32 array for each parameter. An array of zeros may be without elements until it is first written to; for [`PartialEq`] it is
-/// another one than zeros with elements.
+/// An f32 array for each parameter. An array of zeros may have no elements until it is first written; [`PartialEq`]
+/// distinguishes it from an array with zero elements stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostParams {
     /// Arrays of the lengths in `lens`; an empty one stands for zeros.
@@ -124,7 +124,7 @@ impl Params for HostParams {
     }
 }
 
-/// A backend on the host, whose work is done when an op returns.
+/// A backend on the host, whose ops are complete when they return.
 pub trait OnHost {}
 
 impl<B: OnHost> Fences for B {

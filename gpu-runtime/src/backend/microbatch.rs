@@ -1,6 +1,6 @@
-//! How many rows a pass over examples should have.
+//! Number of rows that a pass over examples should have.
 
-/// Rows of a pass that suit a device.
+/// Numbers of rows of a pass that suit a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MicrobatchRows {
     /// Rows of a training pass, which reads all weights twice.
@@ -10,12 +10,12 @@ pub struct MicrobatchRows {
 }
 
 impl MicrobatchRows {
-    /// The same number of rows for all passes.
+    /// Returns the same number of rows for all passes.
     pub fn of_all(rows: usize) -> Self {
         Self { training: rows, forward: rows }
     }
 
-    /// Rows of a pass.
+    /// Returns the number of rows of a pass.
     pub fn of(self, trains: bool) -> usize {
         if trains { self.training } else { self.forward }
     }

@@ -1,4 +1,4 @@
-//! Data that a backend stores, as model code sees it.
+//! Data that a backend stores, from the perspective of model code.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! The types of what a device holds.
+//! The types of data that a device holds.
 
 use super::{Fences, Rows};
 

@@ -30,7 +30,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// Name in flags and logs.
+    /// Returns the name in flags and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bf16 => "bf16",
@@ -38,7 +38,7 @@ impl Dtype {
         }
     }
 
-    /// Bytes of an element.
+    /// Returns the bytes of an element.
     pub fn bytes(self) -> usize {
         match self {
             Self::Bf16 => size_of::<bf16>(),
@@ -85,13 +85,13 @@ pub enum MatrixRole {
 
 /// Source of a weight's elements.
 pub enum Source<'a, B: Tensors> {
-    /// The host: a file that is being loaded.
+    /// Elements on the host: a file that is being loaded.
     Host(&'a [f32]),
     /// A parameter of the backend, by its index.
     Param(&'a B::Params, usize),
-    /// Elements of such a parameter.
+    /// A range of the elements of a parameter.
     Part(&'a B::Params, usize, (usize, usize)),
-    /// Rows in the blocks of a file, which a backend keeps or widens.
+    /// Rows in the blocks of a file, which a backend keeps or dequantizes.
     Blocks(&'a BlockRows),
 }
 
@@ -104,7 +104,7 @@ impl<B: Tensors> Clone for Source<'_, B> {
 impl<B: Tensors> Copy for Source<'_, B> {}
 
 impl<'a, B: Tensors> Source<'a, B> {
-    /// The elements on the host.
+    /// Returns the elements on the host.
     pub fn host(self) -> Cow<'a, [f32]> {
         match self {
             Self::Host(values) => Cow::Borrowed(values),
@@ -117,12 +117,12 @@ impl<'a, B: Tensors> Source<'a, B> {
         }
     }
 
-    /// Whether it has elements rather than blocks.
+    /// Returns whether the source has elements rather than blocks.
     pub fn is_dense(self) -> bool {
         !matches!(self, Self::Blocks(_))
     }
 
-    /// A range of the elements. Panics for blocks, which adapters do not have.
+    /// Returns a range of the elements. Panics for blocks, which adapters do not have.
     pub fn part(self, range: Range<usize>) -> Self {
         match self {
             Self::Host(values) => Self::Host(&values[range]),
@@ -148,22 +148,22 @@ pub struct AttentionShape {
     pub head_dim: usize,
     /// Multiplies the scores before the softmax.
     pub scale: f32,
-    /// Keys of indexers beside those of attention.
+    /// Keys of indexers, in addition to those of attention.
     pub index: IndexKeys,
 }
 
 impl AttentionShape {
-    /// Elements of the queries of a row.
+    /// Returns the number of elements of the queries of a row.
     pub fn q_width(&self) -> usize {
         self.heads * self.head_dim
     }
 
-    /// Elements of the keys, or values, of a row.
+    /// Returns the number of elements of the keys, or values, of a row.
     pub fn kv_width(&self) -> usize {
         self.kv_heads * self.head_dim
     }
 
-    /// Elements of a row of queries, keys and values, in this order.
+    /// Returns the number of elements of a row of queries, keys and values, in this order.
     pub fn qkv_width(&self) -> usize {
         self.q_width() + 2 * self.kv_width()
     }
@@ -177,7 +177,7 @@ pub struct BlockId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StateId(pub u32);
 
-/// A sequence's rows in a pass: they are its positions from `start` on.
+/// Rows of a sequence in a pass: its positions from `start` on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Rows of the batch.
@@ -186,7 +186,7 @@ pub struct Span {
     pub start: usize,
     /// KV blocks of the sequence, [`KV_BLOCK`] positions each from position 0 on, at least up to its last row.
     pub blocks: Vec<BlockId>,
-    /// Positions below this one are in the blocks already, which other sequences may share: they are not written.
+    /// Positions below this one are already in the blocks, which other sequences may share, and are not written.
     pub held: usize,
     /// Recurrent state after the positions before `start`, which the pass updates; `None` for sequences that begin at position 0
     /// and are not continued.
@@ -224,8 +224,8 @@ impl<B: Tensors> Clone for Norm<'_, B> {
 
 impl<B: Tensors> Copy for Norm<'_, B> {}
 
-/// The ops on q and k between projection and attention: RMSNorm where there are norms, then rotation. The first
-/// elements of a head are rotated, as many as the rotary table has angles for; the others stay.
+/// The ops on q and k between projection and attention: RMSNorm, if there are norms, then rotation. The first elements
+/// of a head are rotated, as many as the rotary table has angles for; the others stay.
 pub struct Rotation<'a, B: Tensors> {
     /// Extents of the columns of `qkv`.
     pub shape: &'a AttentionShape,
@@ -235,13 +235,13 @@ pub struct Rotation<'a, B: Tensors> {
     pub whole_norms: bool,
     /// Rotary table of the heads.
     pub rope: &'a B::Rope,
-    /// Rotary table of query heads, where they have another than key heads: their rotation is scaled by position.
+    /// Rotary table of query heads if it differs from that of key heads: their rotation is scaled by position.
     pub query_rope: Option<&'a B::Rope>,
     /// Position of every row of the batch.
     pub positions: &'a [u32],
 }
 
-/// The part of a parameter that is a matrix of its own.
+/// The part of a parameter that is one matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GradientSlot {
     /// Index of the parameter.
@@ -251,7 +251,7 @@ pub struct GradientSlot {
 }
 
 impl GradientSlot {
-    /// A and B that are whole parameters, one after the other.
+    /// Returns the slots of A and B that are whole parameters, one after the other.
     pub fn pair(param: usize) -> [Option<Self>; 2] {
         [param, param + 1].map(|param| Some(Self { param, first: 0 }))
     }
@@ -259,7 +259,7 @@ impl GradientSlot {
 
 /// Contribution of an adapter to a linear layer, for one group of rows: `out[rows, column..] += scale · (x Aᵀ) Bᵀ`.
 pub struct LoraSegment<'a, B: Tensors> {
-    /// Index of the group of rows: whose gradient this is.
+    /// Index of the group of rows to which the gradient belongs.
     pub group: usize,
     /// Rows of the batch.
     pub rows: Range<usize>,
@@ -277,7 +277,7 @@ pub struct LoraSegment<'a, B: Tensors> {
     pub b: &'a B::Matrix,
     /// Slots of the gradients of A and B among the adapter's parameters; `None` if they are computed elsewhere.
     pub grads: [Option<GradientSlot>; 2],
-    /// Whether its gradients are needed; if not, ops of the backward pass skip it.
+    /// Whether its gradients are needed; if not, ops of the backward pass skip the segment.
     pub trains: bool,
 }
 
@@ -314,7 +314,7 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// Stands for a token that is not in a part of a vocabulary.
+    /// Marks a token that is not in a part of a vocabulary.
     pub const ELSEWHERE: u32 = u32::MAX;
 
     /// Targets of zero rows.
@@ -328,7 +328,7 @@ impl Targets {
         self.offsets.push(self.ids.len());
     }
 
-    /// The targets of a row.
+    /// Returns the range of a row's targets.
     pub fn of(&self, row: usize) -> Range<usize> {
         self.offsets[row]..self.offsets[row + 1]
     }
@@ -338,7 +338,7 @@ impl Targets {
 pub struct HeadGradient<'a> {
     /// Indices of these rows among those of `Backend::target_logprobs`.
     pub rows: &'a [usize],
-    /// The same rows by sequence, counted from the first of them. The sequences cover all rows, in order.
+    /// The same rows by sequence, as indices in `rows`. The sequences cover all rows, in order.
     pub sequences: &'a [Range<usize>],
     /// Targets of these rows.
     pub targets: &'a Targets,
@@ -378,7 +378,7 @@ pub struct AdamWStep<'a, B: Tensors> {
     pub grad_scale: f32,
 }
 
-/// A device for logs and banners.
+/// Description of a device for logs and banners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// Kernels in use, e.g. `avx512-bf16`.

@@ -15,7 +15,7 @@ pub enum PackedForm {
 }
 
 impl PackedForm {
-    /// The value of `--weights`.
+    /// Returns the value of `--weights`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Q4 => "q4",

@@ -36,8 +36,8 @@ pub(super) fn is_lora(peft_type: &str) -> bool {
 pub(crate) struct AdapterModule<'a, T: ?Sized = [f32]> {
     /// The module in the base model: `model.layers.0.self_attn.q_proj`, `lm_head`.
     pub name: &'a str,
-    /// Shapes of A `[rank, inputs]` and B `[outputs, rank]`. On experts both are `[matrices, …]`, and one of them has a
-    /// matrix for each expert.
+    /// Shapes of A `[rank, inputs]` and B `[outputs, rank]`. On experts both are `[matrices, …]`, and one of them has
+    /// one matrix per expert.
     pub shapes: [Vec<usize>; 2],
     pub a: &'a T,
     pub b: &'a T,

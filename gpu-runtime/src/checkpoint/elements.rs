@@ -1,4 +1,4 @@
-//! Elements of tensors that are written: in memory, or elsewhere.
+//! Sources of the elements of tensors that are written: memory, or elsewhere.
 
 use std::borrow::Cow;
 use std::io;

@@ -1,8 +1,8 @@
 //! Adapters on the modules of a model's own code, as `peft` and vLLM load them.
 //!
-//! Files of the hosted service adapt parts of a fused module one by one. With the parts' matrices `A_i` and `B_i` of rank r, the
-//! module's update is that of one adapter of rank n · r: A has the rows of all `A_i`, B is zero but for each `B_i` in the rows of its
-//! part. Its scale stays `alpha / r`, so its alpha is n · alpha.
+//! Files of the hosted service adapt parts of a fused module one by one. With the parts' matrices `A_i` and `B_i` of
+//! rank r, the module's update is that of one adapter of rank n · r: A has the rows of all `A_i`, B is zero except for
+//! each `B_i` in the rows of its part. Its scale stays `alpha / r`, so its alpha is n · alpha.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -35,7 +35,8 @@ struct WholeModule {
 /// `peft` loads.
 ///
 /// # Errors
-/// If the folder holds no adapter for the model, or one that `peft` has no form for: on experts, or on a tied unembedding.
+/// Fails if the folder contains no adapter for the model, or one that `peft` cannot represent: on experts, or on a tied
+/// unembedding.
 pub fn write_for_peft(from: &Path, base: &ModelConfig, to: &Path) -> Result<(), LoadError> {
     let adapter = read_adapter(from)?;
     let (rank, alpha) = (adapter.rank, adapter.alpha);

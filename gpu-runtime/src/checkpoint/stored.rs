@@ -1,4 +1,4 @@
-//! Parameters as files of their family hold them: under the names there, fused and stacked.
+//! Parameters as the files of their family store them: under the names there, fused and stacked.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! Tensors in safetensors files: an 8-byte header length, a JSON header, then the elements, little-endian. Both
-//! ways are streamed; only f32 is written and read.
+//! Tensors in safetensors files: an 8-byte header length, a JSON header, then the elements, little-endian. Reading and
+//! writing are streamed; only f32 is supported.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -6,25 +6,25 @@ use std::time::Duration;
 /// A kind of collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Sums, to all ranks.
+    /// Sums of all ranks' arrays, on all ranks.
     AllReduce,
-    /// Sums, a slice to each rank.
+    /// Sums of all ranks' arrays, a slice on each rank.
     ReduceScatter,
-    /// All arrays, to all ranks.
+    /// Arrays of all ranks, on all ranks.
     AllGather,
-    /// All arrays, to one rank.
+    /// Arrays of all ranks, on one rank.
     Gather {
         /// The rank that receives.
         root: usize,
     },
-    /// A part of each rank to each rank.
+    /// A part of each rank's array for each rank.
     AllToAll,
-    /// Bytes of one rank, to all.
+    /// Bytes of one rank, on all ranks.
     Broadcast {
         /// The rank that sends.
         root: usize,
     },
-    /// Only waits: all ranks wait for all.
+    /// A barrier: all ranks wait for each other.
     Barrier,
 }
 
@@ -52,7 +52,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call with the extents that all ranks share.
+    /// Returns a call with the extents that all ranks share.
     pub fn new(operation: Operation, shape: &[usize]) -> Self {
         Self { operation, shape: shape.to_vec() }
     }
@@ -65,7 +65,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// Why a collective failed. The ranks cannot go on: the worker ends.
+/// A failed collective. The ranks cannot continue: the worker ends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CollectiveError {
     /// Ranks called different collectives, or with different extents.
@@ -90,7 +90,7 @@ pub enum CollectiveError {
         /// Known details of the cause.
         reason: String,
     },
-    /// A rank ended, or its connection broke, as is known without a call.
+    /// A rank ended, or its connection broke, which is known without a call.
     #[error("rank {rank} was lost: {reason}")]
     Gone {
         /// The rank that was lost.
@@ -120,7 +120,7 @@ pub enum CollectiveError {
         /// Description of the expected data.
         expected: String,
     },
-    /// A rank cannot go on, for a reason of its own.
+    /// A rank cannot continue, for a reason of its own.
     #[error("rank {rank} failed: {reason}")]
     Failed {
         /// The rank that failed.

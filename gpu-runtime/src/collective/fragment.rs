@@ -23,8 +23,8 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// The fragment's range in the slice of a rank, and its first element in the whole array. Slices may be one element
-    /// shorter than the first one.
+    /// Returns the fragment's range in the slice of a rank, and its first element in the whole array. Slices may be one
+    /// element shorter than the first one.
     pub fn within(&self, world: usize, rank: usize) -> (Range<usize>, usize) {
         let slice = slice_of(self.of.len, world, rank);
         let within = self.offsets.start.min(slice.len())..self.offsets.end.min(slice.len());

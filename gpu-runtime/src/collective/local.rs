@@ -1,5 +1,5 @@
-//! Ranks that are threads of one process: parts change hands without a copy. Who waits polls for a moment before it sleeps: ranks
-//! with equal work arrive within microseconds, and waking a thread takes longer.
+//! Ranks that are threads of one process: parts change hands without a copy. A waiting rank polls for a moment before
+//! it sleeps: ranks with equal work arrive within microseconds, and waking a thread takes longer.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use super::rank::Collective;
 const SPINS: usize = 4_000;
 const YIELDS: usize = 200;
 
-/// `world` ranks of one process. A rank that waits longer than `limit` for another fails.
+/// Returns `world` ranks of one process. A rank that waits longer than `limit` for another fails.
 pub fn local_ranks(world: usize, limit: Duration) -> Vec<LocalRank> {
     let round = Round {
         posted: (0..world).map(|_| None).collect(),
@@ -31,7 +31,7 @@ pub fn local_ranks(world: usize, limit: Duration) -> Vec<LocalRank> {
     (0..world).map(|rank| LocalRank { rank, meeting: Arc::clone(&meeting) }).collect()
 }
 
-/// A rank that is a thread. Dropping it is its end: the others' calls fail then.
+/// A rank that is a thread. When it is dropped, the other ranks' calls fail.
 #[derive(Debug)]
 pub struct LocalRank {
     rank: usize,

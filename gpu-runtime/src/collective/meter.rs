@@ -14,19 +14,19 @@ use super::volume::CollectiveKind;
 pub struct CollectiveUse {
     /// Time within collectives, waits for other ranks included.
     pub nanoseconds: u64,
-    /// Bytes for other ranks.
+    /// Bytes sent to other ranks.
     pub bytes_sent: u64,
     /// Bytes sent by [`CollectiveKind`].
     by_kind: [u64; CollectiveKind::ALL.len()],
 }
 
 impl CollectiveUse {
-    /// Bytes for other ranks in collectives of a kind.
+    /// Returns the bytes sent to other ranks in collectives of a kind.
     pub fn sent(&self, kind: CollectiveKind) -> u64 {
         self.by_kind[kind as usize]
     }
 
-    /// The difference from an earlier use, `before`.
+    /// Returns the difference from an earlier reading, `before`.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             nanoseconds: self.nanoseconds.saturating_sub(before.nanoseconds),

@@ -2,10 +2,10 @@
 //!
 //! Contracts that hold on every transport:
 //! - **Order of sums.** A reduction adds the ranks' values element by element in the order of ranks, beginning with rank 0.
-//!   So its bits depend only on the number of ranks, neither on timing nor on the transport, and are the same on all
+//!   So its bits depend only on the number of ranks, not on timing or the transport, and are the same on all
 //!   ranks.
 //! - **Agreement.** All ranks call the same collectives with the same extents in the same order. A rank that calls another
-//!   one, is lost, or does not come within the time limit fails the call on every rank with an error that names it.
+//!   one, is lost, or does not join within the time limit fails the call on every rank with an error that names it.
 //! - **Failure is final.** After an error every further call on the same ranks fails with it: a worker that lost a rank
 //!   ends, and its leases bring its runs to another.
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::call::{Call, CollectiveError};
 
-/// The part of one rank for another.
+/// Data from one rank for another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
     /// Values of rows, gradients or parameters.

@@ -135,7 +135,8 @@ pub trait Collective: Send + Sync {
     }
 }
 
-/// The part of `len` elements that belongs to a rank: equal parts, the first ones longer by one where it does not divide.
+/// Returns the part of `len` elements that belongs to a rank. Parts are equal, except that the first ones are longer by
+/// one if `len` is not divisible.
 pub fn slice_of(len: usize, world: usize, rank: usize) -> Range<usize> {
     let (each, more) = (len / world, len % world);
     let start = each * rank + rank.min(more);

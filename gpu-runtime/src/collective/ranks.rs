@@ -1,4 +1,4 @@
-//! The ranks of a model, as its passes use them.
+//! The ranks of a model, in the form that its passes use.
 
 use std::any::Any;
 use std::fmt;
@@ -18,7 +18,7 @@ use super::subgroup::Subgroup;
 use super::volume::CollectiveKind;
 
 /// Shares a model's collectives among its passes. Errors are sticky, like those of devices: a pass whose collective
-/// fails goes on with the data that it has, and the caller of passes checks [`Ranks::check`] before it uses a result.
+/// fails continues with the data that it has, and callers must check [`Ranks::check`] before they use a result.
 #[derive(Clone)]
 pub struct Ranks {
     collective: Arc<dyn Collective>,
@@ -43,14 +43,14 @@ impl Default for Ranks {
 }
 
 impl Ranks {
-    /// The ranks that `collective` connects.
+    /// Returns the ranks that `collective` connects.
     pub fn new(collective: Arc<dyn Collective>) -> Self {
         let whole = Arc::new(Metered::new(collective));
         Self { collective: Arc::<Metered>::clone(&whole), whole, failure: Arc::default(), device: None }
     }
 
-    /// A group of these ranks, in ascending order and with this one, numbered from 0. A failure in the group is a
-    /// failure of all ranks.
+    /// Returns a group of these ranks, in ascending order and with this one, numbered from 0. A failure in the group is
+    /// a failure of all ranks.
     #[must_use]
     pub fn among(&self, members: Vec<usize>) -> Self {
         let collective: Arc<dyn Collective> = match members.len() {
@@ -61,28 +61,28 @@ impl Ranks {
         Self { collective, device: None, ..self.clone() }
     }
 
-    /// The same ranks with a backend's transport for exchanges among them; see [`Ranks::device`].
+    /// Returns the same ranks with a backend's transport for exchanges among them; see [`Ranks::device`].
     #[must_use]
     pub fn with_device(self, device: Arc<dyn Any + Send + Sync>) -> Self {
         Self { device: Some(device), ..self }
     }
 
-    /// The transport given to [`Ranks::with_device`], if it is a `T`.
+    /// Returns the transport given to [`Ranks::with_device`], if it is a `T`.
     pub fn device<T: Any>(&self) -> Option<&T> {
         self.device.as_deref()?.downcast_ref()
     }
 
-    /// Number of this rank.
+    /// Returns the number of this rank.
     pub fn rank(&self) -> usize {
         self.collective.rank()
     }
 
-    /// How many there are.
+    /// Returns the number of ranks.
     pub fn world(&self) -> usize {
         self.collective.world()
     }
 
-    /// Use of collectives by this rank, in all groups.
+    /// Returns this rank's use of collectives, in all groups.
     pub fn used(&self) -> CollectiveUse {
         self.whole.read()
     }
@@ -93,12 +93,12 @@ impl Ranks {
         self.whole.count(kind, bytes);
     }
 
-    /// Whether this rank is the only one.
+    /// Returns whether this rank is the only one.
     pub fn is_single(&self) -> bool {
         self.world() == 1
     }
 
-    /// Replaces `values` by their sum over all ranks, in the order of ranks; they stay where this fails.
+    /// Replaces `values` by their sum over all ranks, in the order of ranks; on failure they are unchanged.
     pub fn all_reduce(&self, values: &mut [f32]) {
         self.recorded(|| (), |collective| collective.all_reduce(values));
     }
@@ -121,8 +121,8 @@ impl Ranks {
         );
     }
 
-    /// The sum over all ranks, in their order, of what each passes for this one: `parts[r]` is for rank `r`, and has the same
-    /// length on all. Its own part after a failure.
+    /// Returns the sum over all ranks, in their order, of the part that each passes for this rank: `parts[r]` is for
+    /// rank `r`, and has the same length on all ranks. Returns this rank's own part after a failure.
     pub fn scatter_sums(&self, mut parts: Vec<Vec<f32>>) -> Vec<f32> {
         if self.is_single() {
             return parts.pop().unwrap_or_default();
@@ -131,7 +131,7 @@ impl Ranks {
         self.recorded(|| own, |collective| collective.scatter_sums(parts))
     }
 
-    /// The arrays of all ranks, which may differ in length, in the order of ranks. `None` after a failure.
+    /// Returns the arrays of all ranks, which may differ in length, in the order of ranks. `None` after a failure.
     pub fn all_gather(&self, mine: Vec<f32>) -> Option<Vec<Arc<Vec<f32>>>> {
         if self.is_single() {
             return Some(vec![Arc::new(mine)]);
@@ -139,7 +139,7 @@ impl Ranks {
         self.recorded(|| None, |collective| collective.all_gather(mine).map(Some))
     }
 
-    /// The sum of `value` over all ranks, in their order.
+    /// Returns the sum of `value` over all ranks, in their order.
     pub fn sum(&self, value: f64) -> f64 {
         let add = |collective: &dyn Collective| {
             let all = all_bytes(collective, value.to_le_bytes().to_vec())?;
@@ -149,7 +149,7 @@ impl Ranks {
         self.recorded(|| value, add)
     }
 
-    /// The arrays of all ranks, of `lens` elements, in the order of ranks. `None` after a failure.
+    /// Returns the arrays of all ranks, of `lens` elements, in the order of ranks. `None` after a failure.
     pub fn all_gather_sized(&self, mine: Vec<f32>, lens: &[usize]) -> Option<Vec<Arc<Vec<f32>>>> {
         let gather = |collective: &dyn Collective| {
             let call = Call::new(Operation::AllGather, lens);
@@ -178,14 +178,14 @@ impl Ranks {
         self.recorded(|| None, gather).filter(|_| self.rank() == 0)
     }
 
-    /// The bytes of every rank, in the order of ranks; after a failure only those of this rank.
+    /// Returns the bytes of every rank, in the order of ranks; after a failure only those of this rank.
     pub fn all_bytes(&self, mine: Vec<u8>) -> Vec<Arc<Vec<u8>>> {
         let own = mine.clone();
         self.recorded(|| vec![Arc::new(own)], |collective| all_bytes(collective, mine))
     }
 
-    /// The value that each rank passes, in the order of ranks. Values travel as MessagePack with names, which keeps
-    /// every bit of numbers. After a failure, bytes of another version included, the result is only `mine`.
+    /// Returns the value that each rank passes, in the order of ranks. Values travel as MessagePack with names, which
+    /// keeps every bit of numbers. After a failure, such as bytes of another version, the result contains only `mine`.
     pub fn all_of<T: Serialize + DeserializeOwned>(&self, mine: T) -> Vec<T> {
         if self.is_single() {
             return vec![mine];
@@ -207,7 +207,7 @@ impl Ranks {
         all
     }
 
-    /// The decision of rank 0; `mine` is ignored on other ranks, except after a failure.
+    /// Returns the decision of rank 0; `mine` is ignored on other ranks, except after a failure.
     pub fn decide(&self, mine: u8) -> u8 {
         let decide = |collective: &dyn Collective| {
             let decision = collective.broadcast(0, vec![mine])?;
@@ -216,7 +216,8 @@ impl Ranks {
         self.recorded(|| mine, decide)
     }
 
-    /// Waits for all ranks, which have to be in the same `state`: one that is in another fails it, with both in the error.
+    /// Waits for all ranks, which must be in the same `state`: a rank in another state fails the call with an error
+    /// that names both states.
     pub fn meet(&self, state: &[usize]) {
         let meet = |collective: &dyn Collective| {
             let nothing = Payload::from(Vec::<u8>::new());
@@ -226,7 +227,7 @@ impl Ranks {
         self.recorded(|| (), meet);
     }
 
-    /// The first error of a collective since the ranks were connected.
+    /// Returns the first error of a collective since the ranks were connected.
     ///
     /// # Errors
     /// That one.
@@ -234,7 +235,7 @@ impl Ranks {
         self.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 
-    /// Ends all exchanges of all ranks: this one cannot go on.
+    /// Ends all exchanges of all ranks, because this rank cannot continue.
     pub fn fail(&self, reason: &str) {
         let failure = CollectiveError::Failed { rank: self.whole.rank(), reason: reason.to_owned() };
         self.whole.fail(failure.clone());
@@ -242,7 +243,7 @@ impl Ranks {
         let _ = self.failure.set(failure);
     }
 
-    /// Why exchanges fail, or will fail as far as it is known without one.
+    /// Returns the reason why exchanges fail, or will fail as far as this is known without an exchange.
     ///
     /// # Errors
     /// That.

@@ -1,4 +1,4 @@
-//! How many bytes a rank sends in a collective: what the transports of this crate send, and the least that is possible.
+//! Bytes that a rank sends in a collective: by the transports of this crate, and the minimum that is possible.
 
 use super::call::Operation;
 use super::rank::{ONE_EXCHANGE, slice_of};
@@ -7,13 +7,13 @@ use super::rank::{ONE_EXCHANGE, slice_of};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CollectiveKind {
-    /// Sums, to all ranks.
+    /// Sums of all ranks' arrays, on all ranks.
     AllReduce,
-    /// Sums, a slice to each rank.
+    /// Sums of all ranks' arrays, a slice on each rank.
     ReduceScatter,
-    /// All arrays, to all ranks.
+    /// Arrays of all ranks, on all ranks.
     AllGather,
-    /// A part of each rank to each rank.
+    /// A part of each rank's array for each rank.
     AllToAll,
 }
 
@@ -21,7 +21,7 @@ impl CollectiveKind {
     /// All kinds in the order of tables.
     pub const ALL: [Self; 4] = [Self::AllReduce, Self::ReduceScatter, Self::AllGather, Self::AllToAll];
 
-    /// Name of the kind in tables.
+    /// Returns the name of the kind in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::AllReduce => "all-reduce",
@@ -42,9 +42,9 @@ impl CollectiveKind {
         }
     }
 
-    /// Elements that rank `rank` of `world` sends to others through the exchanges of [`Collective`](super::Collective). `len` are
-    /// the elements of the array that a rank begins with: of an all-to-all all that it distributes, its own part included,
-    /// in equal parts.
+    /// Returns the number of elements that rank `rank` of `world` sends to others through the exchanges of
+    /// [`Collective`](super::Collective). `len` is the length of the array that a rank begins with; for an all-to-all,
+    /// that of everything it distributes in equal parts, its own part included.
     pub fn sent(self, len: usize, rank: usize, world: usize) -> usize {
         let others = world - 1;
         let own = || slice_of(len, world, rank).len();
@@ -56,9 +56,10 @@ impl CollectiveKind {
         }
     }
 
-    /// The least that a rank sends where all send the same (Thakur et al. 2005, doi:10.1177/1094342005051521), in elements, as
-    /// for [`CollectiveKind::sent`]: `2 (N - 1) / N` of an array for an all-reduce, `(N - 1) / N` for a reduce-scatter or an
-    /// all-to-all, `N - 1` of a rank's own array for an all-gather.
+    /// Returns the minimum number of elements that a rank sends if all send the same (Thakur et al. 2005,
+    /// doi:10.1177/1094342005051521), with `len` as for [`CollectiveKind::sent`]: `2 (N - 1) / N` of an array for an
+    /// all-reduce, `(N - 1) / N` for a reduce-scatter or an all-to-all, `N - 1` of a rank's own array for an
+    /// all-gather.
     pub fn least(self, len: usize, world: usize) -> f64 {
         let (len, ranks) = (len as f64, world as f64);
         match self {

@@ -15,14 +15,15 @@ pub struct Experts {
     pub held: Range<usize>,
     /// Width of each expert's MLP.
     pub width: usize,
-    /// Width of an MLP beside them that every token goes to (Dai et al. 2024, arXiv:2401.06066).
+    /// Width of the shared MLP that every token goes to (Dai et al. 2024, arXiv:2401.06066), if there is one.
     pub shared: Option<usize>,
-    /// The output of that MLP is multiplied by the sigmoid of a score of the token: `mlp.shared_expert_gate` of the checkpoint.
+    /// Whether the output of the shared MLP is multiplied by the sigmoid of a score of the token:
+    /// `mlp.shared_expert_gate` of the checkpoint.
     pub shared_is_gated: bool,
-    /// Width of a latent that experts read and write in place of the residual stream, with a projection to it and one from the
-    /// sum of a token's experts back.
+    /// Width of a latent that experts read and write instead of the residual stream, with a projection to it, and one
+    /// back from the sum of a token's experts.
     pub latent: Option<usize>,
-    /// How a token's experts and their weights follow from the router's logits.
+    /// Rule that determines a token's experts and their weights from the router's logits.
     pub rule: RouterRule,
     /// Correction added to the experts' scores only for the choice, if the rule has one: `e_score_correction_bias` of
     /// the checkpoint (Wang et al. 2024, arXiv:2408.15664). No gradient trains it.
@@ -33,9 +34,9 @@ pub struct Experts {
     pub storage: ExpertStorage,
 }
 
-/// How Hugging Face checkpoints store the weights of a block's experts. Whatever a family's files usually do, those of
-/// [`ExpertStorage::Apart`], [`ExpertStorage::Rows`] and [`ExpertStorage::Columns`] are told apart by their tensors as they are
-/// read.
+/// How Hugging Face checkpoints store the weights of a block's experts. [`ExpertStorage::Apart`],
+/// [`ExpertStorage::Rows`] and [`ExpertStorage::Columns`] are distinguished by the tensors of the files, whatever is
+/// usual for the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertStorage {
     /// A tensor for each projection of each expert: `mlp.experts.0.gate_proj.weight` `[outputs, inputs]`.
@@ -53,22 +54,23 @@ pub enum ExpertStorage {
 }
 
 impl Experts {
-    /// Elements that an expert reads and writes in a model of width `hidden`.
+    /// Returns the number of elements that an expert reads and writes in a model of width `hidden`.
     pub fn inputs(&self, hidden: usize) -> usize {
         self.latent.unwrap_or(hidden)
     }
 
-    /// The rank, of those that share the model, that has an expert. All of them have equally many.
+    /// Returns the rank, among those that share the model, that has an expert. All of them have the same number of
+    /// experts.
     pub fn holder(&self, expert: usize) -> usize {
         expert.checked_div(self.held.len()).unwrap_or(0)
     }
 
-    /// Maximum number of a token's experts that this rank holds.
+    /// Returns the maximum number of a token's experts that this rank holds.
     pub fn most_held(&self) -> usize {
         self.rule.per_token.min(self.held.len())
     }
 
-    /// The tensor of [`Experts::correction`] in block `layer`, where there is one.
+    /// Returns the name of the tensor of [`Experts::correction`] in block `layer`, if there is one.
     pub fn correction_name(&self, layer: usize) -> Option<String> {
         let has_one = matches!(self.rule.scores, RouterScores::Sigmoid { .. });
         has_one.then(|| format!("model.layers.{layer}.{}.e_score_correction_bias", self.router))
@@ -76,12 +78,12 @@ impl Experts {
 }
 
 impl ModelConfig {
-    /// Whether some block has experts.
+    /// Returns whether any block has experts.
     pub fn has_experts(&self) -> bool {
         self.blocks.iter().any(|block| block.experts.is_some())
     }
 
-    /// Names and values of the tensors of [`Experts::correction`], block by block.
+    /// Returns names and values of the tensors of [`Experts::correction`], block by block.
     pub fn corrections(&self) -> impl Iterator<Item = (String, &[f32])> {
         self.blocks.iter().enumerate().filter_map(|(layer, block)| {
             let experts = block.experts.as_ref()?;

@@ -3,17 +3,18 @@
 use super::ModelConfig;
 use crate::backend::IndexKeys;
 
-/// Sparse attention by indexers (DeepSeek-AI 2025, arXiv:2512.02556): each query attends to the `count` earlier positions with the
-/// largest scores. Among no more than these it attends to all.
+/// Sparse attention by indexers (DeepSeek-AI 2025, arXiv:2512.02556): each query attends to the `count` earlier
+/// positions with the largest scores. If there are no more than `count`, it attends to all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Indexer {
     /// Positions that a query attends to.
     pub count: usize,
-    /// Heads that score positions; their keys are in common.
+    /// Number of heads that score positions; their keys are shared.
     pub heads: usize,
     /// Elements of a head. The first ones, as many as attention rotates, are rotated.
     pub dim: usize,
-    /// Rotated pairs are neighbours; else element `i` pairs with the one half of the rotated elements behind it.
+    /// Whether rotated pairs are neighbours; otherwise, element `i` pairs with the one half of the rotated elements
+    /// behind it.
     pub interleaved: bool,
     /// Whether each block has an indexer; the others attend to the positions of the last block that has one.
     pub layers: Vec<bool>,
@@ -23,9 +24,9 @@ pub struct Indexer {
 pub(crate) type IndexerTensor = (&'static str, Vec<usize>);
 
 impl Indexer {
-    /// Where the tensors of a block's indexer begin.
+    /// Common prefix of the names of a block's indexer tensors.
     pub const PREFIX: &'static str = "self_attn.indexer.";
-    /// Epsilon of the keys' LayerNorm: the models' code fixes it.
+    /// Epsilon of the keys' LayerNorm, which the models' code fixes.
     pub const NORM_EPS: f32 = 1e-6;
 
     /// Tensors of an indexer, given the widths of the queries' latent and of the residual stream: the projections to queries, to

@@ -18,36 +18,36 @@ pub struct LatentAttention {
     pub rope_dim: usize,
     /// Width of a value head.
     pub value_dim: usize,
-    /// Rotated pairs are neighbours; else element `i` pairs with `i + rope_dim / 2`.
+    /// Whether rotated pairs are neighbours; otherwise, element `i` pairs with `i + rope_dim / 2`.
     pub interleaved: bool,
     /// Added to the mean square in the latents' RMSNorms.
     pub norm_eps: f32,
 }
 
 impl LatentAttention {
-    /// Elements of a query or key head.
+    /// Returns the number of elements of a query or key head.
     pub fn query_dim(&self) -> usize {
         self.nope_dim + self.rope_dim
     }
 
-    /// Width of a head to attention: queries, keys and values are padded with zeros to it. It is even.
+    /// Returns the width of a head in attention: queries, keys and values are padded with zeros to it. It is even.
     pub fn head_dim(&self) -> usize {
         self.query_dim().max(self.value_dim).next_multiple_of(2)
     }
 }
 
 impl ModelConfig {
-    /// Elements of a head that are rotated.
+    /// Returns the number of elements of a head that are rotated.
     pub fn rope_dim(&self) -> usize {
         self.latent.map_or(self.rotary_dim.unwrap_or(self.head_dim), |latent| latent.rope_dim)
     }
 
-    /// Inputs of attention's output projection.
+    /// Returns the number of inputs of attention's output projection.
     pub fn attended_width(&self) -> usize {
         self.num_heads * self.latent.map_or(self.head_dim, |latent| latent.value_dim)
     }
 
-    /// Extents of the heads, where attention is latent.
+    /// Returns the extents of the heads, if attention is latent.
     pub fn latent_heads(&self) -> Option<LatentHeads> {
         self.latent.map(|latent| LatentHeads {
             heads: self.num_heads,

@@ -39,12 +39,13 @@ pub struct Attention {
     pub head_norms: HeadNorms,
     /// Index of the [`ModelConfig::ropes`] that rotates q and k; `None` for attention without positions.
     pub rope: Option<usize>,
-    /// Attend to the last `w` positions (own included), or to all.
+    /// Number of last positions, including its own, that a position attends to; all positions if `None`.
     pub window: Option<usize>,
-    /// Each query head has a learned score that joins the softmax without a value (Xiao et al. 2023, arXiv:2309.17453).
+    /// Whether each query head has a learned score that joins the softmax without a value (Xiao et al. 2023,
+    /// arXiv:2309.17453).
     pub sinks: bool,
-    /// The projection of queries also makes a gate for each head, after the head's queries: attention's output is multiplied by
-    /// the gate's sigmoid.
+    /// Whether the query projection also computes a gate for each head, after the head's queries: attention's output is
+    /// multiplied by the gate's sigmoid.
     pub gated: bool,
 }
 
@@ -67,7 +68,7 @@ pub enum HeadNorms {
 }
 
 impl Block {
-    /// The block's attention, if that is its mixer.
+    /// Returns the block's attention, if that is its mixer.
     pub fn attention(&self) -> Option<&Attention> {
         match &self.mixer {
             Some(Mixer::Attention(attention)) => Some(attention),
@@ -75,7 +76,7 @@ impl Block {
         }
     }
 
-    /// The block's recurrence, if that is its mixer.
+    /// Returns the block's recurrence, if that is its mixer.
     pub fn recurrence(&self) -> Option<&RecurrentShape> {
         match &self.mixer {
             Some(Mixer::Recurrent(shape)) => Some(shape),
@@ -83,7 +84,7 @@ impl Block {
         }
     }
 
-    /// The block's short convolution, if that is its mixer.
+    /// Returns the block's short convolution, if that is its mixer.
     pub fn convolution(&self) -> Option<&ConvolutionShape> {
         match &self.mixer {
             Some(Mixer::Convolution(shape)) => Some(shape),
@@ -91,7 +92,7 @@ impl Block {
         }
     }
 
-    /// The state that the block keeps for a sequence, if it keeps one.
+    /// Returns the extents of the state that the block keeps per sequence, if it keeps one.
     pub fn state(&self) -> Option<StateShape> {
         match &self.mixer {
             Some(Mixer::Recurrent(shape)) => Some(StateShape::Recurrent(*shape)),
@@ -102,7 +103,7 @@ impl Block {
 }
 
 impl ModelConfig {
-    /// Number of blocks with attention: those that have keys and values.
+    /// Returns the number of blocks with attention, which have keys and values.
     pub fn attention_layers(&self) -> usize {
         self.blocks.iter().filter(|block| block.attention().is_some()).count()
     }
@@ -119,27 +120,27 @@ impl ModelConfig {
         }
     }
 
-    /// Recurrences of the blocks that have one, first to last.
+    /// Returns the recurrences of the blocks that have one, first to last.
     pub fn recurrences(&self) -> impl Iterator<Item = &RecurrentShape> {
         self.blocks.iter().filter_map(Block::recurrence)
     }
 
-    /// Short convolutions of the blocks that have one, first to last.
+    /// Returns the short convolutions of the blocks that have one, first to last.
     pub fn convolutions(&self) -> impl Iterator<Item = &ConvolutionShape> {
         self.blocks.iter().filter_map(Block::convolution)
     }
 
-    /// States that blocks keep for a sequence, first to last.
+    /// Returns the states that blocks keep per sequence, first to last.
     pub fn states(&self) -> impl Iterator<Item = StateShape> {
         self.blocks.iter().filter_map(Block::state)
     }
 
-    /// Bytes of a sequence's state, all blocks together.
+    /// Returns the bytes of a sequence's state, over all blocks.
     pub fn state_bytes(&self) -> usize {
         self.states().map(|shape| shape.elements() * size_of::<f32>()).sum()
     }
 
-    /// Elements of the output of attention's query projection, with gates where there are some.
+    /// Returns the number of elements of the query projection's output, including gates.
     pub fn projected_queries(&self, layer: usize) -> usize {
         let gated = self.blocks[layer].attention().is_some_and(|attention| attention.gated);
         if gated { 2 * self.q_width() } else { self.q_width() }

@@ -16,7 +16,7 @@ impl Rename {
     }
 }
 
-/// A module of files that holds the rows of several modules of the parameter table, one after the other.
+/// A module in files that contains the rows of several modules of the parameter table, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FusedRows {
     /// Module in files, within a block.
@@ -30,28 +30,28 @@ pub struct FusedRows {
 /// Names are translated as they are read and as they are written, so that only the code at the boundary to files knows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spelling {
-    /// Beginnings of names. The first one that fits counts: files may use any, and the first is written.
+    /// Prefixes of names. The first one that matches applies: files may use any, and the first is written.
     pub prefixes: &'static [Rename],
-    /// Beginnings of names within each block (`self_attn.q_proj.weight`), by block. A block without an entry is spelled as the
-    /// table spells it.
+    /// Prefixes of names within each block (`self_attn.q_proj.weight`), by block. A block without an entry is spelled
+    /// as the table spells it.
     pub blocks: Vec<&'static [Rename]>,
-    /// Modules that files hold together.
+    /// Modules that are fused in files.
     pub fused: &'static [FusedRows],
-    /// Beginnings of names in files that no model of the family uses here.
+    /// Prefixes of names in files that no model of the family uses here.
     pub unused: &'static [&'static str],
-    /// Beginnings of names of parts that are not trained or not used here, such as vision towers. Their names are not
-    /// translated. They belong to the model: checkpoints of all parameters contain them.
+    /// Prefixes of names of parts that are not trained or not used by this runtime, such as vision towers. Their names
+    /// are not translated. They belong to the model: checkpoints of all parameters contain them.
     pub kept: &'static [&'static str],
-    /// The same within blocks, after translation.
+    /// Prefixes of such names within blocks, after translation.
     pub kept_in_blocks: &'static [&'static str],
-    /// Number of blocks, where files have more that only predict further tokens.
+    /// Number of blocks to use, if files contain further blocks for multi-token prediction.
     pub block_limit: Option<usize>,
 }
 
 impl Spelling {
-    /// The name in the parameter table of a tensor in a file; `None` if the family does not use the tensor.
+    /// Returns the name in the parameter table of a tensor in a file; `None` if the family does not use the tensor.
     ///
-    /// A name that no rule covers is taken for one of a bare decoder, unless it begins as the table's names do.
+    /// A name that no rule covers is treated as a bare decoder's, unless it begins like the table's names.
     pub fn canonical(&self, in_file: &str) -> Option<String> {
         if starts_with_any(in_file, self.unused) {
             return None;
@@ -74,7 +74,7 @@ impl Spelling {
         Some(renamed.map_or_else(|| name.clone(), |rest| block_name(layer, &rest)))
     }
 
-    /// The name in files of a tensor of the parameter table, or of one that holds several of these.
+    /// Returns the name in files of a tensor of the parameter table, or of one that fuses several of these.
     pub fn in_files(&self, canonical: &str) -> String {
         if starts_with_any(canonical, self.kept) {
             return canonical.to_owned();
@@ -89,7 +89,8 @@ impl Spelling {
         renamed.unwrap_or(name)
     }
 
-    /// Whether a tensor belongs to the model, although no parameter is stored in it. `canonical` is its name here.
+    /// Returns whether a tensor belongs to the model although it is not a parameter. `canonical` is its name in the
+    /// parameter table.
     pub fn is_kept(&self, canonical: &str) -> bool {
         let in_block = || split_block(canonical).is_some_and(|(_, rest)| starts_with_any(rest, self.kept_in_blocks));
         starts_with_any(canonical, self.kept) || in_block()

@@ -13,7 +13,7 @@ pub(crate) const PATCHES_OF_PART: usize = 2048;
 pub struct VisionConfig {
     /// Beginning of the names of the tower's tensors, in the spelling of the parameter table.
     pub prefix: &'static str,
-    /// Values of a patch.
+    /// Number of values of a patch.
     pub patch_dim: usize,
     /// Width of a patch's residual stream.
     pub hidden: usize,
@@ -23,9 +23,9 @@ pub struct VisionConfig {
     pub width: usize,
     /// Number of blocks of the tower.
     pub depth: usize,
-    /// Rows and columns of the learned grid of positions.
+    /// Number of rows, and of columns, of the learned grid of positions.
     pub position_side: usize,
-    /// Patches of a token's side.
+    /// Side of the square of patches that become one token.
     pub merge: usize,
     /// Width of the embeddings, which is that of the text model.
     pub out: usize,
@@ -33,8 +33,8 @@ pub struct VisionConfig {
     pub eps: f32,
     /// Base of the rotary frequencies.
     pub theta: f64,
-    /// Blocks after which features are taken that are added to the text model's residual stream, the first one after its first
-    /// block and so on.
+    /// Indices of blocks whose features are added to the text model's residual stream: the first one's after its first
+    /// block, and so on.
     pub deepstack: Vec<usize>,
     /// Token that stands for each position of an image.
     pub image_token: u32,
@@ -45,12 +45,12 @@ pub struct VisionConfig {
 }
 
 impl VisionConfig {
-    /// Patches of a token.
+    /// Returns the number of patches of a token.
     pub fn merged(&self) -> usize {
         self.merge * self.merge
     }
 
-    /// Extents of the tower's tensors by name, in the order in which they are used.
+    /// Returns the extents of the tower's tensors by name, in the order in which they are used.
     pub fn tensors(&self) -> Vec<VisionTensor> {
         let (d, joined) = (self.hidden, self.hidden * self.merged());
         let mut tensors = Vec::new();
@@ -129,7 +129,7 @@ impl VisionTensor {
         self.shape.iter().product()
     }
 
-    /// Whether a file's tensor of this shape has these extents.
+    /// Returns whether a tensor of this shape in a file has these extents.
     pub fn fits(&self, found: &[usize]) -> bool {
         found.first() == self.shape.first() && found.iter().product::<usize>() == self.elements()
     }
@@ -141,7 +141,7 @@ impl VisionTensor {
 pub struct RopeSections(pub [usize; 3]);
 
 impl RopeSections {
-    /// The coordinate that a frequency uses: 0 for time, 1 for the row, 2 for the column.
+    /// Returns the coordinate that a frequency uses: 0 for time, 1 for the row, 2 for the column.
     pub fn axis(&self, frequency: usize) -> usize {
         let axis = frequency % 3;
         if axis > 0 && frequency < 3 * self.0[axis] { axis } else { 0 }

@@ -1,4 +1,4 @@
-//! How ranks share the rows of the embedding and of the unembedding.
+//! Division of the rows of the embedding and of the unembedding among ranks.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ const UNIT: usize = 32;
 /// One of several equal parts of the vocabulary, which a rank holds. The rows of a part follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VocabularyPart {
-    /// The part, from 0.
+    /// Index of the part, from 0.
     pub index: usize,
-    /// How many there are.
+    /// Number of parts.
     pub of: usize,
 }
 
@@ -34,12 +34,13 @@ impl VocabularyPart {
 }
 
 impl ModelConfig {
-    /// Rows of the embedding and of the unembedding on this rank: the same on all, zeros beyond [`ModelConfig::held_tokens`].
+    /// Returns the number of rows of the embedding and of the unembedding on this rank: the same on all ranks, with
+    /// zeros beyond [`ModelConfig::held_tokens`].
     pub fn vocab_rows(&self) -> usize {
         self.vocab_part.rows(self.vocab_size)
     }
 
-    /// Tokens whose rows this rank has, from its first row on.
+    /// Returns the tokens whose rows this rank has, in order from its first row.
     pub fn held_tokens(&self) -> Range<usize> {
         let rows = self.vocab_rows();
         let at = |part: usize| (part * rows).min(self.vocab_size);

@@ -14,10 +14,10 @@ pub struct WeightFiles(Vec<FileId>);
 struct FileId(u64, u64);
 
 impl WeightFiles {
-    /// The files at these paths.
+    /// Returns the identity of the files at these paths.
     ///
     /// # Errors
-    /// Fails if one is not there.
+    /// Fails if a file does not exist.
     pub fn at(paths: &[PathBuf]) -> Result<Self, LoadError> {
         let id = |path: &PathBuf| match std::fs::metadata(path) {
             Ok(metadata) => Ok(FileId(metadata.dev(), metadata.ino())),

@@ -1,4 +1,4 @@
-//! A run whose parameters replicas divide (ZeRO stage 3): how all of them are gathered.
+//! A run whose parameters are divided among replicas (ZeRO stage 3), and how they are gathered.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How requests with images begin: once the embeddings of their images are computed, or at once if the cache has them.
+//! Start of requests with images: once the embeddings of their images are computed, or at once if the cache has them.
 
 use std::sync::Arc;
 

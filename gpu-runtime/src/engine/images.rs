@@ -1,7 +1,9 @@
-//! Requests with images: they begin when the embeddings of their images are computed, in passes of the tower that tenants share.
+//! Requests with images, which start once the embeddings of their images are computed, in passes of the tower that
+//! tenants share.
 //!
-//! Embeddings are cached for their tenant ([`EmbeddingCache`]). A pass computes images of one request, so that an error in it
-//! concerns only that request. Results do not depend on passes and cache: an image's bits depend on nothing else.
+//! Embeddings are cached for their tenant ([`EmbeddingCache`]). A pass computes images of one request, so that an error
+//! in it concerns only that request. Results do not depend on passes or the cache: an image's bits depend only on the
+//! image.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Ranks execute the same engine in lockstep.
 //!
-//! Every rank has an engine with its part of each weight, adapter, moment and KV block, and calls its methods with the same
-//! arguments in the same order. What the engine does next follows from these calls and from results that are the same bits
-//! on all ranks, with few exceptions, which are decided here: whose turn it is depends on a clock, and what a thread in
-//! the background has finished on the disk. Rank 0 decides both. At the end of each step the ranks meet, and compare digests of
-//! what they have computed.
+//! Every rank has an engine with its part of each weight, adapter, moment and KV block, and calls its methods with the
+//! same arguments in the same order. What the engine does next follows from these calls and from results that are the
+//! same bits on all ranks, with two exceptions, which are decided here: whose turn it is depends on a clock, and the
+//! work that background threads have finished depends on the disk. Rank 0 decides both. At the end of each step the
+//! ranks meet, and compare digests of what they have computed.
 
 use trainyard_protocol::OpError;
 

@@ -104,18 +104,19 @@ pub struct Engine<B: Backend> {
 pub type CpuEngine = Engine<HostBackend>;
 
 impl CpuEngine {
-    /// An engine of one rank on the host backend with the threads, the kernels and the type of weights that `options` name.
+    /// Makes an engine of one rank on the host backend with the threads, kernels and type of weights of `options`.
     ///
     /// # Errors
-    /// The first model that cannot be loaded.
+    /// The error of the first model that cannot be loaded.
     pub fn new(models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
         Self::on(host_backend(&options), models, options)
     }
 
-    /// How the memory of an engine for these models would be divided, without loading them: that of all ranks together.
+    /// Returns the division of memory of an engine for these models, over all ranks together, without loading the
+    /// models.
     ///
     /// # Errors
-    /// [`LoadError::Memory`] when the budget leaves nothing for runs, [`LoadError::Layout`] when the ranks cannot share a
+    /// [`LoadError::Memory`] if the budget leaves nothing for runs, [`LoadError::Layout`] if the ranks cannot share a
     /// model.
     pub fn memory_plan(models: &[ModelSource], options: &EngineOptions) -> Result<MemoryPlan, LoadError> {
         let backend = host_backend(options);
@@ -141,7 +142,8 @@ impl<B: Backend> Engine<B> {
     /// ignored.
     ///
     /// # Errors
-    /// The first model that cannot be loaded, or a memory budget that leaves nothing for runs.
+    /// The error of the first model that cannot be loaded, or [`LoadError::Memory`] if the budget leaves nothing for
+    /// runs.
     pub fn on(backend: B, models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
         Self::on_ranks(backend, models, EngineOptions { parallel: Parallel::default(), ..options }, Ranks::default())
     }
@@ -188,7 +190,7 @@ impl<B: Backend> Engine<B> {
         })
     }
 
-    /// The backend, which describes its device and has counters.
+    /// Returns the backend, which describes its device and has counters.
     pub fn backend(&self) -> &B {
         &self.backend
     }

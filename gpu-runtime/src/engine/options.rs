@@ -1,4 +1,4 @@
-//! How an engine computes: the settings that do not come with a request.
+//! Settings of an engine that do not come with a request.
 
 use crate::backend::{Dtype, HostKernels};
 use crate::blocks::PackedForm;
@@ -7,29 +7,30 @@ use crate::parallel::Parallel;
 /// The form in which the weights of base models are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WeightStorage {
-    /// The type of the weights, [`EngineOptions::dtype`].
+    /// The weights in the type [`EngineOptions::dtype`].
     #[default]
     Widened,
-    /// Blocks as in the file, where it has a format of [`BlockFormat`](crate::blocks::BlockFormat); other tensors are widened.
-    /// Kernels dequantize them: results have the bits of the widened weights. Runs of such a model train adapters only.
+    /// Blocks of the file, for tensors in a [`BlockFormat`](crate::blocks::BlockFormat); others are dequantized when
+    /// they are loaded. Kernels dequantize the blocks: results have the same bits as with dequantized weights. Runs of
+    /// such a model train adapters only.
     Blocks,
-    /// Blocks that tensors are packed in when they are loaded, unless the file has them in blocks already. Results have the bits
-    /// of the packed values, widened. Runs of such a model train adapters only.
+    /// Blocks into which tensors are packed when they are loaded, unless the file has them in blocks already. Results
+    /// have the bits of the packed values, dequantized. Runs of such a model train adapters only.
     Packed(PackedForm),
 }
 
-/// How an engine computes.
+/// Settings of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// How ranks share the models.
+    /// Layout of the ranks that share the models.
     pub parallel: Parallel,
     /// Type of base weights and of the inputs of their GEMMs.
     pub dtype: Dtype,
     /// The form in which the weights of base models are held.
     pub weights: WeightStorage,
-    /// Threads; 0 is one per core.
+    /// Number of threads; 0 is one per core.
     pub threads: usize,
-    /// Class of kernels; the best one that the processor has where it is `None`, or one that the processor does not have.
+    /// Class of kernels. If it is `None`, or not supported by the processor, the best supported one is used.
     pub kernels: Option<HostKernels>,
     /// Budget in bytes for everything that the engine holds; unlimited when `None`. The budgets below are parts of it.
     pub memory_bytes: Option<usize>,
@@ -47,7 +48,8 @@ pub struct EngineOptions {
     pub checkpoint_bytes: usize,
     /// Limit in bytes of cached embeddings of images; those that requests use stay beyond it.
     pub image_cache_bytes: usize,
-    /// Samples of a million that a training pass computes again, to see that their log-probabilities have the same bits.
+    /// Samples per million that a training pass computes again, to verify that their log-probabilities have the same
+    /// bits.
     pub verified_per_million: u32,
 }
 

@@ -1,7 +1,7 @@
 //! An engine of several ranks, which are threads or processes.
 //!
-//! Rank 0 is the engine that the caller sees. Each call that changes an engine is sent to the others first, which make it on
-//! their own engines (see [`super::lockstep`]); results, counters and files are those of rank 0.
+//! Rank 0 is the engine that the caller sees. Each call that changes the engine is first sent to the other ranks, which
+//! execute it on their own engines (see [`super::lockstep`]); results, counters and files are those of rank 0.
 
 mod abandoned;
 mod command;
@@ -83,7 +83,7 @@ impl ParallelEngine<HostBackend> {
     /// `models` are the models as each rank opened them.
     ///
     /// # Errors
-    /// If a model cannot be loaded, or cannot be shared by this number of ranks.
+    /// Fails if a model cannot be loaded, or cannot be shared by this number of ranks.
     pub fn new(models: Vec<Models>, options: EngineOptions) -> Result<Self, LoadError> {
         let world = options.parallel.world();
         let threads = match options.threads {
@@ -100,7 +100,7 @@ impl<B: Backend> ParallelEngine<B> {
     /// Makes an engine like [`ParallelEngine::new`], with a backend for each rank.
     ///
     /// # Errors
-    /// If a model cannot be loaded or the layout does not fit it, as in [`ParallelEngine::new`].
+    /// Errors of [`ParallelEngine::new`].
     pub fn on(backends: Vec<B>, models: Vec<Models>, options: &EngineOptions) -> Result<Self, LoadError> {
         let parallel = options.parallel;
         models.iter().try_for_each(|models| check_models(models, parallel))?;
@@ -122,17 +122,17 @@ impl<B: Backend> ParallelEngine<B> {
         Ok(Self { leader, followers, parallel, failure: None, folders: None, abandoned })
     }
 
-    /// The backend of rank 0, which describes its device.
+    /// Returns the backend of rank 0, which describes its device.
     pub fn backend(&self) -> &B {
         self.leader.backend()
     }
 
-    /// The folders that other ranks fetch; `None` unless ranks are processes.
+    /// Returns the folders that other ranks fetch; `None` unless ranks are processes.
     pub fn folders(&self) -> Option<&RankFolders> {
         self.folders.as_ref()
     }
 
-    /// Cost of collectives on rank 0.
+    /// Returns the cost of collectives on rank 0.
     pub fn collectives(&self) -> CollectiveUse {
         self.leader.ranks.used()
     }

@@ -1,4 +1,4 @@
-//! The groups that a rank of a layout belongs to.
+//! The groups of ranks that a rank of a layout belongs to.
 
 use crate::backend::{Backend, FamilyOps};
 use crate::collective::Ranks;

@@ -1,5 +1,5 @@
-//! How a sample comes to the sampler: with its weights, which may have to be read, and with the grammar of its text, which may
-//! have to be compiled. Neither delays the engine.
+//! Start of a sample: its weights may have to be read, and the grammar of its text may have to be compiled. Neither
+//! delays the engine.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Samples whose text follows a JSON schema. Schemas are compiled on a thread of their own, one at a time, while the
-//! engine goes on; tenants take turns, so that many large schemas of one tenant delay only that tenant's samples.
+//! Samples whose text follows a JSON schema. Schemas are compiled on a separate thread, one at a time, while the engine
+//! continues; tenants take turns, so that many large schemas of one tenant delay only that tenant's samples.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a step of the engine does: the turn of one kind of work, and what threads in the background have finished.
+//! A step of the engine: the turn of one kind of work, and the results of background threads.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! The watch on samples: the trainer's pass computes a share of them again, and each log-probability must have the same bits.
+//! Verification of samples: a training pass computes a share of them again, and each log-probability must have the same
+//! bits.
 //!
 //! A difference means that the sampler and the trainer no longer compute the same function: a kernel is wrong, or memory is
 //! damaged. Checks run when nothing else does, and at the latest after [`PATIENCE`] turns of training. Those that would wait

@@ -1,4 +1,4 @@
-//! Whether a file has the tensors of a configuration's parameter table.
+//! Checks that a file has the tensors of a configuration's parameter table.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Which parameters each tensor of a family's files holds, and how. Reading and writing both follow this description.
+//! The parameters that each tensor of a family's files contains, and their order in it. Reading and writing both follow
+//! this description.
 
 use std::collections::BTreeMap;
 

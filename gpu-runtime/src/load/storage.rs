@@ -1,4 +1,4 @@
-//! How the files of a model with experts store these, whatever files of the family usually do.
+//! How the files of a model store its experts, whatever is usual for the family.
 
 use crate::config::{ExpertStorage, Experts, LoadError, ModelConfig, TensorSource, block_name};
 

@@ -1,4 +1,4 @@
-//! The vision tower of a folder: whether it is there, and whether it fits its preprocessor.
+//! The vision tower of a folder: whether it exists, and whether it matches its preprocessor.
 
 use std::path::Path;
 

@@ -10,7 +10,7 @@ use trainyard_protocol::{
 use super::images::ImageRules;
 use super::inputs::prepare;
 
-/// Checks requests to the models that an engine serves.
+/// Checks requests against the models that an engine serves.
 pub struct Preparer {
     /// Bounds of requests by the model's name.
     models: BTreeMap<String, Rules>,
@@ -22,7 +22,7 @@ struct Rules {
 }
 
 impl Preparer {
-    /// A preparer for requests to these models.
+    /// Returns a preparer for requests to these models.
     pub fn new(models: &[BaseModel]) -> Self {
         let rules = |model: &BaseModel| Rules { extents: model.into(), images: ImageRules::new(model) };
         Self { models: models.iter().map(|model| (model.name.clone(), rules(model))).collect() }
@@ -46,7 +46,7 @@ impl Prepare for Preparer {
 /// Checks the examples of a request.
 ///
 /// # Errors
-/// The user's, by datum and field.
+/// A user error that names datum and field.
 pub fn prepare_batch(batch: &RawBatch, extents: ModelExtents) -> Result<PreparedBatch, OpError> {
     let data = &batch.data;
     check_datums(data.len())?;

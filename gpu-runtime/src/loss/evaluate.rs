@@ -14,7 +14,7 @@ pub struct LossValue {
     pub sum: f64,
     /// Each target's term, in the layout of the targets; empty for a custom loss, which has no terms.
     pub elementwise: Vec<f32>,
-    /// d(sum)/d(log-probability), in the layout of the targets. It stays with the rank that computes it.
+    /// d(sum)/d(log-probability), in the layout of the targets. It is not exchanged between ranks.
     #[serde(skip)]
     pub dlogprobs: Vec<f32>,
     /// The metrics of a custom loss, in its order.
@@ -24,21 +24,21 @@ pub struct LossValue {
 /// The outcome of an evaluation that may cost so many elements.
 #[derive(Debug)]
 pub(crate) enum Evaluation {
-    /// The loss, and the elements that a custom one cost.
+    /// The loss, and the number of elements that a custom loss computed.
     Done { value: LossValue, elements: usize },
-    /// It would cost more.
+    /// The loss would cost more than its limit.
     Postponed,
 }
 
-/// Evaluates the loss of a datum whose targets have log-probabilities `logprobs` (`[N, k]`, as the targets), or whose
-/// positions have these values (`[N]`).
+/// Evaluates the loss of a datum. `logprobs` are the log-probabilities of its targets, `[N, k]`, or the values of its
+/// positions, `[N]`.
 ///
 /// Terms are computed in f64 and summed in order. A target whose weight is zero, or whose advantage is zero where the
-/// term is a multiple of it, contributes exactly nothing however wild its ratio.
+/// term is a multiple of it, contributes exactly 0, whatever its ratio.
 ///
 /// # Errors
-/// The user's, with its position, when a term or gradient does not fit in f32 (say, a ratio overflowed); the server's
-/// when lengths or inputs are not those of the loss.
+/// A user error with the position if a term or gradient does not fit in f32 (for example, if a ratio overflows); a
+/// server error if lengths or inputs are not those of the loss.
 pub fn evaluate(loss: &LossFn, datum: &PreparedDatum, logprobs: &[f32]) -> Result<LossValue, OpError> {
     evaluate_until(loss, datum, logprobs, &Interrupt::default())
 }

@@ -13,7 +13,7 @@ pub struct ImageRules {
 }
 
 impl ImageRules {
-    /// Rules of a model.
+    /// Returns the image rules of a model.
     pub fn new(model: &BaseModel) -> Self {
         Self::of(&model.name, model.vision.clone())
     }

@@ -38,7 +38,7 @@ fn is_on_values(loss: &LossFn) -> bool {
     matches!(loss, LossFn::ValueMse { .. })
 }
 
-/// Checks datum `index` of a request. Errors name the datum and the field.
+/// Checks datum `index` of a request; errors name the datum and the field.
 pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) -> Result<PreparedDatum, OpError> {
     let fields = Fields { loss, index, datum };
     fields.refuse_unknown()?;

@@ -7,11 +7,12 @@ use trainyard_protocol::{LossFn, PolicyInputs, PreparedDatum};
 use super::stable_reinforce::{MAX_RATIO, is_sampled, ratio};
 use super::term::policy_targets;
 
-/// Metrics of a request, by `name:reduction`: of its datums with the log-probabilities of their targets, `[N, k]`.
+/// Returns the metrics of a request, by `name:reduction`, from its datums and the log-probabilities of their targets,
+/// `[N, k]`.
 ///
-/// Those of `stable_reinforce` say in their names that the definition is this server's: of the sampled positions the
-/// largest ratio, and the mean over the datums of each one's mean ratio and of its part of truncated ratios. A client that
-/// joins several requests weighs means by their numbers of datums, so both come to the same.
+/// The names of `stable_reinforce`'s metrics state that the definition is this server's. They are, over sampled
+/// positions, the largest ratio, and the means over datums of each datum's mean ratio and fraction of truncated ratios.
+/// A client that combines several requests weights means by their numbers of datums, so the results agree.
 pub fn metrics<'a>(loss: &LossFn, data: impl Iterator<Item = (&'a PreparedDatum, &'a [f32])>) -> BTreeMap<String, f64> {
     match loss {
         LossFn::StableReinforce { .. } => stable_reinforce(data),

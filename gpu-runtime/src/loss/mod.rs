@@ -1,9 +1,9 @@
 //! Loss functions: from per-token log-probabilities and a datum's inputs to a sum and its gradient.
 //!
-//! They are apart from the model's pass: the pass yields log-probabilities, [`evaluate`] yields
+//! They are separate from the model's pass: the pass yields log-probabilities, [`evaluate`] yields
 //! d(sum)/d(log-probability), and the pass goes backward from there. A loss sees all tokens of its datum at once: it is
-//! a plain function from a datum to one [`Term`](term::Term) per target, with a file per family. All losses are sums over
-//! tokens, candidates and datums; nothing is normalised.
+//! a plain function from a datum to one [`Term`](term::Term) per target, with a file per family. All losses are sums
+//! over tokens, candidates and datums; nothing is normalised.
 
 mod batch;
 mod cross_entropy;

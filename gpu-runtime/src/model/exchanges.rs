@@ -1,6 +1,6 @@
-//! The collectives that the ranks of a model enter in a pass and at the end of a training request, as [`super::forward`],
-//! [`super::backward`], [`super::experts`], [`super::vocabulary`] and [`Shard::reduce_gradients`] call them. Tests compare these lists with what ranks
-//! count.
+//! The collectives that the ranks of a model enter in a pass and at the end of a training request, as
+//! [`super::forward`], [`super::backward`], [`super::experts`], [`super::vocabulary`] and [`Shard::reduce_gradients`]
+//! call them. Tests compare these lists with the calls that ranks count.
 
 use trainyard_protocol::LoraSpec;
 
@@ -27,7 +27,7 @@ pub(crate) struct Exchange {
     pub kind: CollectiveKind,
     /// Elements of a rank's array, as in [`CollectiveKind::sent`].
     pub len: usize,
-    /// How often it is called.
+    /// Number of calls.
     pub count: usize,
 }
 

@@ -1,9 +1,9 @@
-//! Experts that several ranks share (Lepikhin et al. 2020, arXiv:2006.16668): which parts of a batch a rank computes, and how all
-//! ranks get what each computed.
+//! Experts that several ranks share (Lepikhin et al. 2020, arXiv:2006.16668): which parts of a batch a rank computes,
+//! and how all ranks get the results.
 //!
-//! All ranks have all rows of a pass and route them alike; each computes the rows of its own experts. What these return is gathered
-//! and added up on every rank in the order in which one rank adds it, so that results are those of one rank to the bit, and a row
-//! does not depend on which experts other rows go to. Where there is one rank, nothing is copied.
+//! All ranks have all rows of a pass and route them alike; each computes the rows of its own experts. Their results are
+//! gathered and added up on every rank in the order in which one rank adds it, so that results are those of one rank to
+//! the bit, and a row does not depend on which experts other rows go to. Where there is one rank, nothing is copied.
 
 use std::ops::Range;
 

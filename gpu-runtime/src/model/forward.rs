@@ -33,7 +33,7 @@ pub(crate) struct PassInput<'a, B: Backend> {
     pub groups: &'a [RowGroup<B>],
     /// Images and positions, where sequences have images or continue behind some.
     pub images: Option<&'a PassImages<B>>,
-    /// Ends the pass before its next block, when nobody needs its result.
+    /// Ends the pass before its next block if nobody waits for its result any longer.
     pub early_end: Option<&'a EarlyEnd>,
 }
 

@@ -1,4 +1,4 @@
-//! Indexers, which choose the positions that attention sees.
+//! Indexers, which choose the positions that attention reads.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434) around [`Backend::attention`]: what makes queries, keys
-//! and values, forward and backward.
+//! Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434) around [`Backend::attention`]: computes queries,
+//! keys and values, forward and backward.
 //!
 //! Keys and values are expanded from their latent before they are cached, head by head, and padded to one width, so that
 //! attention is that of other families. Prefill, decoding and training then have one arithmetic, and the sampler's bits are the

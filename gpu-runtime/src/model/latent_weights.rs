@@ -1,4 +1,4 @@
-//! The weights that queries, keys and values are made with: one linear layer, or those of latent attention.
+//! The weights of the projections to queries, keys and values: one linear layer, or those of latent attention.
 
 use super::linear::Linear;
 use super::mlp_weights::build_linear;

@@ -22,9 +22,9 @@ pub(crate) struct AttentionParams {
     /// Parameters of the projections to queries, keys and values.
     pub qkv: QkvParams,
     pub o: LinearParams,
-    /// Scores of the heads' sinks.
+    /// Index of the parameter with the scores of the heads' sinks.
     pub sinks: Option<usize>,
-    /// RMSNorm of q and of k.
+    /// Indices of the RMSNorm weights of q and of k.
     pub head_norms: Option<[usize; 2]>,
 }
 

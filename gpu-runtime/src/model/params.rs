@@ -29,7 +29,7 @@ pub(crate) struct ParamSpec {
     pub name: String,
     pub shape: Vec<usize>,
     pub init: Init,
-    /// How ranks share it.
+    /// Dimension along which ranks shard the parameter.
     pub shard: ShardAxis,
     /// Whether a rank computes only a part of its gradient: the parts of all ranks add up to the gradient.
     pub is_partial: bool,
@@ -74,9 +74,9 @@ pub(crate) struct BlockParams {
     pub pre_attention: Option<usize>,
     /// Index of the RMSNorm of the mixer's output.
     pub post_attention: Option<usize>,
-    /// RMSNorm before the MLP.
+    /// Index of the RMSNorm before the MLP.
     pub pre_mlp: Option<usize>,
-    /// RMSNorm of what the MLP adds.
+    /// Index of the RMSNorm of the MLP's output.
     pub post_mlp: Option<usize>,
     /// Parameters of the mixer, in blocks that have one.
     pub mixer: Option<MixerParams>,
@@ -117,7 +117,7 @@ pub(crate) struct ExpertParams {
 pub(crate) struct TrainedParams<'a> {
     /// The adapter; `None` is all parameters of the model.
     pub lora: Option<&'a LoraSpec>,
-    /// A scalar head besides.
+    /// Whether the run has a scalar head.
     pub scalar_head: bool,
 }
 

@@ -28,9 +28,9 @@ pub(crate) enum Projection {
     MixValues,
     /// Gate of the recurrence's output.
     MixGate,
-    /// What the decay of each head is made from.
+    /// Input of each head's decay.
     MixDecay,
-    /// What the step size of each head is made from.
+    /// Input of each head's step size.
     MixStep,
     /// All inputs of a recurrence, where they are one module.
     MixIn,

@@ -39,7 +39,7 @@ pub(crate) struct TrainGroup<'a, B: Backend> {
     pub data: Vec<&'a PreparedDatum>,
     /// Embeddings of each datum's images, in the order of [`PreparedDatum::images`]; empty if no datum has images.
     pub images: Vec<Vec<Arc<ImageEmbedding<B>>>>,
-    /// Losses of its first datums that were evaluated before the pass, with the same log-probabilities.
+    /// Losses of its first datums, which were evaluated before the pass with the same log-probabilities.
     pub evaluated: Vec<Result<LossValue, OpError>>,
     /// Ends the evaluation of a custom loss with an error.
     pub interrupt: Interrupt,

@@ -34,9 +34,9 @@ pub struct Device {
     pub bandwidth: f64,
     /// Link to the other devices of its machine.
     pub link: Link,
-    /// Fractions of these peaks that the estimate counts on.
+    /// Fractions of these peaks that the estimate assumes.
     pub attained: Attained,
-    /// Whether it is a machine's processor, which the ranks of the machine share.
+    /// Whether the device is a machine's processor, which the ranks of the machine share.
     pub is_host: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Attained {
 pub struct Link {
     /// Bandwidth in bytes per second.
     pub bandwidth: f64,
-    /// Seconds of a call of any size.
+    /// Latency of a call, in seconds.
     pub latency: f64,
 }
 
@@ -95,12 +95,12 @@ pub struct Host {
 }
 
 impl Device {
-    /// Names of the devices of the table.
+    /// Returns the names of the devices of the table.
     pub fn names() -> impl Iterator<Item = &'static str> {
         DEVICES.iter().map(|row| row.name)
     }
 
-    /// A device of the table.
+    /// Returns a device of the table.
     pub fn named(name: &str) -> Option<Self> {
         let row = DEVICES.iter().find(|row| row.name == name)?;
         Some(Self {
@@ -116,7 +116,7 @@ impl Device {
         })
     }
 
-    /// A machine's processor. Its ranks exchange rows through memory: each byte is written and read.
+    /// Returns a machine's processor. Its ranks exchange rows through memory: each byte is written and read.
     pub fn host(host: Host) -> Self {
         Self {
             name: "cpu".to_owned(),

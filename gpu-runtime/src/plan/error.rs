@@ -1,20 +1,20 @@
-//! Reasons why nothing can be planned.
+//! Reasons why a layout cannot be planned.
 
 use crate::parallel::{LayoutError, ParallelError};
 
-/// Why nothing can be planned.
+/// The reason why a layout cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The ranks of a replica cannot share the model.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// More ranks of a replica than there may be.
+    /// A replica has more ranks than the limit.
     #[error(transparent)]
     Ranks(#[from] ParallelError),
-    /// A number that is zero.
+    /// A number is zero.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
-    /// Sequences longer than the model takes.
+    /// Sequences are longer than the model supports.
     #[error("a context of {asked} tokens exceeds the model's {most}")]
     Context {
         /// Value that was given.

@@ -25,7 +25,7 @@ pub struct PlannedLayout {
     pub tp: usize,
     /// Replicas, each with examples of its own.
     pub dp: usize,
-    /// Copies of the tensor parallel ranks that have the same examples: with these, they share the experts.
+    /// Copies of the tensor-parallel ranks that process the same examples and together share the experts.
     pub ep: usize,
     /// Stage of ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054) in which replicas share the state of a run: 2 for
     /// moments and accumulated gradients, 3 also for parameters.
@@ -101,7 +101,7 @@ impl fmt::Display for PlannedLayout {
 }
 
 impl PlannedLayout {
-    /// The number of all ranks.
+    /// Returns the number of all ranks.
     pub fn world(&self) -> usize {
         self.tp * self.dp * self.ep
     }

@@ -18,7 +18,7 @@ use crate::model::{
 /// AdamW's first and second.
 const MOMENTS: usize = 2;
 
-/// Bytes of one rank.
+/// Memory of one rank, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RankMemory {
     /// Base weights in the form that passes read, and rotary tables.
@@ -42,17 +42,17 @@ pub struct RankMemory {
 }
 
 impl RankMemory {
-    /// The sum of all parts.
+    /// Returns the sum of all parts, in bytes.
     pub fn total(&self) -> u64 {
         self.parts().into_iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Bytes that a run takes.
+    /// Returns the bytes that a run takes.
     pub fn run(&self) -> u64 {
         self.run_weights + self.masters + self.moments + self.gradients
     }
 
-    /// Parts by name, in the order of tables.
+    /// Returns the parts by name, in the order of tables.
     pub fn parts(&self) -> [(&'static str, u64); 9] {
         [
             ("base weights", self.base_weights),

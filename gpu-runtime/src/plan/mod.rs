@@ -1,9 +1,10 @@
 //! A small simulator: predicts the memory and speed of a layout from only the configuration of a model.
 //!
-//! It reads what the engine plans with: the table of parameters and how ranks share them, the memory of a training pass, the
-//! packed size of weights, and the list of collectives in a pass with what the transports send in each. So the predictions are
-//! of the layout that runs; tests compare them with what an engine counts. Layouts that this version refuses
-//! ([`Plan::refusal`]) are planned all the same: experts and the state that replicas share are in equal parts.
+//! It uses the engine's own planning: the table of parameters and how ranks share them, the memory of a training pass,
+//! the packed size of weights, and the list of collectives in a pass with the bytes that the transports send in each.
+//! So the predictions are for the layout that runs; tests compare them with an engine's counters. Layouts that this
+//! version refuses ([`Plan::refusal`]) are planned all the same: experts and the state that replicas share are in equal
+//! parts.
 
 mod device;
 mod error;
@@ -37,7 +38,7 @@ pub use workload::Workload;
 pub struct Plan {
     /// Layout that is planned.
     pub layout: PlannedLayout,
-    /// The reason why this version does not run it, if it does not.
+    /// The reason why this version does not run the layout, if it does not.
     pub refusal: Option<String>,
     /// Number of parameters of the model.
     pub parameters: u64,
@@ -47,7 +48,7 @@ pub struct Plan {
     pub memory: RankMemory,
     /// Bytes of memory that each rank has.
     pub memory_capacity: u64,
-    /// Bytes that are missing if it does not fit.
+    /// Bytes by which the layout exceeds the memory, if it does not fit.
     pub exceeds_by: Option<u64>,
     /// Number of the model's blocks that save their activations in a training pass; the others are recomputed.
     pub saved_blocks: usize,
@@ -70,7 +71,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Bytes that a rank sends for each token that it trains, and the minimum that it must send, by
+    /// Returns the bytes that a rank sends per trained token, and the minimum that it must send, by
     /// [`Plan::training_moved`].
     pub fn training_bytes_per_token(&self, moved: &Moved) -> [f64; 2] {
         let tokens = (self.tokens_per_step / self.layout.dp) as f64;
@@ -81,7 +82,7 @@ impl Plan {
 /// Plans a layout.
 ///
 /// # Errors
-/// Ranks that cannot share the model, and numbers that mean nothing.
+/// Fails if ranks cannot share the model, or if a number is 0 or out of range.
 pub fn plan(
     model: &ModelConfig,
     layout: PlannedLayout,

@@ -41,12 +41,12 @@ const SHAPES: [(&str, &str); 4] = [
     ),
 ];
 
-/// The names of all shapes.
+/// Returns the names of all shapes.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().map(|(name, _)| *name)
 }
 
-/// The model of that name; `None` if it is unknown.
+/// Returns the model of that name; `None` if it is unknown.
 pub fn named(name: &str) -> Option<Result<ModelConfig, LoadError>> {
     SHAPES.iter().find(|(own, _)| *own == name).map(|(name, json)| describe_json(name, json))
 }

@@ -1,5 +1,5 @@
 //! How long steps take: arithmetic over sustained speed, as in the roofline model (Williams et al. 2009,
-//! doi:10.1145/1498765.1498785), and what is exchanged besides, which nothing hides.
+//! doi:10.1145/1498765.1498785), and the time of exchanges, which do not overlap with computation.
 
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Name of the limit in tables.
+    /// Returns the name of the limit in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Compute => "compute",

@@ -16,7 +16,7 @@ use crate::model::{
 /// Bytes of what ranks exchange: f32, on every transport.
 const ELEMENT: usize = size_of::<f32>();
 
-/// Group of ranks that take part.
+/// Group of ranks that take part in a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
@@ -29,7 +29,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// Name of the axis in tables.
+    /// Returns the name of the axis in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tp => "tp",

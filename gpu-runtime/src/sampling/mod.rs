@@ -31,9 +31,9 @@ pub struct SamplingRule<'a> {
     pub top_k: Option<u32>,
     /// Probability mass of the candidates.
     pub top_p: f32,
-    /// The uniform number in [0, 1) that picks the token.
+    /// The uniform number in [0, 1) that selects the token.
     pub u: f64,
-    /// Changes of the logits before all this.
+    /// Changes of the logits that are applied before everything else.
     pub changes: Option<LogitChanges<'a>>,
 }
 

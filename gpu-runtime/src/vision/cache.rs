@@ -1,7 +1,8 @@
 //! Embeddings of images that were computed before, least recently used first out.
 //!
-//! The time of a request shows whether its image was cached. Entries therefore belong to a tenant: what other tenants sent does not
-//! show. Towers are frozen, so entries stay valid for all runs and snapshots of a base model.
+//! The time that a request takes reveals whether its image was cached. Entries therefore belong to a tenant, so that
+//! other tenants' images are not revealed. Towers are frozen, so entries stay valid for all runs and snapshots of a
+//! base model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a tower makes of an image.
+//! The output of a tower for an image.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Vision towers: from the patches of images to embeddings of tokens. Towers are frozen.
+//! Vision towers, which turn the patches of images into embeddings of tokens. Towers are frozen.
 
 mod cache;
 mod embedding;

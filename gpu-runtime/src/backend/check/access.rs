@@ -1,4 +1,4 @@
-//! What ops of the suite are called with, and what they return, on the host.
+//! Arguments and results of the suite's ops, on the host.
 
 use crate::backend::{Backend, HostBackend, Params};
 use crate::rng::kaiming_uniform_fill;

@@ -1,6 +1,7 @@
-//! The op suite: every op of a backend on small inputs against the processor's, with the error and what it may be.
+//! The op suite: compares every op of a backend with the processor's on small inputs, and reports each error with its
+//! tolerance.
 //!
-//! `trainyard doctor` runs it on a GPU. The functions of the other files call ops and return what they computed; tests compare
+//! `trainyard doctor` runs it on a GPU. The functions of the other files call ops and return the results; tests compare
 //! these for more inputs and backends.
 //!
 //! - `blocks.rs`, `attention.rs`, `head.rs`, `family.rs`, `mixers.rs`: ops of models. `storage.rs`: weights, parameters, rows. `sampling.rs`:
@@ -51,18 +52,18 @@ pub struct OpCheck {
 }
 
 impl OpCheck {
-    /// The ops and the type.
+    /// Returns the names of the ops and the element type.
     pub fn name(&self) -> String {
         format!("{}, {}", self.ops, self.dtype.name())
     }
 
-    /// The error and its tolerance, or the reason why results are missing.
+    /// Returns the error and its tolerance, or the reason why results are missing.
     pub fn value(&self) -> String {
         let Self { result, error, tolerance, failure, .. } = self;
         failure.clone().unwrap_or_else(|| format!("error {error:.1e} ({result}), at most {tolerance:.0e}"))
     }
 
-    /// Whether the results are near enough.
+    /// Returns whether the error is within the tolerance.
     pub fn holds(&self) -> bool {
         self.failure.is_none() && self.error <= self.tolerance
     }
@@ -74,13 +75,14 @@ impl fmt::Display for OpCheck {
     }
 }
 
-/// The processor as the suite compares with it.
+/// Returns the processor's backend that the suite compares with.
 pub fn host_backend(dtype: Dtype) -> HostBackend {
     // Better kernels pack what gradients of weights read, and do not store its rows.
     HostBackend::with_isa(0, HostKernels::detect().min(HostKernels::Avx2)).with_dtype(dtype)
 }
 
-/// Runs every op on a device and on the processor, which have one element type. A device that fails altogether ends the suite.
+/// Runs every op on a device and on the processor, which must have the same element type. A device that fails entirely
+/// ends the suite.
 pub fn check<B: HostAccess>(device: &B, host: &HostBackend) -> Vec<OpCheck> {
     let mut checks = Vec::new();
     for (case, expected) in suite::cases::<B>().into_iter().zip(suite::cases::<HostBackend>()) {

@@ -1,4 +1,4 @@
-//! Tokens that are sampled, and scores of tokens.
+//! Checks of sampled tokens and of tokens' scores.
 
 use super::access::{HostAccess, Numbers, Results};
 use crate::backend::{Logits, SamplingRule, ScoreRequest, TokenRequest};

@@ -1,4 +1,4 @@
-//! Inputs of the suite: small, of odd extents, the same every time.
+//! Inputs of the suite: small, with odd extents, and the same in every run.
 
 use super::access::{HostAccess, Results};
 use super::{

@@ -1,4 +1,4 @@
-//! Arrays that begin at a cache line: an unaligned row of a tile or vector is in two lines and takes twice as long to load.
+//! Arrays aligned to cache lines: an unaligned row of a tile or vector spans two lines and takes twice as long to load.
 
 use std::ops::{Deref, DerefMut};
 

@@ -26,9 +26,9 @@ pub struct Blocking {
 }
 
 impl Blocking {
-    /// The blocking of a kernel class on this processor. With AMX a block's left side takes three eighths of the
-    /// second-level cache: it is read once for each strip of weights, together with that strip, the next one and the
-    /// sums.
+    /// Returns the blocking of a kernel class on this processor. With AMX a block's left side takes three eighths of
+    /// the second-level cache: it is read once for each strip of weights, together with that strip, the next one and
+    /// the sums.
     pub fn detect(isa: Isa) -> Self {
         Self::new(isa, l2_bytes().unwrap_or(DEFAULT_L2))
     }
@@ -37,11 +37,11 @@ impl Blocking {
         Self { l2_bytes, lhs_bytes: isa.has_amx().then_some(l2_bytes / 8 * 3) }
     }
 
-    /// Rows of microbatches with weights of a type, where nothing else is configured.
+    /// Returns the default number of rows of microbatches with weights of a type.
     ///
-    /// Where bf16 is multiplied in tiles, a microbatch has as many rows as a block of a wide GEMM, so that each weight is read
-    /// once. Training gains from more rows, at the price of memory for activations. Other kernels multiply several times
-    /// slower, and gain little.
+    /// Where bf16 is multiplied in tiles, a microbatch has as many rows as a block of a wide GEMM, so that each weight
+    /// is read once. Training gains from more rows, at the price of memory for activations. Other kernels multiply
+    /// several times more slowly, and gain little.
     pub fn microbatch(&self, dtype: Dtype) -> MicrobatchRows {
         match self.lhs_bytes {
             Some(bytes) if dtype == Dtype::Bf16 => {
@@ -52,12 +52,12 @@ impl Blocking {
         }
     }
 
-    /// Rows that a pass computes in about the time in which it reads the weights.
+    /// Returns the number of rows whose computation takes about as long as reading the weights.
     pub fn balanced_rows(&self, dtype: Dtype) -> usize {
         if self.lhs_bytes.is_some() && dtype == Dtype::Bf16 { BALANCED_TILED_ROWS } else { BALANCED_ROWS }
     }
 
-    /// A description for logs, for weights of type `dtype`.
+    /// Returns a description for logs, for weights of type `dtype`.
     pub fn describe(&self, dtype: Dtype) -> String {
         let (l2, MicrobatchRows { training, forward }) = (self.l2_bytes >> 10, self.microbatch(dtype));
         let blocks = match self.lhs_bytes {

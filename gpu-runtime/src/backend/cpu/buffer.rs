@@ -1,4 +1,4 @@
-//! Pools of buffers that passes reuse: a step allocates no memory once its sizes have occurred.
+//! Pools of buffers that passes reuse: a step allocates no memory once buffers of its sizes exist.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -213,7 +213,7 @@ impl<T: Copy + Default + Send + 'static> BufferPool<T> {
     }
 }
 
-/// A buffer in use, from a cache line on; dropped, it returns to its pool.
+/// A buffer in use, aligned to a cache line. It returns to its pool when it is dropped.
 pub struct Buffer<T> {
     /// The capacity for `len` elements or somewhat more.
     data: Vec<T>,

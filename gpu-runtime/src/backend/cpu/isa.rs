@@ -22,10 +22,10 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// All of them, best first.
+    /// All instruction sets, best first.
     pub const ALL: [Self; 4] = [Self::AmxBf16, Self::Avx512Bf16, Self::Avx2, Self::Portable];
 
-    /// The best one that this processor has.
+    /// Returns the best instruction set that this processor has.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -46,7 +46,7 @@ impl Isa {
         Self::Portable
     }
 
-    /// Instruction sets that this processor has, best first.
+    /// Returns the instruction sets that this processor has, best first.
     pub fn available() -> Vec<Self> {
         let best = Self::detect();
         Self::ALL.into_iter().filter(|isa| *isa <= best).collect()
@@ -83,7 +83,7 @@ impl Isa {
     }
 }
 
-/// A name that no kernel class has.
+/// A name that is not that of a kernel class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected amx-bf16, avx512-bf16, avx2 or portable")]
 pub struct UnknownIsa;

@@ -11,8 +11,8 @@ pub(super) struct GemmMeter {
     weight_bytes: AtomicU64,
 }
 
-/// GEMMs since the start, or between two readings; those of attention excepted. Where gate and up are activated strip by strip, the
-/// time of that counts.
+/// Totals of GEMMs since the start, or between two readings, without those of attention. The time includes activations
+/// that are computed strip by strip with gate and up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GemmStats {
     /// Time of all threads together.
@@ -24,7 +24,7 @@ pub struct GemmStats {
 }
 
 impl GemmStats {
-    /// The difference to an `earlier` reading.
+    /// Returns the difference from an `earlier` reading.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             thread_seconds: self.thread_seconds - earlier.thread_seconds,

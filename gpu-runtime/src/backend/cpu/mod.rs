@@ -81,7 +81,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// `threads` threads (0: one per core) and the best instruction set.
+    /// Returns a processor with `threads` threads (0: one per core) and the best instruction set.
     pub fn new(threads: usize) -> Self {
         Self::with_isa(threads, Isa::detect())
     }
@@ -111,7 +111,7 @@ impl Cpu {
         Self { dtype, ..self }
     }
 
-    /// Cost of GEMMs since the start, on all threads.
+    /// Returns the cost of GEMMs since the start, on all threads.
     pub fn gemm_stats(&self) -> GemmStats {
         self.meter.read()
     }
@@ -135,7 +135,7 @@ impl Cpu {
         if self.isa.multiplies_bf16() { weights } else { Dtype::F32 }
     }
 
-    /// Always one that the processor has.
+    /// Returns the instruction set, which the processor always has.
     pub fn isa(&self) -> Isa {
         self.isa
     }

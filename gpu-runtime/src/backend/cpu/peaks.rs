@@ -1,4 +1,4 @@
-//! The fastest that a packed GEMM runs here and that memory is read: yardsticks for benchmarks.
+//! The highest measured speeds of a packed GEMM and of reading memory on this machine, as references for benchmarks.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -29,7 +29,8 @@ pub struct Peaks {
 }
 
 impl Peaks {
-    /// Measures with weights of type `dtype` and kernels `isa`, best of twelve, on `threads` threads (0: one per core).
+    /// Measures the peaks with weights of type `dtype` and kernels `isa`, best of twelve runs, on `threads` threads (0:
+    /// one per core).
     pub fn measure(isa: Isa, dtype: Dtype, threads: usize) -> Self {
         let cpu = Cpu::with_isa(threads, isa);
         Self { gemm_gflops: gemm_gflops(&cpu, dtype), read_gb_per_second: read_gb_per_second(&cpu) }

@@ -1,5 +1,5 @@
-//! Heads with one output. A row is one dot product of its width: next to a pass through the model it is nothing, so one
-//! thread computes it.
+//! Heads with one output. A row is one dot product of its width, whose cost is negligible next to a pass through the
+//! model, so one thread computes it.
 
 use std::ops::Range;
 

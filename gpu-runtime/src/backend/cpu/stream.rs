@@ -1,4 +1,4 @@
-//! Memory that is not in the caches: copies to what is not read before it has left them, and prefetches.
+//! Memory that is not in the caches: prefetches, and non-temporal copies to memory that is not read again soon.
 
 use super::Isa;
 

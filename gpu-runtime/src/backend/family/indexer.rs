@@ -9,7 +9,7 @@ use crate::backend::types::{KV_BLOCK, Span};
 /// Extents of the indexers' keys in KV blocks, which are f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexKeys {
-    /// Blocks of the model that have an indexer.
+    /// Number of the model's blocks that have an indexer.
     pub layers: usize,
     /// Elements of a key.
     pub width: usize,
@@ -19,7 +19,7 @@ impl IndexKeys {
     /// The extents in models without indexers.
     pub const NONE: Self = Self { layers: 0, width: 0 };
 
-    /// Bytes of the keys in a KV block.
+    /// Returns the bytes of the keys in a KV block.
     pub fn block_bytes(&self) -> usize {
         self.layers * self.width * KV_BLOCK * size_of::<f32>()
     }
@@ -29,9 +29,10 @@ impl IndexKeys {
 pub struct IndexRotation<'a, B: Tensors> {
     /// Elements of a head.
     pub width: usize,
-    /// The pairs that are rotated are neighbours; else element `i` pairs with the one half of the rotated elements behind it.
+    /// Whether rotated pairs are neighbours; otherwise, element `i` pairs with the one half of the rotated elements
+    /// behind it.
     pub interleaved: bool,
-    /// Rotary table, that of attention.
+    /// Rotary table of attention.
     pub rope: &'a B::Rope,
     /// Position of every row of the batch.
     pub positions: &'a [u32],
@@ -51,13 +52,13 @@ pub struct IndexCall<'a> {
 }
 
 impl IndexCall<'_> {
-    /// Whether a row is behind so many positions that it does not see all of them.
+    /// Returns whether a row is preceded by more positions than it may attend to.
     pub fn is_sparse(&self) -> bool {
         self.spans.iter().any(|span| span.start + span.rows.len() > self.count)
     }
 }
 
-/// Positions that the rows of a pass attend to, a bit each.
+/// Positions that the rows of a pass attend to, as one bit each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// Words of row `i` are `offsets[i]..offsets[i + 1]`, one for each block of [`KV_BLOCK`] positions; a row without words sees
@@ -98,8 +99,8 @@ impl Chosen {
         })
     }
 
-    /// The positions of a block that a row attends to: bit `i` is that of position `block · KV_BLOCK + i`. Positions behind the
-    /// row's own may have a bit where the row sees all before it.
+    /// Returns the positions of a block that a row attends to: bit `i` is that of position `block · KV_BLOCK + i`. If
+    /// the row attends to all earlier positions, bits of later ones may also be set.
     pub fn of(&self, row: usize, block: usize) -> u32 {
         match &self.words[self.offsets[row]..self.offsets[row + 1]] {
             [] => u32::MAX,

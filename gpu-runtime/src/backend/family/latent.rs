@@ -7,35 +7,36 @@ use std::ops::Range;
 
 use crate::backend::tensors::Tensors;
 
-/// Extents of a block's heads.
+/// Extents of the attention heads of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatentHeads {
     /// Number of attention heads.
     pub heads: usize,
     /// Elements of a query or key head that are not rotated.
     pub nope: usize,
-    /// Elements after these, which are rotated; even. Of keys they are the same in all heads.
+    /// Number of rotated elements, which follow the others; even. For keys they are shared by all heads.
     pub rope: usize,
     /// Elements of a value head.
     pub value: usize,
     /// Width of a head to `Backend::attention`, at least `nope + rope` and `value`.
     pub width: usize,
-    /// The pairs that are rotated are neighbours; else element `i` pairs with `i + rope / 2`.
+    /// Whether rotated pairs are neighbours; otherwise, element `i` pairs with `i + rope / 2`.
     pub interleaved: bool,
 }
 
 impl LatentHeads {
-    /// Elements of all queries of a row.
+    /// Returns the number of elements of all queries of a row.
     pub fn queries(&self) -> usize {
         self.heads * (self.nope + self.rope)
     }
 
-    /// Elements of what is projected from the latent of keys and values: of each head the key's, then the value.
+    /// Returns the number of elements projected from the latent of keys and values: for each head the key's, then the
+    /// value's.
     pub fn keys_and_values(&self) -> usize {
         self.heads * (self.nope + self.value)
     }
 
-    /// Elements of attention's output without padding.
+    /// Returns the number of elements of attention's output without padding.
     pub fn values(&self) -> usize {
         self.heads * self.value
     }

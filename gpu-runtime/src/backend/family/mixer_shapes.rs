@@ -1,9 +1,9 @@
-//! Extents of the mixers that keep a state for a sequence: recurrences and short convolutions.
+//! Extents of the mixers that keep a state per sequence: recurrences and short convolutions.
 
 /// Tokens of a chunk. Chunks begin at multiples of it in a sequence, however the sequence is cut into passes.
 pub const CHUNK: usize = 64;
 
-/// What a recurrence does with its inputs.
+/// The rule of a recurrence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RecurrentRule {
     /// The gated delta rule: queries and keys are normalised, a token writes the difference between its value and what the state
@@ -20,7 +20,7 @@ pub enum RecurrentRule {
 /// Extents of a recurrence. Value head `j` shares the query and key of head `j / (value_heads / key_heads)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecurrentShape {
-    /// What is done with the inputs.
+    /// Rule that determines how inputs update the state.
     pub rule: RecurrentRule,
     /// Heads of queries and of keys; divides `value_heads`.
     pub key_heads: usize,
@@ -45,16 +45,16 @@ pub struct InputColumns {
     pub values: usize,
     /// Gate of the output.
     pub gate: usize,
-    /// Inputs of the decays, one for each value head.
+    /// Inputs of the decays, one per value head.
     pub decays: usize,
-    /// Inputs of the step sizes, one for each value head, where tokens have them.
+    /// Inputs of the step sizes, one per value head, if tokens have step sizes.
     pub steps: usize,
 }
 
 impl RecurrentShape {
-    /// Where the parts of a row of inputs are. The order is that of the rows of projections in files, so that one projection can
-    /// make all parts: with the delta rule queries, keys, values, gate, decays, steps; with Mamba-2 gate, values, keys, queries,
-    /// decays.
+    /// Returns the first columns of the parts of a row of inputs. The order is that of the rows of projections in
+    /// files, so that one projection can make all parts: with the delta rule queries, keys, values, gate, decays,
+    /// steps; with Mamba-2 gate, values, keys, queries, decays.
     pub fn columns(&self) -> InputColumns {
         let (keys, values) = (self.key_width(), self.value_width());
         let decays = self.channels() + values;
@@ -85,7 +85,7 @@ impl RecurrentShape {
         2 * self.key_width() + self.value_width()
     }
 
-    /// Whether a token has a step size of its own beside the decay.
+    /// Returns whether a token has a step size besides the decay.
     pub fn has_beta(&self) -> bool {
         matches!(self.rule, RecurrentRule::DeltaNet)
     }

@@ -1,5 +1,5 @@
-//! Linear recurrences over a state of fixed size, behind a short causal convolution: the gated delta net (Yang et al. 2024,
-//! arXiv:2412.06464) and Mamba-2 (Dao & Gu 2024, arXiv:2405.21060).
+//! Linear recurrences over a state of fixed size, after a short causal convolution: the gated delta net (Yang et al.
+//! 2024, arXiv:2412.06464) and Mamba-2 (Dao & Gu 2024, arXiv:2405.21060).
 
 use super::mixer_shapes::RecurrentShape;
 use super::state::StateOps;
@@ -58,12 +58,13 @@ pub struct RecurrentParams {
 /// With S the state at the chunk's start, `G` the sum of `g` from there on, keys `k`, queries `q`, values `v` and step sizes `β`, a
 /// token `i` of a chunk writes and reads, with the delta rule
 ///
-/// `δ_i = β_i (v_i − e^{G_i} Sᵗk_i − Σ_{j<i} e^{G_i−G_j} (k_i·k_j) δ_j)`, `o_i = e^{G_i} Sᵗq_i + Σ_{j≤i} e^{G_i−G_j} (q_i·k_j) δ_j`,
+/// `δ_i = β_i (v_i − e^{G_i} Sᵗk_i − Σ_{j<i} e^{G_i−G_j} (k_i·k_j) δ_j)`, `o_i = e^{G_i} Sᵗq_i + Σ_{j≤i} e^{G_i−G_j}
+/// (q_i·k_j) δ_j`,
 ///
-/// and at the chunk's end `S ← e^{G} S + Σ_j e^{G−G_j} k_j δ_jᵗ`. Mamba-2 writes `δ_i = Δ_i v_i`. A row depends on S and on earlier
-/// rows of its chunk only, and each element's sum has one order (along the head, then `j` ascending). So the bits are the same
-/// whether a token comes alone, in a chunk or in a pass of any length: the sampler equals the trainer. All of it is f32. A backend may
-/// take decays below e^-64 for 0.
+/// and at the chunk's end `S ← e^{G} S + Σ_j e^{G−G_j} k_j δ_jᵗ`. Mamba-2 writes `δ_i = Δ_i v_i`. A row depends on S
+/// and on earlier rows of its chunk only, and each element's sum has one order (along the head, then `j` ascending). So
+/// the bits are the same whether a token comes alone, in a chunk or in a pass of any length: the sampler equals the
+/// trainer. All of it is f32. A backend may round decays below e^-64 to 0.
 ///
 /// `g = −e^{a_log} softplus(a + dt_bias)`; with Mamba-2 `Δ = softplus(a + dt_bias)` within its limits and `g = −e^{a_log} Δ`. Queries,
 /// keys and values are those of the convolution, after SiLU; with the delta rule queries and keys are divided by the root of their

@@ -1,4 +1,4 @@
-//! Sums with a factor, for families that scale what blocks add to the residual stream, or logits.
+//! Sums with a factor, for families that scale the outputs of blocks, or logits.
 
 use crate::backend::tensors::Tensors;
 

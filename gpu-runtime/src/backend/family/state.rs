@@ -1,4 +1,4 @@
-//! States of fixed size that some mixers keep for a sequence, in place of keys and values of all tokens.
+//! States of fixed size that some mixers keep per sequence, instead of the keys and values of all tokens.
 
 use super::mixer_shapes::StateShape;
 use crate::backend::tensors::Tensors;

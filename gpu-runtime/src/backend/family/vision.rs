@@ -27,7 +27,7 @@ pub struct LayerNorm<'a, B: Backend> {
     pub eps: f32,
 }
 
-/// Rows of a table that are added up for each row of a result.
+/// Rows of a table that are summed for each row of a result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowMix {
     /// Rows of the table that each row of the result adds up.
@@ -38,8 +38,8 @@ pub struct RowMix {
     pub weights: Vec<f32>,
 }
 
-/// Ops of vision towers on a backend `B`. Only a row's own image takes part in its sums, in an order that depends on nothing
-/// else: its bits do not depend on the other images of a pass.
+/// Ops of vision towers on a backend `B`. A row's sums contain only its own image, in a fixed order: its bits do not
+/// depend on the other images of a pass.
 pub trait VisionOps<B: Backend> {
     /// Whether the backend has these ops; models with images are refused images where it does not.
     const HAS_VISION: bool;

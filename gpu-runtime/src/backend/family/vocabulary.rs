@@ -1,5 +1,5 @@
-//! Ops of ranks that have a part of the vocabulary each: rows of the embedding and of the unembedding that follow each other. What
-//! they compute is put together in the order of ranks. The contracts of `Backend` hold for them.
+//! Ops of ranks that have a part of the vocabulary each: rows of the embedding and of the unembedding that follow each
+//! other. Their results are combined in the order of ranks. The contracts of `Backend` hold for them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::collective::Ranks;
 pub struct HeadPart<B: Tensors> {
     /// Log-sum of the part's logits, for each row.
     pub sums: Vec<LogSum>,
-    /// Logits of the targets; -0 of those that are [`Targets::ELSEWHERE`].
+    /// Logits of the targets; -0 for those that are [`Targets::ELSEWHERE`].
     pub logits: Vec<f32>,
     /// State for `Backend::head_backward`, once [`VocabularyOps::set_log_sums`] was called.
     pub state: B::HeadState,
@@ -22,7 +22,7 @@ pub struct HeadPart<B: Tensors> {
 pub struct ScorePart {
     /// Log-sum of the part's logits.
     pub sum: LogSum,
-    /// Logits of the targets, -0 of those that are [`Targets::ELSEWHERE`].
+    /// Logits of the targets; -0 for those that are [`Targets::ELSEWHERE`].
     pub targets: Vec<f32>,
     /// The largest logits, as many as requested or available, with their tokens counted from the part's first one.
     pub topk: Vec<(u32, f32)>,

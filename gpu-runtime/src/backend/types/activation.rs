@@ -14,12 +14,12 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// Whether it has a gate, whose columns come before those of up.
+    /// Returns whether the activation has a gate, whose columns come before those of up.
     pub fn is_gated(self) -> bool {
         self != Self::SquaredRelu
     }
 
-    /// Columns of the output from those of the input: gate and up, or only up.
+    /// Returns the number of columns of the output for a number of input columns: gate and up, or only up.
     pub fn outputs(self, columns: usize) -> usize {
         if self.is_gated() { columns / 2 } else { columns }
     }

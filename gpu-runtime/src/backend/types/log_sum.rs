@@ -2,10 +2,10 @@
 
 use super::Targets;
 
-/// The log-sum-exp of some logits of a row, not yet taken to a logarithm.
+/// A partial log-sum-exp of logits of a row: maximum and sum, before the logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogSum {
-    /// The largest logit, -inf of none.
+    /// The largest logit; -inf if there are none.
     pub max: f32,
     /// Σ exp(x - max).
     pub sum: f32,
@@ -15,7 +15,7 @@ impl LogSum {
     /// The log-sum of zero logits.
     pub const EMPTY: Self = Self { max: f32::NEG_INFINITY, sum: 0.0 };
 
-    /// The log-sum of both together. [`LogSum::EMPTY`] and another one give the other one, to the bit.
+    /// Returns the log-sum of both together. [`LogSum::EMPTY`] leaves the other one unchanged, to the bit.
     pub fn and(self, other: Self) -> Self {
         if other.max == f32::NEG_INFINITY {
             return self;
@@ -27,19 +27,19 @@ impl LogSum {
         }
     }
 
-    /// The log-sum of all parts of a row, in their order.
+    /// Returns the log-sum of all parts of a row, in their order.
     pub fn of(parts: impl Iterator<Item = Self>) -> Self {
         parts.fold(Self::EMPTY, Self::and)
     }
 
-    /// The logarithm of the sum of exponentials.
+    /// Returns the logarithm of the sum of exponentials.
     pub fn value(self) -> f32 {
         self.max + self.sum.ln()
     }
 }
 
 impl Targets {
-    /// Makes log-probabilities of the targets' logits, given for each row what its log-sum-exp is of. Returns the log-sum-exps.
+    /// Converts the targets' logits to log-probabilities, given the log-sum of each row. Returns the log-sum-exps.
     pub fn normalise(&self, sums: &[LogSum], logits: &mut [f32]) -> Vec<f32> {
         let lse: Vec<f32> = sums.iter().map(|sum| sum.value()).collect();
         for (row, lse) in lse.iter().enumerate() {

@@ -3,8 +3,8 @@
 use crate::backend::tensors::Tensors;
 use crate::sampling::SamplingRule;
 
-/// Logits of all tokens, and how many of them, from the first token on, were computed together: log-sum-exps are put together from
-/// those of such parts ([`LogSum::of`](crate::backend::LogSum::of)), as `Backend::target_logprobs` does.
+/// Logits of all tokens, and the number of tokens that were computed together: log-sum-exps are combined from those of
+/// such parts ([`LogSum::of`](crate::backend::LogSum::of)), as `Backend::target_logprobs` does.
 pub struct Logits<'a, B: Tensors> {
     /// Logits by row: `[_, vocabulary]`.
     pub rows: &'a B::Rows,
@@ -30,7 +30,7 @@ pub struct SampledToken {
     pub token: u32,
     /// Log-probability at the request's temperature (at 1 when greedy), of the unchanged logits and before all cuts.
     pub logprob: f32,
-    /// The most likely tokens with their log-probabilities, best first; fewer where the vocabulary is smaller.
+    /// The most likely tokens with their log-probabilities, best first; fewer if the vocabulary is smaller.
     pub topk: Vec<(u32, f32)>,
 }
 

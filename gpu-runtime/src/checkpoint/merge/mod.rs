@@ -1,7 +1,8 @@
 //! Merging of an adapter into the files of its base model: `W + (alpha / r) B A` for each adapted matrix `W`.
 //!
-//! Weights keep their files, their types and their arrangement there. Where both embeddings are one table, an adapter on the
-//! unembedding makes two of it: the merged model has an output projection of its own, and its configuration says so.
+//! Weights keep their files, types and order. If the unembedding is tied to the embedding, an adapter on it unties
+//! them: the merged model has an output projection of its own, and its configuration sets `tie_word_embeddings` to
+//! false.
 
 mod file;
 #[cfg(test)]
@@ -40,11 +41,12 @@ struct Change<'a> {
     scale: f32,
 }
 
-/// Writes the base model in the folder `base` with the change of the adapter in the folder `adapter` into the folder `to`.
+/// Writes the base model in the folder `base` with the change of the adapter in the folder `adapter` into the folder
+/// `to`.
 ///
 /// # Errors
-/// If the folders do not fit each other, by module; if the base model is quantized, or has no safetensors files; if a file
-/// cannot be read or written. What was written stays.
+/// Fails if a module of the adapter does not match the base model, if the base model is quantized or has no safetensors
+/// files, or if a file cannot be read or written. Files already written remain.
 pub fn merge(adapter: &Path, base: &Path, to: &Path) -> Result<(), LoadError> {
     let (config, paths) = plain_files(base)?;
     let adapter = read_adapter(adapter)?;

@@ -30,7 +30,7 @@ const CHUNK: u64 = 16_384;
 
 /// A module that the adapter has to have.
 pub(crate) struct ExpectedModule {
-    /// Its names in files, of which errors use the first.
+    /// Names of the module in files; errors use the first.
     pub names: Vec<String>,
     /// Shapes of A and B.
     pub shapes: [Vec<usize>; 2],

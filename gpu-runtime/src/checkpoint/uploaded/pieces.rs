@@ -1,4 +1,4 @@
-//! A file that lies in pieces.
+//! A file that is stored in pieces.
 
 use std::fs::File;
 use std::io::{self, Read};

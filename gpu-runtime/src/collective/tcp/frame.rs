@@ -15,7 +15,7 @@ const FAILED: u8 = 255;
 pub(super) enum Frame {
     /// A rank's part of a call.
     Part { call: Call, part: Payload },
-    /// The rank gives up, for this reason.
+    /// The rank stops, for this reason.
     Failed(String),
 }
 

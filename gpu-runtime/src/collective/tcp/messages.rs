@@ -1,7 +1,7 @@
 //! Messages between rank 0 and another one, beside the collectives: in order, of any size, at any time.
 //!
-//! Each side writes a heartbeat when it has nothing else to say, so that a rank that is gone, or whose machine is, is noticed
-//! while both are idle, or while one waits for the other in a collective.
+//! Each side sends a heartbeat when it has no other message, so that a lost rank or machine is detected while both are
+//! idle, or while one waits for the other in a collective.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -17,12 +17,12 @@ const HEARTBEAT: u64 = 0;
 /// Takes the place of a length: the sender is done.
 const END: u64 = u64::MAX;
 
-/// How often ranks show that they are there, and how long one is missed.
+/// Interval of heartbeats between ranks, and the time after which a silent rank is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     /// Time between two heartbeats.
     pub every: Duration,
-    /// A rank that was silent for so long is lost.
+    /// Time without a heartbeat after which a rank is lost.
     pub limit: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Default for Heartbeat {
     }
 }
 
-/// The connection with another rank. Dropping it tells the other that this one is done.
+/// The connection to another rank. Dropping it informs the other rank that this one is done.
 #[derive(Debug)]
 pub struct MessageLink {
     rank: usize,
@@ -44,7 +44,7 @@ pub struct MessageLink {
     stream: TcpStream,
 }
 
-/// Sends messages over a connection, from any thread, as long as its [`MessageLink`] is there.
+/// Sends messages over a connection, from any thread, while its [`MessageLink`] exists.
 #[derive(Clone, Debug)]
 pub struct MessageSender {
     outgoing: Arc<Mutex<Option<Sender<Vec<u8>>>>>,
@@ -94,7 +94,7 @@ impl MessageLink {
         Ok(Self { rank, sender, incoming: Some(incoming), lost, writer: Some(writer), stream })
     }
 
-    /// The rank at the other end.
+    /// Returns the rank at the other end.
     pub fn rank(&self) -> usize {
         self.rank
     }
@@ -104,7 +104,7 @@ impl MessageLink {
         self.sender.send(message)
     }
 
-    /// Sends messages from other threads.
+    /// Returns a sender for other threads.
     pub fn sender(&self) -> MessageSender {
         self.sender.clone()
     }
@@ -114,18 +114,18 @@ impl MessageLink {
         self.incoming.as_ref()?.recv().ok()
     }
 
-    /// Messages from the other rank, to be received on another thread, until that rank is done or lost.
+    /// Returns the messages from the other rank, to be received on another thread until that rank is done or lost.
     pub fn take_incoming(&mut self) -> Option<Receiver<Vec<u8>>> {
         self.incoming.take()
     }
 
-    /// Ends the connection, so that the other rank takes this one for lost.
+    /// Ends the connection, so that the other rank treats this one as lost.
     pub fn abandon(&self) {
         // One that is broken already needs nothing.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Why the other rank is lost, if it is.
+    /// Returns the reason why the other rank is lost, if it is.
     pub fn lost(&self) -> Option<&str> {
         self.lost.get().map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! How ranks find each other: all know the address of rank 0, which tells each where the others listen.
+//! Rendezvous of ranks: all know the address of rank 0, which sends each of them the addresses of the others.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -23,13 +23,13 @@ pub struct Rendezvous {
     pub address: String,
     /// Number of this process's rank.
     pub rank: usize,
-    /// How many there are.
+    /// Number of ranks.
     pub world: usize,
     /// Name of the job, the same on all ranks of a worker: ranks of another worker, or of another layout, are refused.
     pub job: String,
-    /// How long ranks wait until all are there.
+    /// Time that ranks wait until all have joined.
     pub patience: Duration,
-    /// How long they wait for each other in every collective.
+    /// Time that ranks wait for each other in every collective.
     pub limit: Duration,
 }
 
@@ -37,7 +37,8 @@ impl Rendezvous {
     /// Waits for all ranks and connects each with every other one.
     ///
     /// # Errors
-    /// [`CollectiveError::Rendezvous`] names the ranks that did not come in time, or why rank 0 refuses this one.
+    /// [`CollectiveError::Rendezvous`] names the ranks that did not join in time, or the reason why rank 0 refuses this
+    /// one.
     pub fn join(&self) -> Result<TcpRank, CollectiveError> {
         self.check()?;
         let deadline = Instant::now() + self.patience;

@@ -8,7 +8,8 @@ use crate::config::{ModelConfig, TensorSource};
 use crate::engine::WeightStorage;
 use crate::model::{ParamSpec, ParamTable};
 
-/// The formats of the parameters that are kept in blocks in this form, by name. Without `tensors`, no file has any in blocks.
+/// Returns the formats of the parameters that stay in blocks, by name. Without `tensors`, no file is assumed to have
+/// any in blocks.
 pub fn block_formats(
     config: &ModelConfig,
     tensors: Option<&dyn TensorSource>,

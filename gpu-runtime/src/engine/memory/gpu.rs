@@ -1,4 +1,4 @@
-//! How the memory of GPUs is divided where that is not configured.
+//! Default division of the memory of GPUs.
 
 use super::KV_PART;
 use crate::backend::KV_BLOCK;
@@ -6,7 +6,7 @@ use crate::config::{ModelConfig, ModelSource};
 use crate::engine::EngineOptions;
 use crate::model::{ParamTable, PassMemory, Shard};
 
-/// Parts of a budget that are configured, in bytes. The others follow from the budget and from the models.
+/// Configured parts of a budget, in bytes. The others follow from the budget and the models.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConfiguredParts {
     /// Configured value of [`EngineOptions::kv_bytes`].
@@ -27,7 +27,7 @@ const ENOUGH_ROWS: usize = 4096;
 const ACTIVATION: usize = size_of::<f32>();
 
 impl EngineOptions {
-    /// Options with parts that suit a processor: some gigabytes, at most parts of the budget.
+    /// Returns options with parts that suit a processor: some gigabytes, limited to fractions of the budget.
     #[must_use]
     pub fn divided_on_host(self, configured: ConfiguredParts) -> Self {
         let part = |bytes: usize, of_budget: usize| self.memory_bytes.map_or(bytes, |all| bytes.min(all / of_budget));
@@ -39,8 +39,8 @@ impl EngineOptions {
         }
     }
 
-    /// Options with parts that suit GPUs with these models; `memory_bytes` counts the memory of `ranks` GPUs. A GPU
-    /// needs passes of thousands of rows, and computes nothing twice if all blocks save their activations. The memory
+    /// Returns options with parts that suit GPUs with these models; `memory_bytes` counts the memory of `ranks` GPUs. A
+    /// GPU needs passes of thousands of rows, and recomputes nothing if all blocks save their activations. The memory
     /// left by weights and by a checkpoint of all parameters goes first to runs, up to 4 GiB of each GPU. Of the rest,
     /// three fifths are for a pass (if 4,096 rows need that much), and at most three tenths for keys and values.
     #[must_use]

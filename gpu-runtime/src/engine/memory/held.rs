@@ -1,4 +1,4 @@
-//! The memory that an engine holds, and what it leaves for keys and values.
+//! The memory that an engine uses, and the memory that remains for keys and values.
 
 use trainyard_protocol::MemoryUse;
 

@@ -1,4 +1,4 @@
-//! The engine's memory budget: its division, and the prediction of what a run takes of it.
+//! The engine's memory budget: its division, and the prediction of a run's memory.
 //!
 //! Base weights, a training pass and sampler checkpoints have fixed parts. Runs are admitted by the caller, by their
 //! predicted bytes, into what is left; keys and values use what the loaded runs leave, and at least their own part.

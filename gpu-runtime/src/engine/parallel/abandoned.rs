@@ -1,4 +1,4 @@
-//! How other ranks learn during a step which requests nobody waits for. Only rank 0 knows by itself.
+//! Propagation, during a step, of requests that nobody waits for: only rank 0 knows them by itself.
 
 use std::collections::VecDeque;
 use std::io;

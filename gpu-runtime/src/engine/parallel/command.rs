@@ -1,4 +1,4 @@
-//! The calls that every rank makes.
+//! The calls that every rank executes.
 
 use std::collections::BTreeSet;
 

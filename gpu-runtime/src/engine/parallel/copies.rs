@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Why a rank could not fetch a folder.
+/// The reason why a rank could not fetch a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FetchFailure {
     /// The folder is not in the storage.
     Missing,
-    /// The storage, or the rank's disk.
+    /// The storage or the rank's disk failed.
     Failed(String),
 }
 
-/// Called when a folder was fetched, or could not be.
+/// Called after a folder was fetched, or could not be fetched.
 pub type FetchDone = Box<dyn FnOnce(Result<(), FetchFailure>) + Send>;
 
 /// A rank's copies of the folders that rank 0 has copies of.

@@ -1,8 +1,8 @@
 //! Folders that every rank copies, if ranks are processes without a common file system.
 //!
-//! Rank 0 has the others fetch the folders that it fetches itself, and starts an operation that reads one once all have
-//! it. So no rank waits for a transfer within a step, and a failing transfer fails before ranks could disagree. Copies
-//! live as long as those of rank 0, which tells the others to remove them.
+//! Rank 0 makes the others fetch the folders that it fetches itself, and starts an operation that reads one once all
+//! have it. So no rank waits for a transfer within a step, and a transfer fails before ranks could disagree. Copies
+//! live as long as those of rank 0, which asks the others to remove them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

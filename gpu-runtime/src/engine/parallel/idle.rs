@@ -1,5 +1,5 @@
-//! Free memory of a rank that is a process of its own, while rank 0 has nothing for it to do. The process of rank 0 knows by
-//! itself when it is idle.
+//! Release of the free memory of a rank that is a process, while rank 0 has no work. The process of rank 0 itself knows
+//! when it is idle.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -12,13 +12,13 @@ use super::copies::FetchFailure;
 /// A message from rank 0 to another rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Message<'a> {
-    /// A call that every rank makes.
+    /// A call that every rank executes.
     Call(Cow<'a, Command>),
     /// A folder of the storage is to be fetched; rank 0 has it at `dir`.
     Fetch { dir: PathBuf, location: PathBuf },
     /// Asks for the removal of a copy of a folder.
     Remove { dir: PathBuf },
-    /// Tells that nobody waits for a request, perhaps during the step that executes it.
+    /// Reports that nobody waits for a request, possibly during the step that executes it.
     Abandoned(RequestId),
 }
 

@@ -31,10 +31,10 @@ pub enum FollowError {
     /// The rank cannot load the models.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Rank 0 is gone, and with it what this rank computed.
+    /// Rank 0 is lost, and with it this rank's results.
     #[error("rank 0 was lost: {0}")]
     Lost(String),
-    /// Rank 0 sent something that this version does not read.
+    /// Rank 0 sent something that this version cannot read.
     #[error("rank 0 sent a call that cannot be read: {0}")]
     Malformed(String),
     /// A collective with other ranks failed.
@@ -46,7 +46,7 @@ impl ProcessRank {
     /// Waits for the other ranks.
     ///
     /// # Errors
-    /// [`CollectiveError::Rendezvous`].
+    /// [`CollectiveError::Rendezvous`] if a rank does not join.
     pub fn join(rendezvous: &Rendezvous) -> Result<Self, CollectiveError> {
         let (rank, links) = rendezvous.join_with_messages(Heartbeat::default())?;
         Ok(Self { ranks: Ranks::new(Arc::new(rank)), links })
@@ -64,12 +64,12 @@ impl ProcessRank {
         ParallelEngine::over(self, host_backend(options), models, options)
     }
 
-    /// Follows rank 0 on the host backend until it ends: makes the calls that rank 0 makes. Budgets in `options` are
-    /// this process's. Folders that rank 0 has fetched are read from `copies`. Calls `ready` once the models are
+    /// Follows rank 0 on the host backend until it ends: executes the calls that rank 0 executes. Budgets in `options`
+    /// are this process's. Folders that rank 0 has fetched are read from `copies`. Calls `ready` once the models are
     /// loaded.
     ///
     /// # Errors
-    /// If the models cannot be loaded, or a rank is lost.
+    /// Fails if the models cannot be loaded, or a rank is lost.
     pub fn follow(
         self,
         models: Vec<(String, ModelSource)>,
@@ -131,7 +131,7 @@ impl<B: Backend> ParallelEngine<B> {
     /// each rank.
     ///
     /// # Errors
-    /// If a model cannot be loaded or cannot be shared by this number of ranks, or if ranks do not serve the same
+    /// Fails if a model cannot be loaded or cannot be shared by this number of ranks, or if ranks do not serve the same
     /// models.
     pub fn over(
         processes: ProcessRank,

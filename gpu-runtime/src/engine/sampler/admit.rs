@@ -22,8 +22,8 @@ enum Admission {
     Admit,
     /// The tenant holds its share; other tenants may be admitted.
     TenantWaits,
-    /// The tenant is below its share but the request does not fit yet: no other tenant is admitted before it, so that it
-    /// gets the capacity that is released next.
+    /// The tenant is below its share but the request does not fit yet: other tenants wait, so that it gets the capacity
+    /// that is released next.
     AllWait,
 }
 

@@ -1,4 +1,4 @@
-//! What a sample is executed with.
+//! Data with which a sample is executed.
 
 use trainyard_protocol::{PreparedImage, SampleOperation};
 

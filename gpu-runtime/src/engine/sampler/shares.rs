@@ -1,4 +1,5 @@
-//! Parts of a capacity (sequences, bytes of keys and values) that tenants and their sessions hold, and are entitled to.
+//! Shares of a capacity (sequences, bytes of keys and values): what tenants and their sessions hold, and what they are
+//! entitled to.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use super::Sampler;
 use super::task::SampleTask;
 use crate::backend::Backend;
 
-/// Sequences that decode together; exceeded only by tenants and sessions below their share.
+/// Maximum number of sequences that decode together; exceeded only by tenants and sessions below their share.
 pub const MAX_SEQUENCES: usize = 256;
 
 /// A session with waiting requests.

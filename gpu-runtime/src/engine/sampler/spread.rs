@@ -1,8 +1,8 @@
 //! Samples spread over replicas of the model.
 //!
-//! Each request is computed by one replica, the only one with its keys and values: that with the least work on its
+//! Each request is computed by one replica, the only one with its keys and values: the one with the least work at its
 //! arrival. All replicas hold the same weights, so results do not depend on the choice. After each pass the replicas
-//! tell each other what they have sampled and finished.
+//! exchange what they have sampled and finished.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

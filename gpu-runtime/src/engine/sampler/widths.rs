@@ -1,9 +1,9 @@
 //! Limits of each share's part of a pass while several shares have work.
 //!
-//! Everybody waits for the end of a pass, which takes the longer the more rows it has. While one share has work, a pass is as
-//! wide as its requests allow. Beside other shares, the rows of a share take about as long as reading the weights does:
-//! the time of a request grows with the number of shares that have work, and not with the number of their requests. The
-//! sequences of a share that do not all fit take turns.
+//! All requests wait for the end of a pass, which takes longer the more rows it has. While one share has work, a pass
+//! is as wide as its requests allow. Beside other shares, the rows of a share take about as long as reading the weights
+//! does: the time of a request grows with the number of shares that have work, and not with the number of their
+//! requests. The sequences of a share that do not all fit take turns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

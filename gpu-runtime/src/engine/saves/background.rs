@@ -1,4 +1,4 @@
-//! Work on a thread of its own while the engine runs: writing saves, reading checkpoints.
+//! Work on a separate thread while the engine runs: writing saves, reading checkpoints.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! Samples from checkpoint folders. Their weights are read and packed on a thread of their own, one folder at a time in the
-//! order of the first sample of each, while the engine goes on.
+//! Samples from checkpoint folders. Their weights are read and packed on a separate thread, one folder at a time in the
+//! order of the first sample of each, while the engine continues.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Saves: what a run or a sampler snapshot is at the moment of a save, the threads that write and read it, and its files.
+//! Saves: the state of a run or a sampler snapshot at the moment of a save, the threads that write and read it, and its
+//! files.
 
 pub(crate) mod background;
 mod frozen_run;

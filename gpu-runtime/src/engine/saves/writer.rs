@@ -26,7 +26,7 @@ pub(crate) struct Reads<B: Backend> {
 
 /// Arrays of a run, one for each parameter.
 pub(crate) enum Arrays<B: Backend> {
-    /// Arrays of the run, which are read while files are written. The run copies them before it changes them
+    /// Arrays shared with the run, which are read while files are written. The run copies them before it changes them
     /// (copy-on-write).
     Shared(Arc<Reads<B>>, Arc<B::Params>),
     /// Gathered from ranks, on the host.
@@ -83,9 +83,9 @@ impl<B: Backend> Elements for Array<'_, B> {
 pub(crate) enum Contents {
     /// The trained parameters, for sampling and for other programs.
     Weights,
-    /// And the moments, with which training goes on.
+    /// The weights, and the optimizer's moments for further training.
     State,
-    /// And the accumulated gradient: all of it, for recovery.
+    /// The complete state, including the accumulated gradient, for recovery.
     Run,
 }
 

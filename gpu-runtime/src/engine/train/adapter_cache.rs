@@ -1,4 +1,4 @@
-//! Packed adapters of runs: which ones stay packed, and whose memory is recycled.
+//! Packed adapters of runs: which of them stay packed, and whose memory is recycled.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Custom losses that cost more than a pass may wait for. They are evaluated on a thread of their own, those of one request
-//! at a time, while the engine goes on; a later pass computes their gradients. Bits are the same either way.
+//! Custom losses that are too costly for a pass to wait for. They are evaluated on a separate thread, one request at a
+//! time, while the engine continues; a later pass computes their gradients. Bits are the same either way.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

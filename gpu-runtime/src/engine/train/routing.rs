@@ -1,4 +1,4 @@
-//! How evenly a request's tokens went to experts.
+//! Statistics of how evenly a request's tokens went to experts.
 
 use std::collections::BTreeMap;
 

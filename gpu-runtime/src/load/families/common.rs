@@ -1,4 +1,4 @@
-//! What the families share.
+//! Code that the families share.
 
 use super::rope;
 use crate::config::{

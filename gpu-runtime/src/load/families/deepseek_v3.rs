@@ -1,5 +1,5 @@
-//! DeepSeek-V3 and R1 (DeepSeek-AI 2024, arXiv:2412.19437): multi-head latent attention, and from some block on experts that a
-//! router of sigmoids chooses within groups, with an MLP beside them.
+//! DeepSeek-V3 and R1 (DeepSeek-AI 2024, arXiv:2412.19437): multi-head latent attention, and from some block on,
+//! experts that a sigmoid router chooses within groups, with a shared MLP.
 //!
 //! Layers for multi-token prediction, which released checkpoints have after the last block, are not used.
 

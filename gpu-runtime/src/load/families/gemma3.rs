@@ -1,6 +1,6 @@
-//! Gemma 3 (text): four norms per block with weights that are stored as differences to 1, GELU, scaled embeddings, a query
-//! scale of its own, and blocks with a sliding window and a rotary base of theirs between blocks without
-//! (Gemma Team 2025, arXiv:2503.19786).
+//! Gemma 3 (text): four norms per block with weights that are stored as differences from 1, GELU, scaled embeddings, a
+//! query scale of its own, and blocks with a sliding window and a rotary base of theirs between blocks without (Gemma
+//! Team 2025, arXiv:2503.19786).
 
 use super::common::{Defaults, activation, base, sliding_layers, window, with_blocks};
 use super::rope;

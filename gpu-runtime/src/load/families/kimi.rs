@@ -1,5 +1,5 @@
-//! Kimi-K2, K2-Thinking, K2.5 and K2.6 (Kimi Team 2025, arXiv:2507.20534): DeepSeek-V3's blocks, without groups of experts. K2.5
-//! and K2.6 are models with images, of which only the text model is read.
+//! Kimi-K2, K2-Thinking, K2.5 and K2.6 (Kimi Team 2025, arXiv:2507.20534): DeepSeek-V3's blocks, without groups of
+//! experts. K2.5 and K2.6 are models with images; only their text model is read.
 
 use super::common::{TEXT_OF_IMAGES, text_config};
 use super::deepseek_v3;

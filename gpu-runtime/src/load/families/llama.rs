@@ -1,4 +1,4 @@
-//! Llama, Llama 3 and what shares their configuration (SmolLM2).
+//! Llama, Llama 3 and models with the same configuration (SmolLM2).
 
 use super::common::{Defaults, base, with_blocks};
 use crate::config::{Biases, LoadError, ModelConfig};

@@ -1,5 +1,5 @@
 //! Ministral 3: Mistral with heads of their own width, and queries that are scaled by position beyond the context of
-//! pre-training. Released models take images; of those the text model is read.
+//! pre-training. Released models take images; only their text model is read.
 
 use super::common::{Defaults, TEXT_OF_IMAGES, base, rms_norm_eps, text_config, window, with_blocks};
 use super::rope;

@@ -1,5 +1,6 @@
-//! OLMo 3 (OLMo Team 2025, arXiv:2512.13961): norms of what attention and MLP add in place of norms of their inputs, norms of q and
-//! k over all heads, and blocks with a sliding window between blocks without, which alone have stretched contexts.
+//! OLMo 3 (OLMo Team 2025, arXiv:2512.13961): norms of the outputs of attention and MLP instead of their inputs, norms
+//! of q and k over all heads, and blocks with a sliding window between blocks without; only the latter scale rotary
+//! frequencies.
 
 use super::common::{Defaults, base, rms_norm_eps, sliding_layers, window, with_blocks};
 use super::rope;

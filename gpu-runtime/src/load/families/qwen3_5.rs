@@ -1,5 +1,5 @@
-//! Qwen3.5, 3.6 and 3.8 (text): three gated delta nets to one attention layer, whose output is gated and whose heads are rotated in
-//! part. Norms are stored as differences to 1, but for those of delta nets.
+//! Qwen3.5, 3.6 and 3.8 (text): three gated delta nets to one attention layer, whose output is gated and whose heads
+//! are rotated in part. Norms are stored as differences from 1, except those of delta nets.
 
 use super::common::{Defaults, base, text_config, with_blocks};
 use super::{rope, vision_qwen};

@@ -1,5 +1,5 @@
-//! Qwen3.5, 3.6 and 3.8 with experts in every block (text): the mixers of the models without, and beside the routed experts one whose
-//! output is gated.
+//! Qwen3.5, 3.6 and 3.8 with experts in every block (text): the mixers of the dense models, routed experts, and a
+//! shared expert whose output is gated.
 
 use super::common::{Defaults, base_of, expert_counts, text_config, with_blocks};
 use super::qwen3_5;

@@ -1,4 +1,4 @@
-//! Changes that llama.cpp's converter makes to the elements of a tensor, and how they are undone.
+//! Changes that llama.cpp's converter makes to the elements of a tensor, and their inverses.
 
 use crate::config::LoadError;
 

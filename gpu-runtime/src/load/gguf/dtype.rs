@@ -12,7 +12,7 @@ use crate::load::mxfp4;
 /// An element type that a file can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dtype {
-    /// One that candle dequantizes, and two that are refused by name.
+    /// A type that candle dequantizes, and two that are refused by name.
     Ggml(GgmlDType),
     /// Blocks of 32 elements: the exponent, then 16 bytes. Byte `i` holds element `i` in its low half and element `i + 16` in
     /// its high one.

@@ -1,4 +1,4 @@
-//! The families that load.
+//! The families that can be loaded.
 
 use super::architecture::{Architecture, LLAMA};
 use super::metadata::GgufFile;

@@ -1,8 +1,8 @@
 //! The header of a GGUF file, versions 1 to 3: metadata, then names, shapes and places of the tensors
 //! (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>).
 //!
-//! Nothing in a header is believed: counts and lengths are compared with the bytes that the file has left before
-//! anything is allocated, so a header takes a few times its size in memory at most.
+//! A header is not trusted: counts and lengths are compared with the remaining bytes of the file before anything is
+//! allocated, so a header takes at most a few times its size in memory.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;

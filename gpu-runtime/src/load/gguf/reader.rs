@@ -1,4 +1,4 @@
-//! Little-endian reading that knows how much of a file is left.
+//! Little-endian reader that knows how much of a file is left.
 
 use std::io::BufRead;
 

@@ -17,7 +17,7 @@ pub(super) enum Value {
     Text(String),
     Texts(Vec<String>),
     Numbers(Numbers),
-    /// An array of arrays, which no key that the runtime reads is.
+    /// An array of arrays, which no supported key uses.
     Nested,
 }
 

@@ -1,4 +1,4 @@
-//! Why an operation of a graph fails.
+//! The reason why an operation of a graph fails.
 
 /// An error at a node; the caller adds the node's name.
 #[derive(Debug, thiserror::Error)]
@@ -6,7 +6,7 @@ pub(super) enum Failure {
     /// The operation does not take these operands.
     #[error("{0}")]
     Operands(String),
-    /// The graph computes more than a datum may cost.
+    /// The graph costs more than the limit for a datum.
     #[error("the loss costs more than {budget} elements for a datum of {targets} targets; reduce sizes or nodes")]
     Cost {
         /// Elements that a datum of this size may cost.
@@ -14,13 +14,13 @@ pub(super) enum Failure {
         /// Targets of the datum.
         targets: usize,
     },
-    /// The graph costs more than it may in the pass that asks for it.
+    /// The graph costs more than the limit for the pass that asks for it.
     #[error("the loss is postponed")]
     Postponed,
-    /// Nobody needs the result.
+    /// Nobody waits for the result any longer.
     #[error("interrupted: its session ended")]
     Interrupted,
-    /// Refused by the tensor library.
+    /// The tensor library refused the operation.
     #[error("{0}")]
     Tensors(#[from] candle_core::Error),
 }

@@ -1,4 +1,4 @@
-//! Parts of tensors: slices, indices, masks. All are one operation, which takes elements by their places.
+//! Parts of tensors: slices, indices, masks. All are one operation, which gathers elements by position.
 
 use super::error::{Failure, Result};
 use super::tape::Tape;

@@ -1,8 +1,8 @@
 //! Custom losses: a graph that the client traced, evaluated per datum with its gradient.
 //!
-//! The graph is data that [`CustomLoss::read`] has checked. One walk evaluates its nodes in order on candle tensors; the
-//! [`Tape`] records what depends on the log-probabilities and walks back. Every operation is charged before it allocates, so
-//! that a datum has a bounded cost whatever its graph asks for.
+//! The graph is data that [`CustomLoss::read`] has checked. One walk evaluates its nodes in order on candle tensors;
+//! the [`Tape`] records what depends on the log-probabilities and walks back. The cost of every operation is checked
+//! before it allocates, so that a datum has a bounded cost whatever its graph contains.
 
 mod activation;
 mod binary;
@@ -70,7 +70,7 @@ pub(super) fn evaluate(
 /// Why an evaluation ends early.
 enum Stop {
     Failed(OpError),
-    /// It costs more than it may cost now.
+    /// The loss costs more than its present limit.
     Postponed,
 }
 

@@ -1,10 +1,9 @@
 //! Data parallelism: the division of work and memory among replicas of a model.
 //!
-//! Each replica computes the gradient of some of a request's examples; the choice depends only on the request. The
-//! sums, in the order of replicas, are scattered: a replica has an equal part of every array, takes the optimizer's
-//! step on it with its part of the moments, and gathers the masters of the others (ZeRO stages 1 and 2, Rajbhandari et
-//! al. 2020, arXiv:1910.02054). In stage 3 it keeps no other masters, and [`super::gathered`] describes how passes get
-//! them.
+//! Each replica computes the gradient of some of a request's examples, chosen by the request alone. The sums, in the
+//! order of replicas, are scattered: a replica has an equal part of every array, takes the optimizer's step on it with
+//! its part of the moments, and gathers the masters of the others (ZeRO stages 1 and 2, Rajbhandari et al. 2020,
+//! arXiv:1910.02054). In stage 3 it keeps no other masters, and [`super::gathered`] describes how passes get them.
 
 use std::ops::Range;
 

@@ -20,7 +20,7 @@ const ELEMENT: usize = size_of::<f32>();
 /// A unit of parameters that is gathered at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// The token embedding, and where it is the unembedding too, the gradients of all that is outside of blocks.
+    /// The token embedding; if it is also the unembedding, also the gradients of everything outside the blocks.
     Embedding,
     /// The parameters of one decoder block.
     Block(usize),

@@ -11,7 +11,7 @@ use crate::model::weights::{Model, Weights};
 
 /// The weights of a pass, which asks for them in the order in which it needs them.
 pub(crate) enum WeightSource<'w, B: Backend> {
-    /// All of them are there.
+    /// Weights that are all in memory.
     Resident(&'w Weights<B>),
     /// Weights that are gathered one unit at a time.
     Gathered(&'w mut GatheredPass<B>),

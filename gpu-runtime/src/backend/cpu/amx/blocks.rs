@@ -1,4 +1,4 @@
-//! A product over blocks that are anywhere in memory.
+//! GEMM of tiles over blocks that may be anywhere in memory.
 
 use std::arch::asm;
 

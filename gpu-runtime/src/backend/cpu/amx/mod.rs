@@ -36,8 +36,8 @@ pub(super) fn is_permitted() -> bool {
 
 static EMULATED: AtomicBool = AtomicBool::new(false);
 
-/// Takes tile instructions for available without asking the processor or the system, for tests. To be called before anything
-/// asks for the instruction sets that there are.
+/// Declares tile instructions available without asking the processor or the system, for tests. Must be called before
+/// anything queries the available instruction sets.
 ///
 /// # Safety
 /// All threads of this process execute tile instructions as a processor would, because a handler of the signal that they raise

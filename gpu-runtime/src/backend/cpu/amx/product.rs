@@ -1,4 +1,4 @@
-//! The product of two sides in tiles, over all of `k` with the sums in registers.
+//! GEMM of two sides in tiles, over all of `k` with the sums in registers.
 
 use std::arch::asm;
 

@@ -3,7 +3,7 @@
 use crate::backend::cpu::Cpu;
 use crate::backend::{StateId, StateOps, StateShape};
 
-/// States of sequences, by id and block that keeps one.
+/// States of sequences, by id and by the block that keeps the state.
 #[derive(Default)]
 pub struct StatePool {
     shapes: Vec<StateShape>,

@@ -18,7 +18,8 @@ use crate::backend::cuda::ops::rows::{DeviceRows, RowElement};
 use crate::backend::cuda::ops::tensor_attention::{tensor_attention, tensor_attention_backward};
 use crate::backend::{AttentionCall, AttentionShape, BlockId, Dtype, KV_BLOCK, Norm, Rotation, Span};
 
-/// Keys and values: in bf16 for tensor cores, where the weights are in bf16 and the heads fit them, else in f32.
+/// Keys and values: in bf16 for tensor cores if the weights are in bf16 and the heads fit the kernels, otherwise in
+/// f32.
 pub enum KvPool {
     /// Keys and values stored as f32.
     F32(Pool<f32>),

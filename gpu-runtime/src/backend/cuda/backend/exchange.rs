@@ -1,5 +1,5 @@
-//! Exchanges between ranks that have a GPU each: on the devices where [`connect`] has made a communicator of them, through the host
-//! where not.
+//! Exchanges between ranks that have a GPU each: on the devices if [`connect`] has made a communicator of them, through
+//! the host otherwise.
 
 use std::ops::Range;
 use std::sync::Arc;

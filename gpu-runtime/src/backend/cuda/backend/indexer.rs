@@ -1,4 +1,5 @@
-//! Indexers of sparse attention, which this backend does not have yet: contexts end where a choice would begin.
+//! Indexers of sparse attention, which this backend does not support yet: contexts end where an indexer would have to
+//! choose positions.
 
 use super::Cuda;
 use super::attention::KvPool;

@@ -1,4 +1,4 @@
-//! Adapters on linear layers: the segments of a call as one table of the device, with a layer for each column where segments begin.
+//! Adapters on linear layers: the segments of a call as one table on the device.
 
 use std::ops::Range;
 

@@ -1,8 +1,9 @@
 //! [`Backend`](crate::backend::Backend) on a GPU: [`Cuda`] calls the ops of this module's parent.
 //!
 //! - `elements.rs`: rows in the type of GEMMs. `weights.rs`: matrices, embeddings, vectors. `params.rs`: masters, moments, gradients.
-//! - `rows.rs`: activations. `exchange.rs`, `fragments.rs`: what ranks exchange. `linear.rs`, `low_rank.rs`: linear layers with adapters.
-//!   `attention.rs`, `head.rs`, `sampling.rs`: these ops. `family.rs`, `latent.rs`, `vocabulary.rs`: those of some families and layouts.
+//! - `rows.rs`: activations. `exchange.rs`, `fragments.rs`: exchanges between ranks. `linear.rs`, `low_rank.rs`: linear
+//!   layers with adapters. `attention.rs`, `head.rs`, `sampling.rs`: these ops. `family.rs`, `latent.rs`, `vocabulary.rs`:
+//!   ops of some families and layouts.
 //! - `passes.rs`: memory and graphs of passes.
 //! - `ops.rs`: each op of the trait, delegated to these.
 
@@ -83,7 +84,7 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// If a library, the device, or something that the device needs is missing.
+    /// Fails if a library, the device, or something that the device needs is missing.
     pub fn open(ordinal: i32, dtype: Dtype) -> Result<Self> {
         Self::on(CudaDevice::open(ordinal, 0)?, dtype)
     }
@@ -95,7 +96,7 @@ impl Cuda {
         Ok(Self { device, matmul, plans, row_indices, dtype, chunk: CHUNK, rank_limit: LIMIT })
     }
 
-    /// Sets how long this rank waits for other ranks that are missing.
+    /// Sets the time that this rank waits for missing ranks.
     #[must_use]
     pub fn with_rank_limit(self, rank_limit: Duration) -> Self {
         Self { rank_limit, ..self }
@@ -107,7 +108,7 @@ impl Cuda {
         Self { chunk, ..self }
     }
 
-    /// The device that the backend runs on.
+    /// Returns the device that the backend runs on.
     pub fn gpu(&self) -> &CudaDevice {
         &self.device
     }

@@ -1,4 +1,4 @@
-//! Activations, and what ranks do with them.
+//! Activations, and their exchange between ranks.
 
 use super::exchange::reduce;
 use crate::backend::Rows;

@@ -1,4 +1,4 @@
-//! Vision towers, which this backend does not have yet: images are refused before a pass is planned.
+//! Vision towers, which this backend does not support yet: images are refused before a pass is planned.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Machine code of the kernels, as NVIDIA's assembler makes it of their PTX, and which of it a device runs.
+//! Machine code of the kernels, which NVIDIA's assembler makes from their PTX, and the choice of the one that a device
+//! runs.
 
 use std::fmt;
 

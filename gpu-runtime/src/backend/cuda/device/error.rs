@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Result of calls of the CUDA backend.
 pub(crate) type Result<T = (), E = CudaError> = std::result::Result<T, E>;
 
-/// Why a device is not there, or what it refused.
+/// A missing or unsupported device, or a failed call of the device or its libraries.
 #[derive(Debug, Error)]
 pub enum CudaError {
     /// No library of this name is installed.
@@ -36,7 +36,7 @@ pub enum CudaError {
         /// The feature that it lacks.
         reason: String,
     },
-    /// The device has too little memory. It may be used further.
+    /// The device has too little memory. It remains usable.
     #[error("out of device memory: {bytes} bytes were requested, {used} are in use")]
     OutOfMemory {
         /// Number of bytes requested.
@@ -44,7 +44,7 @@ pub enum CudaError {
         /// Number of bytes that the arena holds.
         used: usize,
     },
-    /// The driver refused a call, or reports what an earlier launch did: such errors are final for the device.
+    /// The driver refused a call, or reported a failure of an earlier launch: such errors are final for the device.
     #[error("{call} failed: {code}: {message}")]
     Driver {
         /// The function called, or the kernel launched.
@@ -70,7 +70,7 @@ pub enum CudaError {
         /// NCCL's description, or what is missing.
         message: String,
     },
-    /// Extents that do not fit together: nothing was launched.
+    /// Extents do not match: nothing was launched.
     #[error("{op}: {what} is {found}, not {expected}")]
     Extent {
         /// Name of the op.

@@ -13,7 +13,8 @@ use crate::backend::cuda::ops::rows::DeviceRows;
 /// Names of the libraries that may be in use.
 const LIBRARIES: [&str; 3] = ["libcuda.so", "libcublasLt.so", "libnccl.so"];
 
-/// The files of CUDA's libraries that this process has opened. Only Linux reports them; elsewhere the list is empty.
+/// Returns the files of CUDA's libraries that this process has opened. Only Linux reports them; elsewhere the list is
+/// empty.
 pub fn open_libraries() -> Vec<String> {
     libraries_of(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
 }
@@ -31,7 +32,7 @@ fn libraries_of(maps: &str) -> Vec<String> {
     found
 }
 
-/// How fast a device multiplies and copies.
+/// Measured speed of a device's GEMMs and copies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceRates {
     /// Rows, outputs and inputs of the largest GEMM that was measured.
@@ -54,10 +55,10 @@ const ENOUGH: f64 = 0.01;
 const EXTENTS: [usize; 2] = [64, 8192];
 const BYTES: [usize; 2] = [1 << 16, 1 << 28];
 
-/// Measures, with larger and larger inputs until a call takes ten milliseconds.
+/// Measures the rates, with growing inputs until a call takes ten milliseconds.
 ///
 /// # Errors
-/// Where the device refuses a call.
+/// Fails if the device refuses a call.
 pub fn measure_rates(device: &CudaDevice) -> Result<DeviceRates> {
     let (extent, seconds) = grow(EXTENTS, |extent| matmul_seconds(device, extent))?;
     let matmul_flops = 2.0 * (extent as f64).powi(3) / seconds;

@@ -6,7 +6,8 @@ use super::error::Result;
 use super::event::Event;
 use super::queue::Queue;
 
-/// A point in the order of a device's work: reads after it see what was written before, and wait for nothing that comes later.
+/// A point in the order of a device's work: reads behind it see everything written before it, and do not wait for later
+/// work.
 pub struct Fence {
     event: Event,
     queue: Arc<Queue>,

@@ -1,10 +1,11 @@
-//! CUDA graphs for passes that queue the same work again and again, as those of decoding do: one launch for all of it.
+//! CUDA graphs for passes that queue the same work repeatedly, such as those of decoding: one launch for all of it.
 //!
-//! Between [`Queue::begin_repeated`](super::queue::Queue::begin_repeated) and its end, work is held back as long as a known
-//! sequence began with the same: the same kernels with the same parameters, copies to and from the same addresses. Where the host
-//! waits for the device, a sequence ends. Was all of it known, its graph is launched; else what was held back is queued as it would
-//! have been at once, and the sequence is known from then on. So a graph never runs anything but what the ops of the pass asked for.
-//! Bytes that are copied to the device may differ from pass to pass: they go through page-locked memory, which the graph's copies read.
+//! Between [`Queue::begin_repeated`](super::queue::Queue::begin_repeated) and its end, work is held back as long as a
+//! known sequence begins with the same work: the same kernels with the same parameters, copies to and from the same
+//! addresses. Where the host waits for the device, a sequence ends. If the whole sequence is known, its graph is
+//! launched; otherwise, the work that was held back is queued, and the sequence is known from then on. So a graph runs
+//! exactly the work that the ops of the pass requested. Bytes that are copied to the device may differ from pass to
+//! pass: they go through page-locked memory, which the graph's copies read.
 #![allow(unsafe_code, reason = "graphs are handles of the driver, made and released here")]
 
 use cudarc::driver::DriverError;

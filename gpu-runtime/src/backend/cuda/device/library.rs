@@ -1,5 +1,5 @@
-//! Whether the libraries of CUDA are installed, and new enough: without one, or without a function, `cudarc` panics when that is
-//! first called.
+//! Checks that the libraries of CUDA are installed and new enough: if a library or a function is missing, `cudarc`
+//! panics at the first call.
 #![allow(unsafe_code, reason = "opens libraries and looks up functions, without calling them")]
 
 use std::ffi::c_void;

@@ -46,8 +46,8 @@ impl Arena {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the most bytes of free memory that are retained for reuse. With 0, every slice has memory of its own: slower, and a
-    /// checker sees accesses beyond its end and reads of what was not written.
+    /// Sets the maximum bytes of free memory that are retained for reuse. With 0, every slice has memory of its own:
+    /// this is slower, but a checker then finds accesses beyond its end and reads of uninitialised memory.
     pub fn limit_unused(&self, bytes: usize) -> Result {
         self.state().limit = bytes;
         self.release_above(bytes)
@@ -58,12 +58,12 @@ impl Arena {
         self.release_above(0)
     }
 
-    /// Bytes in use, free and at the peak.
+    /// Returns the bytes in use, free and at the peak.
     pub fn bytes(&self) -> BufferBytes {
         self.state().bytes
     }
 
-    /// Sets the peak to what is in use now.
+    /// Sets the peak to the bytes in use now.
     pub fn reset_peak(&self) {
         let mut state = self.state();
         state.bytes.peak = state.bytes.used;
@@ -212,7 +212,7 @@ impl<T: Element> Slice<T> {
         if values.is_empty() { Ok(()) } else { self.arena.queue.copy_in(to, bytes, room) }
     }
 
-    /// The elements. Waits for all work on the device.
+    /// Returns the elements. Waits for all work on the device.
     pub fn to_host(&self) -> Result<Vec<T>> {
         self.part_to_host(0..self.len)
     }
@@ -226,13 +226,14 @@ impl<T: Element> Slice<T> {
         Ok(values)
     }
 
-    /// Calls `each` with the elements, part after part, as they were at a fence, and ends with its error. Waits for nothing that was
-    /// asked for later, and holds none of it up: it runs beside. The elements must not have been written since the fence.
+    /// Calls `each` with the elements, part after part, as they were at a fence, and returns its error if it fails.
+    /// Runs concurrently with later work: it neither waits for it nor delays it. The elements must not have been
+    /// written since the fence.
     pub fn read(&self, fence: &Fence, each: &mut ElementSink<'_, T>) -> Result<io::Result<()>> {
         if self.is_empty() { Ok(Ok(())) } else { self.arena.queue.read(fence.event(), self.address, self.len, each) }
     }
 
-    /// The elements as [`Self::read`] has them.
+    /// Returns the elements as they were at a fence; see [`Self::read`].
     pub fn to_host_after(&self, fence: &Fence) -> Result<Vec<T>> {
         let mut values = Vec::with_capacity(self.len);
         let mut add = |part: &[T]| {
@@ -259,7 +260,7 @@ impl<T: Element> Slice<T> {
         self.arena.queue.push(Work::Clear { at: self.address, bytes: self.len * size_of::<T>() })
     }
 
-    /// A copy of elements.
+    /// Returns a copy of a range of elements.
     pub fn copy(&self, range: Range<usize>) -> Result<Self> {
         let mut to = Self::uninitialised(&self.arena, range.len())?;
         to.copy_from(0, self, range)?;

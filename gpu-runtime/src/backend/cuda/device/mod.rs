@@ -1,4 +1,4 @@
-//! The device and what moves on it: driver, memory, copies, graphs, libraries. No op and no kernel by its name.
+//! The device layer: driver, memory, copies, graphs and libraries, without knowledge of ops or kernels.
 
 pub(crate) mod cubins;
 pub(crate) mod driver;

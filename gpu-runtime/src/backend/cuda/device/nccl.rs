@@ -75,7 +75,7 @@ impl Nccl {
     ///
     /// # Errors
     ///
-    /// Where it is not installed, or lacks a function.
+    /// Fails if the library is not installed, or lacks a function.
     pub fn open() -> Result<Arc<Self>> {
         // SAFETY: NCCL's initialisers are meant to run in any process.
         let library = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
@@ -83,7 +83,7 @@ impl Nccl {
         Ok(Arc::new(Self { functions: Functions::find(&library)?, _library: ManuallyDrop::new(library) }))
     }
 
-    /// Version of the library, such as 22703 for 2.27.3.
+    /// Returns the version of the library, such as 22703 for 2.27.3.
     pub fn version(&self) -> Result<i32> {
         let mut version = 0;
         // SAFETY: the number is written before the function returns.
@@ -91,7 +91,7 @@ impl Nccl {
         Ok(version)
     }
 
-    /// An id for a new communicator: one of its ranks makes it.
+    /// Returns an id for a new communicator. One of its ranks calls this.
     pub fn new_id(&self) -> Result<NcclId> {
         let mut id = NcclId([0; 128]);
         // SAFETY: the id is written before the function returns.

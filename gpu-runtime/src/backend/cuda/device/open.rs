@@ -23,34 +23,34 @@ impl CudaDevice {
     ///
     /// # Errors
     ///
-    /// If the driver or the device is missing, or the kernels do not run on the device.
+    /// Fails if the driver or the device is missing, or the kernels do not run on the device.
     pub fn open(ordinal: i32, retained_bytes: usize) -> Result<Self> {
         let queue = Arc::new(Queue::new(Driver::open(ordinal)?));
         let kernels = Kernels::load(&queue)?;
         Ok(Self { kernels, arena: Arc::new(Arena::new(queue.clone(), retained_bytes)), queue })
     }
 
-    /// The driver's name for the device.
+    /// Returns the driver's name for the device.
     pub fn name(&self) -> Result<String> {
         self.queue.name()
     }
 
-    /// Bytes of its memory.
+    /// Returns the bytes of the device's memory.
     pub fn memory(&self) -> Result<usize> {
         self.queue.memory()
     }
 
-    /// The newest version of CUDA that the driver supports: major, minor.
+    /// Returns the newest version of CUDA that the driver supports: major, minor.
     pub fn driver_version(&self) -> Result<[i32; 2]> {
         self.queue.version()
     }
 
-    /// Compute capability of the device: major, minor.
+    /// Returns the compute capability of the device: major, minor.
     pub fn capability(&self) -> (i32, i32) {
         self.queue.capability()
     }
 
-    /// Whether it runs cubins or PTX.
+    /// Returns the code that the device runs: cubins or PTX.
     pub fn kernel_code(&self) -> &KernelCode {
         self.kernels.code()
     }
@@ -65,12 +65,12 @@ impl CudaDevice {
         &self.arena
     }
 
-    /// Waits for all work, and reports what went wrong in it.
+    /// Waits for all work, and returns the first error in it.
     pub fn synchronize(&self) -> Result {
         self.queue.synchronize()
     }
 
-    /// Uninitialised elements, which must be written before they are read.
+    /// Allocates uninitialised elements, which must be written before they are read.
     pub fn uninitialised<T: Element>(&self, len: usize) -> Result<Slice<T>> {
         Slice::uninitialised(&self.arena, len)
     }
@@ -82,25 +82,25 @@ impl CudaDevice {
         Ok(slice)
     }
 
-    /// A copy of elements of the host.
+    /// Copies elements of the host to the device.
     pub fn upload<T: Element>(&self, values: &[T]) -> Result<Slice<T>> {
         let mut slice = self.uninitialised(values.len())?;
         slice.write(0, values)?;
         Ok(slice)
     }
 
-    /// Passes that were launched as one CUDA graph.
+    /// Returns the number of passes that were launched as one CUDA graph.
     pub fn launched_graphs(&self) -> u64 {
         self.queue.launched_graphs()
     }
 
-    /// How often the host has waited for all work.
+    /// Returns how often the host has waited for all work.
     pub fn waits(&self) -> u64 {
         self.queue.waits()
     }
 
-    /// A fence behind all work that was requested so far: [`Slice::read`] sees its results, and no later work delays
-    /// that.
+    /// Returns a fence behind all work that was requested so far: [`Slice::read`] sees its results, and is not delayed
+    /// by later work.
     pub fn fence(&self) -> Result<Fence> {
         Fence::new(&self.queue)
     }

@@ -1,4 +1,4 @@
-//! Waits for a device on which work may wait for other ranks.
+//! Waits for a device whose work may depend on other ranks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

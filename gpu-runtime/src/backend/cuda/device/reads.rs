@@ -1,5 +1,5 @@
-//! Copies to the host beside the work of the device, for files. They run on a stream of their own, from memory that nothing writes,
-//! into two buffers in turn: while one is filled, the caller has the other.
+//! Copies to the host for files, concurrent with the device's work. They run on a stream of their own, from memory that
+//! is not being written, into two buffers in turn: while one is filled, the caller reads the other.
 #![allow(unsafe_code, reason = "the driver writes page-locked memory after the call")]
 
 use std::io;

@@ -1,4 +1,4 @@
-//! Copies between the host and a device, with the memory of the host that they go through.
+//! Copies between the host and a device, and the host memory that they pass through.
 
 use std::io;
 use std::ops::Deref;

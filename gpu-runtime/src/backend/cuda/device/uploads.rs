@@ -1,4 +1,4 @@
-//! Copies to the device through page-locked memory, so that the host goes on while they run.
+//! Copies to the device through page-locked memory, so that the host continues while they run.
 #![allow(unsafe_code, reason = "the driver reads page-locked memory after the call")]
 
 use cudarc::driver::result;

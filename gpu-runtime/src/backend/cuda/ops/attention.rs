@@ -1,5 +1,5 @@
-//! Causal grouped-query attention over a pool of keys and values in blocks, in f32 and without tensor cores. Of pools in bf16,
-//! `tensor_attention.rs` has it.
+//! Causal grouped-query attention over a pool of keys and values in blocks, in f32 and without tensor cores.
+//! `tensor_attention.rs` handles pools in bf16.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;

@@ -15,7 +15,7 @@ pub(crate) struct DeviceConvolution<'a> {
     pub shape: &'a ConvolutionShape,
     /// Weights: `[channels, kernel]`; the last one of a channel is the current token's.
     pub weight: &'a Slice<f32>,
-    /// The sequences, whose states are to be moved behind their rows.
+    /// The sequences; their states are updated to the end of their rows.
     pub sequences: &'a DeviceSequences,
     /// First element of the block's part of a state.
     pub state: usize,

@@ -1,4 +1,4 @@
-//! Rows copied from place to place, and elements rounded or shifted.
+//! Copies of rows, and conversions of their elements.
 
 use std::ops::Range;
 

@@ -40,7 +40,7 @@ pub(crate) struct LogitChunk<'a> {
     pub logits: &'a DeviceRows,
     /// Column of the chunk's first logit.
     pub column: usize,
-    /// Ids of the chunk's first token and of the token behind its last one.
+    /// Range of the chunk's token ids: the first one, and the one behind the last.
     pub tokens: (usize, usize),
 }
 

@@ -1,4 +1,5 @@
-//! Tokens and log-probabilities from rows of logits as requests of the engine ask for them: changes of logits, reports, scores.
+//! Tokens and log-probabilities from rows of logits, as the engine's requests ask for them: changed logits, reported
+//! candidates, scores.
 
 use super::rows::{DeviceRows, column_blocks};
 use super::sampling::{DeviceLogits, DeviceRequest, RowSums, Sampled, sample, threads};

@@ -1,5 +1,5 @@
 //! Ranks that have a GPU each and exchange slices by NCCL. Sums are in the order of ranks, like those of
-//! [`crate::collective`]: NCCL moves elements, and a kernel adds them.
+//! [`crate::collective`]: NCCL transfers the elements, and a kernel adds them.
 #![allow(unsafe_code, reason = "NCCL gets addresses of slices, whose lengths are checked here")]
 
 use std::ffi::c_int;

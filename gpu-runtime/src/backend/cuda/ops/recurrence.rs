@@ -30,7 +30,7 @@ pub(crate) struct DeviceRecurrence<'a> {
     pub dt_bias: &'a Slice<f32>,
     /// Factor of a token's own value: `[value_heads]`, with Mamba-2.
     pub skip: Option<&'a Slice<f32>>,
-    /// The sequences, whose states are to be moved behind their rows.
+    /// The sequences; their states are updated to the end of their rows.
     pub sequences: &'a DeviceSequences,
     /// First element of the block's part of a state.
     pub state: usize,

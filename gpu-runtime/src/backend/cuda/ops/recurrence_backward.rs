@@ -16,7 +16,7 @@ const EXTENTS: Extents = Extents("recur_backward");
 pub(crate) struct RecurrenceGradients<'a> {
     /// Gradients of all parameters.
     pub params: &'a mut [Slice<f32>],
-    /// Indices of the recurrence's.
+    /// Indices of the recurrence's parameters.
     pub own: RecurrentParams,
 }
 

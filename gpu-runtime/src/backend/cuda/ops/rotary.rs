@@ -27,7 +27,7 @@ pub(crate) struct DeviceRotation<'a> {
     pub whole_norms: bool,
     /// (cos, sin) of `[position][pair]`, pair by pair: `[positions, 2 · pairs]`.
     pub rope: &'a DeviceRows,
-    /// The table of queries, as wide, where they have another than keys.
+    /// Rotary table of queries, of the same width, if it differs from that of keys.
     pub query_rope: Option<&'a DeviceRows>,
     /// Position of every row.
     pub positions: &'a [u32],

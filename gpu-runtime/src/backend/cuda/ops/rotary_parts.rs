@@ -1,5 +1,5 @@
-//! The kernels for rotations that are not plain: of the first elements of heads, of queries by a table of their own, and after norms
-//! over all heads.
+//! Kernels for rotations other than the plain one: of the first elements of heads, of queries with a table of their
+//! own, and after norms over all heads.
 
 use super::rotary::{Checked, DeviceRotation, weights};
 use super::rows::{DeviceRows, row_threads};

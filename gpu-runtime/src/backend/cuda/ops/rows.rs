@@ -29,7 +29,7 @@ pub struct DeviceRows<T: RowElement = f32> {
 }
 
 impl<T: RowElement> DeviceRows<T> {
-    /// Rows with anything in them.
+    /// Allocates uninitialised rows.
     pub fn uninitialised(device: &CudaDevice, rows: usize, width: usize) -> Result<Self> {
         Ok(Self { data: device.uninitialised(rows.saturating_mul(width))?, rows, width })
     }
@@ -45,39 +45,39 @@ impl<T: RowElement> DeviceRows<T> {
         Ok(Self { data: device.zeros(rows.saturating_mul(width))?, rows, width })
     }
 
-    /// A copy of rows of the host, which are multiples of `width` elements.
+    /// Copies rows from the host, whose length must be a multiple of `width`.
     pub fn upload(device: &CudaDevice, values: &[T], width: usize) -> Result<Self> {
         let rows = values.len().checked_div(width).unwrap_or(0);
         Extents("upload rows").equal("their elements", values.len(), rows * width)?;
         Ok(Self { data: device.upload(values)?, rows, width })
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Elements of a row.
+    /// Returns the number of elements of a row.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The elements of all rows, row by row.
+    /// Returns the elements of all rows, row by row.
     pub fn data(&self) -> &Slice<T> {
         &self.data
     }
 
-    /// All elements, to be written.
+    /// Returns all elements, to be written.
     pub fn data_mut(&mut self) -> &mut Slice<T> {
         &mut self.data
     }
 
-    /// All elements on the host. Waits for all work on the device.
+    /// Returns all elements on the host. Waits for all work on the device.
     pub fn to_host(&self) -> Result<Vec<T>> {
         self.data.to_host()
     }
 
-    /// A copy on the device.
+    /// Returns a copy on the device.
     pub fn copy(&self) -> Result<Self> {
         Ok(Self { data: self.data.copy(0..self.data.len())?, rows: self.rows, width: self.width })
     }

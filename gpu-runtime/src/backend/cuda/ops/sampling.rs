@@ -1,4 +1,4 @@
-//! Tokens from rows of logits, to the bit those of the CPU: `crate::sampling` has the definitions.
+//! Tokens from rows of logits, bit-identical to those of the CPU: `crate::sampling` has the definitions.
 
 use super::rows::DeviceRows;
 use crate::backend::cuda::device::error::{Extents, Result};
@@ -94,7 +94,8 @@ pub(crate) struct Sampled {
     pub tokens: Slice<u32>,
     /// Log-probability of each at its request's temperature (at 1 when greedy), of the unchanged logits and before all cuts.
     pub logprobs: Slice<f32>,
-    /// The most likely tokens, best first: `[requests, reports]`, with anything beyond what a request asked for.
+    /// The most likely tokens, best first: `[requests, reports]`, with undefined elements beyond the number that a
+    /// request asked for.
     pub report: (Slice<u32>, Slice<f32>),
     /// Tokens that a request may report.
     pub reports: usize,

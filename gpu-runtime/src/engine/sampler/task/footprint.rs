@@ -1,4 +1,4 @@
-//! The KV memory of a request: what it holds, what a pass adds, and what admission reserves for it.
+//! The KV memory of a request: in use, added by a pass, and reserved at admission.
 
 use super::{SampleTask, Sequence, StreamTarget};
 use crate::backend::{Backend, KV_BLOCK as BLOCK};

@@ -1,6 +1,6 @@
-//! Attention on bf16 tiles, with keys and values in bf16. All products are computed transposed, `[keys][queries]` and
+//! Attention on bf16 tiles, with keys and values in bf16. All GEMMs are computed transposed, `[keys][queries]` and
 //! `[head_dim][queries]`: a query's scores, maximum and sums are a lane of vectors, whatever the other lanes hold, and
-//! probabilities are in the order in which the next product reads them.
+//! probabilities are in the order in which the next GEMM reads them.
 //!
 //! Blocks of keys that no query of a tile sees are left out. Where a query does not see a key that another one of its tile
 //! does, its probability is an exact zero, which leaves the bits of all its sums: so they do not depend on the tile.

@@ -13,7 +13,7 @@ pub enum AgeError {
     /// The list of recipients is empty.
     #[error("expected at least one recipient")]
     NoRecipients,
-    /// A cryptographic operation failed; the library does not tell why.
+    /// A cryptographic operation failed; the library reports no reason.
     #[error("a cryptographic operation failed")]
     Cryptography,
 }

@@ -10,8 +10,9 @@ use super::{AgeError, Recipient, encrypt};
 /// Behind the names of encrypted files.
 const SUFFIX: &str = "age";
 
-/// Encrypts every file of a folder that holds nothing but files: `name` becomes `name.age`. Returns the bytes of all of
-/// them. They are synced, and so is the folder. A folder of which a part was encrypted before is continued.
+/// Encrypts every file of a folder that contains only files: `name` becomes `name.age`. Returns the total bytes of the
+/// encrypted files, which are synced together with the folder. If some files were encrypted by an earlier call, the
+/// others are completed.
 ///
 /// # Errors
 /// Fails if reading or writing fails; some files are encrypted then and others are not.

@@ -17,7 +17,7 @@ const MAX_SHOWN: usize = 256;
 /// The prefix of a recipient's text.
 const PREFIX: Hrp = Hrp::parse_unchecked("age");
 
-/// The public key of somebody who can decrypt a file with the identity that belongs to it.
+/// The public key of a recipient, who can decrypt a file with the corresponding identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipient([u8; 32]);
 
@@ -81,7 +81,7 @@ impl Recipient {
 /// Reads the recipients of an export.
 ///
 /// # Errors
-/// Fails if there are too many, or a text is not a recipient, by its index.
+/// Fails if there are too many recipients, or if a text is not a recipient; the error names its index.
 pub fn recipients(texts: &[String]) -> Result<Vec<Recipient>, OpError> {
     let field = "age_encryption_recipients";
     if texts.len() > MAX_RECIPIENTS {

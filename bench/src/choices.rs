@@ -9,12 +9,12 @@ use clap::ValueEnum;
 /// Base models with random weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RandomShape {
-    /// A Qwen3 of 150 thousand parameters in f32, for tests.
+    /// Qwen3 with 150 thousand parameters in f32, for tests.
     Tiny,
-    /// The shape of Qwen3-8B, in bf16: 16 GB.
+    /// Shape of Qwen3-8B, in bf16: 16 GB.
     #[value(name = "qwen3-8b")]
     Qwen3x8b,
-    /// A hybrid of SmolLM2's width, in bf16: three delta nets to one attention layer.
+    /// Hybrid of SmolLM2's width, in bf16: three gated delta nets to one attention layer.
     #[value(name = "hybrid-135m")]
     Hybrid135m,
 }
@@ -69,7 +69,7 @@ pub(crate) enum Workload {
     W3b128,
     /// Log-probabilities of a prompt's tokens.
     W4,
-    /// Everything above but w3b128.
+    /// All workloads above except w3b128.
     All,
 }
 

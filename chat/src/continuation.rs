@@ -1,4 +1,5 @@
-//! The text between a recorded reply and the next one: what a request adds to a conversation whose tokens are known.
+//! The text between a recorded reply and the next one: the part that a request adds to a conversation whose tokens are
+//! known.
 //!
 //! The conversation is rendered three times: up to the reply's beginning, up to its end, and as a whole. If each text
 //! begins with the one before, the reply's tokens stay as they were sampled, and only what follows them is encoded.
@@ -18,20 +19,20 @@ use crate::error::ChatError;
 /// Content of a reply that stands for any other one, to find what follows it.
 const STAND_IN: &str = "Zq7Rply0StandIn0ylpR7qZ";
 
-/// A reply of which the tokens are known.
+/// A reply whose tokens are known.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// Number of messages up to the reply, with it.
     pub messages: usize,
     /// The reply as it was returned.
     pub said: Said,
-    /// Parts that were looked for in the reply.
+    /// Format by which the reply was parsed.
     pub format: OutputFormat,
     /// Last token that was sampled.
     pub last_token: Option<u32>,
 }
 
-/// What follows a recorded reply.
+/// Continuation of a recorded reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continued {
     /// Tokens from the reply's last token to the beginning of the next reply.
@@ -40,16 +41,16 @@ pub struct Continued {
     pub format: OutputFormat,
 }
 
-/// Why a request does not continue a recorded reply.
+/// The reason why a request does not continue a recorded reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Branch {
-    /// The messages are not those of a recorded conversation.
+    /// The messages differ from those of recorded conversations.
     HistoryDiffers,
     /// The thoughts of a reply differ from those that were returned.
     ThoughtsDiffer,
     /// The template does not render a part of the conversation.
     TemplateRefuses,
-    /// The template renders the reply in another way than it was sampled, for example without its thoughts.
+    /// The template renders the reply differently from how it was sampled, for example without its thoughts.
     ReplyIsRewritten,
     /// The template renders earlier messages differently when further ones follow.
     EarlierTextIsRewritten,

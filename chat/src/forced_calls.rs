@@ -1,4 +1,4 @@
-//! Calls of tools that a request demands: the schema that they follow.
+//! Calls of tools that a request requires, and the schema that they follow.
 
 use minijinja::Value as Ordered;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! What was said: replies as they were returned, and digests by which the history of a request is compared with them.
+//! Replies as they were returned, and digests by which the history of a request is compared with them.
 //!
 //! Thoughts are not compared, because many clients drop them, and neither are the ids of a reply's own calls. All
 //! other members of messages, the tools and the variables of the template are.
@@ -160,12 +160,12 @@ impl History {
         Self { digests, replies }
     }
 
-    /// Number of messages of the conversation.
+    /// Returns the number of messages of the conversation.
     pub fn messages(&self) -> usize {
         self.digests.len() - 1
     }
 
-    /// The latest replies of the assistant, the last one first.
+    /// Returns the latest replies of the assistant, the last one first.
     pub fn replies(&self) -> impl Iterator<Item = &Reply> {
         self.replies.iter().rev().take(MOST_REPLIES)
     }

@@ -11,7 +11,7 @@ use crate::error::ChatError;
 /// A part of a message.
 pub(crate) enum Piece<'a> {
     Text(&'a str),
-    /// The next one of the conversation's images.
+    /// Placeholder for the next one of the conversation's images.
     Image,
 }
 

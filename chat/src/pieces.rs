@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::detokenizer::Detokenizer;
 use super::texts::ModelText;
 
-/// The text of each token; joined, they are the whole text. A character of several tokens belongs to the last one.
+/// Returns the text of each token; joined, they are the whole text. A character of several tokens belongs to the last
+/// one.
 pub fn pieces(text: &Arc<ModelText>, tokens: &[u32]) -> Vec<String> {
     let mut detokenizer = Detokenizer::new(Arc::clone(text));
     let mut pieces: Vec<String> = Vec::with_capacity(tokens.len());

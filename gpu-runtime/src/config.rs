@@ -247,10 +247,10 @@ pub type ModelFiles = BTreeMap<String, Vec<u8>>;
 /// Read access to a checkpoint's tensors under the names of the parameter table
 /// (`model.layers.0.self_attn.q_proj.weight`), whatever their names in the file.
 pub trait TensorSource: Send {
-    /// The tensor's extents, outermost first; `None` if the tensor does not exist.
+    /// Returns the tensor's extents, outermost first; `None` if the tensor does not exist.
     fn shape(&self, name: &str) -> Option<Vec<usize>>;
 
-    /// The tensor's elements, row-major, widened or dequantized to f32.
+    /// Returns the tensor's elements, row-major, converted or dequantized to f32.
     fn read(&self, name: &str) -> Result<Vec<f32>, LoadError>;
 
     /// Reads only these elements, like [`TensorSource::read`].
@@ -262,23 +262,23 @@ pub trait TensorSource: Send {
         all.get(elements.clone()).map(<[f32]>::to_vec).ok_or_else(|| absent_part(name, &elements))
     }
 
-    /// The format of the blocks that [`TensorSource::read_blocks`] reads; `None` if the tensor's rows are not whole blocks of a format
-    /// that weights can be kept in.
+    /// Returns the format of the blocks that [`TensorSource::read_blocks`] reads; `None` if the tensor's rows are not
+    /// whole blocks of a format that weights can be kept in.
     fn block_format(&self, _name: &str) -> Option<BlockFormat> {
         None
     }
 
-    /// The tensor's rows in their blocks: the elements are those of [`TensorSource::read`]. `None` without
+    /// Returns the tensor's rows in their blocks, with the elements of [`TensorSource::read`]; `None` without
     /// [`TensorSource::block_format`].
     fn read_blocks(&self, _name: &str) -> Result<Option<BlockRows>, LoadError> {
         Ok(None)
     }
 
-    /// Names of all tensors, sorted.
+    /// Returns the names of all tensors, sorted.
     fn names(&self) -> Vec<String>;
 
-    /// Why the tensor of this name can't be read, where its type says so already. A tensor that the model does not use may
-    /// have any type.
+    /// Returns the reason why the tensor of this name can't be read, if its type already shows this. A tensor that the
+    /// model does not use may have any type.
     fn refusal(&self, _name: &str) -> Option<LoadError> {
         None
     }

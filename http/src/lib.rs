@@ -1,6 +1,7 @@
-//! HTTP without an API: a listener with TLS and limits on connections, the origin of calls, and answers of known length.
+//! HTTP without an API: a listener with TLS and limits on connections, the origin of calls, and answers of known
+//! length.
 //!
-//! What a request asks, who may ask it and how much of its body is kept belong to the server.
+//! The meaning of requests, authorisation, and memory for bodies are the server's part.
 
 pub mod answer;
 pub mod listener;

@@ -77,7 +77,7 @@ impl FromStr for Network {
     }
 }
 
-/// Addresses of the proxies whose `X-Forwarded-For` is believed.
+/// Addresses of the proxies whose `X-Forwarded-For` is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<Network>);
 

@@ -13,7 +13,7 @@ impl Shutdown {
         (sender, Self(receiver))
     }
 
-    /// Returns once a shutdown is announced; never if the announcing side is dropped without that.
+    /// Returns once a shutdown is announced; never, if the announcing side is dropped before.
     pub async fn requested(&self) {
         if self.0.clone().wait_for(|stop| *stop).await.is_err() {
             std::future::pending::<()>().await;

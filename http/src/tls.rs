@@ -163,7 +163,7 @@ impl Tls {
         Ok(tls)
     }
 
-    /// The acceptor that makes TLS connections.
+    /// Returns the acceptor that makes TLS connections.
     pub fn acceptor(&self) -> &TlsAcceptor {
         &self.acceptor
     }

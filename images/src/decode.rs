@@ -1,4 +1,4 @@
-//! The way from a file's bytes to pixels.
+//! Decoding of a file's bytes to pixels.
 
 use crate::{Format, ImageError, Limits, Size, format, jpeg, png};
 
@@ -33,7 +33,7 @@ impl RgbImage {
 /// the reference does.
 ///
 /// # Errors
-/// Fails if the file is not of the format, a limit is exceeded, or the header is damaged or of an unsupported kind.
+/// Fails if the file does not have the format, a limit is exceeded, or the header is damaged or of an unsupported kind.
 pub fn dimensions(data: &[u8], format: Format, limits: &Limits) -> Result<Size, ImageError> {
     limits.check_bytes(data.len())?;
     format::check(data, format)?;
@@ -48,7 +48,7 @@ pub fn dimensions(data: &[u8], format: Format, limits: &Limits) -> Result<Size, 
 /// Decodes an image to RGB. The limits are checked before pixels are allocated.
 ///
 /// # Errors
-/// As [`dimensions`], and when the file is truncated, damaged, animated or of an unsupported kind.
+/// Errors of [`dimensions`], and if the file is truncated, damaged, animated or of an unsupported kind.
 pub fn decode(data: &[u8], format: Format, limits: &Limits) -> Result<RgbImage, ImageError> {
     let size = dimensions(data, format, limits)?;
     let pixels = match format {

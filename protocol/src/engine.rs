@@ -102,11 +102,11 @@ pub type IsAbandoned = Arc<dyn Fn(&RequestId) -> bool + Send + Sync>;
 /// failed operation leaves the run as it was before it, unless its completion names the run as lost. A panic in a batch
 /// fails only the operation at fault: the others are executed again, with the same bits as without it.
 pub trait Engine: Send {
-    /// The models it serves.
+    /// Returns the models that the engine serves.
     fn models(&self) -> Vec<BaseModel>;
 
-    /// Returns what decides the bits of results, by model name. Runs of a model that is absent are not tied to how it
-    /// is computed.
+    /// Returns the numerics that decide the bits of results, by model name. Runs of an absent model are not tied to
+    /// numerics.
     fn numerics(&self) -> BTreeMap<String, Numerics> {
         BTreeMap::new()
     }
@@ -123,12 +123,12 @@ pub trait Engine: Send {
     /// Takes an operation on behalf of a tenant; a later [`Engine::step`] returns its completion.
     fn start(&mut self, id: RequestId, share: TenantShare, operation: Operation);
 
-    /// Does a bounded piece of work (one microbatch, one decoding step, one control operation) and returns the
+    /// Executes a bounded piece of work (one microbatch, one decoding step, one control operation) and returns the
     /// operations that finished. Returns at once when idle, and after a moment when only a save in the background is
     /// left.
     fn step(&mut self) -> Vec<Completion>;
 
-    /// Whether no operation is unfinished, saves in the background included.
+    /// Returns whether all operations are finished, saves in the background included.
     fn is_idle(&self) -> bool;
 
     /// Returns the samples whose first pass was planned since the last call, in the order of admission. Others wait in
@@ -143,12 +143,12 @@ pub trait Engine: Send {
         Vec::new()
     }
 
-    /// Cancels unfinished requests, and frees what they hold; they get no completion. They leave their run as it was, and
-    /// no folder where they would have written one, unless it was complete before. Other ids are ignored.
+    /// Cancels unfinished requests, and frees what they hold; they get no completion. They leave their run unchanged,
+    /// and no folder behind unless it was already complete. Other ids are ignored.
     fn cancel(&mut self, ids: &BTreeSet<RequestId>);
 
-    /// Installs a function that tells, also during a step, which requests are about to be cancelled. A step that takes long
-    /// may ask it, and complete such a request with an error. It is called at most once.
+    /// Installs a function that returns, also during a step, whether a request is about to be cancelled. A long step
+    /// may call it, and complete such a request with an error. It is called at most once.
     fn ask_when_abandoned(&mut self, _is_abandoned: IsAbandoned) {}
 
     /// Unloads a run and frees its memory.
@@ -157,8 +157,8 @@ pub trait Engine: Send {
     /// Drops an in-memory sampler snapshot. Samples that use it finish.
     fn drop_snapshot(&mut self, key: &str);
 
-    /// Returns why the engine cannot go on: it lost a part of itself, such as one of its ranks. Its steps no longer
-    /// complete anything, and the process must end so that another one continues its runs.
+    /// Returns the reason why the engine cannot continue: it lost a part of itself, such as one of its ranks. Its steps
+    /// no longer complete anything, and the process must end so that another one continues its runs.
     fn failure(&self) -> Option<OpError> {
         None
     }

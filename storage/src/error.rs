@@ -9,13 +9,13 @@ pub type Pieces = BoxStream<'static, Result<Bytes, StorageError>>;
 /// A storage that can't be used, or that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
-    /// Its URL or its settings are wrong.
+    /// The URL or the settings of the storage are wrong.
     #[error("{0}")]
     Settings(String),
     /// Nothing is stored under this name.
     #[error("{0} is not in the storage")]
     NotFound(String),
-    /// Its disk is full.
+    /// The disk of the storage is full.
     #[error("the storage has no space to {doing} {name}")]
     NoSpace {
         /// The operation, as a verb.
@@ -23,7 +23,7 @@ pub enum StorageError {
         /// The path of the file or folder.
         name: String,
     },
-    /// It could not be reached, or refused.
+    /// The storage could not be reached, or refused the operation.
     #[error("the storage failed to {doing} {name}: {detail}")]
     Failed {
         /// The operation, as a verb.

@@ -1,9 +1,10 @@
 //! The storage of bytes that are too large for a row: payloads and results, checkpoints, snapshots of runs. A folder
 //! that all processes share, or a bucket of an S3-compatible service.
 //!
-//! What is stored has a name relative to the storage's root, e.g. `blobs/<file>`, or, for a folder of files,
-//! `checkpoints/<run>/weights/<save>`. Nothing is changed in place: each write has a name of its own, so what a row
-//! names is what was written. What no row names is garbage, which is collected by age ([`Storage::older`]).
+//! Every object has a name relative to the storage's root, e.g. `blobs/<file>`, or, for a folder of files,
+//! `checkpoints/<run>/weights/<save>`. Objects never change: each write has a name of its own, so a row always names
+//! exactly the object that was written for it. Objects that no row names are garbage, which is collected by age
+//! ([`Storage::older`]).
 
 mod error;
 mod folder;
@@ -49,15 +50,16 @@ enum Backend {
 }
 
 impl Storage {
-    /// A folder of this machine.
+    /// Returns the storage in a folder of this machine.
     pub fn folder(root: impl Into<PathBuf>) -> Self {
         Backend::Folder(Folder::new(root.into())).into()
     }
 
-    /// A folder's path, or `s3://BUCKET/PREFIX` with region, credentials and endpoint from the `AWS_*` variables.
+    /// Opens a storage by a folder's path, or by `s3://BUCKET/PREFIX` with region, credentials and endpoint from the
+    /// `AWS_*` variables.
     ///
     /// # Errors
-    /// [`StorageError::Settings`] for another scheme, or when the variables don't suffice.
+    /// [`StorageError::Settings`] for another scheme, or if variables are missing.
     pub fn open(url: &str) -> Result<Self, StorageError> {
         if url.starts_with("s3://") {
             return Ok(Backend::Objects(Objects::s3(url)?).into());
@@ -71,17 +73,17 @@ impl Storage {
         }
     }
 
-    /// Objects in the memory of this process, for tests of what uses a bucket.
+    /// Returns a storage in the memory of this process, for tests of code that uses a bucket.
     pub fn in_memory() -> Self {
         Backend::Objects(Objects::new(InMemory::new(), "")).into()
     }
 
-    /// Objects in a store that the caller made, for tests of slow or failing stores.
+    /// Returns a storage in an object store of the caller, for tests of slow or failing stores.
     pub fn of_store(store: impl object_store::ObjectStore) -> Self {
         Backend::Objects(Objects::new(store, "")).into()
     }
 
-    /// Histograms of the storage's requests.
+    /// Returns the histograms of the storage's requests.
     pub fn times(&self) -> &StorageTimes {
         &self.times
     }
@@ -117,7 +119,7 @@ impl Storage {
         self.times.of(Operation::Put, request).await
     }
 
-    /// The bytes under a name.
+    /// Returns the bytes under a name.
     pub async fn get(&self, name: &str) -> Result<Bytes, StorageError> {
         let request = async {
             match &self.backend {
@@ -128,7 +130,7 @@ impl Storage {
         self.times.of(Operation::Get, request).await
     }
 
-    /// Removes what is under these names; some may not be there.
+    /// Removes the objects with these names; missing ones are ignored.
     pub async fn remove(&self, names: Vec<String>) -> Result<(), StorageError> {
         let request = async {
             match &self.backend {
@@ -139,7 +141,7 @@ impl Storage {
         self.times.of(Operation::Delete, request).await
     }
 
-    /// The files of a folder with their sizes.
+    /// Returns the files of a folder with their sizes in bytes.
     ///
     /// # Errors
     /// [`StorageError::NotFound`] if the folder does not exist.
@@ -153,7 +155,7 @@ impl Storage {
         self.times.of(Operation::List, request).await
     }
 
-    /// A file of a folder: its size and its bytes. The name must be one that [`Self::files`] gave.
+    /// Returns the size and the bytes of a file of a folder. The name must be one that [`Self::files`] returned.
     ///
     /// # Errors
     /// [`StorageError::NotFound`] if the file does not exist.
@@ -169,8 +171,8 @@ impl Storage {
         Ok((size, pieces.inspect_err(move |error| times.note(Operation::Get, started, Some(error))).boxed()))
     }
 
-    /// Publishes a complete folder of this machine to the storage. A folder at the path of [`Self::local`] is there
-    /// already; of others the files are copied.
+    /// Publishes a complete folder of this machine to the storage. A folder at the path of [`Self::local`] is already
+    /// in place; the files of others are copied.
     pub async fn publish(&self, from: &Path, location: &Path) -> Result<(), StorageError> {
         let request = async {
             match &self.backend {
@@ -181,7 +183,7 @@ impl Storage {
         self.times.of(Operation::Put, request).await
     }
 
-    /// Copies a folder's files into an existing, empty folder on this machine. Returns their bytes.
+    /// Copies a folder's files into an existing, empty folder on this machine. Returns their total bytes.
     ///
     /// # Errors
     /// [`StorageError::NotFound`] if the folder does not exist.
@@ -194,7 +196,7 @@ impl Storage {
         Ok(total)
     }
 
-    /// Removes a folder; it may not be there.
+    /// Removes a folder, if it exists.
     pub async fn remove_folder(&self, location: &Path) -> Result<(), StorageError> {
         let request = async {
             match &self.backend {
@@ -205,8 +207,8 @@ impl Storage {
         self.times.of(Operation::Delete, request).await
     }
 
-    /// Lists the entries of an area that were last changed before a moment. One call looks at about `limit` entries, behind
-    /// those that an earlier call looked at.
+    /// Lists the entries of an area that were last changed before a moment. One call reads about `limit` entries, after
+    /// those that an earlier call read.
     pub async fn older(
         &self,
         area: Area,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub struct Area {
     /// Name of the folder that contains all entries, at the root of the storage.
     pub root: &'static str,
-    /// How many names below that an entry has: 1 for files in it.
+    /// Number of names below the root that an entry has: 1 for files in it.
     pub depth: usize,
 }
 
@@ -16,6 +16,6 @@ pub struct Area {
 pub struct Older {
     /// Files and folders that were last changed before the given moment.
     pub entries: Vec<PathBuf>,
-    /// Where the next call goes on; `None` at the end of the area.
+    /// Position at which the next call continues; `None` at the end of the area.
     pub next: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! One keep-alive connection, kept as cheap as possible because client and server share the processors. It supports
-//! only the parts of HTTP/1.1 that Trainyard's answers use: every answer has a `content-length`.
+//! One keep-alive connection with as little overhead as possible, because client and server share the processors. It
+//! supports only the parts of HTTP/1.1 that Trainyard's answers use: every answer has a `content-length`.
 
 use std::io;
 use std::sync::Arc;

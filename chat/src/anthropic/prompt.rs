@@ -65,7 +65,7 @@ impl<'a> From<&'a CountTokensRequest> for Parts<'a> {
     }
 }
 
-/// The conversation, and the text of its last message if the assistant is to continue it.
+/// Returns the conversation, and the text of its last message if the assistant is to continue it.
 ///
 /// # Errors
 /// Fails if a part is invalid or not supported.

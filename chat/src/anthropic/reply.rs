@@ -7,7 +7,7 @@ use super::super::output::Part;
 use super::super::sequence::Piece;
 use super::{call_id, stop_reason};
 
-/// Returns an answer before its content.
+/// Returns an answer without content.
 pub fn empty(id: String, model: String, usage: AnthropicUsage) -> MessageResponse {
     MessageResponse {
         id,

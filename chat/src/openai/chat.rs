@@ -49,7 +49,7 @@ fn tool_choice(request: &ChatRequest) -> ToolChoice<'_> {
     ToolChoice { choice: request.tool_choice.as_ref(), parallel: request.parallel_tool_calls, form: NameForm::Nested }
 }
 
-/// Refuses what would change the reply and can't be done.
+/// Refuses fields that would change the reply and are not supported.
 ///
 /// # Errors
 /// [`ChatError::Invalid`], which names the field.

@@ -9,22 +9,22 @@ use super::super::texts::ModelText;
 use super::logprobs::of_chat;
 use super::{call_id, finish_reason};
 
-/// What an answer shows of each token.
+/// Details that an answer reports for each token.
 #[derive(Clone, Copy)]
 pub struct TokenDetails {
-    /// Number of candidates beside the log-probability; `None` for no log-probabilities.
+    /// Number of candidates in addition to the token's log-probability; `None` for no log-probabilities.
     pub logprobs: Option<u32>,
     /// Whether the ids are shown.
     pub ids: bool,
 }
 
 impl TokenDetails {
-    /// What the settings ask for.
+    /// Returns the details that the settings ask for.
     pub fn of(settings: &Settings) -> Self {
         Self { logprobs: settings.logprobs, ids: settings.token_ids }
     }
 
-    /// The log-probabilities of further tokens. Where ids are shown too, each has its log-probability.
+    /// Returns the log-probabilities of further tokens; if ids are shown too, of special tokens as well.
     pub fn logprobs(self, text: &ModelText, tokens: &[Token]) -> Vec<TokenLogprob> {
         self.logprobs.map(|top| of_chat(text, tokens, top, self.ids)).unwrap_or_default()
     }

@@ -8,7 +8,7 @@ use super::super::texts::ModelText;
 use super::finish_reason;
 use super::logprobs::of_completion;
 
-/// How the answer shows a request's completions.
+/// Settings of how the answer shows a request's completions.
 #[derive(Clone, Copy)]
 pub struct Shown {
     /// Number of completions of each prompt.
@@ -19,7 +19,7 @@ pub struct Shown {
     pub logprobs: bool,
     /// Whether the ids of tokens are asked for.
     pub token_ids: bool,
-    /// Whether the completion is left out: `max_tokens` is 0, and one token had to be sampled.
+    /// Whether the completion is left out, because `max_tokens` is 0 although one token had to be sampled.
     pub prompt_alone: bool,
 }
 

@@ -33,7 +33,7 @@ pub fn settings(request: &CompletionRequest) -> Result<Settings, ChatError> {
     })
 }
 
-/// Refuses what would change the answer and can't be done.
+/// Refuses fields that would change the answer and are not supported.
 ///
 /// # Errors
 /// [`ChatError::Invalid`], which names the field.

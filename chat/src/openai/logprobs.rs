@@ -19,8 +19,8 @@ fn shown(text: &ModelText, token: u32) -> (String, Vec<u8>) {
     (String::from_utf8_lossy(&bytes).into_owned(), bytes)
 }
 
-/// The log-probabilities of a chat completion, with `top` candidates per token. Special tokens, such as the one that ended
-/// it, do not belong to its content: they are there if `special` is set.
+/// Returns the log-probabilities of a chat completion, with `top` candidates per token. Special tokens, such as the one
+/// that ended it, do not belong to its content: they are included if `special` is set.
 pub fn of_chat(text: &ModelText, tokens: &[Token], top: u32, special: bool) -> Vec<TokenLogprob> {
     let content = tokens.iter().filter(|token| special || text.tokenizer.special(token.id).is_none());
     content
@@ -39,7 +39,7 @@ pub fn of_chat(text: &ModelText, tokens: &[Token], top: u32, special: bool) -> V
         .collect()
 }
 
-/// The log-probabilities of a text completion; `offset` counts the characters before it.
+/// Returns the log-probabilities of a text completion; `offset` counts the characters before it.
 pub fn of_completion(text: &ModelText, tokens: &[Token], offset: &mut usize) -> CompletionLogprobs {
     let mut logprobs = CompletionLogprobs::default();
     for token in tokens {

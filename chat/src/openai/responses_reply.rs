@@ -22,7 +22,7 @@ pub struct Event {
     pub fields: Value,
 }
 
-/// An answer in the making: pieces of the completion become items of its output.
+/// An answer under construction: pieces of the completion become items of its output.
 pub struct Reply {
     response: ResponsesResponse,
     /// Id of the request, without a prefix.
@@ -39,7 +39,8 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Begins the answer to a request with this id, made in the second `created_at`, whose prompt has these tokens.
+    /// Begins the answer `id` to a request of the time `created_at`, in seconds since 1970, whose prompt has these
+    /// tokens.
     pub fn new(request: ResponsesRequest, id: &str, created_at: i64, prompt: &[u32]) -> Self {
         let is_stream = request.stream;
         let mut reply = Self {
@@ -76,7 +77,7 @@ impl Reply {
         }
     }
 
-    /// Ends the answer. `usage` counts its tokens, apart from those of thoughts.
+    /// Ends the answer. `usage` counts its tokens, without those of thoughts.
     pub fn finish(&mut self, mut usage: ResponsesUsage) {
         let output = &self.response.output;
         let has_spoken = output.iter().any(|item| !matches!(item, OutputItem::Reasoning { .. }));
@@ -94,7 +95,7 @@ impl Reply {
         self.send_response(if self.too_long { "response.incomplete" } else { "response.completed" });
     }
 
-    /// The answer as it is now.
+    /// Returns the answer in its current state.
     pub fn into_response(self) -> ResponsesResponse {
         self.response
     }

@@ -1,4 +1,4 @@
-//! Filters, tests and functions of Jinja2 that `minijinja` lacks, or has without some of their arguments.
+//! Filters, tests and functions of Jinja2 that `minijinja` lacks, or supports without some of their arguments.
 
 use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters};

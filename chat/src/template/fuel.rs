@@ -1,4 +1,4 @@
-//! The fuel of renderings, in which they pay for instructions and for what they create.
+//! The fuel of renderings, which instructions and created values consume.
 
 /// Fuel of a rendering: a unit per instruction, and per 64 bytes that it creates.
 pub(super) const FUEL: u64 = 1_000_000;

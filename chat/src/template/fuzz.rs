@@ -1,4 +1,4 @@
-//! Mutated chat templates: whatever comes with a model, a conversation is rendered or refused, within bounds on time and
+//! Mutated chat templates: whatever a model contains, a conversation is rendered or refused, within bounds on time and
 //! memory.
 #![allow(clippy::unwrap_used, reason = "tests")]
 

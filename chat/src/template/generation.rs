@@ -1,5 +1,5 @@
-//! The tags `{% generation %}` and `{% endgeneration %}`, between which templates for training put what the assistant
-//! says.
+//! The tags `{% generation %}` and `{% endgeneration %}`, between which templates for training put the assistant's
+//! text.
 //!
 //! `minijinja` does not know them. They render what is between them, in a scope of its own: that is the tag `with`
 //! without variables, which stands for them here. Each word is padded to the length of the other, so that positions in

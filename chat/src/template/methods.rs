@@ -1,4 +1,4 @@
-//! Python's methods of texts, lists and maps, which are paid for before they create or visit something large.
+//! Python's methods of strings, lists and maps, which consume fuel before they create or visit something large.
 
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, State, Value};

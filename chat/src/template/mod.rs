@@ -68,7 +68,7 @@ pub enum TemplateError {
 /// A conversation as templates see it.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
-    /// Maps with `role` and `content` at least.
+    /// Maps with at least `role` and `content`.
     pub messages: Vec<Value>,
     /// The tools, as JSON schemas of functions.
     pub tools: Vec<Value>,

@@ -1,5 +1,5 @@
-//! Values as Python's `str` and `repr` write them, where `minijinja` writes them otherwise: `1e-05`, `1e+16`, `Undefined` and
-//! escaped characters in lists and maps.
+//! Values as Python's `str` and `repr` write them, where `minijinja` writes them differently: `1e-05`, `1e+16`,
+//! `Undefined` and escaped characters in lists and maps.
 
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};

@@ -1,4 +1,4 @@
-//! Statements that `minijinja` executes otherwise than Jinja2, in terms of those that both execute alike.
+//! Statements that `minijinja` executes differently from Jinja2, rewritten in terms of those that both execute alike.
 //!
 //! - `with` computes all of its values before it sets its variables.
 //! - The default of a macro's argument may name the arguments before it.

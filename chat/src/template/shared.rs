@@ -1,9 +1,9 @@
 //! Values that contain the same value many times.
 //!
-//! A template pays for the lists that it creates, by item. A list may contain another one a thousand times, and that
-//! one a third: a few items then stand for billions. Everything that visits all of them, such as writing, comparing or
-//! sorting, is paid for here in advance, by what the value stands for. Values within themselves are refused as nested
-//! too deeply.
+//! A template pays fuel for the lists that it creates, by item. A list may contain another one a thousand times, and
+//! that one a third: a few items then stand for billions. Everything that visits all of them, such as writing,
+//! comparing or sorting, is paid for here in advance, by what the value stands for. Values within themselves are
+//! refused as nested too deeply.
 
 use minijinja::machinery::{Instruction, Instructions};
 use minijinja::value::{Rest, Tuple, ValueKind, ValueOrKwargs};

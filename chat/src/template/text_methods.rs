@@ -1,4 +1,4 @@
-//! Methods of Python's texts that `minijinja` lacks, or supports without some of their arguments.
+//! Methods of Python's strings that `minijinja` lacks, or supports without some of their arguments.
 
 use minijinja::value::{Kwargs, Tuple, from_args};
 use minijinja::{Error, ErrorKind, Value};

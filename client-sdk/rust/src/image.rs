@@ -17,7 +17,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Takes the bytes of a file, whose first ones tell its format.
+    /// Makes an image from the bytes of a file, whose first bytes determine its format.
     ///
     /// # Errors
     ///

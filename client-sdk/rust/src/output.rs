@@ -67,6 +67,6 @@ pub struct SampleOutput {
     pub prompt_logprobs: Option<Vec<Option<f32>>>,
     /// Candidates per prompt token, if `topk_prompt_logprobs` is set.
     pub topk_prompt_logprobs: Option<Candidates>,
-    /// Number of prompt tokens that were not computed again.
+    /// Number of prompt tokens found in the prefix cache.
     pub prompt_cache_hit_tokens: u32,
 }

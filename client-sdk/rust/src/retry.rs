@@ -40,7 +40,7 @@ impl RetryPolicy {
         self
     }
 
-    /// Sets the time before the second attempt; it doubles before each further one.
+    /// Sets the time before the second attempt; it doubles before each later one.
     #[must_use]
     pub fn first_delay(mut self, delay: Duration) -> Self {
         self.first_delay = delay;

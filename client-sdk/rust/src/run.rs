@@ -143,7 +143,7 @@ impl TrainingRun {
         self.submit_for_path(build).await
     }
 
-    /// Replaces the run's weights by those of a checkpoint, and its optimizer state too if `optimizer` is true.
+    /// Replaces the run's weights with those of a checkpoint, and its optimizer state too if `optimizer` is true.
     ///
     /// # Errors
     ///

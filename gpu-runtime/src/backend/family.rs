@@ -198,8 +198,8 @@ pub trait FamilyOps<B: Backend>:
     /// row's scores run in that order, or over all experts in an order that their number decides.
     fn route(backend: &B, rule: RouterRule, correction: &[f32], logits: &B::Rows) -> (Dispatch, B::Rows);
 
-    /// Gradient with respect to the logits, `[rows, experts]`, given that with respect to the weights. The choice itself has
-    /// none.
+    /// Returns the gradient with respect to the logits, `[rows, experts]`, given that with respect to the weights. The
+    /// choice itself has no gradient.
     fn route_backward(
         backend: &B,
         rule: RouterRule,
@@ -209,12 +209,12 @@ pub trait FamilyOps<B: Backend>:
         d_weights: &B::Rows,
     ) -> B::Rows;
 
-    /// `onto[row] += Σ weight · part[row]` over the experts of each row in ascending order, one term after the other;
-    /// `parts`, by [`Dispatch::parts`], are `[rows of the part, width]`. Without weights they are one.
+    /// Adds `Σ weight · part[row]` to `onto[row]` over the experts of each row in ascending order, one term after the
+    /// other; `parts`, by [`Dispatch::parts`], are `[rows of the part, width]`. Without weights, all are 1.
     fn combine(backend: &B, parts: &[B::Rows], dispatch: &Dispatch, weights: Option<&B::Rows>, onto: &mut B::Rows);
 
-    /// Gradients with respect to the parts, and to the weights, of [`FamilyOps::combine`], given that with respect to its
-    /// result.
+    /// Returns the gradients with respect to the parts, and to the weights, of [`FamilyOps::combine`], given that with
+    /// respect to its result.
     fn combine_backward(
         backend: &B,
         parts: &[B::Rows],
@@ -244,10 +244,10 @@ pub trait FamilyOps<B: Backend>:
     }
 
     /// Returns the same ranks with the backend's transport for rows and parameters among them, if that is not the host.
-    /// All of them call it.
+    /// All ranks call it.
     ///
     /// # Errors
-    /// If one of the ranks lacks something; the error is the same on all.
+    /// Fails if one of the ranks lacks something; the error is the same on all ranks.
     fn connect(_backend: &B, ranks: Ranks) -> Result<Ranks, String> {
         Ok(ranks)
     }
@@ -278,10 +278,11 @@ pub trait FamilyOps<B: Backend>:
         places.iter().map(|rows| backend.gather(&all, rows)).collect()
     }
 
-    /// A copy of what a linear layer's forward or backward pass returned for a segment of this rank, `[rows, rank]`.
+    /// Returns a copy of the low-rank rows that a linear layer's forward or backward pass returned for a segment of
+    /// this rank, `[rows, rank]`.
     fn low_rank_rows(backend: &B, low_rank: &B::LowRank, segment: usize, rank: usize) -> B::Rows;
 
-    /// Rows multiplied by a factor.
+    /// Returns rows multiplied by a factor.
     fn scaled_rows(backend: &B, scale: f32, from: &B::Rows) -> B::Rows {
         let mut scaled = backend.zeros(from.rows(), from.width());
         Self::add_scaled_rows(backend, scale, from, &mut scaled);

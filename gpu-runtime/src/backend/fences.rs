@@ -7,7 +7,7 @@ use super::Params;
 
 /// A backend whose work is ordered, so that other threads can read consistent data.
 pub trait Fences {
-    /// A point in that order.
+    /// A point in the order of the backend's work.
     type Fence: Send + Sync + 'static;
     /// Masters, moments or gradients.
     type Params: Params;
@@ -17,7 +17,7 @@ pub trait Fences {
     /// meanwhile: owners of shared data copy it before they write.
     fn fence(&self) -> Self::Fence;
 
-    /// Passes on an array's elements as they were at a fence, from the first to the last, until that fails.
+    /// Passes an array's elements to `sink`, as they were at a fence and in order, until it fails.
     fn read_params(
         &self,
         params: &Self::Params,
@@ -26,7 +26,7 @@ pub trait Fences {
         to: &mut ChunkSink<'_>,
     ) -> io::Result<()>;
 
-    /// The elements of an array as they were at a fence: borrowed where the host has them.
+    /// Returns the elements of an array as they were at a fence; borrowed if they are in host memory.
     fn param_to_host<'a>(&self, params: &'a Self::Params, index: usize, fence: &Self::Fence) -> Cow<'a, [f32]>;
 }
 

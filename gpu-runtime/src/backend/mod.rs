@@ -55,105 +55,113 @@ pub trait Backend: Passes + Tensors {
     /// Ops that only some families or runs need.
     type Family: FamilyOps<Self>;
 
-    /// Name and threads, for logs.
+    /// Returns the device's name and threads, for logs.
     fn device(&self) -> DeviceInfo;
 
-    /// The reason why the device has failed for good, if it has: all ops panic then, and the engine ends.
+    /// Returns the reason of a permanent failure of the device, if there is one: all ops then panic, and the engine
+    /// ends.
     fn failure(&self) -> Option<String> {
         None
     }
 
-    /// Element type of base weights and of the inputs of their GEMMs.
+    /// Returns the element type of base weights and of the inputs of their GEMMs.
     fn dtype(&self) -> Dtype;
 
     // Weights.
-    /// A matrix `[Σ n_i, k]` from row-major parts `[n_i, k]`, stacked along the outputs and rounded for its role.
+    /// Returns a matrix `[Σ n_i, k]` from row-major parts `[n_i, k]`, stacked along the outputs and rounded for its
+    /// role.
     fn pack(&self, parts: &[Source<'_, Self>], k: usize, role: MatrixRole) -> Self::Matrix;
 
-    /// Overwrites matrices, and their transposes, with parts of the extents that they have, but no others that share memory.
+    /// Overwrites matrices and their transposes with parts of the same extents. Other matrices that share their memory
+    /// are unchanged.
     fn repack(&self, matrices: Vec<(&mut Self::Matrix, Vec<Source<'_, Self>>)>);
 
-    /// The same matrix without a transpose, for forward passes. Both share memory until one is repacked.
+    /// Returns the same matrix without a transpose, for forward passes. Both share memory until one is repacked.
     fn share(&self, matrix: &Self::Matrix) -> Self::Matrix;
 
-    /// The elements `[outputs, inputs]` of a matrix, with the rounding of packing, as they were at a fence.
+    /// Returns the elements `[outputs, inputs]` of a matrix, with the rounding of packing, as they were at a fence.
     fn matrix_to_host(&self, matrix: &Self::Matrix, fence: &Self::Fence) -> Vec<f32>;
 
-    /// Bytes of a matrix, with its transpose where there is one.
+    /// Returns the bytes of a matrix, including its transpose if it has one.
     fn matrix_bytes(&self, matrix: &Self::Matrix) -> usize;
 
-    /// Bytes that a matrix of (outputs, inputs) will take; if it `trains`, with a transpose where backward passes need one.
+    /// Returns the bytes that a matrix of (outputs, inputs) will take; if it `trains`, including the transpose that
+    /// backward passes may need.
     fn planned_matrix_bytes(&self, outputs: usize, inputs: usize, role: MatrixRole, trains: bool) -> usize;
 
-    /// Bytes of a matrix of a base that stays in the blocks of a file; `None` where the backend widens them.
+    /// Returns the bytes of a matrix of a base model that stays in the blocks of a file; `None` if the backend
+    /// dequantizes them.
     fn planned_block_bytes(&self, _format: BlockFormat, _outputs: usize, _inputs: usize) -> Option<usize> {
         None
     }
 
-    /// The elements of `parts`, one part after the other, each plus `offset`, in f32.
+    /// Returns the elements of `parts`, one part after the other, each plus `offset`, in f32.
     fn vector(&self, parts: &[Source<'_, Self>], offset: f32) -> Self::Vector;
 
-    /// The elements of a vector, likewise.
+    /// Returns the elements of a vector, as they were at a fence.
     fn vector_to_host(&self, vector: &Self::Vector, fence: &Self::Fence) -> Vec<f32>;
 
-    /// An embedding from its rows of `width` elements, rounded to [`Dtype`].
+    /// Returns an embedding from its rows of `width` elements, rounded to [`Dtype`].
     fn table(&self, rows: Source<'_, Self>, width: usize) -> Self::Table;
 
-    /// The elements of an embedding, with that rounding, likewise.
+    /// Returns the elements of an embedding, with the rounding to [`Dtype`], as they were at a fence.
     fn table_to_host(&self, table: &Self::Table, fence: &Self::Fence) -> Vec<f32>;
 
-    /// Bytes of an embedding.
+    /// Returns the bytes of an embedding.
     fn table_bytes(&self, table: &Self::Table) -> usize;
 
-    /// A rotary table from (cos, sin) of `[position][half]`, in f32.
+    /// Returns a rotary table from (cos, sin) of `[position][half]`, in f32.
     fn rope(&self, half: usize, table: Vec<(f32, f32)>) -> Self::Rope;
 
     // Parameters, moments and gradients.
-    /// Zeros, one array for each length.
+    /// Returns zeros, one array for each length.
     fn zero_params(&self, lens: &[usize]) -> Self::Params;
 
-    /// Arrays with the given elements.
+    /// Returns arrays with the given elements.
     fn upload_params(&self, values: Vec<Vec<f32>>) -> Self::Params;
 
-    /// Zeros to add a gradient to, one array for each length, in the memory of `old`, which has these lengths, where it is given.
-    /// They can be read from [`Backend::finish_gradient`] on: memory may hold nothing before something is added.
+    /// Returns zeros to which a gradient is added, one array for each length, in the memory of `old`, if given, which
+    /// has these lengths. They can be read after [`Backend::finish_gradient`]: until something is added, memory may be
+    /// uninitialised.
     fn begin_gradient(&self, lens: &[usize], old: Option<Self::Params>) -> Self::Params;
 
     /// Ends the additions to a gradient.
     fn finish_gradient(&self, _gradient: &mut Self::Params) {}
 
-    /// `to += from`, element by element.
+    /// Adds `from` to `to`, element by element.
     fn add_params(&self, to: &mut Self::Params, from: &Self::Params);
 
-    /// The sum of squares of each array's elements in `a`, or in `a + b` if `b` is given. It is computed in f64, in an
-    /// order that depends only on the array's length. Finite exactly when all its elements are.
+    /// Returns the sum of squares of each array's elements in `a`, or in `a + b` if `b` is given. It is computed in
+    /// f64, in an order that depends only on the array's length. A sum is finite if and only if all elements are
+    /// finite.
     fn squared_norms(&self, a: &Self::Params, b: Option<&Self::Params>) -> Vec<f64>;
 
     /// AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) in the order of operations of `torch.optim.AdamW`: decay,
-    /// moments, bias correction, update. Elements are independent. Where the denominator is zero (`eps` 0 and no
-    /// gradient yet) the parameter only decays. A panic affects only the step in which it happened.
+    /// moments, bias correction, update. Elements are independent. If the denominator is zero (`eps` 0 and no gradient
+    /// yet), the parameter only decays. A panic affects only the step in which it happened.
     fn adamw(&self, steps: Vec<AdamWStep<'_, Self>>) -> Vec<Result<(), Fault>>;
     // Rows.
-    /// Rows with arbitrary contents, NaN included: an op must write their elements before another one reads them.
+    /// Returns rows with arbitrary contents, NaN included: an op must write their elements before another one reads
+    /// them.
     fn alloc(&self, rows: usize, width: usize) -> Self::Rows;
 
-    /// Rows filled with zeros.
+    /// Returns rows filled with zeros.
     fn zeros(&self, rows: usize, width: usize) -> Self::Rows;
 
-    /// A copy of rows.
+    /// Returns a copy of rows.
     fn copy(&self, rows: &Self::Rows) -> Self::Rows;
 
     /// Gathers the rows with these indices, which may repeat, into dense rows.
     fn gather(&self, from: &Self::Rows, rows: &[usize]) -> Self::Rows;
 
-    /// Writes row `i` of `from` to row `rows[i]` of `to`, whose other rows stay. Indices are distinct.
+    /// Writes row `i` of `from` to row `rows[i]` of `to`, whose other rows are unchanged. Indices are distinct.
     fn scatter(&self, from: &Self::Rows, rows: &[usize], to: &mut Self::Rows);
 
     // Ops of a decoder block.
-    /// `scale · E[token]` for every token, `[tokens, width]`, in f32 from the stored elements.
+    /// Returns `scale · E[token]` for every token, `[tokens, width]`, in f32 from the stored elements.
     fn embed_table(&self, table: &Self::Table, width: usize, tokens: &[u32], scale: f32) -> Self::Rows;
 
-    /// [`Backend::embed_table`] with the unembedding as `E`, for models that tie both.
+    /// Same as [`Backend::embed_table`] with the unembedding as `E`, for models that tie both.
     fn embed_tied(&self, head: &Self::Matrix, tokens: &[u32], scale: f32) -> Self::Rows;
 
     /// Adds `scale · dx[row]` to the gradient of each row's token, rows in order. `dx` is `[tokens, width]`.
@@ -162,11 +170,11 @@ pub trait Backend: Passes + Tensors {
     /// Adds each token's sum, as one term, to its row of parameter `index`.
     fn add_embedding_sums(&self, sums: Self::EmbeddingSums, params: &mut Self::Params, index: usize);
 
-    /// RMSNorm `x / sqrt(mean(x²) + eps) · w` (Zhang & Sennrich 2019, arXiv:1910.07467) of every row, in f32. The order
-    /// of the mean's sum depends only on the width.
+    /// Returns the RMSNorm `x / sqrt(mean(x²) + eps) · w` (Zhang & Sennrich 2019, arXiv:1910.07467) of every row, in
+    /// f32. The order of the mean's sum depends only on the width.
     fn norm(&self, norm: Norm<'_, Self>, x: &Self::Rows) -> Self::Rows;
 
-    /// [`Backend::lhs`] of [`Backend::norm`], to the bit, without storing the rows.
+    /// Returns [`Backend::lhs`] of [`Backend::norm`], to the bit, without storing the rows.
     fn norm_lhs(&self, norm: Norm<'_, Self>, x: &Self::Rows) -> Self::Lhs;
 
     /// Computes `x += norm(y)`, equal to the bit to [`Backend::norm`] and an addition.
@@ -183,15 +191,16 @@ pub trait Backend: Passes + Tensors {
         dw: Option<(&mut Self::Params, usize)>,
     );
 
-    /// Rows as the left side of GEMMs with weights of [`MatrixRole::Base`], rounded as these GEMMs need it; the rows stay as
-    /// they are for gradients.
+    /// Returns rows as the left side of GEMMs with weights of [`MatrixRole::Base`], rounded as these GEMMs require; the
+    /// rows themselves are unchanged for gradients.
     fn lhs(&self, x: &Self::Rows) -> Self::Lhs;
 
-    /// Computes `out = residual + x Wᵀ + Σ segments + b`, all `[rows, outputs]`; `residual` is zero unless given. `residual`
-    /// and `out` may have more rows than `x`; those of `out` are kept. Old elements of `out` are not read.
-    /// An element is summed in f32 in this order: the residual, the terms of `x Wᵀ` along the inputs in sequence, those of
-    /// its segment's `z Bᵀ` along the rank, the bias. `z = scale · (x Aᵀ)` is summed in f32, scaled, and rounded as the left
-    /// side of a GEMM with B; `x` is rounded by [`Backend::lhs`]. Returns the unrounded `z` of every segment.
+    /// Computes `out = residual + x Wᵀ + Σ segments + b`, all `[rows, outputs]`; `residual` is zero unless given.
+    /// `residual` and `out` may have more rows than `x`; additional rows of `out` are unchanged. Old elements of `out`
+    /// are not read. An element is summed in f32 in this order: the residual, the terms of `x Wᵀ` along the inputs in
+    /// sequence, those of its segment's `z Bᵀ` along the rank, the bias. `z = scale · (x Aᵀ)` is summed in f32, scaled,
+    /// and rounded as the left side of a GEMM with B; `x` is rounded by [`Backend::lhs`]. Returns the unrounded `z` of
+    /// every segment.
     fn linear(
         &self,
         call: &LinearCall<'_, Self>,
@@ -200,7 +209,8 @@ pub trait Backend: Passes + Tensors {
         out: &mut Self::Rows,
     ) -> Self::LowRank;
 
-    /// [`Backend::linear`] of gate and up, or only up, without a residual, and [`Backend::activate`] of its output.
+    /// Same as [`Backend::linear`] of gate and up, or only up, without a residual, followed by [`Backend::activate`] of
+    /// its output.
     fn linear_activated(
         &self,
         call: &LinearCall<'_, Self>,
@@ -212,13 +222,14 @@ pub trait Backend: Passes + Tensors {
         (low_rank, self.activate(activation, out))
     }
 
-    /// Rows as such a gradient. `sequences` are, in all ops of backward passes, the rows of the batch by sequence.
+    /// Returns rows as the gradient with respect to a linear layer's output. `sequences` are, in all ops of backward
+    /// passes, the rows of the batch by sequence.
     fn output_gradient<'a>(&self, dy: Held<'a, Self::Rows>, sequences: &[Range<usize>]) -> Self::OutputGradient<'a>;
 
-    /// Rows as a linear layer's input.
+    /// Returns rows as a linear layer's input.
     fn weight_input<'a>(&self, x: Held<'a, Self::Rows>, sequences: &[Range<usize>]) -> Self::WeightInput<'a>;
 
-    /// [`Backend::weight_input`] of [`Backend::norm`], to the bit.
+    /// Returns [`Backend::weight_input`] of [`Backend::norm`], to the bit.
     fn norm_input(
         &self,
         norm: Norm<'_, Self>,
@@ -237,9 +248,10 @@ pub trait Backend: Passes + Tensors {
         dx: &mut Self::Rows,
     ) -> Self::LowRank;
 
-    /// Adds the gradients of A, `dzᵀ x`, and of B, `dyᵀ z`, of the segments that train to parameters `param` and `param + 1`
-    /// of their group's sink; a group without a sink is skipped. `low_rank` is what [`Backend::linear`] (`z`) and
-    /// [`Backend::linear_backward`] (`dz`) returned for the same segments. A sequence is in one group. Rows in order.
+    /// Adds the gradients of A, `dzᵀ x`, and of B, `dyᵀ z`, of the segments that train to parameters `param` and `param
+    /// + 1` of their group's sink; a group without a sink is skipped. `low_rank` is what [`Backend::linear`] (`z`) and
+    /// [`Backend::linear_backward`] (`dz`) returned for the same segments. A sequence is in one group. Rows are summed
+    /// in order.
     fn lora_gradients(
         &self,
         lora: &[LoraSegment<'_, Self>],
@@ -250,7 +262,7 @@ pub trait Backend: Passes + Tensors {
         sinks: &mut [Option<&mut Self::Params>],
     );
 
-    /// `dW += dyᵀ x` and `db += Σ dy` of every part, rows in order.
+    /// Adds `dyᵀ x` to `dW`, and `Σ dy` to `db`, for every part, rows in order.
     fn weight_gradients(
         &self,
         parts: &[WeightPart],
@@ -260,14 +272,14 @@ pub trait Backend: Passes + Tensors {
         grads: &mut Self::Params,
     );
 
-    /// Normalises the heads of q and k where there are norms, then rotates them (Su et al. 2021, arXiv:2104.09864; element
-    /// `i` of a head pairs with `i + head_dim / 2`), in place and in f32; v stays. Where `save` is set and there are norms,
-    /// returns a copy of `qkv` from before.
+    /// Normalises the heads of q and k where there are norms, then rotates them (Su et al. 2021, arXiv:2104.09864;
+    /// element `i` of a head pairs with `i + head_dim / 2`), in place and in f32; v is unchanged. If `save` is set and
+    /// there are norms, returns a copy of the original `qkv`.
     fn rotate(&self, rotation: &Rotation<'_, Self>, qkv: &mut Self::Rows, save: bool) -> Option<Self::Rows>;
 
-    /// The gradient with respect to the input of [`Backend::rotate`] from that with respect to its result, `d_qkv`; those of
-    /// the norms are added to the parameters of `dw` (q's, k's), rows and in them heads in order. `before` is what
-    /// [`Backend::rotate`] returned with `save`: present where there are norms.
+    /// Returns the gradient with respect to the input of [`Backend::rotate`], given that with respect to its result,
+    /// `d_qkv`; those of the norms are added to the parameters of `dw` (q's, k's), rows and in them heads in order.
+    /// `before` is what [`Backend::rotate`] returned with `save`: present if there are norms.
     fn rotate_backward(
         &self,
         rotation: &Rotation<'_, Self>,
@@ -277,9 +289,9 @@ pub trait Backend: Passes + Tensors {
         sequences: &[Range<usize>],
     ) -> Self::OutputGradient<'static>;
 
-    /// Causal grouped-query attention of the rotated queries in `qkv` over keys and values in `kv`, where
-    /// [`Backend::kv_write`] has put those of every position up to each row's own. Returns the output, `[rows, q_width]`, and
-    /// the log-sum-exp of the scaled scores, `[rows, heads]`; rows of no span hold anything.
+    /// Causal grouped-query attention of the rotated queries in `qkv` over keys and values in `kv`, into which
+    /// [`Backend::kv_write`] has written those of every position up to each row's own. Returns the output, `[rows,
+    /// q_width]`, and the log-sum-exp of the scaled scores, `[rows, heads]`; rows outside all spans are undefined.
     ///
     /// Softmax runs in f32 over tiles of a fixed multiple of [`KV_BLOCK`] keys that begin at a sequence's first token, in order
     /// (Dao et al. 2022, arXiv:2205.14135); scores are multiplied by the scale after their sum. The score matrix is not
@@ -292,12 +304,12 @@ pub trait Backend: Passes + Tensors {
     /// one; the log-sum-exp is of the unrounded ones.
     fn attention(&self, call: AttentionCall<'_>, kv: &Self::KvPool, qkv: &Self::Rows) -> [Self::Rows; 2];
 
-    /// Gradient with respect to rotated `qkv`, `[rows, qkv_width]`, given what [`Backend::attention`] returned and the
-    /// gradient with respect to its output. Every span starts at position 0 and its keys and values are still in `kv`. Sums
-    /// are f32: a key's and value's runs over the query heads that share it, in each over the queries in order, from the
-    /// sequence's first one on; a query's over the tiles in order. Probabilities are recomputed from the log-sum-exp. Terms
-    /// are f32, or where [`Backend::attention`] rounds, what it rounds, `d_out`, probabilities and the gradients of scores
-    /// before the scale are rounded to bf16.
+    /// Returns the gradient with respect to rotated `qkv`, `[rows, qkv_width]`, given the results of
+    /// [`Backend::attention`] and the gradient with respect to its output. Every span starts at position 0 and its keys
+    /// and values are still in `kv`. Sums are f32: a key's and value's runs over the query heads that share it, in each
+    /// over the queries in order, from the sequence's first one on; a query's over the tiles in order. Probabilities
+    /// are recomputed from the log-sum-exp. Terms are f32, or where [`Backend::attention`] rounds, what it rounds,
+    /// `d_out`, probabilities and the gradients of scores before the scale are rounded to bf16.
     fn attention_backward(
         &self,
         call: AttentionCall<'_>,
@@ -307,11 +319,12 @@ pub trait Backend: Passes + Tensors {
         d_out: &Self::Rows,
     ) -> Self::Rows;
 
-    /// [`Backend::lhs`] of `act(gate) · up`, `[rows, width]`, from rows of gate then up, or without a gate only of up.
+    /// Returns [`Backend::lhs`] of `act(gate) · up`, `[rows, width]`, from rows of gate then up, or without a gate only
+    /// of up.
     fn activate(&self, activation: Activation, gate_up: &Self::Rows) -> Self::Lhs;
 
-    /// The gradient with respect to (gate, up), and the output of [`Backend::activate`], given the gradient with respect to
-    /// that output, `d_out`. `biased`: the gradients of the biases of gate and up will be wanted.
+    /// Returns the gradient with respect to (gate, up), and the output of [`Backend::activate`], given the gradient
+    /// with respect to that output, `d_out`. `biased` requests the gradients of the biases of gate and up.
     fn activate_backward(
         &self,
         activation: Activation,
@@ -321,10 +334,10 @@ pub trait Backend: Passes + Tensors {
         biased: bool,
     ) -> (Self::OutputGradient<'static>, Self::WeightInput<'static>);
 
-    /// A pool without blocks for a model's attention.
+    /// Returns a pool without blocks for a model's attention.
     fn kv_pool(&self, shape: &AttentionShape) -> Self::KvPool;
 
-    /// Bytes of a block of such a pool: keys and values of [`KV_BLOCK`] tokens, all layers and heads.
+    /// Returns the bytes of a block of such a pool: keys and values of [`KV_BLOCK`] tokens, all layers and heads.
     fn kv_block_bytes(&self, shape: &AttentionShape) -> usize;
 
     /// Allocates a block whose elements are finite, zeros as a rule: see [`Backend::attention`].
@@ -340,11 +353,11 @@ pub trait Backend: Passes + Tensors {
     /// [`Backend::attention`] rounds them; positions below [`Span::held`] are skipped. Two spans that write one block panic.
     fn kv_write(&self, pool: &mut Self::KvPool, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &Self::Rows);
 
-    /// Log-probabilities of the targets of all rows at temperature 1, in the order of the targets, from normalised hidden
-    /// states `[rows, hidden]`; rows without targets are allowed.
-    /// Logits have the bits of [`Backend::linear`] with [`Backend::lhs`] of `hidden`; `head` has no bias. The log-sum-exp is
-    /// in f32, in an order that the vocabulary's size decides. The vocabulary is processed in chunks: no `[rows, vocabulary]`
-    /// matrix is stored unless `save_logits` is set, which spares [`Backend::head_backward`] from recomputing them.
+    /// Returns the log-probabilities of the targets of all rows at temperature 1, in the order of the targets, from
+    /// normalised hidden states `[rows, hidden]`; rows without targets are allowed. Logits have the bits of
+    /// [`Backend::linear`] with [`Backend::lhs`] of `hidden`; `head` has no bias. The log-sum-exp is in f32, in an
+    /// order that the vocabulary's size decides. The vocabulary is processed in chunks: no `[rows, vocabulary]` matrix
+    /// is stored unless `save_logits` is set, which spares [`Backend::head_backward`] from recomputing them.
     fn target_logprobs(
         &self,
         head: &LinearCall<'_, Self>,
@@ -353,9 +366,9 @@ pub trait Backend: Passes + Tensors {
         save_logits: bool,
     ) -> (Vec<f32>, Self::HeadState);
 
-    /// Gradient with respect to `hidden`: the rows `gradient.rows` of the forward pass, gathered. Targets, and rows of the
-    /// segments in `head`, count within these. With [`GradientSinks::Full`], adds the gradient of the unembedding to
-    /// parameter `param`; else those of A and B of the segments whose group has a sink.
+    /// Returns the gradient with respect to `hidden`: the rows `gradient.rows` of the forward pass, gathered. Targets,
+    /// and rows of the segments in `head`, count within these. With [`GradientSinks::Full`], adds the gradient of the
+    /// unembedding to parameter `param`; else those of A and B of the segments whose group has a sink.
     ///
     /// The gradient with respect to a row's logits is f32: `d_logprobs` of its targets, minus their sum times the softmax. It
     /// is rounded as the left side of GEMMs with the unembedding and B, not for the gradients of weights, which add rows in
@@ -375,7 +388,7 @@ pub trait Backend: Passes + Tensors {
     /// lowest id. NaN counts as -inf, and -inf is not sampled unless there is nothing else.
     fn sample(&self, logits: &Logits<'_, Self>, requests: &[TokenRequest<'_>]) -> Vec<SampledToken>;
 
-    /// Log-probabilities from rows of `logits`; a target's has the bits that [`Backend::target_logprobs`] returns.
-    /// Alternatives are sampled without cuts.
+    /// Returns log-probabilities from rows of `logits`; those of targets are bit-identical to
+    /// [`Backend::target_logprobs`]. Alternatives are sampled without cuts.
     fn score(&self, logits: &Logits<'_, Self>, requests: &[ScoreRequest]) -> Vec<RowScores>;
 }

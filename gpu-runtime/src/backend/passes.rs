@@ -8,19 +8,19 @@ pub(crate) const BALANCED_ROWS: usize = 16;
 
 /// Operations of a backend on passes as a whole.
 pub trait Passes {
-    /// Rows of a pass that suit the device's caches. No result depends on them.
+    /// Returns the number of rows of a pass that suits the device's caches. No result depends on it.
     fn microbatch_rows(&self) -> MicrobatchRows {
         MicrobatchRows::of_all(256)
     }
 
-    /// Rows that a pass computes in about the time in which it reads the weights: wider passes take longer. No result depends on
-    /// them.
+    /// Returns the number of rows whose computation takes about as long as reading the weights: wider passes take
+    /// longer. No result depends on it.
     fn balanced_rows(&self) -> usize {
         BALANCED_ROWS
     }
 
-    /// Runs a pass that others with the same work may follow, as in decoding: a device may launch that as a whole then. Changes no
-    /// bits.
+    /// Runs a pass that may be repeated with the same work, as in decoding, so that a device may launch it as a whole.
+    /// Results are unchanged.
     fn repeated<R>(&self, pass: impl FnOnce() -> R) -> R {
         pass()
     }
@@ -28,19 +28,20 @@ pub trait Passes {
     /// Marks the end of a pass: frees buffers that the last few passes did not use.
     fn end_pass(&self);
 
-    /// Sets the most bytes of free buffers that are retained between passes.
+    /// Sets the maximum bytes of free buffers that are retained between passes.
     fn limit_unused(&self, bytes: usize);
 
     /// Frees all free buffers.
     fn trim(&self);
 
-    /// Bytes of buffers: their peak, those in use, and those free.
+    /// Returns the bytes of buffers: at the peak, in use and free.
     fn buffer_bytes(&self) -> BufferBytes;
 
-    /// Resets [`BufferBytes::peak`] to what is in use now.
+    /// Resets [`BufferBytes::peak`] to the bytes in use now.
     fn reset_peak(&self);
 
-    /// Bytes that exchanges of the layout's ranks take, beside what they read and return, where they are not the host's.
+    /// Returns the bytes that exchanges of the layout's ranks take on the device, in addition to their inputs and
+    /// results; 0 if they use host memory.
     fn exchange_bytes(&self, _layout: Parallel) -> usize {
         0
     }

@@ -7,10 +7,10 @@ use crate::collective::{Fragment, Ranks};
 
 /// Activations or gradients with respect to them, `[rows, width]`, on the device.
 pub trait Rows: Send + Sync {
-    /// Number of rows; 0 where `width` is 0.
+    /// Returns the number of rows; 0 if `width` is 0.
     fn rows(&self) -> usize;
 
-    /// Elements of a row.
+    /// Returns the number of elements of a row.
     fn width(&self) -> usize;
 
     /// Replaces all elements by their sums over the ranks, see [`Ranks::all_reduce`].
@@ -19,21 +19,21 @@ pub trait Rows: Send + Sync {
 
 /// A list of f32 arrays on the device, one for each trained parameter: masters, a moment or a gradient.
 pub trait Params: Clone + Send + Sync + 'static {
-    /// The elements of an array on the host, after all work that was asked for: for what ranks exchange there.
+    /// Returns the elements of an array on the host, after all requested work, for exchanges through the host.
     fn host(&self, index: usize) -> Cow<'_, [f32]>;
 
-    /// The number of arrays.
+    /// Returns the number of arrays.
     fn len(&self) -> usize;
 
-    /// Whether the number of arrays is zero.
+    /// Returns whether the number of arrays is zero.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Elements of each array: what zeros of the same layout are made from.
+    /// Returns the number of elements of each array, from which zeros of the same layout can be made.
     fn lens(&self) -> Vec<usize>;
 
-    /// Bytes of all arrays on the device.
+    /// Returns the bytes of all arrays on the device.
     fn bytes(&self) -> usize;
 
     /// Overwrites elements of an array, from `first` on.
@@ -45,18 +45,20 @@ pub trait Params: Clone + Send + Sync + 'static {
     /// Replaces an array by its sum over the ranks of a group, see [`Ranks::reduce_within`].
     fn reduce(&mut self, index: usize, ranks: &Ranks, group: Range<usize>);
 
-    /// The part of every array that is the rank's, see [`slice_of`](crate::collective::slice_of). `None` where the host cuts them.
+    /// Returns the rank's part of every array, see [`slice_of`](crate::collective::slice_of). `None` if ranks exchange
+    /// through the host.
     fn part(&self, _ranks: &Ranks) -> Option<Self> {
         None
     }
 
-    /// The rank's parts of the sums of all arrays over the ranks, in their order. `None` where ranks exchange through the host.
+    /// Returns the rank's parts of the sums of all arrays over the ranks, in their order. `None` if ranks exchange
+    /// through the host.
     fn sums_of_parts(&self, _ranks: &Ranks) -> Option<Self> {
         None
     }
 
-    /// Overwrites all arrays by what the ranks have of them, this one `own`. False where ranks exchange through the host: nothing
-    /// was done then.
+    /// Overwrites all arrays with the ranks' parts, of which `own` is this rank's. Returns false, without changing
+    /// anything, if ranks exchange through the host.
     fn gather_parts(&mut self, _own: &Self, _ranks: &Ranks) -> bool {
         false
     }
@@ -67,13 +69,14 @@ pub trait Params: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Takes part in [`Params::gather_fragments`] for the others. False where ranks exchange through the host.
+    /// Takes part in [`Params::gather_fragments`] for the others. Returns false if ranks exchange through the host.
     fn offer_fragments(&self, _ranks: &Ranks, _fragments: &[Vec<Fragment>]) -> bool {
         false
     }
 
-    /// Adds the rank's parts of the sums of fragments over the ranks, in their order, to its arrays. `own` are whole arrays; a rank
-    /// without them has zeros. False where ranks exchange through the host: nothing was done then.
+    /// Adds the rank's parts of the sums of fragments over the ranks, in their order, to its arrays. `own` are whole
+    /// arrays; a rank without them has zeros. Returns false, without changing anything, if ranks exchange through the
+    /// host.
     fn add_sums_of_fragments(&mut self, _own: Option<&Self>, _ranks: &Ranks, _fragments: &[Vec<Fragment>]) -> bool {
         false
     }

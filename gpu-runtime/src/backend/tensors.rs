@@ -10,7 +10,7 @@ pub trait Tensors: Fences + Sized + Send + Sync + 'static {
     type Lhs: Send + Sync;
     /// A weight `[outputs, inputs]` in the form that GEMMs read, and its transpose for backward passes.
     type Matrix: Send + Sync;
-    /// A norm's weight or a bias, f32.
+    /// Weight of a norm, or a bias, in f32.
     type Vector: Send + Sync;
     /// An embedding `[vocabulary, hidden]` that is not the unembedding.
     type Table: Send + Sync;

@@ -13,10 +13,10 @@ pub(super) const ONE_EXCHANGE: usize = 4_096;
 
 /// One of the ranks that compute a model together.
 pub trait Collective: Send + Sync {
-    /// Number of this rank, from 0.
+    /// Returns the number of this rank, from 0.
     fn rank(&self) -> usize;
 
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     fn world(&self) -> usize;
 
     /// Sends `parts[i]` to rank `members[i]`, and returns what each member sent to this one, in their order. Members are in
@@ -31,15 +31,16 @@ pub trait Collective: Send + Sync {
         parts: Vec<Payload>,
     ) -> Result<Vec<Payload>, CollectiveError>;
 
-    /// Makes every further call of any rank fail, including calls that others wait in, because this rank cannot go on.
+    /// Makes every further call of any rank fail, including calls that others wait in, because this rank cannot
+    /// continue.
     fn fail(&self, _failure: CollectiveError) {}
 
-    /// Why further calls will fail, as far as it is known without one.
+    /// Returns the reason why further calls will fail, as far as it is known without a call.
     fn fault(&self) -> Option<CollectiveError> {
         None
     }
 
-    /// [`Collective::exchange_among`] all ranks.
+    /// Exchanges parts among all ranks, like [`Collective::exchange_among`].
     ///
     /// # Errors
     /// See [`CollectiveError`].
@@ -73,7 +74,8 @@ pub trait Collective: Send + Sync {
         Ok(())
     }
 
-    /// The sum over all ranks of this rank's slice of `values`: slices are [`slice_of`] the length, in the order of ranks.
+    /// Returns the sum over all ranks of this rank's slice of `values`: slices are [`slice_of`] the length, in the
+    /// order of ranks.
     ///
     /// # Errors
     /// See [`CollectiveError`].
@@ -82,7 +84,8 @@ pub trait Collective: Send + Sync {
         self.scatter_sums((0..self.world()).map(slice).collect())
     }
 
-    /// The sum over all ranks of what each passes for this one: `parts[r]` is for rank `r`, and has the same length on all.
+    /// Returns the sum over all ranks of the parts that they pass for this one: `parts[r]` is for rank `r`, and has the
+    /// same length on all.
     ///
     /// # Errors
     /// See [`CollectiveError`].
@@ -94,7 +97,7 @@ pub trait Collective: Send + Sync {
         Ok(sums)
     }
 
-    /// The arrays of all ranks, which may differ in length, in the order of ranks.
+    /// Returns the arrays of all ranks, which may differ in length, in the order of ranks.
     ///
     /// # Errors
     /// See [`CollectiveError`].
@@ -114,7 +117,7 @@ pub trait Collective: Send + Sync {
         received.iter().enumerate().map(|(rank, part)| payload::shared_rows(&call, rank, part, width)).collect()
     }
 
-    /// The bytes of rank `root`; what the others pass is ignored.
+    /// Returns the bytes of rank `root`; the other ranks' `message` is ignored.
     ///
     /// # Errors
     /// See [`CollectiveError`].

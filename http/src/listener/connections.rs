@@ -11,7 +11,7 @@ use super::min_rate::MinRate;
 use crate::open_files;
 use crate::peer::client_of;
 
-/// Open connections, where the process may open enough files.
+/// Default limit on open connections, if the process may open enough files.
 pub const CONNECTIONS: usize = 16_384;
 /// The time in which the header of a request must arrive.
 pub const HEADER_TIME: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Connections whose clients read too slowly: each holds its answer, and often what the answer is made from.
+//! Connections whose clients read too slowly: each holds its answer, and often the data from which the answer is made.
 
 use std::future::Future;
 use std::io;

@@ -37,8 +37,8 @@ struct Reloader {
 enum Seen {
     /// The files contain the served pair.
     Loaded(Pair),
-    /// The files can't be served; the former pair still is. Between the replacements of the two files this is normal,
-    /// so it is reported only when it stays.
+    /// The files can't be served; the previous pair is still in use. Between the replacements of the two files this is
+    /// normal, so it is reported only when it stays.
     Unusable(Option<Pair>),
     /// The unusable pair, after it was reported.
     Reported(Option<Pair>),

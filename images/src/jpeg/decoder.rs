@@ -1,4 +1,4 @@
-//! The way from the segments of a file to its pixels.
+//! Decoding of a file's segments to pixels.
 
 use crate::ImageError;
 use crate::jpeg::coefficients::{first_bits, next_bits, progressive_constant, sequential};

@@ -14,7 +14,7 @@ pub(super) enum Upsampling {
     },
     /// Twice as many columns: 3/4 of the nearer sample and 1/4 of the other one.
     Across,
-    /// Twice as many rows, likewise.
+    /// Twice as many rows, with the same weights.
     Down,
     /// Twice as many columns and rows.
     Both,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Size;
 
-/// How an image is resized, padded and cut into patches.
+/// Resizing, padding and division into patches of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
     /// Size in pixels after resizing.
@@ -44,12 +44,12 @@ impl Layout {
         self.resized
     }
 
-    /// Returns the columns of patches.
+    /// Returns the number of columns of patches.
     pub fn grid_width(&self) -> u32 {
         self.padded.width / self.patch
     }
 
-    /// Returns the rows of patches.
+    /// Returns the number of rows of patches.
     pub fn grid_height(&self) -> u32 {
         self.padded.height / self.patch
     }
@@ -59,17 +59,17 @@ impl Layout {
         self.grid_width() as usize * self.grid_height() as usize
     }
 
-    /// Returns the values of a patch: 3 channels × frames × rows × columns.
+    /// Returns the number of values of a patch: 3 channels × frames × rows × columns.
     pub fn patch_dim(&self) -> usize {
         3 * self.frames as usize * (self.patch as usize).pow(2)
     }
 
-    /// Returns the positions that the image takes in the model's context.
+    /// Returns the number of positions that the image takes in the model's context.
     pub fn tokens(&self) -> usize {
         self.patches() / (self.merge as usize).pow(2)
     }
 
-    /// Returns the patches of a token's side.
+    /// Returns the side of the square of patches that form a token.
     pub fn merge(&self) -> u32 {
         self.merge
     }

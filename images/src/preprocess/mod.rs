@@ -1,4 +1,4 @@
-//! Patches that a vision tower takes of an image, as `preprocessor_config.json` of a model states it.
+//! Patches of an image for a vision tower, as a model's `preprocessor_config.json` defines them.
 
 mod error;
 mod fields;
@@ -46,7 +46,7 @@ impl Preprocessor {
     /// Returns the size, grid and tokens of an image of this width and height.
     ///
     /// # Errors
-    /// [`ImageError::Empty`], and [`ImageError::TooNarrow`] where the rule has a largest aspect ratio.
+    /// [`ImageError::Empty`], and [`ImageError::TooNarrow`] if the rule has a largest aspect ratio.
     pub fn layout(&self, size: Size) -> Result<Layout, ImageError> {
         if size.width == 0 || size.height == 0 {
             return Err(ImageError::Empty(size));
@@ -61,7 +61,7 @@ impl Preprocessor {
     /// that the client states in its place.
     ///
     /// # Errors
-    /// As [`Preprocessor::layout`].
+    /// Errors of [`Preprocessor::layout`].
     pub fn patches(&self, image: &RgbImage, counted: Size) -> Result<Patches, ImageError> {
         let layout = self.layout(counted)?;
         Ok(Patches::new(image, layout, &self.normalization))

@@ -1,4 +1,4 @@
-//! Conversion of 8-bit values to the floats that a tower takes.
+//! Conversion of 8-bit values to the floats that a tower reads.
 
 use serde::{Deserialize, Serialize};
 

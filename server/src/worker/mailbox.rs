@@ -14,11 +14,11 @@ pub trait Mailbox: Send + Sync + 'static {
     fn take_work(&self) -> Vec<WorkItem>;
     /// Takes the work that is ready, waiting for it up to `timeout`.
     fn wait_work(&self, timeout: Duration) -> Vec<WorkItem>;
-    /// The tenant's share of a busy engine.
+    /// Returns the tenant's share of a busy engine.
     fn weight(&self, tenant: &TenantId) -> NonZeroU32;
-    /// Records what the engine has executed and what it holds.
+    /// Records the engine's counters and contents.
     fn observe_engine(&self, stats: EngineStats);
-    /// The storage folder that a load reads. The folder stays there until the load has ended.
+    /// Returns the storage folder that a load reads. The folder is kept until the load has ended.
     fn pin_load(
         &self,
         tenant: &TenantId,
@@ -27,9 +27,9 @@ pub trait Mailbox: Send + Sync + 'static {
     ) -> impl Future<Output = Result<PathBuf, Error>> + Send;
     /// Reports samples that the engine executes from now on. Returns at once.
     fn samples_admitted(&self, requests: &[RequestId]);
-    /// The samples whose tokens somebody waits for.
+    /// Returns the samples whose tokens a client waits for.
     fn watched_samples(&self) -> Vec<WatchedSample>;
-    /// Whether the work that is ready asks for the end of a training request.
+    /// Returns whether the queued work contains an order to abandon this training request.
     fn is_abandoned(&self, request: &RequestId) -> bool;
     /// Reports tokens of a watched sample. Returns at once.
     fn report_progress(&self, request: &RequestId, progress: Vec<SampleProgress>);

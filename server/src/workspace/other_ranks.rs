@@ -8,10 +8,10 @@ use trainyard_storage::StorageError;
 
 /// The other ranks, as rank 0 sees them.
 pub trait OtherRanks: Send + Sync {
-    /// Makes all of them fetch the folder at `location` in the storage, which this rank has at `dir`.
+    /// Makes all other ranks fetch the folder at `location` in the storage, which this rank has at `dir`.
     fn fetch(&self, dir: &Path, location: &Path, done: FetchDone);
 
-    /// Makes them remove their copies.
+    /// Makes the other ranks remove their copies.
     fn remove(&self, dir: &Path);
 }
 

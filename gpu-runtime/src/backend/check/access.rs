@@ -5,16 +5,16 @@ use crate::rng::kaiming_uniform_fill;
 
 /// Rows from and to the host.
 pub trait HostAccess: Backend {
-    /// Rows of `width` elements.
+    /// Uploads rows of `width` elements.
     fn rows(&self, rows: &[f32], width: usize) -> Self::Rows;
 
-    /// The elements of rows.
+    /// Returns the elements of rows.
     fn values(&self, rows: &Self::Rows) -> Vec<f32>;
 
-    /// The elements of a gradient with respect to a linear layer's output.
+    /// Returns the elements of a gradient with respect to a linear layer's output.
     fn gradient(&self, dy: &Self::OutputGradient<'_>) -> Vec<f32>;
 
-    /// The elements of a linear layer's input.
+    /// Returns the elements of a linear layer's input.
     fn input(&self, x: &Self::WeightInput<'_>) -> Vec<f32>;
 }
 

@@ -31,15 +31,16 @@ impl<B: Tensors> Copy for ConvolutionCall<'_, B> {}
 /// `y_i = c_i · Σ_t w_t · u_{i − kernel + 1 + t}`, channel by channel. The sum runs over `t` ascending, from zero, so its bits are the
 /// same however the sequence is cut into passes and whatever is beside it: the sampler equals the trainer. All of it is f32.
 pub trait ConvolutionOps<B: Tensors>: StateOps<B> {
-    /// Whether the backend has these ops; models with short convolutions are refused where it does not.
+    /// Whether the backend has these ops; otherwise, models with short convolutions are refused.
     const HAS_CONVOLUTIONS: bool;
 
     /// Convolves rows of inputs, `[rows, 3 · channels]`, and returns `[rows, channels]`. States of spans that have one are updated;
     /// sequences without one begin at position 0.
     fn convolve(backend: &B, call: &ConvolutionCall<'_, B>, pool: &mut Self::StatePool, inputs: &B::Rows) -> B::Rows;
 
-    /// The gradient with respect to inputs, `[rows, 3 · channels]`, given that with respect to the output, `d_out`. Every sequence
-    /// begins at position 0. The gradient of the weights, rows in order, is added to the parameter of `dw`.
+    /// Returns the gradient with respect to inputs, `[rows, 3 · channels]`, given that with respect to the output,
+    /// `d_out`. Every sequence begins at position 0. The gradient of the weights, rows in order, is added to the
+    /// parameter of `dw`.
     fn convolve_backward(
         backend: &B,
         call: &ConvolutionCall<'_, B>,

@@ -130,7 +130,7 @@ pub(crate) fn choose_best(scores: &[f32], count: usize, words: &mut [u32]) {
 
 /// Ops of indexers on a backend `B`.
 pub trait IndexerOps<B: Tensors> {
-    /// Whether the backend has these ops; where it does not, contexts end at the number of positions that indexers choose.
+    /// Whether the backend has these ops; otherwise, contexts end at the number of positions that indexers choose.
     const HAS_INDEXERS: bool;
 
     /// Rotates the heads in every row of `x`, in f32. A rotated pair's first elements come before the second ones.

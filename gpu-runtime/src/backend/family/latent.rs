@@ -57,25 +57,25 @@ pub trait LatentOps<B: Tensors> {
     /// Adds `from` to `to`, element by element.
     fn add_rows(backend: &B, from: &B::Rows, to: &mut B::Rows);
 
-    /// Some columns of every row.
+    /// Returns some columns of every row.
     fn columns(backend: &B, from: &B::Rows, columns: Range<usize>) -> B::Rows;
 
-    /// Rows of `left`, each followed by the same row of `right`.
+    /// Returns rows of `left`, each followed by the same row of `right`.
     fn join_columns(backend: &B, left: &B::Rows, right: &B::Rows) -> B::Rows;
 
-    /// Queries, keys and values for `Backend::attention`, `[rows, 3 · heads · width]`, from `q`,
-    /// `[rows, heads · (nope + rope)]`, `kv`, `[rows, heads · (nope + value)]`, and the last `rope` columns of `down`, the
-    /// part of keys that all heads have in common. Rotated in f32; a rotated pair's first elements come before the second ones.
+    /// Returns queries, keys and values for `Backend::attention`, `[rows, 3 · heads · width]`, from `q`, `[rows, heads
+    /// · (nope + rope)]`, `kv`, `[rows, heads · (nope + value)]`, and the last `rope` columns of `down`, the part of
+    /// keys that all heads share. Rotated in f32; a rotated pair's first elements come before the second ones.
     fn join_heads(backend: &B, rotation: &LatentRotation<'_, B>, q: &B::Rows, kv: &B::Rows, down: &B::Rows) -> B::Rows;
 
-    /// Gradients with respect to `q`, `kv` and the common part of keys, `[rows, rope]`, of [`LatentOps::join_heads`], given
-    /// that with respect to its result. The last one adds up heads in order.
+    /// Returns the gradients with respect to `q`, `kv` and the common part of keys, `[rows, rope]`, of
+    /// [`LatentOps::join_heads`], given that with respect to its result. The last one is summed over heads in order.
     fn split_heads(backend: &B, rotation: &LatentRotation<'_, B>, d_qkv: &B::Rows) -> [B::Rows; 3];
 
-    /// Attention's output without padding, `[rows, heads · value]`.
+    /// Returns attention's output without padding, `[rows, heads · value]`.
     fn head_values(backend: &B, heads: LatentHeads, attended: &B::Rows) -> B::Rows;
 
-    /// The gradient with respect to attention's output, `[rows, heads · width]`, given that with respect to
+    /// Returns the gradient with respect to attention's output, `[rows, heads · width]`, given that with respect to
     /// [`LatentOps::head_values`].
     fn pad_values(backend: &B, heads: LatentHeads, d_values: &B::Rows) -> B::Rows;
 }

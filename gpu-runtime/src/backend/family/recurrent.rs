@@ -70,11 +70,12 @@ pub struct RecurrentParams {
 /// keys and values are those of the convolution, after SiLU; with the delta rule queries and keys are divided by the root of their
 /// sum of squares plus 1e-6, and queries by the root of their width.
 pub trait RecurrentOps<B: Tensors>: StateOps<B> {
-    /// Whether the backend has these ops, and activations without a gate, which models with recurrences have; models with either are
-    /// refused where it does not.
+    /// Whether the backend has these ops, and activations without a gate, which models with recurrences have;
+    /// otherwise, models with either are refused.
     const HAS_RECURRENCES: bool;
 
-    /// Whether the backward pass has the chunks of all sequences in memory at once; else only those that threads compute.
+    /// Whether the backward pass holds the chunks of all sequences in memory at once; otherwise, only those being
+    /// computed.
     const HOLDS_ALL_CHUNKS: bool = false;
 
     /// Maximum number of elements of a key head; models with wider ones are refused.
@@ -88,8 +89,9 @@ pub trait RecurrentOps<B: Tensors>: StateOps<B> {
     /// `norm(o · silu(z))` with Mamba-2.
     fn gate_output(backend: &B, call: &RecurrentCall<'_, B>, inputs: &B::Rows, out: &B::Rows) -> B::Rows;
 
-    /// The gradient with respect to inputs, `[rows, input_width]`, given that with respect to the gated output, `d_gated`. Every
-    /// sequence begins at position 0. Gradients of parameters, rows in order, are added to those of `dw`.
+    /// Returns the gradient with respect to inputs, `[rows, input_width]`, given that with respect to the gated output,
+    /// `d_gated`. Every sequence begins at position 0. Gradients of parameters, rows in order, are added to those of
+    /// `dw`.
     fn recur_backward(
         backend: &B,
         call: &RecurrentCall<'_, B>,

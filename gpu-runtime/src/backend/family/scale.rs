@@ -4,7 +4,7 @@ use crate::backend::tensors::Tensors;
 
 /// Ops of scaled rows on a backend `B`.
 pub trait ScaleOps<B: Tensors> {
-    /// Whether the backend has these ops; models with such factors are refused where it does not.
+    /// Whether the backend has these ops; otherwise, models with such factors are refused.
     const HAS_SCALES: bool;
 
     /// Adds `scale · from` to `to`, element by element, rounded once.

@@ -6,13 +6,13 @@ use crate::backend::types::StateId;
 
 /// The pool of sequences' states on a backend `B`.
 pub trait StateOps<B: Tensors> {
-    /// Pool of states: each has a part for every block that keeps one.
+    /// Pool of states: each state has a part for every block that keeps one.
     type StatePool: Send + Sync;
 
-    /// A pool for a model's blocks that keep a state, first to last.
+    /// Returns a pool for a model's blocks that keep a state, first to last.
     fn state_pool(backend: &B, shapes: &[StateShape]) -> Self::StatePool;
 
-    /// Allocates a state of zeros: that of a sequence without tokens.
+    /// Allocates a zero state: that of a sequence without tokens.
     fn state_take(backend: &B, pool: &mut Self::StatePool) -> StateId;
 
     /// Frees a state; its id may be reused.

@@ -41,28 +41,30 @@ pub struct RowMix {
 /// Ops of vision towers on a backend `B`. A row's sums contain only its own image, in a fixed order: its bits do not
 /// depend on the other images of a pass.
 pub trait VisionOps<B: Backend> {
-    /// Whether the backend has these ops; models with images are refused images where it does not.
+    /// Whether the backend has these ops; otherwise, images are refused.
     const HAS_VISION: bool;
 
-    /// Rows of `width` elements with values of the host.
+    /// Uploads rows of `width` elements.
     fn upload_rows(backend: &B, values: &[f32], width: usize) -> B::Rows;
 
     /// LayerNorm of every row, in f32: the mean, then the mean of squared differences, then
     /// `(x − mean) / sqrt(variance + eps) · weight + bias`. The order of sums depends only on the width.
     fn layer_norm(backend: &B, norm: LayerNorm<'_, B>, x: &B::Rows) -> B::Rows;
 
-    /// [`Backend::lhs`] of GELU of every element.
+    /// Returns [`Backend::lhs`] of GELU of every element.
     fn gelu(backend: &B, kind: Gelu, x: &B::Rows) -> B::Lhs;
 
-    /// Sums of rows of `table`, each multiplied by its factor, in f32 and in the order of the mix: `[rows, width]`.
+    /// Returns sums of rows of `table`, each multiplied by its factor, in f32 and in the order of the mix: `[rows,
+    /// width]`.
     fn mix_rows(backend: &B, table: &B::Rows, mix: &RowMix) -> B::Rows;
 
-    /// Softmax attention of every row to all rows of its image, which are consecutive; `qkv` are rows of queries, keys and values
-    /// of `heads` heads each, in this order. Scores are scaled by `e^-½`, with `e` the width of a head. Both sides of both products
-    /// are rounded as those of [`Backend::linear`] with base weights. Returns `[rows, heads · e]`.
+    /// Softmax attention of every row to all rows of its image, which are consecutive; `qkv` are rows of queries, keys
+    /// and values of `heads` heads each, in this order. Scores are scaled by `e^-½`, with `e` the width of a head. Both
+    /// sides of both GEMMs are rounded like those of [`Backend::linear`] with base weights. Returns `[rows, heads ·
+    /// e]`.
     fn attend_all(backend: &B, heads: usize, images: &[Range<usize>], qkv: &B::Rows) -> B::Rows;
 
-    /// Rows that consist of `count` consecutive rows each.
+    /// Returns rows that each consist of `count` consecutive rows.
     fn join_rows(backend: &B, x: B::Rows, count: usize) -> B::Rows;
 
     /// Adds row `i` of `from` to row `rows[i]` of `to`. Indices are distinct.

@@ -30,11 +30,12 @@ pub struct ScorePart {
 
 /// Ops of ranks that share the vocabulary on a backend `B`.
 pub trait VocabularyOps<B: Tensors> {
-    /// `rows` rows: row `i` of `from` at `at[i]`, which are distinct, and elsewhere -0, which changes no bit of what it is added to.
+    /// Returns `rows` rows: row `i` of `from` at `at[i]`, which are distinct, and elsewhere -0, which is neutral in
+    /// additions.
     fn spread(backend: &B, from: &B::Rows, at: &[usize], rows: usize) -> B::Rows;
 
-    /// `Backend::target_logprobs` of only the first `tokens` rows of the unembedding; targets are counted from the
-    /// first row.
+    /// Computes `Backend::target_logprobs` over only the first `tokens` rows of the unembedding; targets are counted
+    /// from the first row.
     fn head_part(
         backend: &B,
         head: &LinearCall<'_, B>,
@@ -52,7 +53,8 @@ pub trait VocabularyOps<B: Tensors> {
     /// `out[_, vocabulary]`; the last ranks' columns may be beyond the vocabulary's end. All ranks call it.
     fn gather_logits(backend: &B, own: &B::Rows, rows: usize, ranks: &Ranks, out: &mut B::Rows);
 
-    /// Contribution of the first `tokens` columns of `logits` to the requested scores, without alternatives.
+    /// Returns the contribution of the first `tokens` columns of `logits` to the requested scores, without
+    /// alternatives.
     fn score_part(backend: &B, logits: &B::Rows, tokens: usize, requests: &[ScoreRequest]) -> Vec<ScorePart>;
 }
 

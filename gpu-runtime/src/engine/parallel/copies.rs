@@ -21,7 +21,7 @@ pub trait FolderCopies {
     /// Begins to fetch the folder at `location` in the storage, which rank 0 has at `dir`. Returns at once.
     fn fetch(&self, dir: &Path, location: &Path, done: FetchDone);
 
-    /// Path of the copy; `None` when the folder was not fetched and is common to all ranks.
+    /// Returns the path of the copy; `None` if the folder was not fetched and is common to all ranks.
     fn copy_of(&self, dir: &Path) -> Option<PathBuf>;
 
     /// Removes a copy, if there is one.

@@ -29,7 +29,7 @@ class Crate:
 
     @property
     def reference(self) -> str:
-        """Its package URL."""
+        """Returns the package URL."""
         return f"pkg:cargo/{self.name}@{self.version}"
 
 
@@ -45,7 +45,7 @@ def of_server(repository: pathlib.Path, architecture: str) -> list[Crate]:
 
 
 def select(metadata: dict, lock: dict) -> list[Crate]:
-    """What the server links, without dependencies of builds and tests."""
+    """Returns the packages that the server links, without dependencies of builds and tests."""
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     checksums = {(entry["name"], entry["version"]): entry.get("checksum") for entry in lock["package"]}

@@ -53,7 +53,7 @@ def build(release: Release, program: Program, contents: Contents, out: pathlib.P
 
 
 def tree(contents: Contents) -> dict[str, tuple[bytes, int]]:
-    """Files of the package by path, each with its mode."""
+    """Returns the files of the package by path, each with its mode."""
     documents = "usr/share/doc/trainyard"
     files = {"usr/bin/trainyard": (contents.binary.read_bytes(), 0o755)}
     for unit in sorted((contents.repository / "deploy" / "systemd").iterdir()):

@@ -64,7 +64,7 @@ def make(binary: pathlib.Path, out: pathlib.Path) -> None:
 
 
 def moment() -> int:
-    """The time of the commit, or the one that `SOURCE_DATE_EPOCH` sets."""
+    """Returns the time of the commit, or the one that `SOURCE_DATE_EPOCH` sets."""
     if named := os.environ.get("SOURCE_DATE_EPOCH"):
         return int(named)
     command = ["git", "-C", str(REPOSITORY), "log", "-1", "--format=%ct"]
@@ -75,7 +75,7 @@ def moment() -> int:
 
 
 def strip(binary: pathlib.Path, to: pathlib.Path) -> pathlib.Path:
-    """A copy of the program without symbols and debugging information."""
+    """Returns a copy of the program without symbols and debugging information."""
     done = subprocess.run(["strip", "--strip-all", "-o", str(to), str(binary)], capture_output=True, text=True)
     if done.returncode != 0:
         raise Refused(f"strip failed: {done.stderr.strip()}")

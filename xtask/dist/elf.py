@@ -1,4 +1,4 @@
-"""What a program needs of the system that runs it, read from its ELF file."""
+"""Requirements of a program on the system that runs it, read from its ELF file."""
 
 import dataclasses
 import pathlib

@@ -11,7 +11,7 @@ RULE = "=" * 100
 
 
 def build(crates: list[Crate]) -> bytes:
-    """Each text once, after the packages that have it."""
+    """Returns each licence text once, after the packages that have it."""
     holders: dict[str, list[str]] = {}
     lines = ["The program trainyard contains these packages, under these licences:", ""]
     for crate in crates:

@@ -1,4 +1,4 @@
-"""What all packages of the server have in common: its files, and the moment that stands for their times."""
+"""Common parts of all packages of the server: its files, and the timestamp for them."""
 
 import dataclasses
 import pathlib

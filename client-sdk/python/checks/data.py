@@ -90,19 +90,19 @@ def conversation(word: str) -> dict:
 
 
 def pair(word: str) -> dict:
-    """The wanted answer against the chatty one."""
+    """Returns a pair: the preferred answer, and a wordy one."""
     rejected = f"Sure! In Pig Latin, the word {word} would be something like {word}."
     return {"prompt": question(word), "chosen": pig_latin(word), "rejected": rejected}
 
 
 def addition(left: int, right: int) -> dict:
-    """A prompt as the environment `arithmetic` has it."""
+    """Returns a prompt in the form of the environment `arithmetic`."""
     system = {"role": "system", "content": "Answer with a number alone."}
     return {"messages": [system, {"role": "user", "content": f"What is {left} + {right}?"}]}
 
 
 def write(folder: pathlib.Path) -> dict[str, pathlib.Path]:
-    """All data sets, by name."""
+    """Writes all data sets, by name."""
     folder.mkdir(parents=True, exist_ok=True)
     train, held_out = WORDS[HELD_OUT:], WORDS[:HELD_OUT]
     sums = [addition(left, right) for left in range(10) for right in range(10)]
@@ -124,7 +124,8 @@ def write(folder: pathlib.Path) -> dict[str, pathlib.Path]:
 
 
 def guesses(path: pathlib.Path, most: int) -> pathlib.Path:
-    """Writes pictures of the environment `counting`; of ten answers four are any number, so that little is learned."""
+    """Writes pictures of the environment `counting`; four of ten answers are random numbers, so that little can be
+    learned."""
     sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "src"))
     from trainyard.recipes.envs.counting import Counting
 

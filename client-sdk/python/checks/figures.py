@@ -63,7 +63,7 @@ def series(runs: pathlib.Path, prefix: str, metric: str) -> dict[float, list[flo
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Multiples in a range of 1, 2 or 5 times a power of ten, as many as there may be."""
+    """Returns the multiples of 1, 2 or 5 times a power of ten in a range, up to a maximum number."""
     power = 10.0 ** math.floor(math.log10((high - low) / most))
     step = next(power * factor for factor in (1, 2, 5, 10, 20) if (high - low) / (power * factor) < most)
     first = math.ceil(low / step - 1e-9)
@@ -104,7 +104,7 @@ def figure(title: str, label: str, axis: str, lines: list[tuple[str, dict[float,
 
 
 def draw(runs: pathlib.Path, output: pathlib.Path) -> list[str]:
-    """Writes all figures for which there are runs; their names."""
+    """Writes all figures for which there are runs; returns their names."""
     output.mkdir(parents=True, exist_ok=True)
     drawn = []
     for name, (title, label, lines) in FIGURES.items():

@@ -60,7 +60,7 @@ class Checks:
             self.failed.append(what)
 
     def recipe(self, name: str, run: str, fresh: bool = True, **settings: object) -> list[dict]:
-        """Runs a recipe to its end in the folder of a run; the lines of its metrics."""
+        """Runs a recipe to its end in the folder of a run; returns the lines of its metrics."""
         folder = self.runs / run
         if fresh and not self.resume:
             shutil.rmtree(folder, ignore_errors=True)
@@ -84,17 +84,19 @@ class Checks:
         return done.stdout
 
     def every_seed(self, name: str, run: str, **settings: object) -> list[list[dict]]:
-        """The same with each seed."""
+        """Runs a recipe with each seed."""
         return [self.recipe(name, f"{run}-{seed}", seed=seed, **settings) for seed in range(self.seeds)]
 
     def moved(self, run: str, metric: str, seeds: list[list[dict]], up: bool) -> None:
-        """A metric that is measured before the first and after the last step moved the right way, with every seed."""
+        """Checks that a metric measured before the first and after the last step moved in the right direction, with
+        every seed."""
         ends = [(lines[0][f"{metric}_before"], lines[-1][metric]) for lines in seeds]
         held = all((after > before) if up else (after < before) for before, after in ends)
         self.check(f"{run}: {metric} {'rises' if up else 'falls'}", held, shown(ends))
 
     def resumes(self, name: str, run: str, **settings: object) -> None:
-        """Goes on from an earlier checkpoint of the run with seed 0: the same metrics to the bit."""
+        """Resumes the run with seed 0 from an earlier checkpoint, and checks that the metrics are the same to the
+        bit."""
         source, folder = self.runs / f"{run}-0", self.runs / f"{run}_resumed-0"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(source, folder)
@@ -106,7 +108,8 @@ class Checks:
         self.check(f"{run}: resumed to the bit", whole == parts, f"from step {first} of {len(whole)}")
 
     def made(self, recipe: Callable[["Checks"], None], run: str) -> dict:
-        """What a run of a recipe published; the recipe runs first if the server has no such weights."""
+        """Returns the weights that a run of a recipe published; runs the recipe first if the server has no such
+        weights."""
         final = self.runs / run / "final.json"
         if final.exists() and is_there(json.loads(final.read_text())["sampler"]):
             return json.loads(final.read_text())
@@ -125,7 +128,7 @@ def is_there(path: str) -> bool:
 
 
 def timeless(folder: pathlib.Path) -> list[dict]:
-    """Metrics without what depends on the clock."""
+    """Returns metrics without those that depend on the clock."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{key: value for key, value in line.items() if key not in ("time", "seconds_waiting")} for line in lines]
 
@@ -161,7 +164,7 @@ def dpo(checks: Checks) -> None:
 
 
 def distill(checks: Checks) -> None:
-    """The teacher is what `grpo` made of the student."""
+    """Checks `distill`: the teacher is the student after `grpo`."""
     path = checks.made(grpo, "grpo-0")["sampler"]
     sets = {"data": checks.sets["sums"], "validation": checks.sets["held_out_sums"]}
     settings = {**sets, "teacher": path, "steps": 8, "save_every": 4, "eval_every": 4, "max_tokens": 12}
@@ -219,7 +222,7 @@ def ppo(checks: Checks) -> None:
 
 
 def evaluation(checks: Checks) -> None:
-    """pass@k of the base model and of what `grpo` made of it."""
+    """Checks `eval`: pass@k of the base model and of the model after `grpo`."""
     ends, rising = [], True
     for seed in range(checks.seeds):
         made = checks.made(grpo, f"grpo-{seed}")
@@ -240,7 +243,7 @@ def evaluation(checks: Checks) -> None:
 
 
 def agent_env(checks: Checks) -> None:
-    """Several turns, in an environment that is not part of the package."""
+    """Checks `agent_env`: several turns, in an environment that is not part of the package."""
     settings = {
         **RL,
         "environment.name": "guess:Guess",
@@ -260,7 +263,7 @@ def agent_env(checks: Checks) -> None:
 
 
 def counting(checks: Checks) -> None:
-    """Pictures, on a tiny random model with a tower: `sft` teaches it to count badly, `grpo` better."""
+    """Checks images, on a tiny random model with a vision tower: `sft` teaches it to count badly, `grpo` better."""
     begun = {"model": VISION, "train_unembed": "true", "eval_every": 0}
     guesses = data.guesses(checks.runs / "data" / "guesses.jsonl", MOST)
     first = {"data": guesses, "steps": 150, "save_every": 150, "batch_size": 16, "adam.learning_rate": 3e-3}
@@ -285,7 +288,8 @@ def counting(checks: Checks) -> None:
 
 
 def async_grpo(checks: Checks) -> None:
-    """The same work as `grpo` with an environment that takes seconds: at least 1.5 times as fast, and it learns."""
+    """Checks `async_grpo`: the same work as `grpo` with an environment that takes seconds, at least 1.5 times as fast;
+    and it learns."""
     sync = checks.every_seed("grpo", "slow_sync", **SLOW)
     others = checks.every_seed("async_grpo", "slow_async", staleness=2, segment_tokens=4, **SLOW)
     oldest = [max(line["staleness_max"] for line in lines) for lines in others]

@@ -27,7 +27,7 @@ def reward(text: str) -> float:
 
 
 def datum(prompt: list[int], sequence: types.SampledSequence, advantage: float) -> types.Datum:
-    """Prompt positions have advantage 0; each sampled token has the advantage of its answer."""
+    """Returns an example: prompt positions have advantage 0, and each sampled token has the advantage of its answer."""
     tokens = prompt + sequence.tokens
     masked = [0.0] * (len(prompt) - 1)
     return types.Datum(

@@ -40,7 +40,8 @@ def pig_latin(word: str) -> str:
 
 
 def example(tokenizer, word: str) -> types.Datum:
-    """All tokens but the last are input, all but the first are targets; only those of the answer have weight."""
+    """Returns an example: all tokens but the last are input, all but the first are targets; only those of the answer
+    have weight."""
     question = chat_prompt(tokenizer, SYSTEM, word)
     answer = tokenizer.encode(pig_latin(word) + tokenizer.eos_token)
     tokens = question + answer
@@ -54,7 +55,7 @@ def example(tokenizer, word: str) -> types.Datum:
 
 
 def answers(run: tinker.TrainingClient, tokenizer, words: list[str]) -> list[str]:
-    """The run's most likely answer to each word, sampled from a snapshot of its weights."""
+    """Returns the run's most likely answer to each word, sampled from a snapshot of its weights."""
     sampler = run.save_weights_and_get_sampling_client().result()
     greedy = types.SamplingParams(max_tokens=8, temperature=0.0)
     prompts = [types.ModelInput.from_ints(chat_prompt(tokenizer, SYSTEM, word)) for word in words]

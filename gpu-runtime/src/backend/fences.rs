@@ -17,7 +17,7 @@ pub trait Fences {
     /// meanwhile: owners of shared data copy it before they write.
     fn fence(&self) -> Self::Fence;
 
-    /// Passes an array's elements to `sink`, as they were at a fence and in order, until it fails.
+    /// Passes an array's elements to `to`, as they were at a fence and in order, until it fails.
     fn read_params(
         &self,
         params: &Self::Params,

@@ -1,4 +1,4 @@
-"""Requests of the Tinker API without input or output: what is sent, and how its answer is read.
+"""Requests of the Tinker API, without sending them: their bodies, and how their answers are read.
 
 The synchronous and the asynchronous client differ only in how they send these.
 """
@@ -57,7 +57,7 @@ class Body(Protocol):
     """A generated model."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Its JSON."""
+        """Returns the body as JSON."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def create_session(
 
 
 def heartbeat(session_id: str) -> Call[None]:
-    """Says that the session's client is alive."""
+    """Keeps a session alive."""
     return _post("session_heartbeat", HeartbeatRequest(session_id=session_id), _nothing)
 
 
@@ -168,7 +168,7 @@ def training_pass(
     config: Mapping[str, float | str],
     forward_only: bool,
 ) -> Call[str]:
-    """`forward` or `forward_backward`, in protobuf and compressed."""
+    """Starts `forward` or `forward_backward`; the request is protobuf and compressed."""
     content = _codec.training_request(run_id, seq_id, data, loss_fn, config, forward_only)
     headers = {"content-type": PROTOBUF, "accept": JSON}
     if len(content) >= COMPRESSED_FROM:
@@ -236,7 +236,7 @@ def sample(
     topk_prompt_logprobs: int,
     topk_sample_logprobs: int,
 ) -> Call[str]:
-    """Completions of a prompt."""
+    """Samples completions of a prompt."""
     body = SampleRequest(
         sampling_session_id=sampler_id,
         seq_id=seq_id,
@@ -265,7 +265,7 @@ def _chunk(chunk: list[int] | Image) -> InputChunk:
 
 
 def retrieve(request_id: str, result: Result[T]) -> Call[T | Pending]:
-    """Waits for a result for half a minute at most."""
+    """Waits for a result, for at most half a minute."""
 
     def read(response: httpx.Response) -> T | Pending:
         if response.headers.get("content-type", "").startswith(PROTOBUF):
@@ -281,19 +281,19 @@ def retrieve(request_id: str, result: Result[T]) -> Call[T | Pending]:
 
 
 def training_result(response: httpx.Response) -> TrainingOutput:
-    """Of `forward` and `forward_backward`."""
+    """Reads the result of `forward` or `forward_backward`."""
     _expect_protobuf(response)
     return _codec.training_output(response.content)
 
 
 def sample_result(response: httpx.Response) -> SampleOutput:
-    """Of `sample`."""
+    """Reads the result of `sample`."""
     _expect_protobuf(response)
     return _codec.sample_output(response.content)
 
 
 def optim_result(response: httpx.Response) -> OptimOutput:
-    """Of `optim_step`."""
+    """Reads the result of `optim_step`."""
     metrics = _object(response).get("metrics")
     return OptimOutput(dict(metrics) if isinstance(metrics, dict) else {})
 

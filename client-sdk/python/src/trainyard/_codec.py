@@ -23,7 +23,7 @@ def training_request(
     config: Mapping[str, float | str],
     forward_only: bool,
 ) -> bytes:
-    """`ForwardBackwardRequest`."""
+    """Encodes a `ForwardBackwardRequest`."""
     parts = [wire.text_field(1, run_id), wire.number_field(2, seq_id)]
     parts += [wire.bytes_field(3, _datum(datum)) for datum in data]
     parts.append(wire.text_field(4, loss_fn))
@@ -70,7 +70,7 @@ def _tensor(tensor: Tensor) -> bytes:
 
 
 def training_output(message: bytes) -> TrainingOutput:
-    """`ForwardBackwardOutput`."""
+    """Decodes a `ForwardBackwardOutput`."""
     outputs: list[dict[str, Tensor]] = []
     metrics: dict[str, float] = {}
     for number, value in wire.fields(message):
@@ -138,7 +138,7 @@ def _values(data: bytes, dtype: int) -> tuple[Sequence[float], Dtype]:
 
 
 def sample_output(message: bytes) -> SampleOutput:
-    """`SampleResponse`."""
+    """Decodes a `SampleResponse`."""
     sequences: list[SampledSequence] = []
     prompt_logprobs: list[float | None] | None = None
     topk: Candidates | None = None

@@ -20,14 +20,14 @@ Event = dict[str, Any]
 
 
 class Decoder:
-    """Puts the lines of a stream together to events."""
+    """Joins the lines of a stream into events."""
 
     def __init__(self) -> None:
         self._data: list[str] = []
         self.ended = False
 
     def line(self, line: str) -> Event | None:
-        """The event that a line completes. `ended` is true after the last one."""
+        """Returns the event that a line completes. `ended` is true after the last one."""
         if line:
             name, _, value = line.partition(":")
             if name == "data":

@@ -1,4 +1,4 @@
-"""Lines in the log about a server that does not answer, so that a waiting program is not silent."""
+"""Log messages about a server that does not answer, so that a waiting program is not silent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _CONNECTING = ("connection.connect_tcp.", "connection.start_tls.")
 
 
 class Notices:
-    """The lines of one client: one when its server is not available, and one when it is again."""
+    """The messages of one client: one when its server becomes unavailable, and one when it is available again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._said = False
 
     def trouble(self, server: str, cause: str, left: float) -> None:
-        """Warns once, however many requests fail. `left` is the time in seconds for which they are repeated."""
+        """Warns once, however many requests fail. `left` is the time in seconds for which they are retried."""
         with self._lock:
             if self._said:
                 return
@@ -34,7 +34,7 @@ class Notices:
         _logger.warning("%s is not available: %s; still trying%s", server, cause, limit)
 
     def over(self, server: str) -> None:
-        """Ends the trouble."""
+        """Reports that the server is available again."""
         with self._lock:
             said, self._said = self._said, False
         if said:
@@ -42,7 +42,7 @@ class Notices:
 
 
 class Watch:
-    """Calls `late` when opening a connection lasts until `moment` (monotonic seconds). A trace for a synchronous
+    """Calls `late` if opening a connection takes until `moment` (monotonic seconds). A trace for a synchronous
     transport of httpx."""
 
     def __init__(self, moment: float, late: Callable[[], None]) -> None:
@@ -62,7 +62,7 @@ class Watch:
 
 
 class AsyncWatch:
-    """As `Watch`, for an asynchronous transport."""
+    """Same as `Watch`, for an asynchronous transport."""
 
     def __init__(self, moment: float, late: Callable[[], None]) -> None:
         self._moment, self._late = moment, late

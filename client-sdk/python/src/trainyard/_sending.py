@@ -1,4 +1,4 @@
-"""Sends calls: with threads in mind, and with asyncio."""
+"""Sends calls, from threads or with asyncio."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Sender:
         self.operations = Operations(blocking=self.http)
 
     def send(self, call: Call[T], deadline: float | None = None, seconds: float | None = None) -> T:
-        """The answer. `deadline` (monotonic) ends retries; `seconds` limits an attempt."""
+        """Returns the answer. `deadline` (monotonic seconds) ends retries; `seconds` limits an attempt."""
         response = self.http.post(
             call.path, content=call.content, headers=dict(call.headers), extensions=_extensions(deadline, seconds)
         )
@@ -65,7 +65,7 @@ class AsyncSender:
         self.operations = Operations(asynchronous=self.http)
 
     async def send(self, call: Call[T], deadline: float | None = None, seconds: float | None = None) -> T:
-        """The answer. `deadline` (monotonic) ends retries; `seconds` limits an attempt."""
+        """Returns the answer. `deadline` (monotonic seconds) ends retries; `seconds` limits an attempt."""
         response = await self.http.post(
             call.path, content=call.content, headers=dict(call.headers), extensions=_extensions(deadline, seconds)
         )
@@ -77,16 +77,16 @@ class AsyncSender:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether the server certainly did not take the request."""
+    """Returns whether the server certainly did not accept the request."""
     return isinstance(error, ApiError) and error.status < 500 and error.status != 408
 
 
 class Order:
     """Numbers the requests of a run from 1 without gaps, and sends them in that order.
 
-    A number is used up when the server takes the request. Where that is not known, because the connection was lost for
-    longer than retries go on or the caller was interrupted, the same request is sent again before the next one. A call
-    with the same content means that one.
+    A number is consumed when the server accepts the request. If that is unknown, because the connection was lost for
+    longer than the retry time or the caller was interrupted, the same request is sent again before the next one. A call
+    with the same content refers to that request.
     """
 
     def __init__(self, sender: Sender) -> None:
@@ -96,7 +96,7 @@ class Order:
         self._unconfirmed: Call[str] | None = None
 
     def submit(self, build: Callable[[int], Call[str]]) -> str:
-        """Sends what `build` makes of the next number; returns a future's id."""
+        """Sends the request that `build` makes for the next number; returns the future's id."""
         with self._lock:
             call = build(self._next)
             if self._unconfirmed is not None and self._unconfirmed.content != call.content:
@@ -118,7 +118,7 @@ class Order:
 
 
 class AsyncOrder:
-    """As `Order`. A submission goes on when the task that waits for it is cancelled."""
+    """Same as `Order`, for asyncio. A submission continues when the task that waits for it is cancelled."""
 
     def __init__(self, sender: AsyncSender) -> None:
         self._sender = sender
@@ -127,7 +127,7 @@ class AsyncOrder:
         self._unconfirmed: Call[str] | None = None
 
     async def submit(self, build: Callable[[int], Call[str]]) -> str:
-        """Sends what `build` makes of the next number; returns a future's id."""
+        """Sends the request that `build` makes for the next number; returns the future's id."""
         return await asyncio.shield(asyncio.ensure_future(self._submit(build)))
 
     async def _submit(self, build: Callable[[int], Call[str]]) -> str:

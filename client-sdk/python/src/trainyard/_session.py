@@ -26,7 +26,7 @@ FAREWELL_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Labels:
-    """What a session is created with."""
+    """Metadata with which a session is created."""
 
     tags: Sequence[str] = ()
     user_metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Labels:
 
 
 class Session:
-    """Opened by its first use."""
+    """A session, which is opened when it is first used."""
 
     def __init__(self, sender: Sender, version: str, labels: Labels) -> None:
         self.sender = sender
@@ -47,7 +47,7 @@ class Session:
 
     @property
     def id(self) -> str:
-        """The session's id."""
+        """Returns the session's id."""
         with self._lock:
             if self._id is None:
                 self._id = self.sender.send(self._create)
@@ -80,7 +80,7 @@ def _beat(sender: Sender, session_id: str, ended: threading.Event) -> None:
 
 
 class AsyncSession:
-    """Opened by its first use."""
+    """A session, which is opened when it is first used."""
 
     def __init__(self, sender: AsyncSender, version: str, labels: Labels) -> None:
         self.sender = sender
@@ -92,7 +92,7 @@ class AsyncSession:
         self._beats: asyncio.Task[None] | None = None
 
     async def id(self) -> str:
-        """The session's id."""
+        """Returns the session's id."""
         async with self._lock:
             if self._id is None:
                 self._id = await self.sender.send(self._create)

@@ -1,7 +1,7 @@
 """HTTP transports that retry, and raise this package's exceptions for refusals.
 
-They are below the generated operations as below the hand-written layer, so that both behave alike. A body is read
-here, and a connection that is lost meanwhile is one more failed attempt; a request with the extension `streamed` gets
+Both the generated operations and the hand-written layer use them, so that both behave alike. Bodies are read here, and
+a connection that is lost while a body is read counts as a failed attempt; a request with the extension `streamed` gets
 its response as soon as it begins.
 """
 
@@ -21,7 +21,7 @@ IDEMPOTENCY_KEY = "x-idempotency-key"
 
 
 class RetryingTransport(httpx.BaseTransport):
-    """A transport around another one."""
+    """A transport that retries the requests of another one."""
 
     def __init__(self, inner: httpx.BaseTransport, policy: RetryPolicy) -> None:
         self._inner = inner
@@ -29,7 +29,7 @@ class RetryingTransport(httpx.BaseTransport):
         self._notices = Notices()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Sends a request until it is answered, refused for good, or the time is over."""
+        """Sends a request until it is answered, refused permanently, or the retry time is over."""
         request.read()
         _identify(request)
         attempts = Attempts(self._policy, request, self._notices)
@@ -60,7 +60,7 @@ class RetryingTransport(httpx.BaseTransport):
 
 
 class AsyncRetryingTransport(httpx.AsyncBaseTransport):
-    """A transport around another one."""
+    """A transport that retries the requests of another one."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport, policy: RetryPolicy) -> None:
         self._inner = inner
@@ -68,7 +68,7 @@ class AsyncRetryingTransport(httpx.AsyncBaseTransport):
         self._notices = Notices()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Sends a request until it is answered, refused for good, or the time is over."""
+        """Sends a request until it is answered, refused permanently, or the retry time is over."""
         await request.aread()
         _identify(request)
         attempts = Attempts(self._policy, request, self._notices)

@@ -46,7 +46,7 @@ def double_field(number: int, value: float) -> bytes:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message in their order: numbers as integers, all else as its bytes."""
+    """Returns the fields of a message in order: numbers as integers, all others as bytes."""
     position = 0
     while position < len(message):
         key, position = _read_varint(message, position)
@@ -84,21 +84,21 @@ def _read_varint(message: bytes, position: int) -> tuple[int, int]:
 
 
 def as_bytes(value: int | bytes) -> bytes:
-    """The value of a field that is no number."""
+    """Returns the value of a field that is not a number."""
     if isinstance(value, int):
         raise ProtocolError("protobuf: expected bytes, found a number")
     return value
 
 
 def as_int(value: int | bytes) -> int:
-    """The value of a field that is a signed number."""
+    """Returns the value of a field that is a signed number."""
     if isinstance(value, bytes):
         raise ProtocolError("protobuf: expected a number, found bytes")
     return value - (1 << 64) if value >> 63 else value
 
 
 def as_text(value: int | bytes) -> str:
-    """The value of a field of `string`."""
+    """Returns the value of a field of `string`."""
     try:
         return as_bytes(value).decode()
     except UnicodeDecodeError as error:
@@ -106,7 +106,7 @@ def as_text(value: int | bytes) -> str:
 
 
 def as_double(value: int | bytes) -> float:
-    """The value of a field of `double`."""
+    """Returns the value of a field of `double`."""
     data = as_bytes(value)
     if len(data) != 8:
         raise ProtocolError(f"protobuf: a double of {len(data)} bytes")

@@ -43,7 +43,7 @@ RESPONSES = "/oai/api/v1/responses"
 
 
 class Client:
-    """A connection to a Trainyard server, or another one that speaks its protocol; threads may share it.
+    """A connection to a Trainyard server, or to another server that speaks its protocol; threads may share it.
 
     The address and the key are those of `TRAINYARD_BASE_URL` and `TRAINYARD_API_KEY`, or `TINKER_BASE_URL` and
     `TINKER_API_KEY`, unless they are given. Close it, or use it with `with`: that ends its session, and the service
@@ -69,16 +69,17 @@ class Client:
 
     @property
     def operations(self) -> Operations:
-        """For the functions of `trainyard.generated.api`: each operation of the service by its name."""
+        """Returns the client to pass to the functions of `trainyard.generated.api`, which has each operation of the
+        service by its name."""
         return self._sender.operations
 
     @property
     def session_id(self) -> str:
-        """The id of this client's session, which is opened when it is first needed."""
+        """Returns the id of this client's session, which is opened when it is first needed."""
         return self._session.id
 
     def capabilities(self) -> ServerCapabilities:
-        """What the server offers, its models above all."""
+        """Returns the capabilities of the server, such as its models."""
         return _present(get_server_capabilities.sync(client=self.operations))
 
     def create_run(
@@ -88,13 +89,13 @@ class Client:
         lora: LoraConfig | None = None,
         user_metadata: Mapping[str, Any] | None = None,
     ) -> TrainingRun:
-        """A new run, once it exists: an adapter of rank 32, or what `lora` says."""
+        """Creates a run and returns it once it exists: an adapter of rank 32 unless `lora` is given."""
         session_id, number = self._session.id, next(self._session.runs)
         call = calls.create_run(session_id, number, base_model, lora or LoraConfig(rank=32), user_metadata or {})
         return self._run(call)
 
     def resume_run(self, path: str, *, base_model: str | None = None, optimizer: bool = True) -> TrainingRun:
-        """A new run that begins with a checkpoint of `TrainingRun.save_state`, with its optimizer's state too."""
+        """Creates a run that begins with a checkpoint of `TrainingRun.save_state`, including its optimizer state."""
         call = calls.resume_run(self._session.id, next(self._session.runs), path, base_model, optimizer)
         return self._run(call)
 
@@ -103,7 +104,7 @@ class Client:
         return TrainingRun(self._session, future.result())
 
     def sampler(self, base_model: str | None = None, *, path: str | None = None) -> Sampler:
-        """Samples from a base model or from a checkpoint of `TrainingRun.save_sampler`."""
+        """Returns a sampler of a base model, or of a checkpoint of `TrainingRun.save_sampler`."""
         call = calls.sampling_session(self._session.id, next(self._session.samplers), base_model, path)
         return Sampler(self._session, self._sender.send(call))
 
@@ -112,7 +113,7 @@ class Client:
         return _present(oai_chat_completions.sync(client=self.operations, body=request))
 
     def stream_chat(self, request: ChatRequest) -> Iterator[events.Event]:
-        """As `chat`, in chunks as they are sampled."""
+        """Same as `chat`, in chunks as they are sampled."""
         return events.stream(self._sender, CHAT, request.to_dict())
 
     def complete(self, request: CompletionRequest) -> CompletionResponse:
@@ -120,7 +121,7 @@ class Client:
         return _present(oai_completions.sync(client=self.operations, body=request))
 
     def stream_completion(self, request: CompletionRequest) -> Iterator[events.Event]:
-        """As `complete`, in chunks as they are sampled."""
+        """Same as `complete`, in chunks as they are sampled."""
         return events.stream(self._sender, COMPLETIONS, request.to_dict())
 
     def respond(self, request: ResponsesRequest) -> ResponsesResponse:
@@ -128,7 +129,7 @@ class Client:
         return _present(oai_responses.sync(client=self.operations, body=request))
 
     def stream_response(self, request: ResponsesRequest) -> Iterator[events.Event]:
-        """As `respond`, in events as it is sampled."""
+        """Same as `respond`, in events as it is sampled."""
         return events.stream(self._sender, RESPONSES, request.to_dict())
 
     def stream_messages(self, request: MessagesRequest) -> Iterator[events.Event]:
@@ -157,7 +158,7 @@ class Client:
 
 
 class AsyncClient:
-    """A connection to a Trainyard server for asyncio; use it with `async with`. Otherwise as `Client`."""
+    """A connection to a Trainyard server for asyncio; use it with `async with`. Otherwise the same as `Client`."""
 
     def __init__(
         self,
@@ -176,15 +177,16 @@ class AsyncClient:
 
     @property
     def operations(self) -> Operations:
-        """For the functions of `trainyard.generated.api`: each operation of the service by its name."""
+        """Returns the client to pass to the functions of `trainyard.generated.api`, which has each operation of the
+        service by its name."""
         return self._sender.operations
 
     async def session_id(self) -> str:
-        """The id of this client's session, which is opened when it is first needed."""
+        """Returns the id of this client's session, which is opened when it is first needed."""
         return await self._session.id()
 
     async def capabilities(self) -> ServerCapabilities:
-        """What the server offers, its models above all."""
+        """Returns the capabilities of the server, such as its models."""
         return _present(await get_server_capabilities.asyncio(client=self.operations))
 
     async def create_run(
@@ -194,13 +196,14 @@ class AsyncClient:
         lora: LoraConfig | None = None,
         user_metadata: Mapping[str, Any] | None = None,
     ) -> AsyncTrainingRun:
-        """A new run, once it exists: an adapter of rank 32, or what `lora` says."""
+        """Creates a run and returns it once it exists: an adapter of rank 32 unless `lora` is given."""
         session_id, number = await self._session.id(), next(self._session.runs)
         call = calls.create_run(session_id, number, base_model, lora or LoraConfig(rank=32), user_metadata or {})
         return await self._run(call)
 
     async def resume_run(self, path: str, *, base_model: str | None = None, optimizer: bool = True) -> AsyncTrainingRun:
-        """A new run that begins with a checkpoint of `AsyncTrainingRun.save_state`, with its optimizer's state too."""
+        """Creates a run that begins with a checkpoint of `AsyncTrainingRun.save_state`, including its optimizer
+        state."""
         session_id, number = await self._session.id(), next(self._session.runs)
         return await self._run(calls.resume_run(session_id, number, path, base_model, optimizer))
 
@@ -209,7 +212,7 @@ class AsyncClient:
         return AsyncTrainingRun(self._session, await future)
 
     async def sampler(self, base_model: str | None = None, *, path: str | None = None) -> AsyncSampler:
-        """Samples from a base model or from a checkpoint of `AsyncTrainingRun.save_sampler`."""
+        """Returns a sampler of a base model, or of a checkpoint of `AsyncTrainingRun.save_sampler`."""
         session_id, number = await self._session.id(), next(self._session.samplers)
         call = calls.sampling_session(session_id, number, base_model, path)
         return AsyncSampler(self._session, await self._sender.send(call))
@@ -219,7 +222,7 @@ class AsyncClient:
         return _present(await oai_chat_completions.asyncio(client=self.operations, body=request))
 
     def stream_chat(self, request: ChatRequest) -> AsyncIterator[events.Event]:
-        """As `chat`, in chunks as they are sampled."""
+        """Same as `chat`, in chunks as they are sampled."""
         return events.astream(self._sender, CHAT, request.to_dict())
 
     async def complete(self, request: CompletionRequest) -> CompletionResponse:
@@ -227,7 +230,7 @@ class AsyncClient:
         return _present(await oai_completions.asyncio(client=self.operations, body=request))
 
     def stream_completion(self, request: CompletionRequest) -> AsyncIterator[events.Event]:
-        """As `complete`, in chunks as they are sampled."""
+        """Same as `complete`, in chunks as they are sampled."""
         return events.astream(self._sender, COMPLETIONS, request.to_dict())
 
     async def respond(self, request: ResponsesRequest) -> ResponsesResponse:
@@ -235,7 +238,7 @@ class AsyncClient:
         return _present(await oai_responses.asyncio(client=self.operations, body=request))
 
     def stream_response(self, request: ResponsesRequest) -> AsyncIterator[events.Event]:
-        """As `respond`, in events as it is sampled."""
+        """Same as `respond`, in events as it is sampled."""
         return events.astream(self._sender, RESPONSES, request.to_dict())
 
     def stream_messages(self, request: MessagesRequest) -> AsyncIterator[events.Event]:

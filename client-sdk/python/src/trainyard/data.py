@@ -1,4 +1,4 @@
-"""What is trained on, and what training and sampling return."""
+"""Inputs and results of training and sampling."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ class Tensor:
 
     @classmethod
     def of(cls, name: str, values: Tensor | Sequence[float]) -> Tensor:
-        """An input of a loss: plain numbers are `int64` under a name that ends in `tokens`, else `float32`."""
+        """Returns an input of a loss: plain numbers are `int64` under a name that ends in `tokens`, otherwise
+        `float32`."""
         if isinstance(values, Tensor):
             return values
         return cls(values, "int64" if name.endswith("tokens") else "float32")
 
     def to_bytes(self) -> bytes:
-        """The elements, little-endian."""
+        """Returns the elements as little-endian bytes."""
         if self.dtype == "int64":
             return _little(array("q", [int(value) for value in self.data]))
         return _little(array("f", [float(value) for value in self.data]))
@@ -39,8 +40,8 @@ class Tensor:
 class Datum:
     """An example: its input tokens and the inputs of the loss by name, such as `target_tokens` and `weights`.
 
-    Among the tokens may be images. The inputs of the loss then have as many rows more as the images take positions.
-    Plain numbers are sent as `int64` under a name that ends in `tokens`, else as `float32`; a `Tensor` as it is.
+    Tokens may include images, each of whose positions needs a row in the inputs of the loss. Plain numbers are sent as
+    `int64` under a name that ends in `tokens`, otherwise as `float32`; a `Tensor` is sent unchanged.
     """
 
     tokens: Sequence[Part]
@@ -48,9 +49,9 @@ class Datum:
 
     @classmethod
     def next_token(cls, tokens: Sequence[Part]) -> Datum:
-        """A sequence of which each token is predicted from those before it, all with a weight of 1.
+        """Returns a sequence whose tokens are each predicted from those before it, all with weight 1.
 
-        Images need their `expected_tokens`, and nothing is predicted at their positions. The last part is a token.
+        Images need `expected_tokens`; nothing is predicted at their positions. The last part must be a token.
         """
         if tokens and isinstance(tokens[-1], Image):
             raise ValueError("tokens: the last part is an image, which can't be predicted")
@@ -71,7 +72,7 @@ class TrainingOutput:
 
     @property
     def loss(self) -> float:
-        """The sum of the loss over all data."""
+        """Returns the sum of the loss over all data."""
         return self.metrics["loss:sum"]
 
 
@@ -112,12 +113,12 @@ class SampleOutput:
 
 
 def floats(data: bytes) -> list[float]:
-    """Elements of type float32, little-endian."""
+    """Returns a tensor of float32 elements, little-endian."""
     return _elements("f", data).tolist()
 
 
 def integers(data: bytes, size: Literal[4, 8]) -> list[int]:
-    """Elements of type int32 or int64, little-endian."""
+    """Returns a tensor of int32 or int64 elements, little-endian."""
     return [int(value) for value in _elements("i" if size == 4 else "q", data)]
 
 

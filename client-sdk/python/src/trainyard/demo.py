@@ -1,7 +1,7 @@
 """The demonstration: a server on a free port of this machine, and programs of the official SDK that train on it.
 
-`trainyard demo` runs it beside an installed server, `make demo` in a checkout. It needs only the standard library: what
-the programs need is installed into an environment of its own, unless this one has it.
+`trainyard demo` runs it beside an installed server, `make demo` in a checkout. It needs only the standard library:
+packages that the programs need are installed into a separate environment, unless this one has them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STOP_SECONDS = 10.0
 
 
 class DemoError(Exception):
-    """A demonstration that can't run; the message says what to do."""
+    """A demonstration that can't run; the message describes the remedy."""
 
 
 def main(words: list[str] | None = None) -> int:
@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def installed_binary() -> pathlib.Path:
-    """Returns the server's program beside this interpreter, or the one on the path."""
+    """Returns the server's program next to this interpreter, or the one on the PATH."""
     beside = pathlib.Path(sys.executable).parent / "trainyard"
     if beside.is_file():
         return beside

@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions."""
+"""Exceptions of this package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ProtocolError(TrainyardError):
 class RequestFailedError(TrainyardError):
     """A request was accepted and failed when it was executed.
 
-    `category` is `user` when the request is at fault, `server` when the service is, else `unknown`.
+    `category` is `user` if the request is at fault, `server` if the service is, otherwise `unknown`.
     """
 
     def __init__(self, message: str, category: str, request_id: str) -> None:
@@ -34,7 +34,7 @@ class RequestFailedError(TrainyardError):
 class ApiError(TrainyardError):
     """The server refused a request: `status` is the HTTP status, `detail` names the field and what is wrong.
 
-    `request_id` is the id of the HTTP request, which is in the server's log too.
+    `request_id` is the id of the HTTP request, which the server's log also contains.
     """
 
     def __init__(self, status: int, detail: str, request_id: str | None = None) -> None:
@@ -53,11 +53,11 @@ class AuthenticationError(ApiError):
 
 
 class PermissionDeniedError(ApiError):
-    """403: the key may not do this."""
+    """403: the key does not allow this."""
 
 
 class NotFoundError(ApiError):
-    """404: there is no such object for this key."""
+    """404: the object does not exist, or belongs to another tenant."""
 
 
 class GoneError(ApiError):
@@ -65,11 +65,11 @@ class GoneError(ApiError):
 
 
 class RateLimitError(ApiError):
-    """429: a quota or a queue is full, and was for as long as the retry policy allows."""
+    """429: a quota or a queue is full, and stayed so for as long as the retry policy allows."""
 
 
 class ServerError(ApiError):
-    """5xx: the service failed, and did for as long as the retry policy allows."""
+    """5xx: the service failed for as long as the retry policy allows."""
 
 
 _KINDS: dict[int, type[ApiError]] = {
@@ -86,7 +86,7 @@ _KINDS: dict[int, type[ApiError]] = {
 
 
 def api_error(response: httpx.Response) -> ApiError:
-    """The exception for a refusal whose body has been read."""
+    """Returns the exception for a refusal whose body has been read."""
     kind = ServerError if response.status_code >= 500 else _KINDS.get(response.status_code, ApiError)
     return kind(response.status_code, _detail(response), response.headers.get("x-request-id"))
 

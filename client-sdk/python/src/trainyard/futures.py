@@ -1,4 +1,4 @@
-"""Results of requests that the server executes in its own time."""
+"""Results of requests that the server executes asynchronously."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Future(Generic[T]):
         self._outcome: tuple[T] | None = None
 
     def result(self, timeout: float | None = None) -> T:
-        """Waits for the result, for `timeout` seconds at most.
+        """Waits for the result, for at most `timeout` seconds.
 
         Raises:
             RequestFailedError: the request failed.
@@ -83,7 +83,7 @@ class AsyncFuture(Generic[T]):
         return self.result().__await__()
 
     async def result(self, timeout: float | None = None) -> T:
-        """Waits for the result, for `timeout` seconds at most.
+        """Waits for the result, for at most `timeout` seconds.
 
         Raises:
             RequestFailedError: the request failed.

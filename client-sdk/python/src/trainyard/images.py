@@ -15,7 +15,7 @@ _SIGNATURES: tuple[tuple[bytes, Literal["png", "jpeg"]], ...] = (
 
 @dataclass(frozen=True)
 class Image:
-    """A PNG or JPEG file that stands among tokens. The model decides how many positions it takes."""
+    """A PNG or JPEG file among tokens. The model decides how many positions it takes."""
 
     data: bytes = field(repr=False)
     expected_tokens: int | None = None
@@ -28,7 +28,7 @@ class Image:
 
     @property
     def format(self) -> Literal["png", "jpeg"]:
-        """The format, told by the first bytes."""
+        """Returns the format of a file, determined by its first bytes."""
         for signature, name in _SIGNATURES:
             if self.data.startswith(signature):
                 return name
@@ -40,7 +40,7 @@ Part = int | Image
 
 
 def chunks(parts: Sequence[Part]) -> Iterable[list[int] | Image]:
-    """Runs of tokens, and the images between them. There is at least one run."""
+    """Returns runs of tokens, and the images between them. There is at least one run."""
     run: list[int] = []
     sent = False
     for part in parts:
@@ -56,7 +56,8 @@ def chunks(parts: Sequence[Part]) -> Iterable[list[int] | Image]:
 
 
 def positions(parts: Sequence[Part]) -> list[int | None]:
-    """The token at each position of a model's input; `None` at those of images, whose `expected_tokens` are needed."""
+    """Returns the token at each position of a model's input; `None` at positions of images, which need
+    `expected_tokens`."""
     found: list[int | None] = []
     for part in parts:
         if not isinstance(part, Image):

@@ -21,7 +21,7 @@ from .envs import EnvironmentConfig
 
 @dataclass(frozen=True)
 class Config(grpo.Config):
-    """Settings of `grpo`, with the defaults of agents."""
+    """Settings of `grpo`, with defaults for agents."""
 
     environment: EnvironmentConfig = opt(EnvironmentConfig(name="search"), "")
     limits: Limits = opt(Limits(max_turns=4), "")

@@ -1,10 +1,10 @@
-"""Reinforcement learning with rollouts in flight while training goes on.
+"""Asynchronous reinforcement learning: rollouts continue while training steps run.
 
     python -m trainyard.recipes.async_grpo --folder runs/async --environment.name arithmetic --staleness 2
 
-Episodes are played all the time by an in-flight sampler, whose weights change in the middle of an answer when a step is
-done. Each token has the version of the weights that were the newest when it was asked for; it may come from newer ones.
-A step trains on no token whose version is more than `staleness` steps old.
+Episodes are sampled continuously by an in-flight sampler, whose weights change in the middle of an answer when a step
+is done. Each token has the version of the newest weights at the time of its request; it may come from newer ones. A
+step does not train on tokens whose version is more than `staleness` steps old.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .envs import BlackBox, Environment, Suite, imported
 
 @dataclass(frozen=True)
 class Config(grpo.Config):
-    """Settings of `grpo`, and how far rollouts and training may be apart."""
+    """Settings of `grpo`, and the allowed staleness of rollouts."""
 
     staleness: int = opt(
         1, "largest staleness in steps: how much older than the trained weights the sampling weights may be"
@@ -81,7 +81,8 @@ class Config(grpo.Config):
 
     @property
     def objective(self) -> Objective:
-        """AIPO is REINFORCE with weights that are cut at the cap: the loss `cispo` without a lower bound."""
+        """Returns the objective. AIPO is REINFORCE with weights truncated at the cap: the loss `cispo` without a lower
+        bound."""
         if self.correction == "aipo":
             return replace(self.chosen, loss="cispo", clip_low=1.0, clip_high=self.weight_cap - 1)
         return self.chosen
@@ -99,7 +100,8 @@ class InFlight:
         return self.run.training.save_weights_and_get_sampling_client(kind="inflight").result()
 
     def publish(self, version: int) -> None:
-        """Gives the current weights to all samplers. The number changes after the weights, so it is never too high."""
+        """Publishes the current weights to all samplers. The version changes after the weights, so it is never too
+        high."""
         self.sampler = self._published()
         self.version = version
 
@@ -136,7 +138,7 @@ class Finished:
 
 @dataclass
 class Ended:
-    """The episodes of a group, before failed ones are told apart."""
+    """The episodes of a group, before failed ones are separated."""
 
     number: int
     task: int
@@ -145,7 +147,8 @@ class Ended:
 
 @dataclass
 class Rollouts:
-    """Plays groups in threads. At most `groups * (version + staleness + 1)` are started, not counting dropped ones."""
+    """Samples groups in threads. At most `groups * (version + staleness + 1)` are started, not counting dropped
+    ones."""
 
     run: Run
     config: Config
@@ -166,7 +169,7 @@ class Rollouts:
         self.episodes = Episodes(self.run.chat, self.config.limits)
 
     def start(self, version: int) -> None:
-        """Starts what the bound allows once the weights have a version."""
+        """Starts as many groups as the staleness bound allows after the weights got a version."""
         done = version - self.run.first_step
         allowed = self.config.groups * (done + self.config.staleness + 1) + self.dropped
         # What would be used after the last step is not begun.
@@ -204,9 +207,9 @@ class Rollouts:
         return AgentEpisode(episode, self.agent) if self.agent and isinstance(episode, Environment) else episode
 
     def take(self, version: int, learner: grpo.Learner) -> list[Group]:
-        """The groups of the step that begins with a version, oldest first; waits for them.
+        """Waits for the groups of the step that begins with a version, and returns them, oldest first.
 
-        Groups that failed or are too old, and with dynamic sampling those without a gradient, make room for others.
+        Groups that failed or are too old, and with dynamic sampling those without a gradient, are replaced by others.
         """
         chosen: list[Finished] = []
         while len(chosen) < self.config.groups:
@@ -253,8 +256,8 @@ class Learner(grpo.Learner):
     config: Config
 
     def corrected(self, batch: Batch) -> dict[str, float]:
-        """Decoupled PPO (Fu et al. 2025): ratios are clipped around the weights before the step, and the distance of
-        these from the weights that sampled is a factor of the advantage."""
+        """Decoupled PPO (Fu et al. 2025): ratios are clipped around the weights before the step, and the ratio of these
+        to the sampling weights is a factor of the advantage."""
         if self.config.correction != "decoupled":
             return {}
         batch.now = forward(self.run.training, batch.trajectories)
@@ -273,7 +276,7 @@ class Learner(grpo.Learner):
 
 
 def ages(groups: Sequence[Group], version: int) -> dict[str, float]:
-    """How old the tokens of a step are."""
+    """Returns the staleness of a step's tokens."""
     every = [one for group in groups for one in group]
     found = [version - v for one in every for v, own in zip(one.versions, one.mask, strict=True) if own]
     mixed = mean(len({v for v, own in zip(one.versions, one.mask, strict=True) if own}) > 1 for one in every)

@@ -3,8 +3,8 @@
     python -m trainyard.recipes.distill --folder runs/distill --data prompts.jsonl --teacher tinker://RUN/sampler_weights/X
 
 With `mode = "sdft"` the student is its own teacher, which also reads a demonstration (Self-Distillation Fine-Tuning,
-Shenfeld et al. 2026, arXiv:2601.19897): the student answers, and learns the distribution that the teacher has over its
-likeliest tokens at each token of that answer. Records may name one of several teachers.
+Shenfeld et al. 2026, arXiv:2601.19897): the student answers, and learns the teacher's distribution over its most likely
+tokens at each token of that answer. Records may name one of several teachers.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Config(Common):
 
 @dataclass(frozen=True)
 class Prompt:
-    """What is answered."""
+    """A prompt for the student, and for the teacher."""
 
     tokens: list[int]
     shown: list[int]
@@ -87,7 +87,7 @@ class Prompt:
 
 @dataclass
 class Sample:
-    """A prompt with a sampled answer; `logprobs` are those of the answer under who sampled it."""
+    """A prompt with a sampled answer; `logprobs` are those of the answer under the model that sampled it."""
 
     prompt: Prompt
     answer: list[int]
@@ -99,7 +99,7 @@ class Sample:
 
     @property
     def scored(self) -> list[int]:
-        """What the teacher reads."""
+        """Returns the tokens that the teacher scores."""
         return self.prompt.shown + self.answer
 
 
@@ -108,7 +108,7 @@ Sampler = Callable[[Prompt], tinker.SamplingClient]
 
 
 def prompts(records: Sequence[data.Record], key: str, chat: Chat, config: Config) -> list[Prompt]:
-    """The tokens up to where the assistant begins, and what the teacher reads."""
+    """Returns the tokens up to the beginning of the assistant's turn, and the teacher's prompts."""
     found = []
     for record in records:
         asked = conversation(record, key)
@@ -128,7 +128,7 @@ def conversation(record: data.Record, key: str) -> list[Message]:
 
 
 def demonstrated(asked: Sequence[Message], record: data.Record, key: str, config: Config) -> list[Message]:
-    """The conversation with the record's answer beside its last question."""
+    """Returns the conversation with the record's answer next to its last question."""
     messages = record.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else {}
     answer = last.get("content") if last.get("role") == "assistant" else record.get("completion")
@@ -143,7 +143,7 @@ def demonstrated(asked: Sequence[Message], record: data.Record, key: str, config
 
 
 def teacher_name(record: data.Record, key: str, config: Config) -> str:
-    """The teacher that a record names, if there are several."""
+    """Returns the teacher that a record names, if there are several."""
     if not config.teachers:
         return ""
     name = str(record.get("teacher", ""))
@@ -154,7 +154,7 @@ def teacher_name(record: data.Record, key: str, config: Config) -> str:
 
 
 def sampled(sampler: Sampler, wanted: Sequence[Prompt], config: Config, seed: int) -> list[Sample]:
-    """`config.samples` answers to each prompt."""
+    """Samples `config.samples` answers to each prompt."""
     pending = [
         sampler(prompt).sample(
             model_input(prompt.tokens),
@@ -171,7 +171,8 @@ def sampled(sampler: Sampler, wanted: Sequence[Prompt], config: Config, seed: in
 
 
 def distances(teacher: Sampler, samples: Sequence[Sample]) -> list[list[float]]:
-    """For each token of each answer how much likelier it is under who sampled it than under the teacher."""
+    """Returns, for each token of each answer, its log-probability under the sampling model minus that under the
+    teacher."""
     pending = [teacher(one.prompt).compute_logprobs(model_input(one.scored)) for one in samples]
     return [
         [
@@ -183,12 +184,12 @@ def distances(teacher: Sampler, samples: Sequence[Sample]) -> list[list[float]]:
 
 
 def reverse_kl(found: Sequence[Sequence[float]]) -> float:
-    """Its estimate per token, from the student's own samples."""
+    """Returns the estimate of the reverse KL per token, from the student's own samples."""
     return mean(value for one in found for value in one)
 
 
 class OnPolicy:
-    """The student samples; each token's advantage is minus its distance to the teacher."""
+    """The student samples; each token's advantage is the negative log-ratio to the teacher."""
 
     def __init__(self, run: Run, teacher: Sampler, config: Config) -> None:
         self.run, self.teacher, self.config = run, teacher, config
@@ -224,7 +225,7 @@ class OffPolicy:
         self.run, self.teacher, self.config = run, teacher, config
 
     def answers(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[Sample], Sampler]:
-        """Answers, and whose distribution is learned at each of their tokens."""
+        """Returns answers, and the models whose distribution is learned at each of their tokens."""
         return sampled(self.teacher, wanted, self.config, seed), self.teacher
 
     def examples(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[types.Datum], float, float]:
@@ -254,7 +255,7 @@ class OffPolicy:
         return examples, float(count), entropy / count
 
     def targets(self, one: Sample, response: types.SampleResponse) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The teacher's candidates for each token of the answer, and their probabilities among themselves."""
+        """Returns the teacher's candidates for each token of the answer, with their renormalised probabilities."""
         rows = response.topk_prompt_logprobs
         if rows is None:
             raise ConfigError("teacher: the server returned no top-k log-probabilities of prompts")
@@ -283,7 +284,7 @@ class OffPolicy:
 
 
 class Demonstrated(OffPolicy):
-    """The student samples; it learns the top-k distribution that it has, or a teacher, with the demonstration."""
+    """The student samples; it learns the top-k distribution that it, or a teacher, has with the demonstration."""
 
     def answers(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[Sample], Sampler]:
         student = self.run.training.save_weights_and_get_sampling_client().result()
@@ -318,7 +319,7 @@ def main(config: Config) -> None:
 
 
 def teachers_of(run: Run, config: Config) -> Sampler:
-    """The samplers of all teachers, by the name that a prompt has."""
+    """Returns the samplers of all teachers, by the names in prompts."""
     paths = ({"": config.teacher} if config.teacher else {}) | config.teachers
     samplers = {name: teacher_of(run, path) for name, path in paths.items()}
     return lambda prompt: samplers[prompt.teacher]

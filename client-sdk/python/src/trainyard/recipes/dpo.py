@@ -2,10 +2,10 @@
 
     python -m trainyard.recipes.dpo --folder runs/dpo --data pairs.jsonl --validation held_out.jsonl --loss dpo
 
-The losses of pairs depend on two sequences. A forward pass gives the log-probabilities of both, from which the slope
-of the loss follows for each; a second pass with `cross_entropy` and these slopes as weights has the gradient of the
-loss. KTO judges each answer by itself and so runs on the server in one pass, as a loss that the `tinker` package
-traces with PyTorch and uploads.
+The losses of pairs depend on two sequences. A forward pass gives the log-probabilities of both, from which the
+derivative of the loss with respect to each follows; a second pass with `cross_entropy` and these derivatives as weights
+has the gradient of the loss. KTO scores each answer separately and so runs on the server in one pass, as a loss that
+the `tinker` package traces with PyTorch and uploads.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Scored:
 
 
 def sums(run: Run, batch: Sequence[Pair]) -> list[float]:
-    """The log-probability of each answer of `sequences` under the current weights."""
+    """Returns the log-probability of each answer of `sequences` under the current weights."""
     examples = sequences(batch)
     output = run.training.forward([datums.supervised(example) for example in examples], "cross_entropy").result()
     values = datums.logprobs_of(output)
@@ -66,7 +66,7 @@ def sums(run: Run, batch: Sequence[Pair]) -> list[float]:
 
 
 def reference_sums(reference: tinker.SamplingClient, batch: Sequence[Pair]) -> list[float]:
-    """The same under the reference."""
+    """Returns the log-probability of each answer under the reference."""
     examples = sequences(batch)
     pending = [reference.compute_logprobs(model_input(example.tokens)) for example in examples]
     return [
@@ -76,19 +76,20 @@ def reference_sums(reference: tinker.SamplingClient, batch: Sequence[Pair]) -> l
 
 
 def scored(now: Sequence[float], reference: Sequence[float] | None) -> list[Scored]:
-    """Log-probabilities by pair."""
+    """Returns log-probabilities by pair."""
     half = len(now) // 2
     before = reference or [0.0] * len(now)
     return [Scored(now[at], now[at + half], before[at], before[at + half]) for at in range(half)]
 
 
 def lengths(pair: Pair) -> tuple[float, float]:
-    """Targets of the two answers."""
+    """Returns the numbers of targets of the two answers."""
     return sum(pair.chosen.weights[1:]), sum(pair.rejected.weights[1:])
 
 
 def judged(pair: Pair, score: Scored, config: Config) -> tuple[float, float, float, float]:
-    """Loss, its slopes by the two log-probabilities, and the margin by which the chosen answer is preferred."""
+    """Returns the loss, its derivatives with respect to the two log-probabilities, and the margin by which the chosen
+    answer is preferred."""
     chosen, rejected = score.chosen - score.chosen_reference, score.rejected - score.rejected_reference
     size, other = lengths(pair)
     if config.loss == "ipo":
@@ -138,7 +139,7 @@ class Pairwise:
 class Kto:
     """KTO (Ethayarajh et al. 2024) as a custom loss on the server.
 
-    The reference point is the mean log-ratio of the batch before, at least 0.
+    The reference point is the mean log-ratio of the previous batch, at least 0.
     """
 
     def __init__(self, run: Run, config: Config, reference: tinker.SamplingClient) -> None:
@@ -184,7 +185,7 @@ def kto(logprobs: Any, mask: Any, reference: Any, sign: Any, point: Any, beta: A
 
 
 def reference_of(run: Run, config: Config) -> tuple[tinker.SamplingClient | None, str]:
-    """The weights with which the run began, saved at its first step; simpo needs none."""
+    """Returns the path of the run's initial weights, saved at its first step; simpo needs none."""
     if config.loss == "simpo":
         return None, ""
     path = str(run.state.get("reference") or run.training.save_weights_for_sampler("reference").result().path)

@@ -1,1 +1,2 @@
-"""What the recipes share: configuration, runs with checkpoints and metrics, data, chat templates, rollouts, rewards."""
+"""Code that the recipes share: configuration, runs with checkpoints and metrics, data, chat templates, rollouts,
+rewards."""

@@ -1,7 +1,7 @@
 """Estimators of advantages: how much better each episode, or each token, was than a baseline.
 
-`R` is the reward of an episode; all other names are those of the settings. Advantages of tokens have an entry for each
-token of the sequence, 0 where it was not sampled.
+`R` is the reward of an episode; other names are settings. Advantages of tokens have an entry for each token of the
+sequence, 0 where it was not sampled.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _energies(trajectory: Trajectory) -> np.ndarray[tuple[int], np.dtype[np.floa
 
 
 def to_go(distances: dict[int, float], count: int) -> list[float]:
-    """For each of `count` tokens the sum of the distances from it on."""
+    """Returns, for each of `count` tokens, the sum of the distances from that token on."""
     found, running = [0.0] * count, 0.0
     for at in reversed(range(count)):
         running += distances.get(at, 0.0)

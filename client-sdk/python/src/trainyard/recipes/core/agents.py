@@ -32,7 +32,7 @@ NEUTRAL: dict[str, Any] = {"stream": False, "n": 1, "tool_choice": "auto", "logp
 
 
 class Refused(Exception):
-    """A request that the proxy does not serve; the text says why."""
+    """A request that the proxy does not support; the text gives the reason."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Conversation:
 
 @dataclass
 class Session:
-    """What an agent does in one episode."""
+    """State of an agent in one episode."""
 
     policy: Policy
     chat: Chat
@@ -60,7 +60,7 @@ class Session:
     """The sequences, as they grow."""
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        """One chat completion."""
+        """Returns one chat completion."""
         messages, tools = checked(body)
         with self.lock:
             if self.answers == self.limits.max_turns:
@@ -100,7 +100,7 @@ class Session:
 
 
 def checked(body: dict[str, Any]) -> tuple[list[Message], list[Message] | None]:
-    """Messages and tools of a request; what would change the answer and is not there is refused."""
+    """Returns messages and tools of a request; refuses unsupported fields that would change the answer."""
     for key, value in body.items():
         if key not in IGNORED and (key not in NEUTRAL or value not in (None, NEUTRAL[key])):
             raise Refused(f"{key}: {value!r} is not supported by the recording proxy")
@@ -112,12 +112,12 @@ def checked(body: dict[str, Any]) -> tuple[list[Message], list[Message] | None]:
 
 
 def flat(message: Message) -> tuple[str, str]:
-    """What two forms of the same message have in common."""
+    """Returns a message in a normal form, so that two forms of the same message are equal."""
     return str(message["role"]), str(templated(message)["content"]).strip()
 
 
 def templated(message: Message) -> Message:
-    """A message with its calls of tools in the text, as the model wrote them."""
+    """Returns a message with its tool calls in the text, as the model wrote them."""
     content = message.get("content") or ""
     if parts_of(message):
         return {"role": message["role"], "content": content}
@@ -135,7 +135,7 @@ def templated(message: Message) -> Message:
 
 
 def message_of(text: str) -> Message:
-    """An answer as the API has it: calls of tools apart from the text before them."""
+    """Returns an answer in the form of the API: tool calls separated from the text before them."""
     calls = tool_calls(text)
     if not calls:
         return {"role": "assistant", "content": text}
@@ -166,7 +166,7 @@ class Proxy:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def open(self, session: Session) -> tuple[str, str]:
-        """The base URL of an episode, and the name with which it is closed."""
+        """Opens an episode; returns its base URL, and the name to close it with."""
         name = uuid.uuid4().hex
         self.sessions[name] = session
         return f"http://127.0.0.1:{self.server.server_address[1]}/{name}/v1", name
@@ -183,7 +183,7 @@ class Proxy:
 
 
 def handler(sessions: dict[str, Session]) -> type[BaseHTTPRequestHandler]:
-    """The endpoints for a table of sessions."""
+    """Returns the request handler for a table of sessions."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -222,14 +222,14 @@ def handler(sessions: dict[str, Session]) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(encoded)
 
         def log_message(self, format: str, *args: object) -> None:
-            """The recipe's own output is enough."""
+            """Logs nothing: the recipe has its own output."""
 
     return Handler
 
 
 @dataclass
 class AgentEpisode(BlackBox):
-    """An agent on the task of an environment, which judges its final reply."""
+    """An agent on a task of an environment, which scores its final reply."""
 
     environment: Environment
     agent: Agent
@@ -252,7 +252,7 @@ def play_any(
 ) -> list[Trajectory]:
     """Plays one episode of either kind. All sequences of a black box have the reward of the episode.
 
-    `begun` gets each sequence when it begins, for the case that the episode fails.
+    `begun` is called with each sequence when it begins, so that it is known if the episode fails.
     """
     begun = [] if begun is None else begun
     if isinstance(episode, Environment):

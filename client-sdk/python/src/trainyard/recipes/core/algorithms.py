@@ -48,7 +48,7 @@ DIVIDED: frozenset[Estimator] = frozenset({"group", "rloo", "remax", "opo"})
 
 @dataclass(frozen=True)
 class Objective:
-    """What an algorithm is made of. Settings of other losses than its own have no effect."""
+    """The parts of an algorithm. Settings of losses other than its own have no effect."""
 
     loss: LossName = "ppo"
     advantage: Estimator = "group"
@@ -139,7 +139,8 @@ ALGORITHMS: dict[Algorithm, Objective] = {
 
 @dataclass(frozen=True)
 class Rejection:
-    """Which samples learn nothing because the weights have moved away from those that sampled them.
+    """Bounds beyond which samples are excluded from the loss, because the weights have moved too far from the sampling
+    weights.
 
     Ratios are those of the weights before an update to the weights that sampled. A value of `None` sets no bound.
     """
@@ -173,9 +174,9 @@ class Rejection:
 
 
 def check_settings(objective: Objective, given: Iterable[str]) -> None:
-    """Refuses settings that the objective's loss or estimator does not have, and values out of range.
+    """Refuses settings that do not belong to the objective's loss or estimator, and values out of range.
 
-    `given` are the names of the settings that were set, as opposed to those that come from the algorithm.
+    `given` contains the names of settings that were set explicitly rather than by the algorithm.
     """
     known = LOSS_SETTINGS[objective.loss]
     every = {name for names in LOSS_SETTINGS.values() for name in names}

@@ -35,7 +35,7 @@ Make = Callable[[], Environment | BlackBox]
 
 
 class Abandoned(Refused):
-    """The episode is over: its thread gets no more answers of the model."""
+    """The episode has ended: its thread gets no more answers of the model."""
 
 
 @dataclass
@@ -51,7 +51,8 @@ class Episode:
 
 
 class Lease:
-    """The policy as one episode sees it. An error of the policy is kept, to tell it from those of the environment."""
+    """The policy as one episode sees it. Errors of the policy are recorded, to distinguish them from errors of the
+    environment."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -77,14 +78,14 @@ class Lease:
 
     @property
     def broken(self) -> Exception | None:
-        """An error of the policy that says nothing about the episode, such as a server that is gone."""
+        """Returns an error of the policy that is unrelated to the episode, such as a lost server."""
         return None if self.error is None or blames_request(self.error) else self.error
 
 
 class Episodes:
-    """Plays episodes, each in a thread of its own, which is abandoned when its time is over.
+    """Plays episodes, each in a thread of its own, which is abandoned at its time limit.
 
-    An abandoned thread can't be stopped: it goes on until the environment returns, and then closes the environment.
+    An abandoned thread can't be stopped: it continues until the environment returns, and then closes the environment.
     """
 
     def __init__(self, chat: Chat, limits: Limits) -> None:
@@ -93,7 +94,8 @@ class Episodes:
         self.threads = Threads()
 
     def play(self, make: Make, policy: Policy, seed: int) -> Episode:
-        """One episode, played again after errors that `limits.retry_on` names. Errors of the policy are raised."""
+        """Plays one episode, and retries it after errors that `limits.retry_on` names. Errors of the policy are
+        raised."""
         for attempt in itertools.count():
             lease = Lease(policy)
             begun: list[Trajectory] = []
@@ -141,21 +143,22 @@ class Episodes:
 
 
 def blames_request(error: Exception) -> bool:
-    """Whether the server refused a request for what it contains, such as a prompt beyond the model's context."""
+    """Returns whether the server refused a request because of its content, such as a prompt beyond the model's
+    context."""
     if isinstance(error, tinker.RequestFailedError):
         return error.category is tinker.types.RequestErrorCategory.User
     return isinstance(error, tinker.BadRequestError | tinker.UnprocessableEntityError)
 
 
 def is_named(error: BaseException, names: Sequence[str]) -> bool:
-    """Whether an exception has one of these class names, with or without its module, or a base class that has one."""
+    """Returns whether an exception, or one of its base classes, has one of these names, with or without its module."""
     kinds = type(error).__mro__
     return any(name in (kind.__name__, f"{kind.__module__}.{kind.__qualname__}") for kind in kinds for name in names)
 
 
 @dataclass
 class Tally:
-    """Counts failed episodes, decides what becomes of their groups, and ends a run in which too many fail."""
+    """Counts failed episodes, decides whether their groups are used, and ends a run in which too many fail."""
 
     limits: Limits
     folder: Path
@@ -165,7 +168,7 @@ class Tally:
     shown: bool = False
 
     def group(self, task: int, episodes: Sequence[Episode], prefix: str) -> Group | None:
-        """The sequences to learn from, or `None` where the group is dropped."""
+        """Returns the sequences to train on, or `None` if the group is dropped."""
         failed = [one for one in episodes if one.error is not None]
         for one in failed:
             self._report(task, one, prefix)
@@ -217,7 +220,7 @@ class Tally:
             file.write(json.dumps(line) + "\n")
 
     def metrics(self, prefix: str) -> dict[str, float]:
-        """How many episodes failed, and how many of these took too long, since the last call with this prefix."""
+        """Returns how many episodes failed, and how many of these timed out, since the last call with this prefix."""
         found = {f"{prefix}/{name}": float(self.counts[f"{prefix}/{name}"]) for name in ("failed", "timed_out")}
         for name in found:
             del self.counts[name]

@@ -21,7 +21,7 @@ CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 
 
 class Tokenizer(Protocol):
-    """What the recipes need of a tokenizer of `transformers`."""
+    """Methods of a `transformers` tokenizer that the recipes use."""
 
     eos_token: str | None
 
@@ -49,13 +49,13 @@ class Example:
         self.weights += [weight] * len(tokens)
 
     def cut(self, length: int) -> Example:
-        """The first tokens, without an image that would be cut in two."""
+        """Returns the first tokens, without an image that would be cut in two."""
         length = whole(self.tokens, length)
         return Example(self.tokens[:length], self.weights[:length])
 
 
 class Chat:
-    """The chat template of a model. `load` reads how the model takes images, at the first one."""
+    """The chat template of a model. `load` reads the model's image settings when the first image occurs."""
 
     def __init__(self, tokenizer: Tokenizer, load: Loader | None = None) -> None:
         self.tokenizer, self._load = tokenizer, load
@@ -63,7 +63,7 @@ class Chat:
 
     @property
     def vision(self) -> Vision:
-        """How the model takes images."""
+        """Returns the rule by which the model counts and marks images."""
         if self._vision is None:
             if self._load is None:
                 raise ConfigError("data: images are not supported here")
@@ -77,14 +77,14 @@ class Chat:
         return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
 
     def render(self, messages: list[Message], tools: list[Message] | None = None, ask: bool = False) -> str:
-        """The text of a conversation; `ask` adds the beginning of the assistant's turn."""
+        """Returns the text of a conversation; `ask` adds the beginning of the assistant's turn."""
         text = self.tokenizer.apply_chat_template(
             [plain(message) for message in messages], tools=tools or None, add_generation_prompt=ask, tokenize=False
         )
         return str(text)
 
     def prompt(self, messages: list[Message], tools: list[Message] | None = None) -> list[int]:
-        """The tokens up to where the assistant begins."""
+        """Returns the tokens up to the beginning of the assistant's turn."""
         pictures = self._pictures(messages)
         return self._complete(self.render(messages, tools, ask=True), pictures)
 
@@ -102,8 +102,8 @@ class Chat:
         return tokens
 
     def example(self, messages: list[Message], loss_on: LossOn = "all", tools: list[Message] | None = None) -> Example:
-        """A conversation with a loss on the assistant's turns: all, the last, or those with `"train": true`; or on what
-        the template marks with `{% generation %}`.
+        """Returns a conversation with a loss on the assistant's turns: all, the last, or those with `"train": true`; or
+        on the text that the template marks with `{% generation %}`.
 
         Each answer is encoded by itself after its prompt, as it is when it is sampled, so that training and sampling
         see the same tokens. What the template adds after the end token belongs to the next prompt.
@@ -149,7 +149,8 @@ class Chat:
         return answer[: at + len(end)] if end and at >= 0 else answer
 
     def following(self, sampled: list[int], messages: list[Message]) -> list[int]:
-        """What comes after a sampled answer: the rest of its turn, further messages, and the next turn's beginning.
+        """Returns the tokens after a sampled answer: the rest of its turn, further messages, and the beginning of the
+        next turn.
 
         The tokens that were sampled stay as they are; an end token among them is not repeated.
         """
@@ -165,13 +166,13 @@ class Chat:
 
 
 def none_left(pictures: Iterator[Picture]) -> None:
-    """Refuses a conversation of whose images the template showed fewer than it has."""
+    """Refuses a conversation if the template rendered fewer images than it has."""
     if next(pictures, None) is not None:
         raise ConfigError("tokenizer: the chat template does not render all images of a conversation")
 
 
 def tool_calls(text: str) -> list[dict[str, Any]]:
-    """The calls `<tool_call>{"name": …, "arguments": {…}}</tool_call>` in an answer, without damaged ones."""
+    """Returns the calls `<tool_call>{"name": …, "arguments": {…}}</tool_call>` in an answer, without malformed ones."""
     calls = []
     for match in CALL.finditer(text):
         try:
@@ -195,7 +196,7 @@ def messages_of(record: dict[str, Any], key: str = "messages") -> list[Message]:
 
 
 def as_messages(value: Any, role: str = "user") -> list[Message]:
-    """A text as one message; a list of messages as it is."""
+    """Returns a text as one message; a list of messages is returned unchanged."""
     return value if isinstance(value, list) else [{"role": role, "content": str(value)}]
 
 

@@ -19,18 +19,18 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class Wanted:
-    """The metric whose best value keeps its checkpoint, if any."""
+    """The metric whose best checkpoint is kept, if any."""
 
     metric: str
     direction: Direction
 
     def is_of(self, line: Line) -> bool:
-        """Whether a checkpoint was saved as the best by this metric."""
+        """Returns whether a checkpoint was saved as the best by this metric."""
         best = line.get("best", {})
         return bool(self.metric) and (best.get("metric"), best.get("is")) == (self.metric, self.direction)
 
     def improves(self, value: float | None, on: Line | None) -> bool:
-        """Whether a value is better than that of a checkpoint. The first of equal values is the best."""
+        """Returns whether a value is better than that of a checkpoint. Among equal values, the first is the best."""
         if value is None or not math.isfinite(value):
             return False
         if on is None:
@@ -40,7 +40,7 @@ class Wanted:
 
 
 class Checkpoints:
-    """The list in `checkpoints.jsonl`. `delete` deletes what the server has under a path."""
+    """The list in `checkpoints.jsonl`. `delete` deletes the checkpoint with a path from the server."""
 
     def __init__(self, path: Path, keep: int, wanted: Wanted, delete: Callable[[str], None]) -> None:
         self.path, self.keep, self.wanted, self.delete = path, keep, wanted, delete

@@ -1,4 +1,4 @@
-"""Configuration: the defaults of a dataclass, then a TOML file, the environment and flags, each over the one before."""
+"""Configuration: the defaults of a dataclass, overridden by a TOML file, the environment and flags, in this order."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ class RecipeError(RuntimeError):
 
 
 def described(error: BaseException | None) -> str:
-    """An error with the name of its class."""
+    """Returns an error with the name of its class."""
     return f"{type(error).__name__}: {error}"
 
 
 def opt(default: T, help: str) -> T:
-    """A field of a configuration with its default and the line that `--help` shows."""
+    """Declares a field of a configuration with its default and its help text."""
     if isinstance(default, (list, dict)) or dataclasses.is_dataclass(default):
         return dataclasses.field(default_factory=lambda: copy.deepcopy(default), metadata={"help": help})
     return dataclasses.field(default=default, metadata={"help": help})
 
 
 def missing(key: str, name: str, install: str) -> ConfigError:
-    """The error for a setting that needs a package which is not there."""
+    """Returns the error for a setting whose package is not installed."""
     return ConfigError(f"{key}: the package {name} is not installed; run: pip install {install}")
 
 
 def check(condition: bool, key: str, message: str) -> None:
-    """For `__post_init__` of configurations."""
+    """Raises a `ConfigError` unless a condition holds; for `__post_init__` of configurations."""
     if not condition:
         raise ConfigError(f"{key}: {message}")
 
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """One value, and where it was given."""
+    """A value and its source."""
 
     value: object
     where: str
@@ -82,7 +82,7 @@ def load(kind: type[T], argv: Sequence[str], environ: Mapping[str, str], program
 
 
 def run_main(kind: type[T], main: Callable[[T], object], argv: Sequence[str] | None, program: str) -> int:
-    """Runs a recipe. A wrong setting is one line and exit code 2; an error that ends the run is one and code 1."""
+    """Runs a recipe. A wrong setting prints one line and exits with code 2; an error that ends the run, with code 1."""
     import os
 
     import tinker
@@ -105,7 +105,7 @@ def run_main(kind: type[T], main: Callable[[T], object], argv: Sequence[str] | N
 
 
 def as_dict(config: object) -> dict[str, Any]:
-    """A configuration as plain values."""
+    """Returns a configuration as plain values."""
     assert dataclasses.is_dataclass(config) and not isinstance(config, type)
     return dataclasses.asdict(config)
 
@@ -119,7 +119,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def usage(kind: type[Any], program: str) -> str:
-    """Every key with its type, default and meaning."""
+    """Returns every key with its type, default and meaning."""
     lines = [f"usage: python -m {program} [--config FILE.toml] [--key value] …", ""]
     lines += [f"  {f'--{key}':<28} {text}" for key, text in _described(kind, "")]
     lines += ["", f"A key a.b is also read from the environment: {ENVIRONMENT_PREFIX}A__B."]

@@ -1,4 +1,4 @@
-"""Data sets: JSONL, parquet, and the Hugging Face hub where `datasets` is installed."""
+"""Data sets: JSONL, Parquet, and the Hugging Face hub if `datasets` is installed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Record = dict[str, Any]
 
 
 def read(source: str, key: str = "data") -> list[Record]:
-    """The records of `FILE.jsonl`, `FILE.parquet` or `hf:NAME[@SPLIT]`, where a name may be a folder; `key` is the
+    """The records of `FILE.jsonl`, `FILE.parquet` or `hf:NAME[@SPLIT]`, whose name may be a folder; `key` is the
     setting, for errors."""
     if source.startswith("hf:"):
         return _from_hub(source.removeprefix("hf:"), key)
@@ -75,7 +75,7 @@ def _module(name: str, package: str, key: str, install: str) -> Any:
 
 
 def shuffled(count: int, seed: int) -> Iterator[int]:
-    """Indices without end: each epoch is a permutation of its own, which only depends on seed and epoch."""
+    """Yields indices without end: each epoch is a permutation that depends only on the seed and the epoch."""
     for epoch in itertools.count():
         order = list(range(count))
         random.Random(f"{seed}/{epoch}").shuffle(order)
@@ -83,7 +83,7 @@ def shuffled(count: int, seed: int) -> Iterator[int]:
 
 
 class Tasks:
-    """Numbers of tasks in the order of `shuffled`; `taken` counts those that were given out."""
+    """Numbers of tasks in the order of `shuffled`; `taken` counts those that were used."""
 
     def __init__(self, count: int, seed: int, taken: int = 0) -> None:
         self.taken = taken
@@ -102,7 +102,8 @@ class Tasks:
 
 
 def batches(count: int, size: int, seed: int, first: int = 0) -> Iterator[list[int]]:
-    """Batches of indices from batch number `first` on; a resumed run sees those that it had not seen."""
+    """Yields batches of indices from batch number `first` on, so that a resumed run sees the batches that it has not
+    yet seen."""
     indices = itertools.islice(shuffled(count, seed), first * size, None)
     while True:
         yield list(itertools.islice(indices, size))

@@ -1,4 +1,4 @@
-"""Examples of the protocol: the tokens, the targets shifted by one, and what the loss reads for each target."""
+"""Examples of the protocol: tokens, targets shifted by one, and the inputs of the loss for each target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .images import model_input
 
 
 def supervised(example: Example, scale: float = 1.0) -> types.Datum:
-    """For `cross_entropy`: each token is predicted from those before it."""
+    """Returns an example for `cross_entropy`: each token is predicted from those before it."""
     weights = [weight * scale for weight in example.weights[1:]]
     return datum(example.tokens, weights=floats(weights))
 
@@ -21,7 +21,8 @@ def supervised(example: Example, scale: float = 1.0) -> types.Datum:
 def policy(
     tokens: Sequence[int], logprobs: Sequence[float], advantages: Sequence[float], mask: Sequence[bool] | None = None
 ) -> types.Datum:
-    """For the policy losses. Position i of each list belongs to token i; the first token is never a target.
+    """Returns an example for the policy losses. Position i of each list belongs to token i; the first token is never a
+    target.
 
     `mask` adds the positions over which `gspo` averages its ratio.
     """
@@ -32,7 +33,7 @@ def policy(
 
 
 def datum(tokens: Sequence[int], **inputs: types.TensorData) -> types.Datum:
-    """Each token but the first is a target."""
+    """Returns an example in which each token but the first is a target."""
     targets = types.TensorData.from_numpy(np.asarray(tokens[1:], np.int64))
     return types.Datum(
         model_input=model_input(tokens[:-1]),
@@ -45,19 +46,19 @@ def floats(values: Sequence[float]) -> types.TensorData:
 
 
 def weight_of(data: Iterable[Example]) -> float:
-    """The sum of the weights of all targets."""
+    """Returns the sum of the weights of all targets."""
     return sum(sum(example.weights[1:]) for example in data)
 
 
 def logprobs_of(output: types.ForwardBackwardOutput) -> list[NDArray[np.float64]]:
-    """The log-probability of each target of each datum."""
+    """Returns the log-probability of each target of each datum."""
     return [np.asarray(one["logprobs"].to_numpy(), dtype=np.float64) for one in output.loss_fn_outputs]
 
 
 def joined(examples: Iterable[Example], length: int) -> list[Example]:
     """Examples one after another in rows of `length` tokens; each sees what precedes it in its row.
 
-    An example that does not fit begins a new row, where it is cut at the end.
+    An example that does not fit begins a new row, and is truncated at its end.
     """
     rows: list[Example] = []
     for example in examples:
@@ -70,5 +71,5 @@ def joined(examples: Iterable[Example], length: int) -> list[Example]:
 
 
 def scalar(value: float) -> types.TensorData:
-    """An input without dimensions, for custom losses."""
+    """Returns an input without dimensions, for custom losses."""
     return types.TensorData.from_numpy(np.asarray(value, np.float32))

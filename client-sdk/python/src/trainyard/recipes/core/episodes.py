@@ -1,4 +1,4 @@
-"""Playing the tasks of an environment: settings, concurrent episodes, rewards, and what evaluations report."""
+"""Playing the tasks of an environment: settings, concurrent episodes, rewards, and the metrics of evaluations."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Playing(Common):
 
 
 def load_suites(config: Playing) -> tuple[Suite, Suite]:
-    """The tasks to train on, and those that are held out."""
+    """Returns the tasks to train on, and the held-out tasks."""
     return load_suite(config.environment), load_suite(config.environment, held_out=True)
 
 
 class Player:
-    """Plays the tasks of a run's environment, those to train on and those that are held out."""
+    """Plays the tasks of a run's environment, for training and held out."""
 
     def __init__(self, run: Run, config: Playing, suites: tuple[Suite, Suite]) -> None:
         self.run, self.config = run, config
@@ -60,7 +60,7 @@ class Player:
         self.tally = Tally(config.limits, run.folder)
 
     def play(self, policy: Policy, tasks: Sequence[int], seed: int, size: int, held_out: bool = False) -> list[Group]:
-        """Plays `size` episodes of each task, all at the same time. Groups that failed are left out."""
+        """Plays `size` episodes of each task concurrently. Failed groups are left out."""
         suite, config = self.test if held_out else self.suite, self.config
         # Episodes are closed first, so that no thread of the pool waits for one when an error ends the run.
         with ThreadPoolExecutor(config.concurrency) as pool, Episodes(self.run.chat, config.limits) as episodes:
@@ -83,7 +83,7 @@ class Player:
         return groups
 
     def play_full(self, policy: Policy, tasks: Tasks, count: int, seed: int, size: int) -> list[Group]:
-        """Plays `count` tasks; those that failed are replaced by the next ones."""
+        """Plays `count` tasks; failed ones are replaced by the next ones."""
         groups = self.play(policy, tasks.take(count), seed, size)
         for again in itertools.count(1):
             missing = count - len(groups)
@@ -93,7 +93,7 @@ class Player:
         return groups
 
     def held_out(self, policy: Policy) -> dict[str, float]:
-        """Rewards of the first held-out tasks, each time with the same seeds."""
+        """Returns rewards of the first held-out tasks, with the same seeds each time."""
         tasks = range(min(len(self.test), self.config.eval_tasks))
         groups = self.play(policy, tasks, seed_of(self.config.seed, "held out"), 1, held_out=True)
         found = summary(groups) if groups else {}
@@ -102,7 +102,7 @@ class Player:
 
 
 def summary(groups: Sequence[Group]) -> dict[str, float]:
-    """Means over the episodes."""
+    """Returns means over the episodes."""
     every = [one for group in groups for one in group]
     means = {
         "reward": mean(one.reward for one in every),
@@ -117,19 +117,19 @@ def summary(groups: Sequence[Group]) -> dict[str, float]:
 
 
 def sampler(run: Run, path: str) -> tinker.SamplingClient:
-    """A sampler of a checkpoint, or of the run's base model."""
+    """Returns a sampler of a checkpoint, or of the run's base model."""
     if path:
         return run.service.create_sampling_client(model_path=path).result()
     return run.service.create_sampling_client(base_model=run.model).result()
 
 
 def snapshot(run: Run, version: int) -> Snapshot:
-    """A sampler of the weights as they are now."""
+    """Returns a sampler of the current weights."""
     return Snapshot(run.training.save_weights_and_get_sampling_client().result(), version)
 
 
 def log_ratios(reference: tinker.SamplingClient, trajectories: Sequence[Trajectory]) -> list[dict[int, float]]:
-    """For each trajectory, at each sampled token, the log-ratio to the reference (k1)."""
+    """Returns, for each trajectory and sampled token, the log-ratio to the reference (k1)."""
     pending = [reference.compute_logprobs(model_input(one.tokens)) for one in trajectories]
     found = []
     for one, future in zip(trajectories, pending, strict=True):
@@ -139,8 +139,8 @@ def log_ratios(reference: tinker.SamplingClient, trajectories: Sequence[Trajecto
 
 
 def fill_squares(sampler: tinker.SamplingClient, trajectories: Sequence[Trajectory]) -> None:
-    """Sets `squares` from the likeliest tokens. Those that are left out add at most the probability of the last of them
-    times what is left of the whole."""
+    """Sets `squares` from the most likely tokens. The others add at most the probability of the last of these times the
+    remaining probability."""
     params = types.SamplingParams(max_tokens=1, temperature=1.0, seed=0)
     pending = [
         sampler.sample(model_input(one.tokens), 1, params, topk_prompt_logprobs=CANDIDATES) for one in trajectories

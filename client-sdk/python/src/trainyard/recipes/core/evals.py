@@ -35,7 +35,7 @@ class EvalConfig(Settings):
         check(self.every >= 0, "every", "must be at least 0")
 
     def resolved(self, own: EnvironmentConfig | None) -> EvalConfig:
-        """The same with an environment: where none is named, that of the run, with the options that are given here."""
+        """Returns the settings with an environment: by default that of the run, with the options given here."""
         named = self.environment
         if self.data or named.name or self.is_suite:
             return self
@@ -44,17 +44,17 @@ class EvalConfig(Settings):
         return replace(self, environment=EnvironmentConfig(own.name, own.options | named.options))
 
     def is_due(self, done: int, steps: int) -> bool:
-        """Whether the weights are evaluated after `done` of `steps` steps."""
+        """Returns whether the weights are evaluated after `done` of `steps` steps."""
         return done == steps or (self.every > 0 and done % self.every == 0)
 
     @property
     def is_suite(self) -> bool:
-        """Whether a program of others evaluates, which has metrics of its own."""
+        """Returns whether an external program evaluates, which has metrics of its own."""
         return self.suite.program != "none"
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics that it gives, as far as they are known."""
+        """Returns the names of the reported metrics, as far as they are known."""
         if self.is_suite:
             return []
         names = [*(f"pass@{k}" for k in self.k), "reward"]
@@ -63,7 +63,7 @@ class EvalConfig(Settings):
 
 
 def check_evals(evals: Sequence[EvalConfig], own: EnvironmentConfig | None, best: str) -> None:
-    """Refuses evaluations that can't be told apart or have no tasks, and a `best` that none of them gives."""
+    """Refuses evaluations that can't be distinguished or have no tasks, and a `best` that none of them reports."""
     names = [one.name for one in evals]
     check(len(set(names)) == len(names), "evals", f"names must differ, found {', '.join(names)}")
     for one in evals:
@@ -85,7 +85,7 @@ class Planned:
 
 
 def planned(evals: Sequence[EvalConfig], own: EnvironmentConfig | None) -> list[Planned]:
-    """The evaluations with their tasks, so that errors in them are found before the run begins."""
+    """Returns the evaluations with their tasks, so that errors in them are found before the run begins."""
     found = []
     for one in evals:
         with named(one.name):
@@ -95,7 +95,7 @@ def planned(evals: Sequence[EvalConfig], own: EnvironmentConfig | None) -> list[
 
 @contextlib.contextmanager
 def named(name: str) -> Iterator[None]:
-    """Adds the name of the evaluation to errors."""
+    """Prefixes errors with the name of the evaluation."""
     try:
         yield
     except (ConfigError, RecipeError) as error:
@@ -104,7 +104,7 @@ def named(name: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Server:
-    """The server of a run: its OpenAI API, the key, and what deletes a checkpoint by its path."""
+    """The server of a run: its OpenAI API, the key, and a function that deletes a checkpoint by its path."""
 
     api: str
     key: str
@@ -122,16 +122,16 @@ class Evals:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The metrics that are beside the progress bar."""
+        """Returns the metrics that are shown in the progress bar."""
         return tuple(metric for one in self.plans for metric in one.config.metrics[:1])
 
     def before(self) -> dict[str, float]:
-        """Evaluates the weights before the first step."""
+        """Evaluates the weights before the first step, if configured."""
         found = self._measured(0, [one for one in self.plans if one.config.before])
         return {f"{key}_before": value for key, value in found.items()}
 
     def after(self, step: int) -> dict[str, float]:
-        """Evaluates the weights after step number `step`, from 0, by what is due then."""
+        """Runs the evaluations that are due after step number `step`, counted from 0."""
         done = step + 1
         return self._measured(done, [one for one in self.plans if one.config.is_due(done, self.steps)])
 

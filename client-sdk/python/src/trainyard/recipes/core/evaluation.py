@@ -39,12 +39,12 @@ Shown = Callable[[int, Mapping[str, float]], None]
 
 
 class RefusedError(Exception):
-    """The API refused the request of one attempt."""
+    """The API refused the request of an attempt."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is evaluated, and how."""
+    """Settings of an evaluation."""
 
     environment: EnvironmentConfig = opt(EnvironmentConfig(), "")
     data: str = opt("", "data set of prompts, in the format of the environment prompts, in place of an environment")
@@ -89,7 +89,7 @@ class Settings:
 
     @property
     def played(self) -> EnvironmentConfig:
-        """The environment that is played."""
+        """Returns the environment that is played."""
         options = {"data": self.data, "reward": self.reward}
         return EnvironmentConfig("prompts", options) if self.data else self.environment
 
@@ -117,7 +117,7 @@ class Report:
     records: list[dict[str, Any]]
 
     def write(self, path: Path) -> None:
-        """Writes the attempts, a line for each."""
+        """Writes the attempts, one line each."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps(record) + "\n" for record in self.records))
 
@@ -131,7 +131,7 @@ class Attempts:
         self.failed = 0
 
     def make(self, task: int, seed: int) -> dict[str, Any]:
-        """The record of an attempt."""
+        """Makes an attempt, and returns its record."""
         seconds = self.settings.seconds
         work = functools.partial(self._played, task, seed)
         try:
@@ -203,7 +203,7 @@ class Attempts:
 
 
 def text_of(message: Message) -> str:
-    """An answer as the model wrote it: calls of tools are put back into their text form."""
+    """Returns an answer as the model wrote it: tool calls are put back into their text form."""
     calls = [
         {"name": call["function"]["name"], "arguments": json.loads(call["function"]["arguments"] or "{}")}
         for call in message.get("tool_calls") or []
@@ -213,7 +213,7 @@ def text_of(message: Message) -> str:
 
 
 class Evaluation(Protocol):
-    """An evaluation whose tasks are there. It can be repeated, with other models, on the same tasks and seeds."""
+    """An evaluation whose tasks are loaded. It can be repeated with other models on the same tasks and seeds."""
 
     count: int
     """Tasks of which `shown` is told."""
@@ -229,7 +229,7 @@ def prepared(settings: Settings) -> Evaluation:
 
 
 class OfPrograms:
-    """A suite of a program of others. Its attempts are not recorded."""
+    """An evaluation by the suite of an external program. Its attempts are not recorded."""
 
     count = 1
 

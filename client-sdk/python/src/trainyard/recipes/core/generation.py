@@ -1,4 +1,4 @@
-"""What a chat template marks for training: the text of its `{% generation %}` blocks."""
+"""Text that a chat template marks for training: that of its `{% generation %}` blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images in conversations: where their files come from, the positions that they take, and how they are sent.
+"""Images in conversations: sources of their files, the positions that they take, and how they are sent.
 
 Sequences stay lists of tokens: each position of an image is a `Position`, which counts as a token, and which
 `model_input` replaces by the file.
@@ -58,7 +58,8 @@ def positions(picture: Picture) -> list[int]:
 
 
 def whole(tokens: Sequence[int], length: int) -> int:
-    """How many of the first `length` tokens are left without an image that is cut off, or that nothing follows."""
+    """Returns how many of the first `length` tokens remain without an image that is truncated, or that nothing
+    follows."""
     length = min(length, len(tokens))
     while length and isinstance(tokens[length - 1], Position):
         length -= 1
@@ -85,7 +86,7 @@ def model_input(tokens: Iterable[int]) -> types.ModelInput:
 
 @dataclass(frozen=True)
 class Vision:
-    """How a model counts and marks images: the rule of Qwen's processor, and the token of its placeholder."""
+    """The rule by which a model counts and marks images: that of Qwen's processor, and the placeholder token."""
 
     unit: int
     """Side of the square of pixels that one position covers."""
@@ -110,7 +111,8 @@ class Vision:
         )
 
     def count(self, width: int, height: int) -> int:
-        """The positions of an image: both sides are rounded to whole ones, then scaled into the range of pixels."""
+        """Returns the number of positions of an image: both sides are rounded to whole positions, then scaled into the
+        allowed range of pixels."""
         if max(width, height) > ASPECT_RATIO * min(width, height):
             raise ConfigError(f"data: an image of {width}x{height} pixels exceeds the aspect ratio 1:{ASPECT_RATIO}")
         columns, rows = round(width / self.unit), round(height / self.unit)
@@ -128,7 +130,7 @@ class Vision:
         return Picture(data, format_of(data), self.count(*size_of(data)))
 
     def placed(self, tokens: Sequence[int], pictures: Iterator[Picture]) -> list[int]:
-        """Tokens with the positions of the next pictures in place of placeholders."""
+        """Returns tokens in which the placeholders are replaced by the positions of the next pictures."""
         found: list[int] = []
         for token in tokens:
             picture = next(pictures, None) if token == self.placeholder else None
@@ -165,7 +167,7 @@ def format_of(data: bytes) -> Format:
 
 
 def size_of(data: bytes) -> tuple[int, int]:
-    """Width and height, as the header states them."""
+    """Returns width and height from the header."""
     found = png_size(data) if data.startswith(PNG) else jpeg_size(data)
     if found is None or 0 in found:
         raise ConfigError("data: an image has no size in its header")
@@ -199,7 +201,7 @@ def parts_of(message: Message) -> list[dict[str, Any]]:
 
 
 def plain(message: Message) -> Message:
-    """A message as chat templates read it: images without their files."""
+    """Returns a message for chat templates: images without their files."""
     content = message.get("content")
     if not isinstance(content, list):
         return message
@@ -250,7 +252,7 @@ def file_at(source: str) -> bytes:
 
 
 def anchored(value: Any, folder: Path) -> Any:
-    """A record whose relative paths of images begin at a folder, that of the file which has the record."""
+    """Returns a record in which relative paths of images start at the folder of the record's file."""
     if isinstance(value, list):
         return [anchored(item, folder) for item in value]
     if not isinstance(value, dict):
@@ -267,7 +269,7 @@ def anchored(value: Any, folder: Path) -> Any:
 
 
 def anchored_path(source: Any, folder: Path) -> Any:
-    """An absolute path in place of a relative one; all else as it is."""
+    """Returns an absolute path in place of a relative one; other values are unchanged."""
     if isinstance(source, dict):
         return source | {key: anchored_path(source[key], folder) for key in ("url", "path") if key in source}
     if not isinstance(source, str) or source.startswith("data:") or "://" in source:

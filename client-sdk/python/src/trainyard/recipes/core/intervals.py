@@ -1,4 +1,4 @@
-"""What evaluations report: pass@k, means over tasks, and their confidence intervals."""
+"""Statistics of evaluations: pass@k, means over tasks, and their confidence intervals."""
 
 from __future__ import annotations
 

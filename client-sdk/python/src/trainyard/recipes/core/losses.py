@@ -1,9 +1,9 @@
-"""Losses of the sampled tokens of a batch, with their slopes by the log-probabilities.
+"""Losses of the sampled tokens of a batch, with their derivatives with respect to the log-probabilities.
 
 The server computes `importance_sampling`, `ppo`, `cispo` and `gspo` in one pass. Every other loss takes two: a forward
-pass, whose log-probabilities give value and slopes here, and a backward pass of `cross_entropy` with minus the slopes
-as weights, whose gradient is that of the loss. The formulas name `p` the log-probability now, `q` the one when the
-token was sampled, `r = exp(p - q)` and `A` the advantage.
+pass, from whose log-probabilities value and derivatives are computed here, and a backward pass of `cross_entropy` with
+the negative derivatives as weights, which has the gradient of the loss. In the formulas, `p` is the current
+log-probability, `q` the one at sampling time, `r = exp(p - q)` and `A` the advantage.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Tokens:
 
     @property
     def free(self) -> NDArray[np.bool_]:
-        """Whether the log-ratio is not cut."""
+        """Returns where the log-ratio is not clamped."""
         return np.abs(self.now - self.old) < BOUND
 
     def means(self, values: Floats) -> Floats:
@@ -62,7 +62,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Terms:
-    """The loss is the sum of `values`; `slopes` is its derivative by each token's log-probability."""
+    """The loss is the sum of `values`; `slopes` is its derivative with respect to each token's log-probability."""
 
     values: Floats
     slopes: Floats
@@ -182,14 +182,14 @@ FORMULAS: dict[LossName, Formula] = {
 
 
 def computed(tokens: Tokens, objective: Objective, chance: random.Random) -> Terms:
-    """The loss of a batch. `chance` is what a loss draws from that leaves out tokens at random."""
+    """Returns the loss of a batch. `chance` is the random source of losses that leave out tokens at random."""
     if not tokens.now.size:
         return Terms(tokens.now, tokens.now)
     return FORMULAS[objective.loss](tokens, objective, chance)
 
 
 def kept(tokens: Tokens, rejection: Rejection) -> NDArray[np.bool_]:
-    """Which tokens learn; `tokens.old` are log-probabilities of the weights that sampled.
+    """Returns which tokens are trained; `tokens.old` are log-probabilities of the sampling weights.
 
     Sequences are left out whose ratios have a geometric mean out of bounds (Liu, Li et al. 2025, "When Speed Kills
     Stability"), and those with a negative mean advantage that have become less likely by more than `negative` per token
@@ -215,7 +215,7 @@ def kept(tokens: Tokens, rejection: Rejection) -> NDArray[np.bool_]:
 
 
 def without(tokens: Tokens, learned: NDArray[np.bool_]) -> Tokens:
-    """The same tokens, of which only some count. The others stay in the means of their sequences."""
+    """Returns the same tokens, of which only some count. The others remain in the means of their sequences."""
     return replace(tokens, scale=np.where(learned, tokens.scale, 0.0))
 
 

@@ -1,4 +1,5 @@
-"""From advantages to examples: rewards after punishments, the weights of tokens in a mean, and what the server reads.
+"""From advantages to examples: rewards after penalties, the weights of tokens in a mean, and the inputs of the server's
+losses.
 
 All losses of the protocol are sums that are linear in the advantages, so means over tokens or sequences are factors of
 them.
@@ -21,7 +22,7 @@ from .rollout import Trajectory
 
 
 def loss_config(objective: Objective) -> dict[str, Any] | None:
-    """The settings of a loss of the protocol: absolute ratios, as it has them."""
+    """Returns the settings of a loss of the protocol, with absolute ratios."""
     if objective.loss == "importance_sampling":
         return None
     low, high = max(0.0, 1 - objective.clip_low), 1 + objective.clip_high
@@ -29,7 +30,7 @@ def loss_config(objective: Objective) -> dict[str, Any] | None:
 
 
 def shaped(trajectory: Trajectory, max_tokens: int, buffer: int, penalty: float) -> float:
-    """The reward, less the soft punishment of an answer that comes near the limit (DAPO, equation 13)."""
+    """Returns the reward minus the soft penalty of an answer near the length limit (DAPO, equation 13)."""
     over = trajectory.answer_tokens - (max_tokens - buffer)
     return trajectory.reward - penalty * min(1.0, max(0.0, over / buffer)) if buffer else trajectory.reward
 
@@ -57,7 +58,8 @@ def sampled_tokens(
     advantages: Sequence[Sequence[float]],
     factors: Sequence[float],
 ) -> Tokens:
-    """The sampled tokens of a batch. `now` are log-probabilities of all tokens but the first of each sequence."""
+    """Returns the sampled tokens of a batch. `now` are the current log-probabilities of all tokens but the first of
+    each sequence."""
     masks = [np.asarray(one.mask[1:], np.bool_) for one in batch]
     counts = [int(mask.sum()) for mask in masks]
     return Tokens(
@@ -78,7 +80,8 @@ def _joined(parts: Sequence[Floats]) -> Floats:
 
 
 def weighted(batch: Sequence[Trajectory], weights: Floats, observed: float) -> list[types.Datum]:
-    """For `cross_entropy`: the weight of each sampled token of the batch, and one for what the environment added."""
+    """Returns an example for `cross_entropy`: the weight of each sampled token of the batch, and one for the
+    environment's messages."""
     left = iter(weights.tolist())
     examples = []
     for one in batch:
@@ -89,13 +92,13 @@ def weighted(batch: Sequence[Trajectory], weights: Floats, observed: float) -> l
 
 
 def answered(trajectory: Trajectory) -> list[bool]:
-    """Whether a token is one that the environment added after an answer."""
+    """Returns whether a token belongs to the environment's messages."""
     first = trajectory.mask.index(True) if True in trajectory.mask else len(trajectory.mask)
     return [at > first and not own for at, own in enumerate(trajectory.mask)]
 
 
 def sampler_kl(batch: Sequence[Trajectory], output: types.ForwardBackwardOutput) -> float:
-    """The mean of log-probabilities when the tokens were sampled, less those that the update found."""
+    """Returns the mean log-probability at sampling time minus the mean that the update found."""
     drift = [
         before - after
         for one, after_all in zip(batch, datums.logprobs_of(output), strict=True)

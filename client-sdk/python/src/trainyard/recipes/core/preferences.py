@@ -21,7 +21,7 @@ class Pair:
 
 
 def pairs(records: Sequence[data.Record], key: str, chat: Chat, max_length: int) -> list[Pair]:
-    """The data set in tokens; the last turn of each answer is what is judged."""
+    """Returns the data set as tokens; the last turn of each answer is compared."""
     found = []
     for number, record in enumerate(records, 1):
         for name in ("chosen", "rejected"):

@@ -18,7 +18,7 @@ class Progress:
         self.live = sys.stderr.isatty()
 
     def show(self, done: int, metrics: Mapping[str, float]) -> None:
-        """After `done` steps in all."""
+        """Shows the progress after `done` steps."""
         seconds = (time.monotonic() - self.began) / max(done - self.first, 1)
         filled = WIDTH * done // max(self.total, 1)
         bar = "#" * filled + "." * (WIDTH - filled)

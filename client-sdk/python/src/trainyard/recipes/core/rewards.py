@@ -32,7 +32,7 @@ def load_reward(name: str) -> Reward:
 
 
 def math_reward() -> Reward:
-    """1 where `math-verify` finds the answer equal to the record's `answer`, else 0."""
+    """1 if `math-verify` finds the answer equal to the record's `answer`, else 0."""
     try:
         verifier: Any = importlib.import_module("math_verify")
     except ImportError as error:

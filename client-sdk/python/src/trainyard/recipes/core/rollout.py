@@ -1,4 +1,4 @@
-"""Episodes: a policy and an environment in turns, as tokens with what training needs of each."""
+"""Episodes: a policy and an environment take turns; the result is tokens with the data that training needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .seeds import seed_of
 
 @dataclass(frozen=True)
 class Limits:
-    """How the policy is sampled, and when an episode ends."""
+    """Sampling settings and limits of an episode."""
 
     max_tokens: int = opt(256, "maximum tokens of an answer")
     max_turns: int = opt(1, "maximum answers of an episode")
@@ -56,13 +56,13 @@ class Sampled:
 
 
 class Policy(Protocol):
-    """What answers."""
+    """A model that answers."""
 
     def sample(self, prompt: Sequence[int], limits: Limits, seed: int) -> Sampled: ...
 
 
 class Snapshot:
-    """A sampler whose weights do not change. A greedy one always takes the likeliest token."""
+    """A sampler whose weights do not change. A greedy one always takes the most likely token."""
 
     def __init__(self, sampler: tinker.SamplingClient, version: int, greedy: bool = False) -> None:
         self.sampler, self.version, self.greedy = sampler, version, greedy
@@ -118,7 +118,7 @@ class Trajectory:
         self.truncated = not sampled.stopped
 
     def so_far(self) -> Trajectory:
-        """A copy up to the last sampled token, while an abandoned thread may still write to this one."""
+        """Returns a copy up to the last sampled token; safe while an abandoned thread still writes to the original."""
         # Versions are written last, so that all other lists have at least as many entries.
         versions = list(self.versions)
         mask = self.mask[: len(versions)]
@@ -134,12 +134,12 @@ class Trajectory:
 
     @property
     def sampled(self) -> int:
-        """How many tokens were sampled."""
+        """Returns how many tokens were sampled."""
         return sum(self.mask)
 
     @property
     def oldest(self) -> int:
-        """The oldest version among the sampled tokens."""
+        """Returns the oldest version among the sampled tokens."""
         return min(version for version, own in zip(self.versions, self.mask, strict=True) if own)
 
 
@@ -151,7 +151,7 @@ def play(
     seed: int,
     begun: list[Trajectory] | None = None,
 ) -> Trajectory:
-    """Plays one episode and closes the environment. `begun` gets the sequence before it has tokens."""
+    """Plays one episode and closes the environment. `begun` is called with the sequence before it has tokens."""
     trajectory = Trajectory()
     if begun is not None:
         begun.append(trajectory)

@@ -51,7 +51,7 @@ class Adam:
     )
 
     def at(self, step: int, steps: int) -> types.AdamParams:
-        """The parameters of step number `step` of `steps`, from 0."""
+        """Returns the parameters of step number `step` of `steps`, counted from 0."""
         factor = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
         done = step / max(steps, 1)
         if self.schedule == "linear":
@@ -70,7 +70,7 @@ class Adam:
 
 @dataclass(frozen=True)
 class Common:
-    """What every training recipe can set."""
+    """Settings of every training recipe."""
 
     folder: str = opt("", "folder for metrics, settings and the list of checkpoints; an existing run in it is resumed")
     model: str = opt("", "base model; default: the first that the server lists")
@@ -101,12 +101,13 @@ class Common:
 
     @property
     def own_environment(self) -> EnvironmentConfig | None:
-        """The environment that the recipe plays, if it does."""
+        """Returns the environment that the recipe plays, if it has one."""
         return None
 
 
 class Run:
-    """Clients, tokenizer and folder of a run. `first_step` is where it goes on; `scalar` models have a scalar head."""
+    """Clients, tokenizer and folder of a run. `first_step` is where it continues; `scalar` models have a scalar
+    head."""
 
     def __init__(
         self,
@@ -156,7 +157,7 @@ class Run:
         ).result()
 
     def add_critic(self, name: str, load: str, rank: int) -> tinker.TrainingClient:
-        """A second model, with a scalar head, which is saved and resumed with the run's own."""
+        """Adds a second model, with a scalar head, which is saved and resumed with the run's own."""
         self.beside[name] = self._client(self._beside.get(name, ""), load, rank, scalar=True)
         return self.beside[name]
 
@@ -177,7 +178,7 @@ class Run:
         return saved
 
     def steps(self) -> Iterator[int]:
-        """The steps that are left, after the evaluations before the first."""
+        """Yields the remaining steps, after the evaluations before the first."""
         if self.first_step == 0:
             self._before = self.evals.before()
         yield from range(self.first_step, self.config.steps)
@@ -187,12 +188,12 @@ class Run:
         return self.training.optim_step(self.config.adam.at(step, self.config.steps))
 
     def evaluates(self, step: int) -> bool:
-        """Whether the model is evaluated after a step."""
+        """Returns whether the model is evaluated after a step."""
         done = step + 1
         return done == self.config.steps or (self.config.eval_every > 0 and done % self.config.eval_every == 0)
 
     def record(self, step: int, metrics: Metrics, shown: tuple[str, ...] = ()) -> None:
-        """Writes a step's metrics and those of the evaluations that are due; some are beside the progress bar."""
+        """Writes a step's metrics and those of the evaluations that are due; some are shown in the progress bar."""
         metrics = {**metrics, **self._before, **self.evals.after(step)}
         self._before = {}
         self._recorded |= metrics.keys()
@@ -203,8 +204,8 @@ class Run:
         self.progress.show(step + 1, {key: metrics[key] for key in shown if key in metrics})
 
     def after(self, step: int, state: dict[str, Any] | None = None) -> None:
-        """Saves weights and optimizer state if it is time, or if the step is the best so far; `state` is what else the
-        recipe needs to go on."""
+        """Saves weights and optimizer state if it is time, or if the step is the best so far; `state` is further data
+        that the recipe needs to resume."""
         done = step + 1
         is_best = self.checkpoints.wanted.improves(self._value, self.checkpoints.best)
         if is_best or done == self.config.steps or done % self.config.save_every == 0:
@@ -241,7 +242,7 @@ class Run:
         return path
 
     def published(self) -> tuple[str, dict[str, Any]]:
-        """The path of the final weights, as a finished run has it in its folder, and its best checkpoint."""
+        """Returns the path of the final weights from a finished run's folder, and its best checkpoint."""
         final = json.loads((self.folder / "final.json").read_text())
         return str(final["reward_model" if self.scalar else "sampler"]), final.get("best", {})
 
@@ -253,7 +254,7 @@ class Run:
 
 @contextlib.contextmanager
 def opened(recipe: str, config: Common, scalar: bool = False) -> Iterator[Run]:
-    """Opens a run in a session of its own. After the last step its weights are published, and their path is printed."""
+    """Opens a run in a new session. After the last step its weights are published, and their path is printed."""
     check(not (scalar and config.evals), "evals", "a model with a scalar head gives no answers to evaluate")
     plans = planned(config.evals, config.own_environment)
     wait_for(server_url(), "TINKER_BASE_URL")
@@ -274,14 +275,14 @@ def opened(recipe: str, config: Common, scalar: bool = False) -> Iterator[Run]:
 
 
 def rest() -> tinker.RestClient:
-    """A client of the server that the environment names now. One that is made without a name and a key is that of the
-    first server, as long as the process lives."""
+    """Returns an HTTP client of the server that the environment names. Without name and key, later clients use the
+    first server for the life of the process."""
     url, key = (os.environ.get(name) or None for name in ("TINKER_BASE_URL", "TINKER_API_KEY"))
     return tinker.RestClient(base_url=url, api_key=key)
 
 
 def delete(path: str) -> None:
-    """Deletes a checkpoint. One that is gone already was deleted before a crash, or by its owner."""
+    """Deletes a checkpoint. A missing one was deleted before a crash, or by its owner."""
     with contextlib.suppress(tinker.NotFoundError):
         rest().delete_checkpoint_from_tinker_path(path).result()
 

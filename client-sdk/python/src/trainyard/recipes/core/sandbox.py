@@ -1,7 +1,7 @@
-"""Runs Python that a model wrote: a process of its own with limits on time, memory, files and the network.
+"""Runs Python that a model wrote in a separate process with limits on time, memory, files and the network.
 
-This keeps mistakes from doing harm. It is no defence against code that attacks the kernel: for that, run the recipe
-itself in a container or virtual machine.
+This protects from mistakes, not from code that attacks the kernel: for that, run the recipe itself in a container or
+virtual machine.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ exec(compile(source, "program.py", "exec"), {"__name__": "__main__"})
 
 @dataclass(frozen=True)
 class Result:
-    """How a program ended."""
+    """Result of a program."""
 
     ok: bool
     """Whether it exited with code 0."""
@@ -48,7 +48,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """Limits of a program. Without namespaces of the user (`unshare`) the network can't be taken away."""
+    """Limits of a program. Without user namespaces (`unshare`), network access can't be removed."""
 
     seconds: float = 5.0
     memory_mib: int = 512
@@ -92,7 +92,7 @@ def _kill_group(child: subprocess.Popen[bytes]) -> None:
 
 @functools.cache
 def no_network() -> tuple[str, ...]:
-    """The command that starts another one without a network, or nothing where that is not permitted."""
+    """Returns the command prefix that removes network access; empty if that is not permitted."""
     program = shutil.which("unshare")
     if program is None:
         return ()

@@ -1,4 +1,4 @@
-"""The server that the environment names: waiting until it answers, and its refusals as one line."""
+"""The server that the environment names: waits until it answers, and formats its refusals as one line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def server_url() -> str:
 
 
 def wait_for(url: str, setting: str) -> None:
-    """Waits until a server answers, whatever it answers. `setting` is what names its address, for errors."""
+    """Waits until a server answers, with any status. `setting` names its address in errors."""
     began = time.monotonic()
     said = False
     while True:
@@ -58,7 +58,7 @@ def _attempt(url: str, setting: str, timeout: httpx.Timeout) -> str | None:
 
 
 def in_one_line(error: tinker.TinkerError) -> Exception:
-    """An error of the server as one that is shown without a traceback."""
+    """Returns an error of the server as one line that is shown without a traceback."""
     url = server_url()
     if isinstance(error, tinker.AuthenticationError | tinker.PermissionDeniedError):
         return ConfigError(f"TINKER_API_KEY: {url} refuses the key: {_detail(error)}")

@@ -1,4 +1,4 @@
-"""Where metrics go: always to a JSONL file, and to the services that the configuration names."""
+"""Sinks of metrics: always a JSONL file, and the services that the configuration names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Metrics = Mapping[str, float]
 
 
 class Sink(Protocol):
-    """Takes the metrics of steps."""
+    """Receives the metrics of steps."""
 
     def write(self, step: int, metrics: Metrics) -> None: ...
 
@@ -54,8 +54,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 class WandB:
     """Weights & Biases; `WANDB_*` variables choose account and mode.
 
-    A resumed run goes on under the identifier that its folder has. Steps that it repeats are already there: W&B keeps
-    the values that came first.
+    A resumed run continues under the identifier in its folder. For steps that it repeats, W&B keeps the first values.
     """
 
     def __init__(self, project: str, folder: Path, first_step: int, config: Mapping[str, Any]) -> None:
@@ -76,7 +75,7 @@ class WandB:
 class TensorBoard:
     """Event files in `<folder>/tensorboard`, written by `tensorboardX` or `torch.utils.tensorboard`.
 
-    A resumed run adds a file, which hides the values of the steps that it repeats.
+    A resumed run adds a file, whose values replace those of the steps that it repeats.
     """
 
     def __init__(self, folder: Path, first_step: int) -> None:
@@ -108,7 +107,7 @@ def _tensorboard() -> Any:
 class MLflow:
     """MLflow; `MLFLOW_TRACKING_URI` chooses the server.
 
-    A resumed run goes on under the identifier that its folder has. Of steps that it repeats MLflow has both values.
+    A resumed run continues under the identifier in its folder. For steps that it repeats, MLflow has both values.
     """
 
     def __init__(self, project: str, folder: Path, first_step: int, config: Mapping[str, Any]) -> None:
@@ -150,7 +149,7 @@ def _module(name: str, package: str) -> Any:
 
 
 def open_sinks(names: list[str], project: str, folder: Path, first_step: int, config: Mapping[str, Any]) -> list[Sink]:
-    """The JSONL file, then those named: `wandb`, `tensorboard`, `mlflow`."""
+    """Opens the JSONL file, then the sinks that are named: `wandb`, `tensorboard`, `mlflow`."""
     known: dict[str, Callable[[], Sink]] = {
         "wandb": lambda: WandB(project, folder, first_step, config),
         "tensorboard": lambda: TensorBoard(folder, first_step),

@@ -28,7 +28,7 @@ PROVIDER = "trainyard"
 
 @dataclass(frozen=True)
 class SuiteConfig:
-    """Tasks of a program of others."""
+    """Tasks of an external program."""
 
     program: Program = opt("none", "program that evaluates in place of an environment: lm_eval or inspect_ai")
     tasks: list[str] = opt(
@@ -46,7 +46,7 @@ class SuiteConfig:
 
 @dataclass(frozen=True)
 class Asked:
-    """The model that is evaluated, and the bounds of the evaluation. `tasks` bounds the tasks of each; 0 takes all."""
+    """The model to evaluate, and the bounds of the evaluation. `tasks` limits the tasks of each; 0 takes all."""
 
     model: str
     api: str
@@ -71,8 +71,8 @@ class Suite:
         self.program = program
 
     def evaluated(self, asked: Asked) -> dict[str, float]:
-        """The metrics that the program found, with the ends of 95 % intervals where it gives standard errors; `tasks`,
-        its samples; and `failed`, those that had an error."""
+        """Returns the metrics of the program, with the ends of 95 % intervals if it reports standard errors; `tasks`,
+        the number of samples; and `failed`, the number of those with an error."""
         lm_eval = self.config.program == "lm_eval"
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -126,7 +126,7 @@ def limited(asked: Asked) -> list[str]:
 
 
 def finished(command: Sequence[str], environment: Mapping[str, str], output: Path, seconds: float) -> None:
-    """Runs a program to its end, for `seconds` at most, without a limit if they are 0."""
+    """Runs a program to its end, for at most `seconds`; 0 sets no limit."""
     name = Path(command[0]).name
     with output.open("wb") as file:
         try:
@@ -148,13 +148,13 @@ def finished(command: Sequence[str], environment: Mapping[str, str], output: Pat
 
 
 def told(output: Path) -> str:
-    """The end of what a program wrote."""
+    """Returns the end of a program's output."""
     text = output.read_text(errors="replace").strip()
     return f": {text[-SHOWN:]}" if text else ""
 
 
 def found_by_lm_eval(folder: Path) -> dict[str, float]:
-    """Reads `results_*.json`: for each task `METRIC,FILTER` and `METRIC_stderr,FILTER`."""
+    """Reads `results_*.json`: `METRIC,FILTER` and `METRIC_stderr,FILTER` for each task."""
     results = _read(next(iter(sorted(folder.rglob("results_*.json"))), folder / "results.json"))
     found: dict[str, float] = {}
     for task, metrics in sorted(results["results"].items()):

@@ -1,4 +1,4 @@
-"""Work in threads that are abandoned when their time is over."""
+"""Work in threads that are abandoned at their time limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class EpisodeTimeout(Exception):
-    """An episode took longer than it may."""
+    """An episode exceeded its time limit."""
 
 
 class Threads:
@@ -24,7 +24,7 @@ class Threads:
         self._pending: set[Future[Any]] = set()
 
     def within(self, seconds: float, work: Callable[[], T], late: Callable[[], str]) -> T:
-        """Runs work for `seconds` at most, without a limit if they are 0. `late` is the text of `EpisodeTimeout`."""
+        """Runs work for at most `seconds`; 0 sets no limit. `late` is the text of `EpisodeTimeout`."""
         outcome: Future[T] = Future()
         with self._lock:
             if self._closed.is_set():
@@ -47,7 +47,7 @@ class Threads:
         self._closed.wait(seconds)
 
     def close(self) -> None:
-        """Abandons all work: who waits for it gets a `CancelledError`."""
+        """Abandons all work: callers that wait for it get a `CancelledError`."""
         with self._lock:
             self._closed.set()
             for outcome in self._pending:

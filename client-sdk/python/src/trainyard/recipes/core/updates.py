@@ -19,7 +19,7 @@ from .rollout import Trajectory
 
 @dataclass
 class Batch:
-    """What an update learns from. Lists have an entry for each sequence, and those within them one for each token."""
+    """Data of an update. Lists have an entry for each sequence, and the lists within them one for each token."""
 
     trajectories: list[Trajectory]
     advantages: list[list[float]]
@@ -38,7 +38,7 @@ class Batch:
 
 
 class Gradient:
-    """A gradient that the server is asked for; the optimizer step may be sent before it is known."""
+    """A gradient that was requested from the server; the optimizer step may be sent before it is known."""
 
     def __init__(self, batch: Batch, pending: tinker.APIFuture[types.ForwardBackwardOutput]) -> None:
         self.batch, self.pending = batch, pending
@@ -46,7 +46,7 @@ class Gradient:
         self.metrics: dict[str, float] = {}
 
     def result(self) -> dict[str, float]:
-        """Waits for the gradient; its metrics."""
+        """Waits for the gradient, and returns its metrics."""
         output = self.pending.result()
         drift = {"sampler_kl": sampler_kl(self.batch.trajectories, output)}
         return {"loss": output.metrics["loss:sum"]} | drift | self.metrics | self._observed()
@@ -56,7 +56,7 @@ class Gradient:
 
 
 class Updates:
-    """Asks for the gradients of an objective."""
+    """Requests the gradients of an objective."""
 
     def __init__(
         self, training: tinker.TrainingClient, objective: Objective, rejection: Rejection, max_tokens: int
@@ -64,7 +64,7 @@ class Updates:
         self.training, self.objective, self.rejection, self.max_tokens = training, objective, rejection, max_tokens
 
     def gradient(self, batch: Batch, chance: random.Random) -> Gradient:
-        """Asks for the gradient of a batch. `chance` is for losses that leave out tokens at random."""
+        """Requests the gradient of a batch. `chance` is for losses that leave out tokens at random."""
         factors = scales(batch.trajectories, self.objective.aggregation, self.max_tokens)
         if self.objective.one_pass and not self.rejection.active:
             return self._in_one_pass(batch, factors)
@@ -111,7 +111,7 @@ class Updates:
 
 
 def forward(training: tinker.TrainingClient, trajectories: Sequence[Trajectory]) -> list[Floats]:
-    """The log-probability of each token but the first of each sequence."""
+    """Returns the log-probability of each token but the first of each sequence."""
     output = training.forward([datums.datum(one.tokens) for one in trajectories], "cross_entropy").result()
     return datums.logprobs_of(output)
 

@@ -1,8 +1,8 @@
 """Models with a scalar head: values of positions, and rewards of whole sequences.
 
 The head is an extension of this server (docs/users/compatibility.md): a model that is created with the metadata
-`SCALAR_HEAD` returns values where others return log-probabilities. The loss `value_mse` fits them to returns;
-`cross_entropy` is minus their weighted sum, so that any slope can be sent as weights.
+`SCALAR_HEAD` returns values instead of log-probabilities. The loss `value_mse` fits them to returns; `cross_entropy` is
+the negative of their weighted sum, so that any derivative can be sent as weights.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def valued(
     weights: Sequence[float] | None = None,
     old_values: Sequence[float] | None = None,
 ) -> types.Datum:
-    """For `value_mse`: one entry for each token. Without returns it only asks for values."""
+    """Returns an example for `value_mse`: one entry for each token. Without returns, it only requests values."""
     inputs = {"returns": datums.floats(returns or [0.0] * len(tokens))}
     if weights is not None:
         inputs["weights"] = datums.floats(weights)
@@ -39,7 +39,8 @@ def valued(
 
 
 def sloped(tokens: Sequence[int], slope: float) -> types.Datum:
-    """For `cross_entropy`: the gradient of a loss that has this slope by the last token's value."""
+    """Returns an example for `cross_entropy`: the gradient of a loss with this derivative with respect to the last
+    token's value."""
     # The slope of cross-entropy by a value is minus its weight.
     weights = [0.0] * (len(tokens) - 1) + [-slope]
     return types.Datum(
@@ -52,17 +53,18 @@ def sloped(tokens: Sequence[int], slope: float) -> types.Datum:
 
 
 def values_of(model: tinker.TrainingClient, sequences: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:
-    """The value of each token of each sequence, given the tokens up to it. A model without a scalar head refuses."""
+    """Returns the value of each token of each sequence, given the tokens up to it. A model without a scalar head
+    refuses."""
     return datums.logprobs_of(model.forward([valued(tokens) for tokens in sequences], VALUE_MSE).result())
 
 
 def last_values(model: tinker.TrainingClient, sequences: Sequence[Sequence[int]]) -> list[float]:
-    """The value of each sequence's last token: its reward."""
+    """Returns the value of each sequence's last token: its reward."""
     return [float(values[-1]) for values in values_of(model, sequences)]
 
 
 class RewardModel:
-    """Scores episodes by a model that `reward_model` trained."""
+    """Scores episodes with a model that `reward_model` trained."""
 
     def __init__(self, service: tinker.ServiceClient, path: str, weight: float) -> None:
         self.weight = weight

@@ -25,14 +25,14 @@ BUILT_IN = {
 
 @dataclass(frozen=True)
 class EnvironmentConfig:
-    """Which environment, and its options."""
+    """Name of the environment, and its options."""
 
     name: str = opt("arithmetic", f"one of {', '.join(BUILT_IN)}, or MODULE:FACTORY of your own")
     options: dict[str, Any] = opt({}, "options of the environment, as a TOML table")
 
 
 def load_suite(config: EnvironmentConfig, held_out: bool = False) -> Suite:
-    """The tasks for training, or those that are held out: `FACTORY(held_out=…, **options)`."""
+    """Returns the tasks for training, or the held-out ones: `FACTORY(held_out=…, **options)`."""
     name = BUILT_IN.get(config.name)
     path = f"{__name__}.{name}" if name else config.name
     module, colon, attribute = path.partition(":")
@@ -51,7 +51,7 @@ def load_suite(config: EnvironmentConfig, held_out: bool = False) -> Suite:
 
 
 def imported(module: str, attribute: str, key: str) -> Callable[..., Any]:
-    """A function by the name of its module and its own; `key` is the setting, for errors."""
+    """Imports a function by the name of its module and its own; `key` is the setting, for errors."""
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:

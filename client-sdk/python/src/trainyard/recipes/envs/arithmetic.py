@@ -1,4 +1,4 @@
-"""Sums and differences in words of a chat; the last number of the answer counts."""
+"""Sums and differences as chat messages; the last number of the answer counts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ HELD_OUT = 0x5EED
 
 
 class Arithmetic:
-    """`largest` bounds the terms; `partial` is what a wrong number earns at most, by how near it is.
+    """`largest` bounds the terms; `partial` is the largest reward of a wrong number, depending on its distance.
 
-    `delay` seconds pass in each step, as in an environment that calls something slow.
+    `delay` adds seconds to each step, to simulate an environment that calls something slow.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from ..core.chat import Message
 
 @dataclass
 class Outcome:
-    """What an answer led to."""
+    """Result of an answer."""
 
     reward: float = 0.0
     done: bool = True
@@ -28,7 +28,7 @@ class Environment(ABC):
 
     @abstractmethod
     def reset(self) -> list[Message]:
-        """The conversation up to the model's first answer."""
+        """Returns the conversation up to the model's first answer."""
 
     @abstractmethod
     def step(self, reply: str) -> Outcome:
@@ -43,7 +43,7 @@ class BlackBox(ABC):
 
     @abstractmethod
     def run(self, base_url: str, api_key: str, model: str) -> Outcome:
-        """Plays the episode; the outcome's reward is that of the whole."""
+        """Plays the episode; the outcome's reward is that of the whole episode."""
 
     def close(self) -> None:  # noqa: B027
         """Releases what the episode holds; called once, also after errors."""

@@ -25,7 +25,7 @@ TEXTS, LISTS = ["", "ab", "xyz"], [[], [1, 2, 3], list(range(12))]
 
 
 class Code:
-    """`turns` answers are allowed for a task: after each but the last the model sees what failed."""
+    """Allows `turns` answers for a task: after each but the last, the model sees what failed."""
 
     def __init__(
         self, held_out: bool = False, tasks: int = 256, turns: int = 2, seconds: float = 5.0, memory_mib: int = 512,

@@ -16,9 +16,9 @@ HELD_OUT = 0x5EED
 
 
 class Counting:
-    """`most` squares at most are on a grid of `cells` cells a side, each of `side` pixels.
+    """Draws at most `most` squares on a grid of `cells` by `cells` cells of `side` by `side` pixels.
 
-    `partial` is what a wrong number earns at most, by how near it is.
+    `partial` is the largest reward of a wrong number, depending on its distance.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Questions whose answers are in documents that a local search (BM25) finds."""
+"""Questions whose answers are in documents, which a local search (BM25) finds."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _text(record: data.Record, key: str, source: str) -> str:
 
 
 def made_up() -> tuple[list[str], list[tuple[str, str]]]:
-    """Facts about places that do not exist, so that no model knows them."""
+    """Returns facts about places that do not exist, so that no model knows them."""
     random_ = random.Random(7)
     texts, questions = [], []
     for place in PLACES:

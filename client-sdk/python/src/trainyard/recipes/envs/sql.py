@@ -29,7 +29,7 @@ MOST_ROWS, SECONDS = 100, 2.0
 
 
 class Sql:
-    """`turns` answers are allowed for a task; one without a call of the tool is the final one."""
+    """Allows `turns` answers for a task; an answer without a tool call is the final one."""
 
     def __init__(self, held_out: bool = False, tasks: int = 256, turns: int = 4) -> None:
         self.held_out, self.tasks, self.turns = held_out, tasks, turns
@@ -72,7 +72,7 @@ class Episode(Environment):
         return [{"role": "system", "content": system}, {"role": "user", "content": self.question}]
 
     def query(self, text: str) -> list[tuple[Any, ...]]:
-        """The rows of a query that reads, and ends in time."""
+        """Returns the rows of a read-only query that ends in time."""
         deadline = time.monotonic() + SECONDS
         self.database.set_progress_handler(lambda: int(time.monotonic() > deadline), 1000)
         return self.database.execute(text).fetchmany(MOST_ROWS)

@@ -1,7 +1,7 @@
 """Environments of the package `verifiers`, when it is installed: those of 0.1, and the tasksets of 0.3.
 
-They drive themselves: an episode is a rollout of theirs against an OpenAI base URL, behind which the answers are
-recorded. So any of them works: single turn, tools, sandboxes.
+They run their own rollouts: an episode is one rollout against an OpenAI base URL, behind which the answers are
+recorded. So all kinds work: single turn, tools, sandboxes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _taskset_module(id: str) -> Any:
 
 @contextmanager
 def key_in_variable(api_key: str) -> Iterator[str]:
-    """The name of an environment variable with a key: the package reads keys only from there."""
+    """Returns the name of an environment variable with a key: the package reads keys only from variables."""
     variable = f"RECIPE_KEY_{uuid.uuid4().hex}"
     os.environ[variable] = api_key
     try:

@@ -194,7 +194,7 @@ pub struct QueryScaling {
 /// Scaling of rotary frequencies for longer contexts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RopeScaling {
-    /// Frequencies of pre-training.
+    /// Frequencies of pre-training, unscaled.
     None,
     /// All frequencies divided by a factor.
     Linear {

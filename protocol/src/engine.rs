@@ -35,13 +35,13 @@ pub struct EngineStats {
     pub microbatches: u64,
     /// Tokens computed by training passes.
     pub microbatch_tokens: u64,
-    /// Tokens that training passes could have held; `microbatch_tokens` relative to it is their occupancy.
+    /// Number of tokens that training passes could have held; `microbatch_tokens` relative to it is their occupancy.
     pub microbatch_capacity: u64,
     /// Number of sampling passes.
     pub sampling_passes: u64,
-    /// Tokens of prompts that sampling passes computed.
+    /// Number of tokens of prompts that sampling passes computed.
     pub prompt_tokens: u64,
-    /// Tokens that sampling passes sampled.
+    /// Number of tokens that sampling passes sampled.
     pub sampled_tokens: u64,
     /// Number of samples in progress.
     pub active_samples: u64,

@@ -8,7 +8,7 @@ use super::{ChunkSink, Fences, Params};
 use crate::collective::Ranks;
 
 /// An f32 array for each parameter. An array of zeros may have no elements until it is first written; [`PartialEq`]
-/// distinguishes it from an array with zero elements stored.
+/// distinguishes it from an array whose zeros are stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostParams {
     /// Arrays of the lengths in `lens`; an empty one stands for zeros.

@@ -3,9 +3,9 @@
 /// Numbers of rows of a pass that suit a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MicrobatchRows {
-    /// Rows of a training pass, which reads all weights twice.
+    /// Number of rows of a training pass, which reads all weights twice.
     pub training: usize,
-    /// Rows of a forward pass.
+    /// Number of rows of a forward pass.
     pub forward: usize,
 }
 

@@ -267,7 +267,7 @@ pub struct LoraSegment<'a, B: Tensors> {
     pub column: usize,
     /// Numbers of outputs and inputs.
     pub extents: (usize, usize),
-    /// Columns of B and rows of A.
+    /// Number of columns of B and rows of A.
     pub rank: usize,
     /// Factor of the product BA: alpha / rank.
     pub scale: f32,

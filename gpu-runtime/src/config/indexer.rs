@@ -4,14 +4,14 @@ use super::ModelConfig;
 use crate::backend::IndexKeys;
 
 /// Sparse attention by indexers (DeepSeek-AI 2025, arXiv:2512.02556): each query attends to the `count` earlier
-/// positions with the largest scores. If there are no more than `count`, it attends to all.
+/// positions with the largest scores, or to all positions if at most `count` exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Indexer {
-    /// Positions that a query attends to.
+    /// Number of positions that a query attends to.
     pub count: usize,
     /// Number of heads that score positions; their keys are shared.
     pub heads: usize,
-    /// Elements of a head. The first ones, as many as attention rotates, are rotated.
+    /// Number of elements of a head. The first ones, as many as attention rotates, are rotated.
     pub dim: usize,
     /// Whether rotated pairs are neighbours; otherwise, element `i` pairs with the one half of the rotated elements
     /// behind it.

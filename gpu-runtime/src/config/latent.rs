@@ -12,9 +12,9 @@ pub struct LatentAttention {
     pub query_rank: Option<usize>,
     /// Width of the latent of keys and values.
     pub kv_rank: usize,
-    /// Elements of a query or key head that are not rotated.
+    /// Number of elements of a query or key head that are not rotated.
     pub nope_dim: usize,
-    /// Elements of a query or key head that are rotated, after the others.
+    /// Number of elements of a query or key head that are rotated, after the others.
     pub rope_dim: usize,
     /// Width of a value head.
     pub value_dim: usize,

@@ -13,7 +13,7 @@ const UNIT: usize = 32;
 pub struct VocabularyPart {
     /// Index of the part, from 0.
     pub index: usize,
-    /// Number of parts.
+    /// Number of parts of the vocabulary.
     pub of: usize,
 }
 

@@ -25,9 +25,9 @@ pub(crate) enum Members {
 pub(crate) struct Exchange {
     pub members: Members,
     pub kind: CollectiveKind,
-    /// Elements of a rank's array, as in [`CollectiveKind::sent`].
+    /// Number of elements of a rank's array, as in [`CollectiveKind::sent`].
     pub len: usize,
-    /// Number of calls.
+    /// Number of calls in a pass.
     pub count: usize,
 }
 

@@ -61,7 +61,7 @@ struct ActiveRows<B: Backend> {
 pub(crate) struct PassBounds<'a> {
     /// Number of blocks that save their activations; the others recompute them, with the same bits.
     pub saved: usize,
-    /// Elements that custom losses may cost together.
+    /// Number of elements that custom losses may cost together.
     pub allowance: usize,
     /// Ends the pass between its blocks.
     pub early_end: &'a EarlyEnd,

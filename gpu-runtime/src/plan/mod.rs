@@ -54,7 +54,7 @@ pub struct Plan {
     pub saved_blocks: usize,
     /// Number of the model's blocks.
     pub blocks: usize,
-    /// Tokens of a training step on all replicas.
+    /// Number of tokens of a training step on all replicas.
     pub tokens_per_step: usize,
     /// Traffic that each rank sends in a training step.
     pub training_moved: Vec<Moved>,

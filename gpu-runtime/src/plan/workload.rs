@@ -18,11 +18,11 @@ pub struct Workload {
     pub kernels: Option<HostKernels>,
     /// The adapter that a run trains; `None` trains all parameters.
     pub lora: Option<LoraSpec>,
-    /// Tokens of a microbatch on each replica.
+    /// Number of tokens of a microbatch on each replica.
     pub microbatch_tokens: usize,
-    /// Microbatches of a step on each replica.
+    /// Number of microbatches of a step on each replica.
     pub microbatches: usize,
-    /// Tokens of a sequence.
+    /// Number of tokens of a sequence.
     pub context: usize,
     /// Sequences that each replica samples at a time.
     pub sequences: usize,

@@ -37,7 +37,7 @@ pub struct Options {
     pub usage_rows: u64,
     /// Time for which usage by hour, and the storage of deleted checkpoints, are kept.
     pub usage_history: Duration,
-    /// Tokens of executed work after which a run is saved: a recovery replays at most that many.
+    /// Number of tokens of executed work after which a run is saved: a recovery replays at most that many.
     pub snapshot_tokens: u64,
     /// Number of a run's snapshots for sampling that stay in the storage: those that were taken or sampled from last.
     pub kept_snapshots: usize,

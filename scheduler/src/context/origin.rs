@@ -62,7 +62,7 @@ pub struct Executed<'a> {
     pub tenant: &'a TenantId,
     /// Run that executed the request.
     pub run: Option<&'a RunId>,
-    /// Tokens that count against quotas.
+    /// Number of tokens that count against quotas.
     pub tokens: u64,
     /// Reason if the request failed.
     pub failure: Option<&'a OpError>,

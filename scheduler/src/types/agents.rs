@@ -7,7 +7,7 @@ use crate::Timestamp;
 /// Limits of an agent session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentLimits {
-    /// Tokens that all turns together may sample.
+    /// Number of tokens that all turns together may sample.
     pub max_tokens: u64,
     /// Number of turns; each reply of a request is one.
     pub max_turns: u64,
@@ -45,7 +45,7 @@ pub struct AgentSession {
     pub turns: u64,
     /// Tokens sampled so far.
     pub tokens: u64,
-    /// Tokens of prompts that the turns hold; what turns share counts once.
+    /// Number of tokens of prompts that the turns hold; what turns share counts once.
     pub prompt_tokens: u64,
     /// Reward of the whole session, if one was posted.
     pub reward: Option<f64>,

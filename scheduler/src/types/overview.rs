@@ -48,9 +48,9 @@ pub struct EngineReport {
     pub kv_bytes: u64,
     /// Maximum number of bytes of keys and values.
     pub kv_limit: u64,
-    /// Tokens of training passes since the engine started.
+    /// Number of tokens of training passes since the engine started.
     pub microbatch_tokens: u64,
-    /// Tokens that these passes could have held.
+    /// Number of tokens that these passes could have held.
     pub microbatch_capacity: u64,
 }
 
@@ -126,7 +126,7 @@ pub struct RunRequest {
     pub kind: RequestKind,
     /// State of the request.
     pub state: RequestState,
-    /// Tokens that the request was accepted with.
+    /// Number of tokens that the request was accepted with.
     pub tokens: u64,
     /// Time when the request was accepted.
     pub created_at: Timestamp,

@@ -185,7 +185,7 @@ pub struct RunSubmission {
     pub decoded: Decoded,
     /// Bytes that a retry must repeat: the payload without parts that may change.
     pub identity: Bytes,
-    /// Tokens that count against quotas and rate limits.
+    /// Number of tokens that count against quotas and rate limits.
     pub tokens: u64,
     /// Kind of the checkpoint that the request writes, if it writes one.
     pub stores: Option<CheckpointKind>,
@@ -217,7 +217,7 @@ pub struct SampleSubmission {
     pub decoded: Decoded,
     /// Bytes that a retry must repeat: the payload without parts that may change.
     pub identity: Bytes,
-    /// Tokens that count against quotas and rate limits: the prompt and all tokens that may be sampled.
+    /// Number of tokens that count against quotas and rate limits: the prompt and all tokens that may be sampled.
     pub tokens: u64,
     /// Whether training requests may name the sample's sequences. If so, its result is kept until the retention after
     /// the last use.

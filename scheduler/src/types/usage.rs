@@ -7,13 +7,13 @@ use crate::{RequestKind, Timestamp};
 /// Tokens that a request used, by kind of use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Tokens of examples of a forward or backward pass.
+    /// Number of tokens of examples of a forward or backward pass.
     pub trained: u64,
-    /// Tokens of a prompt that were computed.
+    /// Number of tokens of a prompt that were computed.
     pub prefill: u64,
-    /// Tokens of a prompt that were taken from the prefix cache.
+    /// Number of tokens of a prompt that were taken from the prefix cache.
     pub cached: u64,
-    /// Tokens that were generated.
+    /// Number of tokens that were generated.
     pub sampled: u64,
 }
 

@@ -13,7 +13,7 @@ pub trait GateOps<B: Tensors> {
     /// query head is followed by its gate.
     fn split_gates(backend: &B, shape: &AttentionShape, projected: &B::Rows) -> [B::Rows; 2];
 
-    /// Inverse of [`GateOps::split_gates`].
+    /// Joins queries, keys, values and gates: the inverse of [`GateOps::split_gates`].
     fn join_gates(backend: &B, shape: &AttentionShape, qkv: &B::Rows, gates: &B::Rows) -> B::Rows;
 
     /// Returns `heads · sigmoid(gates)`, element by element.

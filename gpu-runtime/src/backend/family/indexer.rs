@@ -11,7 +11,7 @@ use crate::backend::types::{KV_BLOCK, Span};
 pub struct IndexKeys {
     /// Number of the model's blocks that have an indexer.
     pub layers: usize,
-    /// Elements of a key.
+    /// Number of elements of a key.
     pub width: usize,
 }
 
@@ -27,7 +27,7 @@ impl IndexKeys {
 
 /// How the heads of an indexer are rotated: their first elements, as many as the rotary table has angles for.
 pub struct IndexRotation<'a, B: Tensors> {
-    /// Elements of a head.
+    /// Number of elements of a head.
     pub width: usize,
     /// Whether rotated pairs are neighbours; otherwise, element `i` pairs with the one half of the rotated elements
     /// behind it.
@@ -45,7 +45,7 @@ pub struct IndexCall<'a> {
     pub layer: usize,
     /// Number of its heads.
     pub heads: usize,
-    /// Positions that a row attends to.
+    /// Number of positions that a row attends to.
     pub count: usize,
     /// The sequences, whose rows are in order and do not overlap.
     pub spans: &'a [Span],

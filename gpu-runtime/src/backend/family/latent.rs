@@ -12,11 +12,11 @@ use crate::backend::tensors::Tensors;
 pub struct LatentHeads {
     /// Number of attention heads.
     pub heads: usize,
-    /// Elements of a query or key head that are not rotated.
+    /// Number of elements of a query or key head that are not rotated.
     pub nope: usize,
     /// Number of rotated elements, which follow the others; even. For keys they are shared by all heads.
     pub rope: usize,
-    /// Elements of a value head.
+    /// Number of elements of a value head.
     pub value: usize,
     /// Width of a head to `Backend::attention`, at least `nope + rope` and `value`.
     pub width: usize,

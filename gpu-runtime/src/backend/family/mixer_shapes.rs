@@ -22,15 +22,15 @@ pub enum RecurrentRule {
 pub struct RecurrentShape {
     /// Rule that determines how inputs update the state.
     pub rule: RecurrentRule,
-    /// Heads of queries and of keys; divides `value_heads`.
+    /// Number of heads of queries and of keys; divides `value_heads`.
     pub key_heads: usize,
-    /// Heads of values, each with a state `[key_dim, value_dim]`, a decay and a step.
+    /// Number of heads of values, each with a state `[key_dim, value_dim]`, a decay and a step.
     pub value_heads: usize,
     /// Width of a query or key head.
     pub key_dim: usize,
     /// Width of a value head.
     pub value_dim: usize,
-    /// Tokens that the convolution sees, its own included.
+    /// Number of tokens that the convolution sees, its own included.
     pub kernel: usize,
 }
 
@@ -108,7 +108,7 @@ impl RecurrentShape {
 pub struct ConvolutionShape {
     /// Channels, each convolved by itself.
     pub channels: usize,
-    /// Tokens that a channel's convolution sees, its own included.
+    /// Number of tokens that a channel's convolution sees, its own included.
     pub kernel: usize,
 }
 

@@ -39,17 +39,17 @@ impl<B: Tensors> Copy for RecurrentCall<'_, B> {}
 /// Indices of a recurrence's parameters among those that are trained in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecurrentParams {
-    /// Weights of the convolution: of queries, keys and values.
+    /// Indices of the convolution's weights: of queries, keys and values.
     pub conv: [usize; 3],
-    /// Biases of the convolution, likewise.
+    /// Indices of the convolution's biases: of queries, keys and values.
     pub conv_bias: Option<[usize; 3]>,
-    /// Logarithms of decay rates.
+    /// Index of the logarithms of decay rates.
     pub a_log: usize,
-    /// Added to the decay's input.
+    /// Index of the bias of the decay's input.
     pub dt_bias: usize,
-    /// Factor of a token's own value.
+    /// Index of the factors of a token's own value.
     pub skip: Option<usize>,
-    /// Norm of the output.
+    /// Index of the weight of the output's norm.
     pub norm: usize,
 }
 

@@ -30,7 +30,7 @@ pub struct LayerNorm<'a, B: Backend> {
 /// Rows of a table that are summed for each row of a result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowMix {
-    /// Rows of the table that each row of the result adds up.
+    /// Number of rows of the table that each row of the result adds up.
     pub per_row: usize,
     /// Indices in the table: `[rows][per_row]`.
     pub rows: Vec<usize>,

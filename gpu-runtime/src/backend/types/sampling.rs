@@ -8,7 +8,7 @@ use crate::sampling::SamplingRule;
 pub struct Logits<'a, B: Tensors> {
     /// Logits by row: `[_, vocabulary]`.
     pub rows: &'a B::Rows,
-    /// Tokens of a part; the last one may have fewer.
+    /// Number of tokens of a part; the last one may have fewer.
     pub part: usize,
 }
 

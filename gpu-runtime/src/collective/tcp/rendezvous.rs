@@ -23,7 +23,7 @@ pub struct Rendezvous {
     pub address: String,
     /// Number of this process's rank.
     pub rank: usize,
-    /// Number of ranks.
+    /// Number of ranks of the worker.
     pub world: usize,
     /// Name of the job, the same on all ranks of a worker: ranks of another worker, or of another layout, are refused.
     pub job: String,

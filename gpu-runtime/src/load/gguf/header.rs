@@ -53,7 +53,7 @@ impl Header {
         let metadata = metadata(&mut reader, key_count)?;
         let tensors = tensors(&mut reader, tensor_count)?;
         let data_start = reader.position().checked_next_multiple_of(alignment(&metadata)?);
-        Ok(Self { metadata, tensors, data_start: data_start.ok_or("its end is beyond the file")? })
+        Ok(Self { metadata, tensors, data_start: data_start.ok_or("it extends beyond the end of the file")? })
     }
 }
 

@@ -231,7 +231,7 @@ pub(super) fn dimension(dim: i64, rank: usize) -> Result<usize> {
     let extent = i64::try_from(rank.max(1)).unwrap_or(i64::MAX);
     let from_start = if dim < 0 { dim.checked_add(extent) } else { Some(dim) };
     let found = from_start.filter(|at| (0..extent).contains(at)).and_then(|at| usize::try_from(at).ok());
-    found.ok_or_else(|| Failure::new(format!("dimension {dim} of a tensor of {rank} dimensions")))
+    found.ok_or_else(|| Failure::new(format!("dimension {dim} is out of range for a tensor of {rank} dimensions")))
 }
 
 /// An index into an extent, counted from the end where negative.

@@ -196,7 +196,7 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         match addend {
             Addend::Output => Ok(()),
             Addend::None | Addend::Rows(_) => {
-                Err(CudaError::Kernel { name: name.to_owned(), problem: "it adds only to the output".to_owned() })
+                Err(CudaError::Kernel { name: name.to_owned(), problem: "it can only add to the output".to_owned() })
             }
         }
     }

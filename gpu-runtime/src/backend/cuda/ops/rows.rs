@@ -29,7 +29,7 @@ pub struct DeviceRows<T: RowElement = f32> {
 }
 
 impl<T: RowElement> DeviceRows<T> {
-    /// Allocates uninitialised rows.
+    /// Allocates rows with uninitialised elements.
     pub fn uninitialised(device: &CudaDevice, rows: usize, width: usize) -> Result<Self> {
         Ok(Self { data: device.uninitialised(rows.saturating_mul(width))?, rows, width })
     }

@@ -43,7 +43,7 @@ impl DeviceRequest {
 pub(crate) struct DeviceLogits<'a> {
     /// Logits of the requests' rows: `[_, vocabulary]`.
     pub rows: &'a DeviceRows,
-    /// Tokens of a part, see [`Logits`](crate::backend::Logits).
+    /// Number of tokens of a part, see [`Logits`](crate::backend::Logits).
     pub part: usize,
     /// Rows whose logits are changed, of the same width.
     pub changed: Option<&'a DeviceRows>,
@@ -97,7 +97,7 @@ pub(crate) struct Sampled {
     /// The most likely tokens, best first: `[requests, reports]`, with undefined elements beyond the number that a
     /// request asked for.
     pub report: (Slice<u32>, Slice<f32>),
-    /// Tokens that a request may report.
+    /// Number of tokens that a request may report.
     pub reports: usize,
 }
 

@@ -127,7 +127,7 @@ fn operands_that_do_not_fit_are_named() {
         ("Tensor.reshape", json!([logprobs(), 4, -1]), "cannot reshape a tensor of 6 elements to [4, -1]"),
         ("Tensor.reshape", json!([logprobs(), 0, -1]), "cannot reshape"),
         ("Tensor.expand", json!([logprobs(), 7]), "does not expand to [7]"),
-        ("torch.sum", json!([logprobs(), 1]), "dimension 1 of a tensor of 1 dimensions"),
+        ("torch.sum", json!([logprobs(), 1]), "dimension 1 is out of range for a tensor of 1 dimensions"),
         ("torch.sum", json!([logprobs(), [0, -1]]), "a dimension is listed twice"),
         ("torch.cat", json!([[]]), "expected a list of at least one tensor"),
         ("torch.stack", json!([[logprobs(), 1]]), "expected a list of tensors, found an int in it"),

@@ -77,7 +77,7 @@ impl<B: Backend> BlockPass<'_, B> {
 
     /// The arguments of the rotation of a block whose attention is latent.
     pub(super) fn latent_rotation(&self, layer: usize, heads: LatentHeads) -> LatentRotation<'_, B> {
-        let Some((rope, _)) = self.model.rope(layer) else { unreachable!("latent attention has positions") };
+        let Some((rope, _)) = self.model.rope(layer) else { unreachable!("latent attention has no rotary embedding") };
         LatentRotation { heads, rope, positions: self.positions }
     }
 
@@ -144,7 +144,7 @@ impl<B: Backend> BlockPass<'_, B> {
                 let raw = rotation.and_then(|rotation| self.backend.rotate(&rotation, &mut qkv, save));
                 (qkv, gates, QkvActivations::Heads { raw, low_rank })
             }
-            (QkvWeights::Latent(_), None) => unreachable!("weights of the model's own attention"),
+            (QkvWeights::Latent(_), None) => unreachable!("weights do not match the model's kind of attention"),
         }
     }
 
@@ -226,10 +226,12 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
             }
             (QkvActivations::Latent(saved), QkvWeights::Latent(own), QkvParams::Latent(params)) => {
                 drop((qkv, heads, lse));
-                let Some(latent) = Latent::of(c) else { unreachable!("a model's own attention") };
+                let Some(latent) = Latent::of(c) else {
+                    unreachable!("the block does not match the model's kind of attention")
+                };
                 latent.backward(self, layer, own, params, saved, &x, d_rotated)
             }
-            _ => unreachable!("a block's own activations"),
+            _ => unreachable!("activations do not match the kind of the block"),
         };
         self.norm_or_add(block.norms.pre_attention.as_ref().zip(own.pre_attention), &x, &d_normed, dx);
     }

@@ -102,7 +102,7 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
             (Some(BlockMlp::Experts(saved)), Some(MlpWeights::Experts(experts))) => {
                 experts_backward(&mut self, layer, experts, *saved, dx);
             }
-            _ => unreachable!("a block's own activations"),
+            _ => unreachable!("activations do not match the kind of the block"),
         }
         match (mixer, &block.mixer, &self.batch.model.table.blocks[layer].mixer) {
             (None, None, None) => {}
@@ -127,7 +127,7 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
             ) => {
                 self.convolution(layer, w, p, saved, dx);
             }
-            _ => unreachable!("a block's own activations"),
+            _ => unreachable!("activations do not match the kind of the block"),
         }
     }
 

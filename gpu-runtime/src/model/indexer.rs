@@ -14,7 +14,7 @@ impl<B: Backend> BlockPass<'_, B> {
         let (backend, model) = (self.backend, self.model);
         let Some((c, index)) = model.config.indexer.as_ref().zip(model.config.index_layer(layer)) else { return };
         let Some(own) = model.indexers.get(layer).and_then(Option::as_ref) else {
-            unreachable!("the model is loaded with its indexers")
+            unreachable!("the model's indexers are not loaded")
         };
         let key = self.rotated(layer, c, &self.key(own, c, normed));
         let mut kv = model.kv();
@@ -42,7 +42,7 @@ impl<B: Backend> BlockPass<'_, B> {
     }
 
     fn rotated(&self, layer: usize, c: &Indexer, x: &B::Rows) -> B::Rows {
-        let Some((rope, _)) = self.model.rope(layer) else { unreachable!("latent attention has positions") };
+        let Some((rope, _)) = self.model.rope(layer) else { unreachable!("latent attention has no rotary embedding") };
         let rotation = IndexRotation { width: c.dim, interleaved: c.interleaved, rope, positions: self.positions };
         B::Family::rotate_index(self.backend, &rotation, x)
     }

@@ -27,7 +27,7 @@ pub(super) fn load<B: Backend>(
         seen(&name, &values);
         Ok::<_, LoadError>((values, shape.last().copied().unwrap_or(0)))
     });
-    let mut next = || read.next().unwrap_or_else(|| unreachable!("an indexer has five tensors"));
+    let mut next = || read.next().unwrap_or_else(|| unreachable!("an indexer does not have five tensors"));
     let matrix = |(values, inputs): (Vec<f32>, usize)| backend.pack(&[Source::Host(&values)], inputs, MatrixRole::Base);
     let vector = |(values, _): (Vec<f32>, usize)| backend.vector(&[Source::Host(&values)], 0.0);
     let layers = c.indexer.iter().flat_map(|indexer| &indexer.layers);

@@ -70,7 +70,7 @@ impl<B: Backend> MixerWeights<B> {
             }
             (MixerParams::Attention(p), _) => AttentionWeights::build(backend, c, layer, p, read).map(Self::Attention),
             (MixerParams::Recurrent(_) | MixerParams::Convolution(_), _) => {
-                unreachable!("parameters of the block's own mixer")
+                unreachable!("parameters do not match the block's mixer")
             }
         }
     }
@@ -114,7 +114,7 @@ impl<B: Backend> MixerWeights<B> {
                 own.norm = NormWeight::new(backend, of(p.vectors.norm), 0.0);
             }
             (Self::Convolution(own), MixerParams::Convolution(p)) => own.weight = backend.vector(&[of(p.weight)], 0.0),
-            _ => unreachable!("parameters of the block's own mixer"),
+            _ => unreachable!("parameters do not match the block's mixer"),
         }
     }
 
@@ -159,7 +159,7 @@ impl<B: Backend> MixerWeights<B> {
             (Self::Convolution(own), MixerParams::Convolution(p)) => {
                 params[p.weight] = backend.vector_to_host(&own.weight, fence);
             }
-            _ => unreachable!("parameters of the block's own mixer"),
+            _ => unreachable!("parameters do not match the block's mixer"),
         }
     }
 }

@@ -47,7 +47,7 @@ impl<B: Backend> Weights<B> {
         if !model.shares_vocabulary() {
             return self.embed_held(backend, tokens);
         }
-        assert!(tokens.iter().all(|token| (*token as usize) < c.vocab_size), "a token beyond the vocabulary");
+        assert!(tokens.iter().all(|token| (*token as usize) < c.vocab_size), "a token is outside the vocabulary");
         let (at, own) = held(c, tokens);
         let mut x = B::Family::spread(backend, &self.embed_held(backend, &own), &at, tokens.len());
         x.all_reduce(&model.tensor_ranks);

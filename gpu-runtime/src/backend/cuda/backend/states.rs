@@ -63,7 +63,7 @@ impl StatePool {
         let states = self.states.get_disjoint_mut([from.0 as usize, to.0 as usize]);
         match states {
             Ok([Some(from), Some(to)]) => to.copy_from(0, from, 0..from.len()),
-            _ => unreachable!("states that exist and differ"),
+            _ => unreachable!("a state does not exist, or is used twice"),
         }
     }
 

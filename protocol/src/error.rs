@@ -53,7 +53,7 @@ impl OpError {
 /// Maximum number of characters of a redacted text.
 const MAX_REDACTED: usize = 300;
 
-/// Makes a text for clients fit for a log: without what it quotes of a request, on one line, and of limited length.
+/// Makes an error text fit for a log: without quotations from the request, on one line, and of limited length.
 pub fn redacted(text: &str) -> String {
     let mut quoted = false;
     let mut kept = String::new();

@@ -188,8 +188,8 @@ impl PromptTargets {
 }
 
 impl SparseIndices {
-    /// Returns the row-major positions of the listed cells in a matrix of so many columns; `None` for an index out of
-    /// range.
+    /// Returns the row-major positions of the listed cells in a matrix with this number of columns; `None` for an index
+    /// out of range.
     pub fn cells(&self, columns: usize) -> impl Iterator<Item = Option<usize>> + '_ {
         self.crow.windows(2).enumerate().flat_map(move |(row, bounds)| {
             let range = bounds[0].max(0) as usize..bounds[1].max(0) as usize;

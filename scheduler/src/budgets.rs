@@ -1,10 +1,11 @@
-//! Bounds on what one call reads at once, and on what is kept. `docs/operators/budgets.md` lists them with those of the other crates.
+//! Bounds on what one call reads at once, and on what is retained. `docs/operators/budgets.md` lists them with those of
+//! the other crates.
 
 /// Maximum bytes of metadata that one page of a listing or a search reads; a single entry may have more.
 pub const PAGE_BYTES: usize = 16 << 20;
-/// Maximum number of entries that one search reads before it returns what it has found and where to go on.
+/// Maximum number of entries that one search reads before it returns what it has found and where to continue.
 pub const SEARCHED_ENTRIES: usize = 20_000;
-/// Bytes of metadata after which a search returns what it has found and where to go on.
+/// Bytes of metadata after which a search returns what it has found and where to continue.
 pub const SEARCHED_BYTES: usize = 64 << 20;
 /// Connections that read a PostgreSQL database, unless [`Options::database_readers`](crate::Options::database_readers) is
 /// set. A tenant holds at most half of them at a time.

@@ -121,8 +121,8 @@ impl Scheduler {
         self.core.observe_executions_with(observer);
     }
 
-    /// Sets the predictor of the memory of runs. From then on this process's worker gets a run only while it fits
-    /// beside the loaded ones. Call this before the worker takes part; the first predictor stays.
+    /// Sets the predictor of the memory of runs. From then on this process's worker gets a run only while it fits into
+    /// memory together with the loaded ones. Call this before the worker takes part; the first predictor stays.
     pub fn plan_memory_with(&self, memory: Arc<dyn PlanMemory>) {
         let plan = memory.plan();
         if self.core.set_memory(memory) {

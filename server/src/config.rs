@@ -178,7 +178,7 @@ pub struct Config {
     /// The keys and tenants of the file. With none, a server on loopback accepts any well-formed key while the store
     /// has none.
     pub keys: Keys,
-    /// The reason why the store must contain a key before the server starts; `None` where the file lists keys, or only
+    /// The reason why the store must contain a key before the server starts; `None` if the file lists keys, or only
     /// this machine reaches the server.
     pub exposure: Option<Exposure>,
     /// The lifetimes of tokens and of the keys that sign them.

@@ -69,7 +69,7 @@ pub struct Setup {
     pub scheduler: Scheduler,
     /// The base models that are served.
     pub models: Models,
-    /// Checks the examples of requests that this process executes; `None` where it has no engine.
+    /// Checks the examples of requests that this process executes; `None` if it has no engine.
     pub preparer: Option<Arc<dyn Prepare>>,
     /// Authenticates the callers of the API.
     pub auth: Authenticator,
@@ -110,7 +110,7 @@ pub struct AppState {
     pub scheduler: Scheduler,
     /// The base models that are served.
     pub models: Models,
-    /// Checks the examples of requests that this process executes; `None` where it has no engine.
+    /// Checks the examples of requests that this process executes; `None` if it has no engine.
     pub preparer: Option<Arc<dyn Prepare>>,
     /// Authenticates the callers of the API.
     pub auth: Arc<Authenticator>,

@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for FileData {
 /// Reads a file in base64.
 ///
 /// # Errors
-/// A text about what is wrong; it does not repeat the input.
+/// A text that describes the problem without repeating the input.
 pub fn read_base64(text: &str) -> Result<Bytes, String> {
     STANDARD.decode(text).map(Bytes::from).map_err(|error| format!("the file is not valid base64: {error}"))
 }

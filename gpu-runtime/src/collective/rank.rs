@@ -1,4 +1,4 @@
-//! The operations that every transport has, made of one exchange or two.
+//! Operations of every transport, composed of one or two exchanges.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Linear layers of a block: projections fused along their outputs, with the adapters of groups of rows beside them.
+//! Linear layers of a block: projections fused along their outputs, together with the adapters of groups of rows.
 
 use super::adapter::{Adapter, LoraPair, RowGroup};
 use super::params::LinearParams;

@@ -104,7 +104,7 @@ pub(crate) struct ExpertParams {
     pub router: LinearParams,
     /// Parameters of each expert, whichever rank has it.
     pub experts: Vec<InnerParams>,
-    /// Parameters of the MLP beside the experts.
+    /// Parameters of the shared MLP.
     pub shared: Option<InnerParams>,
     /// Projection to the score that the output of that MLP is gated with.
     pub shared_gate: Option<LinearParams>,

@@ -45,7 +45,7 @@ pub(crate) enum Projection {
     /// Gate and up, where they are one module.
     GateUp,
     Down,
-    /// Gate of the MLP beside routed experts.
+    /// Gate of the shared MLP of a block with routed experts.
     SharedGate,
     /// Up projection of that MLP.
     SharedUp,

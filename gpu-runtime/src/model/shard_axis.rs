@@ -7,7 +7,7 @@ pub(crate) enum ShardAxis {
     Replicated,
     /// Divided along the outputs.
     Outputs,
-    /// Divided along the outputs, within each of so many equal parts that are stacked.
+    /// Divided along the outputs, within each of this number of equal stacked parts.
     StackedOutputs(usize),
     /// Divided along the outputs by key and value head; with more ranks than heads, several ranks hold the same head.
     KvHeads,

@@ -1,5 +1,6 @@
-//! The MLP beside routed experts that every row goes to (Dai et al. 2024, arXiv:2401.06066). Some families multiply its
-//! output by the sigmoid of a score, as in a mixture of one expert whose router weight is not normalised.
+//! The shared MLP of a block with routed experts, through which every row passes (Dai et al. 2024, arXiv:2401.06066).
+//! Some families multiply its output by the sigmoid of a score, as in a mixture of one expert whose router weight is
+//! not normalised.
 
 use super::backward_pass::{Backward, full};
 use super::block_pass::BlockPass;

@@ -141,7 +141,7 @@ pub enum Op {
     Identity,
     /// The tensor without a gradient.
     Detach,
-    /// Tensor made of a number, or of a list of numbers.
+    /// Tensor of one number, or of a list of numbers.
     NewTensor,
     /// Tensor of zeros of a given shape.
     Zeros,

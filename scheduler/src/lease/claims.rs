@@ -1,4 +1,4 @@
-//! State of this process's worker about what it claims.
+//! State of this process's worker about its claims.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Access to the tables: one file per table, each statement beside the function named for it.
+//! Access to the tables: one file per table, each statement next to the function named for it.
 //!
 //! The functions take a connection: the writer's inside a transaction, or a reader's.
 

@@ -1,5 +1,5 @@
-//! The shared parts of `trainyard tenants` and `trainyard keys`: the store, beside servers that may be using it, and
-//! output.
+//! The shared parts of `trainyard tenants` and `trainyard keys`: access to a store that running servers may be using,
+//! and output.
 
 use std::error::Error;
 use std::future::Future;

@@ -71,7 +71,7 @@ pub enum ConfigError {
     #[error("--threads: must be at least 1")]
     Threads,
     /// The form of the weights does not match the type of GEMM inputs.
-    #[error("--weights: bf16 requires --dtype bf16; omit --weights to widen to f32")]
+    #[error("--weights: bf16 requires --dtype bf16; omit --weights to convert to f32")]
     Weights,
     /// Block-quantized weights on a GPU, which can't use them.
     #[error("--weights: {0} requires --device cpu: GPUs do not keep weights in blocks")]

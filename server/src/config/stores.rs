@@ -77,7 +77,7 @@ impl Stores {
         )
     }
 
-    /// Reads the limits of tenants that the configuration file sets, which programs beside the service can't change.
+    /// Reads the limits of tenants that the configuration file sets, which other programs can't change.
     ///
     /// # Errors
     /// Fails if the file can't be read, or its tenants are invalid.

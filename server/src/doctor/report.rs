@@ -30,7 +30,7 @@ pub struct Check {
     pub status: Status,
     /// The measured or found value.
     pub value: String,
-    /// The remedy; `None` where nothing needs to be done.
+    /// The remedy; `None` if nothing needs to be done.
     pub advice: Option<String>,
 }
 

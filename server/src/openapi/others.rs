@@ -1,4 +1,5 @@
-//! Paths beside the API, which are described only here: `/metrics`, `/hf`, the index, the documentation and the probes.
+//! Paths outside the API, which are described only here: `/metrics`, `/hf`, the index, the documentation and the
+//! probes.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ const FIXED_ROWS: usize = 256;
 /// Rows that tiles multiply in about the time in which a core reads the weights.
 const BALANCED_TILED_ROWS: usize = 64;
 
-/// How work is cut: GEMMs into blocks, examples into microbatches.
+/// Division of work: GEMMs into blocks, examples into microbatches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocking {
     /// Bytes of the second-level cache of a core.

@@ -1,4 +1,4 @@
-//! Messages between rank 0 and another one, beside the collectives: in order, of any size, at any time.
+//! Messages between rank 0 and another rank outside the collectives: in order, of any size, at any time.
 //!
 //! Each side sends a heartbeat when it has no other message, so that a lost rank or machine is detected while both are
 //! idle, or while one waits for the other in a collective.

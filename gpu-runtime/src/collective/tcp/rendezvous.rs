@@ -49,8 +49,8 @@ impl Rendezvous {
         TcpRank::new(self.rank, streams, self.limit).map_err(|error| failed(error.to_string()))
     }
 
-    /// Joins the ranks like [`Rendezvous::join`], and opens message links beside the collectives: from rank 0 to each
-    /// of the others in the order of ranks, and from each of them to rank 0.
+    /// Joins the ranks like [`Rendezvous::join`], and opens message links in addition to the collectives: from rank 0
+    /// to each of the others in the order of ranks, and from each of them to rank 0.
     ///
     /// # Errors
     /// Errors of [`Rendezvous::join`].

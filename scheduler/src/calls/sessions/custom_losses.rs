@@ -13,8 +13,7 @@ use crate::store::{custom_losses, sessions};
 use crate::writer::write::Write;
 use crate::{Error, NewCustomLoss, Scheduler};
 
-/// Maximum number of custom losses of one session. A further one takes the place of the one that was not used for
-/// longest.
+/// Maximum number of custom losses of one session. A further one replaces the least recently used one.
 pub const MAX_CUSTOM_LOSSES: i64 = 256;
 
 /// Time after which another use of a loss is recorded.

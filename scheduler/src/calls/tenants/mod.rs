@@ -1,5 +1,5 @@
-//! Organisations with their projects, users and keys, accessed through a scheduler or, from the command line, beside
-//! running ones.
+//! Organisations with their projects, users and keys, accessed through a scheduler or, from the command line, while
+//! schedulers are running.
 
 mod agent_keys;
 mod audit_log;

@@ -209,7 +209,7 @@ mod tests {
             calls.apply(&mut SamplingControls::default(), format).unwrap_err().to_string()
         };
         assert!(applied(OutputFormat { tool_calls: false, ..FORMAT }).contains("has no <tool_call>"));
-        assert!(applied(OutputFormat { begins_in_reasoning: true, ..FORMAT }).contains("turn its thoughts off"));
+        assert!(applied(OutputFormat { begins_in_reasoning: true, ..FORMAT }).contains("turn thinking off"));
         let large = json!({"type": "function", "function": {"name": "f", "parameters": {"enum": vec![1; 100_000]}}});
         let calls = ForcedCalls::new(&[ordered(large)], Demand::Any, true).unwrap();
         let error = calls.apply(&mut SamplingControls::default(), FORMAT).unwrap_err().to_string();

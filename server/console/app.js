@@ -100,7 +100,7 @@ function ask(reason) {
 
 addEventListener("hashchange", () => { route(); main.focus(); });
 addEventListener("loggedin", ({ detail }) => begin(detail));
-addEventListener("loggedout", () => { if (who) { who = null; left.abort(); ask("The session is over."); } });
+addEventListener("loggedout", () => { if (who) { who = null; left.abort(); ask("The session has ended."); } });
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 
 try {

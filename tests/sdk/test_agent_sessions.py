@@ -247,12 +247,12 @@ def test_the_key_is_its_session_s_alone(server):
     chat(agent, [{"role": "user", "content": "Hi"}])
     session.end()
     time.sleep(1)
-    with pytest.raises(openai.AuthenticationError, match="the agent session of the API key is over"):
+    with pytest.raises(openai.AuthenticationError, match="the agent session of the API key has ended"):
         chat(agent, [{"role": "user", "content": "Hi"}])
     assert session.get()["state"] == "ended" and len(session.trajectories()) == 1
     brief = Session(server, seconds=1)
     time.sleep(1.5)
-    with pytest.raises(openai.AuthenticationError, match="is over"):
+    with pytest.raises(openai.AuthenticationError, match="has ended"):
         chat(brief.openai(), [{"role": "user", "content": "Hi"}])
 
 

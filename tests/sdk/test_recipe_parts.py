@@ -189,7 +189,7 @@ def test_sandbox_limits():
 
 def test_sandbox_has_no_network():
     if not no_network():
-        with pytest.raises(ConfigError, match="network can't be taken away"):
+        with pytest.raises(ConfigError, match="network access can't be removed"):
             Sandbox(require_no_network=True).run("pass")
         pytest.skip("namespaces are not permitted here")
     tried = Sandbox().run("import socket; socket.create_connection(('127.0.0.1', 1), 1)")

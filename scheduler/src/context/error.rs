@@ -17,7 +17,7 @@ pub enum Error {
         id: String,
     },
     /// The object existed, but has expired (HTTP 410).
-    #[error("{what} {id} is over")]
+    #[error("{what} {id} has ended or expired")]
     Gone {
         /// Kind of the object, e.g. `session` or `request`.
         what: &'static str,

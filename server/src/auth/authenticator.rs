@@ -28,7 +28,7 @@ pub(super) const UNKNOWN: &str = "the API key is not known to this server";
 pub(super) const MALFORMED: &str =
     "the API key is malformed: it must start with \"tml-\", or be a token, which starts with \"eyJ\"";
 /// The reason why the key of a session that has ended or expired is refused.
-const AGENT_OVER: &str = "the agent session of the API key is over";
+const AGENT_OVER: &str = "the agent session of the API key has ended";
 pub(super) const DISABLED: &str = "the organisation of the API key is disabled";
 /// The reason why a server without keys refuses requests that a proxy passed on.
 pub(super) const FORWARDED: &str = "this server has no keys, so it serves only its own machine, and a proxy passed this request on \

@@ -108,7 +108,7 @@ fn check_layers(keys: &Keys<'_>, config: &ModelConfig) -> Result<(), LoadError> 
             config.num_layers()
         ))),
         Some(layer) => Err(LoadError::Unsupported(format!(
-            "mlp_layer_types of layer {layer} (supported: {}, as first_k_dense_replace says)",
+            "mlp_layer_types of layer {layer} (supported: {}, as set by first_k_dense_replace)",
             expected(layer)
         ))),
     }

@@ -110,7 +110,7 @@ async fn the_key_of_a_session_that_is_over_is_refused() {
     server.clock.advance(10);
     for key in [ended_key, expired_key] {
         let refused = call(&server, &key, Method::GET, "/v1/models").await.refused(401);
-        assert_eq!(refused, "the agent session of the API key is over");
+        assert_eq!(refused, "the agent session of the API key has ended");
     }
     for (id, state) in [(ended, "ended"), (expired, "expired")] {
         assert_eq!(server.get(&format!("agent_sessions/{id}")).await.text("state"), state);

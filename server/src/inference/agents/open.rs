@@ -46,7 +46,7 @@ pub(crate) async fn open<'a>(
     let Some(agent) = agent else { return Ok(None) };
     let session = state.scheduler.agent_session(tenant, agent.id()).await?;
     if session.state != AgentState::Open {
-        return Err(ApiError::Gone(format!("agent session {} is over", agent.id())));
+        return Err(ApiError::Gone(format!("agent session {} has ended", agent.id())));
     }
     state.scheduler.admit_agent_turn(tenant).await?;
     Ok(Some(Open { agent, state, tenant, session }))

@@ -57,8 +57,8 @@ function keyForm(query, act) {
 }
 
 const FIRST = [
-  "With this key the server begins to ask for keys: each program and each browser needs one from now on, and what runs without one is refused.",
-  "So the first key is an admin's, of an operator: it creates all others. This page logs in with it, and shows it once. Without it, the command “trainyard keys create” makes another on the server's machine.",
+  "Once this key exists, the server requires keys: every program and every browser needs one, and requests without a key are refused.",
+  "So the first key must be an admin key of an operator, which can create all others. This page logs in with it and shows it once. If it is lost, the command “trainyard keys create” creates another on the server's machine.",
 ];
 
 /** Creates the first key: an admin's, with which this page goes on. */
@@ -70,7 +70,7 @@ function firstKeyForm(query) {
     try {
       const { key } = await post(`api/v1/admin/keys?${query()}`, { name: name.value, role: "admin" });
       // Shown first: the server has it, whatever comes of the login.
-      showSecret(key, "It is an admin's. Programs take it from TINKER_API_KEY.");
+      showSecret(key, "It is an admin key. Programs read it from TINKER_API_KEY.");
       dispatchEvent(new CustomEvent("loggedin", { detail: await login(key) }));
       say("The first key was created, and this page is logged in with it.");
     } catch (error) {
@@ -78,7 +78,7 @@ function firstKeyForm(query) {
     }
   };
   return el("form", { class: "row", onsubmit: submit, "aria-label": "The first key" },
-    el("p", { class: "wide" }, "This server has no keys: everybody on its machine is an admin. The first key ends that, and is an admin's."),
+    el("p", { class: "wide" }, "This server has no keys: everybody on its machine is an admin until the first key, an admin key, is created."),
     field("Name", name), el("button", { type: "submit" }, "Create a key"));
 }
 

@@ -7,7 +7,7 @@ import { token } from "./token.js";
 /** Reasons why a branch begins, as docs/users/agents.md has them. */
 const REASONS = {
   history_differs: "no recorded turn has these messages, tools and template variables",
-  thoughts_differ: "the request has other thoughts in a reply than were returned",
+  thoughts_differ: "the thoughts of a reply differ from those that were returned",
   reply_is_rewritten: "the template renders the reply differently",
   earlier_text_is_rewritten: "the template renders earlier messages differently when others follow",
   template_refuses: "the template does not render a part of the conversation",

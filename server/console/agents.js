@@ -19,7 +19,7 @@ export function agents(main, { signal }) {
   const show = ({ agent_sessions: found, more }) => {
     const focused = document.activeElement?.dataset?.focus;
     if (found.length === 0 && offset === 0) {
-      fill(list, empty("There are no agent sessions. ", el("code", null, "POST /api/v1/agent_sessions"), " creates one: a key with which a program of the OpenAI or Anthropic API samples, and what it sampled is recorded."));
+      fill(list, empty("There are no agent sessions. ", el("code", null, "POST /api/v1/agent_sessions"), " creates one: its key lets a program sample through the OpenAI or Anthropic API, and everything that it samples is recorded."));
       return;
     }
     fill(list, rows(found), offset > 0 || more ? el("div", { class: "row" }, turn("Newer", Math.max(0, offset - PAGE), offset === 0),

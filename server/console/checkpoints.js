@@ -18,7 +18,7 @@ export async function showCheckpoints(place, base, signal) {
     el("button", { class: "danger", type: "button", onclick: async () => {
       if (await confirmed(`Delete ${checkpoint.tinker_path}? This can't be undone.`)) await act("The checkpoint was deleted.", () => remove(path(checkpoint)))();
     } }, "Delete"));
-  fill(place, checkpoints.length === 0 ? empty("None yet. Save weights to sample with by ", el("code", null, 'run.save_weights_for_sampler("name")'), ", a state to continue from by ", el("code", null, 'run.save_state("name")'), ".") : table("Newest first", [
+  fill(place, checkpoints.length === 0 ? empty("None yet. Save weights for sampling with ", el("code", null, 'run.save_weights_for_sampler("name")'), ", or a state to resume from with ", el("code", null, 'run.save_state("name")'), ".") : table("Newest first", [
     ["Path", (checkpoint) => el("span", { class: "id" }, checkpoint.tinker_path)], ["Saved", (checkpoint) => time(checkpoint.time)],
     ["Size", (checkpoint) => bytes(checkpoint.size_bytes), true], ["Public", (checkpoint) => (checkpoint.public ? "yes" : "no")],
     ["Expires", (checkpoint) => (checkpoint.expires_at ? time(checkpoint.expires_at) : "never")],

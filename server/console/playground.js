@@ -55,7 +55,7 @@ export async function playground(main, { signal, query }) {
       el("div", { class: "row" }, send, stop, el("button", { type: "button", class: "plain", onclick: () => panes.forEach((pane) => pane.clear()) }, "New conversation"),
         el("span", { class: "muted" }, "Ctrl+Enter sends.")));
   fill(main, el("h1", null, "Playground"), names, form,
-    data.length === 0 ? empty("This server offers no model for texts: models need a tokenizer. The path of a sampler checkpoint, ", el("code", null, "tinker://…/sampler_weights/…"), ", can be written all the same.") : null,
+    data.length === 0 ? empty("No model of this server accepts text, because none has a tokenizer. You can still enter the path of a sampler checkpoint, ", el("code", null, "tinker://…/sampler_weights/…"), ".") : null,
     el("div", { class: "panes" }, panes.map((pane) => pane.element)));
 }
 

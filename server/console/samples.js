@@ -33,7 +33,7 @@ export function samples(main, { signal, rest: id }) {
 function description({ newest, count, bytes: held, key, most, quota_is_full: full }) {
   if (newest === null && count === 0) return `This run stores no samples. To store them, create a run with user_metadata ${key}: the number of its newest samples, from 1 to ${most}.`;
   const kept = newest === null ? "" : ` of at most ${number(newest)}`;
-  return `${number(count)}${kept} stored, ${bytes(held)}. Shown are the newest.${full ? " The organisation's storage quota is used up: further samples are not stored." : ""}`;
+  return `${number(count)}${kept} stored, ${bytes(held)}. The newest are shown.${full ? " The organisation's storage quota is used up: further samples are not stored." : ""}`;
 }
 
 /** What the colours mean. */

@@ -34,5 +34,5 @@ export async function welcome(place, who, signal) {
   el("pre", { tabindex: 0, "aria-label": label }, el("code", null, text)));
   fill(place, el("p", null, "There are no runs yet. A run is created by a client, with any key of this organisation:"),
     code("In a shell", environment(who.keyed)), code("In Python", firstRun(found?.models[0]?.name ?? "MODEL")),
-    el("p", { class: "muted" }, "It appears here at once, and its losses with the first forward_backward. The metadata “name” is what it is called on these pages."));
+    el("p", { class: "muted" }, "It appears here at once, and its losses with the first forward_backward. These pages show it under its metadata “name”."));
 }

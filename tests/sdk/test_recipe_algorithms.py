@@ -220,7 +220,7 @@ def test_rejection_compares_with_the_weights_that_sampled():
         (grpo, ["--algorithm=remax", "--group_size=0"], ["group_size", "at least 1"]),
         (grpo, ["--algorithm=remax", "--group_size=1", "--dynamic_sampling=true"], ["dynamic_sampling", "group of one"]),
         (grpo, ["--echo=0.1"], ["echo", "limits.max_turns is 1"]),
-        (grpo, ["--rejection.token_high=0.9"], ["rejection.token_high", "more than 1"]),
+        (grpo, ["--rejection.token_high=0.9"], ["rejection.token_high", "greater than 1"]),
         (grpo, ["--rejection.sequence_low=1.5"], ["rejection.sequence_low", "below 1"]),
         (grpo, ["--loss=clip_cov", "--cov_low=9"], ["cov_low", "less than cov_high"]),
         (grpo, ["--algorithm=best"], ["algorithm", "'rloo'", "'best'"]),

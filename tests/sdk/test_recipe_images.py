@@ -127,7 +127,7 @@ def test_sizes_and_counts():
 @pytest.mark.parametrize(
     "message, text",
     [
-        (asked("https://example.com/a.png"), "nothing is fetched"),
+        (asked("https://example.com/a.png"), "URLs are not fetched"),
         (asked("no/such.png"), "No such file"),
         (asked(b"GIF89a"), "neither a PNG nor a JPEG"),
         (asked("data:image/png,abc"), "expected base64"),

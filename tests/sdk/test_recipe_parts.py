@@ -49,7 +49,7 @@ def test_flags_replace_the_environment_which_replaces_the_file(tmp_path):
     assert (read.steps, read.kl, read.adam.learning_rate, read.adam.beta1, read.adam.beta2) == (1, 1.0, 0.5, 0.6, 0.7)
     assert read.sinks == ["wandb", "mlflow"] and read.mask_truncated and read.environment.options == {"largest": 9}
     assert isinstance(read.kl, float) and read.adam.eps == 1e-8
-    with pytest.raises(ConfigError, match="group_size: at least 2"):
+    with pytest.raises(ConfigError, match="group_size: must be at least 2"):
         load(Config, ["--folder=f", "--group_size=1"], {}, "x")
     with pytest.raises(ConfigError, match="--steps: steps: expected a whole number, found '1.5'"):
         load(Config, ["--folder=f", "--steps=1.5"], {}, "x")
@@ -316,7 +316,7 @@ def test_the_proxy_continues_sequences_and_refuses_what_it_can_not_do(chat):
     assert one.turns == 2 and "A cat." in chat.decode(one.tokens)
     session.answer({"model": "policy", "messages": [{"role": "user", "content": "Anew."}]})
     assert len(session.conversations) == 2
-    with pytest.raises(Refused, match="has had its 3 answers"):
+    with pytest.raises(Refused, match="has reached its limit of 3 answers"):
         session.answer({"model": "policy", "messages": messages})
     for body, name in (({"stream": True}, "stream"), ({"n": 2}, "n: 2"), ({"response_format": {}}, "response_format")):
         with pytest.raises(Refused, match=name):
@@ -419,9 +419,9 @@ def test_slopes_of_the_bradley_terry_loss(chosen):
 
 
 def test_settings_of_ppo_are_checked():
-    with pytest.raises(ConfigError, match="critic.value_clip: at least 0"):
+    with pytest.raises(ConfigError, match="critic.value_clip: must be at least 0"):
         load(ppo.Config, ["--folder=f", "--critic.value_clip=-1"], {}, "x")
-    with pytest.raises(ConfigError, match="minibatches: from 1 to tasks"):
+    with pytest.raises(ConfigError, match="minibatches: must be from 1 to tasks"):
         load(ppo.Config, ["--folder=f", "--tasks=2", "--minibatches=3"], {}, "x")
     read = load(ppo.Config, ["--folder=f", "--critic.adam.learning_rate=1"], {"RECIPE_GAE_LAMBDA": "0.5"}, "x")
     assert (read.critic.adam.learning_rate, read.adam.learning_rate, read.gae_lambda) == (1.0, 1e-4, 0.5)

@@ -310,7 +310,7 @@ def test_tables_of_a_file(tmp_path):
     [
         ('--evals=[{name = "a"}]', "evals.a: the recipe has no environment: set environment, data or suite"),
         ('--evals=[{name = "a b", data = "x.jsonl"}]', r"evals\[0\]: name: expected letters, digits, _, . and -, found 'a b'"),
-        ('--evals=[{data = "x.jsonl"}]', r"evals\[0\]: name: letters"),
+        ('--evals=[{data = "x.jsonl"}]', r"evals\[0\]: name: expected letters"),
         ('--evals=[{name = "a", data = "x.jsonl"}, {name = "a", data = "y.jsonl"}]', "evals: names must differ, found a, a"),
         ('--evals=[{name = "a", evry = 3}]', r"evals\[0\]: --evals: no such key: evry; did you mean every\?"),
         ('--evals=[{name = "a", k = [9]}]', r"evals\[0\]: k: values from 1 to samples \(4\) are required"),

@@ -248,10 +248,10 @@ pub trait Backend: Passes + Tensors {
         dx: &mut Self::Rows,
     ) -> Self::LowRank;
 
-    /// Adds the gradients of A, `dzᵀ x`, and of B, `dyᵀ z`, of the segments that train to parameters `param` and `param
-    /// + 1` of their group's sink; a group without a sink is skipped. `low_rank` is what [`Backend::linear`] (`z`) and
-    /// [`Backend::linear_backward`] (`dz`) returned for the same segments. A sequence is in one group. Rows are summed
-    /// in order.
+    /// Adds the gradients of A, `dzᵀ x`, and of B, `dyᵀ z`, of the segments that train to the parameters with the indices
+    /// `param` (A) and `param + 1` (B) of their group's sink; a group without a sink is skipped. `low_rank` is what
+    /// [`Backend::linear`] (`z`) and [`Backend::linear_backward`] (`dz`) returned for the same segments. A sequence is in
+    /// one group. Rows are summed in order.
     fn lora_gradients(
         &self,
         lora: &[LoraSegment<'_, Self>],

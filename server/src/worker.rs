@@ -346,14 +346,21 @@ impl<M: Mailbox> Worker<M> {
         self.mailbox.complete(request.clone(), Outcome::Failed(error), effects);
     }
 
-    /// Ends a training request whose session ended. Its run is as it was before it.
+    /// Ends a request of a run whose session ended. Its run is as it was before it.
     fn end_abandoned(&mut self, request: &RequestId) {
-        // It may have completed in the meantime.
-        if self.started.remove(request).is_none() && self.decoding.remove(request).is_none() {
-            return;
-        }
+        let waiting = self.waiting.remove(request).map(|(_, waiting)| waiting.reply);
+        let reply = self.started.remove(request).or(waiting).or_else(|| self.saves.take(request));
+        let error = OpError::user("its session ended");
+        let outcome = match reply {
+            Some(reply) => reply.finish(Err(error)),
+            None if self.decoding.remove(request).is_some() => {
+                CompletionOutcome::Report(Outcome::Failed(error), Vec::new())
+            }
+            // It has completed in the meantime, or its folder is being stored.
+            None => return,
+        };
         self.guard("cancel", |engine| engine.cancel(&[request.clone()].into()));
-        self.mailbox.complete(request.clone(), Outcome::Failed(OpError::user("its session ended")), Vec::new());
+        self.report(request.clone(), outcome);
     }
 
     /// Calls the engine. A panic is logged and gives `None`; the callers restore the engine's state.

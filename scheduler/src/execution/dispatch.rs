@@ -39,7 +39,7 @@ impl Scheduler {
         self.core.with_queue(|queue| self.core.admit_samples(queue, requests));
     }
 
-    /// Returns whether the queued work contains an order to abandon this training request. Does not take the work.
+    /// Returns whether the queued work contains an order to abandon this request of a run. Does not take the work.
     pub fn is_abandoned(&self, request: &RequestId) -> bool {
         self.core.with_queue(|queue| queue.is_abandoned(request))
     }

@@ -23,8 +23,8 @@ impl Queue {
     }
 
     /// Ends a session. With `cancel`, every pending request and every sample is cancelled, and the worker is asked to end
-    /// the training requests that it executes. Otherwise, executable
-    /// requests are still executed, and only requests behind a gap fail, because the gap can no longer close.
+    /// the requests of runs that it executes. Otherwise, executable requests are still executed, and only requests behind a
+    /// gap fail, because the gap can no longer close.
     pub(crate) fn end_session(&mut self, session: &SessionId, cancel: bool) {
         let Some(load) = self.sessions.get_mut(session) else { return };
         load.ending = true;
@@ -32,22 +32,23 @@ impl Queue {
             self.end_run(session, &run, cancel);
         }
         if cancel {
-            self.abandon_training_of(session);
+            self.abandon_requests_of(session);
             self.cancel_samples_of(session);
         }
         self.unload_if_ended(session);
     }
 
-    /// Asks the worker to end the training requests of a session that it executes. Replays go on: their results are stored.
-    fn abandon_training_of(&mut self, session: &SessionId) {
-        let trains = |kind| matches!(kind, RequestKind::Forward | RequestKind::ForwardBackward);
-        let own = self.in_flight.iter().filter(|(_, it)| it.session == *session && !it.replay && trains(it.kind));
+    /// Asks the worker to end the requests of a session's runs that it executes. Replays go on, because their results are
+    /// stored, and so do the scheduler's own requests.
+    fn abandon_requests_of(&mut self, session: &SessionId) {
+        let is_of_run = |kind: RequestKind| kind != RequestKind::Sample && !kind.is_maintenance();
+        let own = self.in_flight.iter().filter(|(_, it)| it.session == *session && !it.replay && is_of_run(it.kind));
         let mut requests: Vec<RequestId> = own.map(|(request, _)| request.clone()).collect();
         requests.sort_unstable();
         requests.into_iter().for_each(|request| self.signal(WorkItem::Abandon(request)));
     }
 
-    /// Returns whether the worker is about to be asked to end a training request.
+    /// Returns whether the worker is about to be asked to end a request of a run.
     pub(crate) fn is_abandoned(&self, request: &RequestId) -> bool {
         self.signals.iter().any(|item| matches!(item, WorkItem::Abandon(abandoned) if abandoned == request))
     }

@@ -77,11 +77,14 @@ async fn a_finished_session_refuses_work_and_the_first_reason_wins() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_session_ends_the_training_request_that_runs() {
+async fn the_end_of_a_session_ends_the_request_of_a_run_that_executes() {
     for (kind, reason, is_ended) in [
         (RequestKind::ForwardBackward, FinishReason::Errored, true),
         (RequestKind::Forward, FinishReason::Interrupted, true),
-        (RequestKind::OptimStep, FinishReason::Errored, false),
+        (RequestKind::OptimStep, FinishReason::Errored, true),
+        (RequestKind::LoadWeights, FinishReason::Errored, true),
+        (RequestKind::SaveWeights, FinishReason::Interrupted, true),
+        (RequestKind::SaveWeights, FinishReason::Success, false),
         (RequestKind::ForwardBackward, FinishReason::Success, false),
     ] {
         let bench = bench().await;

@@ -15,7 +15,7 @@ pub enum WorkItem {
     Start(Work),
     /// Cancel a sample that was started; it must not be completed (a stale completion is ignored).
     Cancel(RequestId),
-    /// End a training request that was started: its session ended, so nobody waits for it. It is completed as failed.
+    /// End a request of a run that was started: its session ended, so nobody waits for it. It is completed as failed.
     Abandon(RequestId),
     /// Unload a run, for which there will be no further requests.
     UnloadRun(RunId),

@@ -29,7 +29,7 @@ pub trait Mailbox: Send + Sync + 'static {
     fn samples_admitted(&self, requests: &[RequestId]);
     /// Returns the samples whose tokens a client waits for.
     fn watched_samples(&self) -> Vec<WatchedSample>;
-    /// Returns whether the queued work contains an order to abandon this training request.
+    /// Returns whether the queued work contains an order to abandon this request of a run.
     fn is_abandoned(&self, request: &RequestId) -> bool;
     /// Reports tokens of a watched sample. Returns at once.
     fn report_progress(&self, request: &RequestId, progress: Vec<SampleProgress>);

@@ -547,7 +547,8 @@ fn an_abandoned_request_fails_once() {
     let items = [WorkItem::Start(create("1", "s:train:0")), WorkItem::Abandon(RequestId::new("1"))];
     bench.mailbox.0.0.lock().unwrap().work.extend(items);
     bench.mailbox.0.1.notify_all();
-    let (outcome, _) = bench.mailbox.answer("1");
+    let (outcome, effects) = bench.mailbox.answer("1");
+    assert_eq!(effects, [Effect::RunFailed(RunId::new("s:train:0"))], "it would have created the run");
     assert_eq!(error_of(&outcome).message, "its session ended");
     assert_eq!(error_of(&outcome).category, Category::User);
     // The engine of the test completes it nevertheless. What was never started is ignored.
@@ -556,6 +557,25 @@ fn an_abandoned_request_fails_once() {
     assert_eq!(bench.engine.calls(), ["start 1", "cancel 1", "start 2"]);
     let done = bench.mailbox.0.0.lock().unwrap().done.iter().filter(|(id, ..)| id.as_str() == "1").count();
     assert_eq!(done, 1);
+}
+
+#[test]
+fn an_abandoned_save_that_waits_for_space_is_not_written() {
+    let bench = Bench::new();
+    *bench.engine.full.lock().unwrap() = u32::MAX;
+    bench.mailbox.send(WorkItem::Start(saving("save", RequestKind::SaveWeights)));
+    while bench.engine.calls().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    bench.mailbox.send(WorkItem::Abandon(RequestId::new("save")));
+    let (outcome, effects) = bench.mailbox.answer("save");
+    assert_eq!(error_of(&outcome).message, "its session ended");
+    assert_eq!(effects, []);
+    *bench.engine.full.lock().unwrap() = 0;
+    let calls = bench.engine.calls().len();
+    json_of(&bench.submit(create("1", "s:train:1")).0);
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(bench.engine.calls().len(), calls + 1, "it is not written again");
 }
 
 #[test]

@@ -44,6 +44,11 @@ impl WaitingSaves {
         self.0.extract_if(.., |_, save| save.due <= now).map(|(request, save)| (request, save.reply)).collect()
     }
 
+    /// Takes a save that waits.
+    pub(super) fn take(&mut self, request: &RequestId) -> Option<PendingReply> {
+        self.0.remove(request).map(|save| save.reply)
+    }
+
     /// Drops the saves of a run that is unloaded.
     pub(super) fn forget(&mut self, run: &RunId) {
         self.0.retain(|_, save| save.reply.run.as_ref() != Some(run));

@@ -1,5 +1,7 @@
 //! Garbage collection of results, requests, and other rows of sessions that ended long ago.
 
+use std::collections::BTreeSet;
+
 use trainyard_protocol::{RequestId, RunId};
 
 use super::db::{Conn, Row, column, sql, sql_by};
@@ -26,6 +28,17 @@ pub(crate) async fn truncate_log(conn: &mut Conn, run: &RunId, seq_id: i64) -> R
     Ok(files)
 }
 
+/// Reason for which a result is dropped.
+#[derive(Clone, Copy)]
+enum DropReason {
+    /// It was kept for as long as results are.
+    Finished,
+    /// The client has it.
+    Acknowledged,
+    /// Training requests have not named its sample for long.
+    Recorded,
+}
+
 #[derive(Default)]
 pub(crate) struct DroppedRows {
     /// Requests that were changed or deleted.
@@ -40,7 +53,7 @@ pub(crate) struct DroppedRows {
 
 /// Drops results of requests that finished, or were acknowledged, before the given times, and those of recorded samples
 /// that were last used before the first time. Each condition has its own statement: with all conditions in one, SQLite
-/// would read all results that are kept.
+/// would read all results that are kept. Acknowledged samples are deleted with their results ([`delete_acknowledged`]).
 pub(crate) async fn drop_results(
     conn: &mut Conn,
     finished_before: Timestamp,
@@ -71,12 +84,20 @@ pub(crate) async fn drop_results(
     const SQL: &str = "-- drop_results
         UPDATE requests SET dropped = TRUE, encoding = NULL, result = NULL, result_file = NULL WHERE id = $1";
     let mut dropped = DroppedRows::default();
-    let kinds = [(FINISHED, finished_before), (ACKNOWLEDGED, acknowledged_before), (RECORDED, finished_before)];
-    for ((sqlite, postgres), before) in kinds {
+    let kinds = [
+        (DropReason::Finished, FINISHED, finished_before),
+        (DropReason::Acknowledged, ACKNOWLEDGED, acknowledged_before),
+        (DropReason::Recorded, RECORDED, finished_before),
+    ];
+    for (kind, (sqlite, postgres), before) in kinds {
         let found = sql_by(sqlite, postgres).bind(before.0).bind(ROWS).fetch_all(&mut *conn).await;
         let rows = found.map_err(failed("drop results"))?;
         let ids = ids_of(&rows)?;
-        for id in &ids {
+        let deleted = match kind {
+            DropReason::Acknowledged => delete_acknowledged(conn, &ids).await?,
+            DropReason::Finished | DropReason::Recorded => BTreeSet::new(),
+        };
+        for id in ids.iter().filter(|id| !deleted.contains(*id)) {
             sql(SQL).bind(id.as_str()).execute(&mut *conn).await.map_err(failed("drop results"))?;
         }
         dropped.requests.extend(ids);
@@ -84,6 +105,28 @@ pub(crate) async fn drop_results(
         dropped.is_full |= rows.len() as u64 >= as_u64(ROWS);
     }
     Ok(dropped)
+}
+
+/// Deletes those of these samples that succeeded, however long their sessions last: their clients have the results and ask
+/// for nothing else of them. The last event of a clone stays, behind which the next one is numbered. Returns the deleted
+/// ones.
+async fn delete_acknowledged(conn: &mut Conn, ids: &[RequestId]) -> Result<BTreeSet<RequestId>, Error> {
+    const SQLITE: &str = "-- delete_acknowledged
+        DELETE FROM requests WHERE id IN (SELECT value FROM json_each($1)) AND state = 'succeeded' AND event < (
+            SELECT max(later.event) FROM requests AS later WHERE later.sampling_session_id = requests.sampling_session_id
+                AND later.clone = requests.clone AND later.event IS NOT NULL)
+        RETURNING id";
+    const POSTGRES: &str = "-- delete_acknowledged
+        DELETE FROM requests WHERE id = ANY($1) AND state = 'succeeded' AND event < (
+            SELECT max(later.event) FROM requests AS later WHERE later.sampling_session_id = requests.sampling_session_id
+                AND later.clone = requests.clone AND later.event IS NOT NULL)
+        RETURNING id";
+    if ids.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let rows = sql_by(SQLITE, POSTGRES).bind(ids).fetch_all(conn).await.map_err(failed("delete samples"))?;
+    Ok(ids_of(&rows)?.into_iter().collect())
 }
 
 /// Deletes rows of sessions that ended, with all their requests, before `before`: requests first, then sampling

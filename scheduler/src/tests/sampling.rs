@@ -145,3 +145,46 @@ async fn acknowledged_results_are_dropped_a_while_later() {
     let events = bench.scheduler.completions(&bench.me, &sampler, 0, 0, NO_WAIT).await.unwrap();
     assert_eq!(events.items.len(), 1, "the event outlives the result");
 }
+
+/// Rows of a session that lasts for long do not grow with the number of its samples.
+#[tokio::test]
+async fn acknowledged_samples_leave_no_rows_but_the_last_event() {
+    const COUNT: &str = "SELECT count(*) FROM requests WHERE sampling_session_id IS NOT NULL";
+    let bench = bench().await;
+    let sampler = bench.sampling_session(0).await;
+    let conn = &mut crate::store::db::connect_as_system(&bench.database.database).await.unwrap();
+    let mut samples = Vec::new();
+    for seq_id in 0..5 {
+        samples.push(bench.submit_sample(&sampler, seq_id).await.request_id);
+        let work = bench.start().await;
+        // The one in the middle fails, and of failures an overview is kept.
+        if seq_id == 2 { bench.fail(&work, "too long") } else { bench.succeed(&work) }
+        let _ = bench.scheduler.poll(&bench.me, &samples[seq_id as usize], NO_WAIT).await;
+    }
+    bench.scheduler.acknowledge(&bench.me, &samples).await.unwrap();
+    bench.pass(Duration::from_secs(299));
+    bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
+    bench.pass(Duration::from_secs(299));
+    bench.scheduler.maintain().await.unwrap();
+    let again = bench.poll(&samples[0]).await;
+    assert!(matches!(again, Poll::Succeeded { .. }), "for ten minutes it can be retrieved again: {again:?}");
+    bench.pass(Duration::from_secs(3));
+    bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
+    assert_eq!(crate::store::db::sql(COUNT).scalar::<i64>(conn).await.unwrap(), Some(2));
+    for (seq_id, sample) in samples.iter().enumerate() {
+        let poll = bench.scheduler.poll(&bench.me, sample, NO_WAIT).await;
+        match seq_id {
+            2 | 4 => assert!(matches!(poll, Err(Error::Gone { .. })), "{seq_id}: {poll:?}"),
+            _ => assert!(is_not_found(poll), "{seq_id}"),
+        }
+    }
+    // Numbers of events go on.
+    let last = bench.scheduler.completions(&bench.me, &sampler, 0, 0, NO_WAIT).await.unwrap();
+    assert_eq!((last.items.len(), last.cursor), (2, 5));
+    let another = bench.submit_sample(&sampler, 5).await.request_id;
+    bench.succeed(&bench.start().await);
+    assert!(matches!(bench.poll(&another).await, Poll::Succeeded { .. }));
+    let next = bench.scheduler.completions(&bench.me, &sampler, 0, last.cursor, NO_WAIT).await.unwrap();
+    assert_eq!((next.items.len(), next.cursor), (1, 6));
+}

@@ -1,17 +1,19 @@
-//! What a year of use leaves in the store: the size of the tables from which nothing is deleted for a year, by the bytes
-//! that a row takes, and listings, which read as little as in the first week.
+//! What a year of use leaves in the store: the size of the tables, by the bytes that a row takes, and listings, which read as
+//! little as in the first week.
 //!
-//! 50 tenants, each with 10 requests per second in four sessions at a time, a checkpoint every hour of which one a day is
-//! kept with its session, and 100 entries of the audit log a day. The test has a tenth of the tenants. Rows of single
-//! requests are deleted after `--retention-hours`; those of their usage have a bound of their own, `--usage-rows`.
+//! 50 tenants, each with 10 samples per second in four sessions at a time, a checkpoint every hour of which one a day is
+//! kept with its session, and 100 entries of the audit log a day. The test has a tenth of the tenants. The usage of single
+//! requests has a bound, `--usage-rows`. Samples themselves, with results of 1 kB, are deleted ten minutes after clients
+//! have acknowledged them. Results that nobody acknowledges are kept for `--retention-hours` and not counted here.
 
 use trainyard_protocol::TenantId;
 
 use super::super::spec;
 use super::*;
+use crate::budgets::USAGE_ROWS;
 use crate::store::checkpoints::Listed;
 use crate::store::db::Value;
-use crate::store::{audit, checkpoints, overview, run_listing, sessions, usage};
+use crate::store::{audit, checkpoints, gc, overview, run_listing, sessions, usage};
 use crate::{AccessScope, AuditCategory, Page, RunFilter, Timestamp};
 
 const HOUR: i64 = 3_600_000;
@@ -20,6 +22,7 @@ const HOURS: i64 = 8_760;
 /// Tenants in all, and those that the test fills.
 const TENANTS: i64 = 50;
 const FILLED: i64 = 5;
+const SAMPLES_PER_SECOND: i64 = 10;
 /// Most bytes of the year's rows of all tenants.
 const MOST_BYTES: i64 = 5_000_000_000;
 /// Most that a listing reads: instructions of SQLite's virtual machine and rows of PostgreSQL. Both take about 10 ms.
@@ -41,7 +44,7 @@ macro_rules! numbered {
 
 /// The tables with the rows of a year, in the order in which they are filled: rows of a tenant, and the statement. Its
 /// third parameter is the time of the year's begin.
-const TABLES: [(&str, i64, &str); 6] = [
+const TABLES: [(&str, i64, &str); 8] = [
     (
         "usage_by_hour",
         HOURS * 4,
@@ -95,6 +98,30 @@ const TABLES: [(&str, i64, &str); 6] = [
         ),
     ),
     (
+        "usage",
+        USAGE_ROWS as i64 / TENANTS,
+        numbered!(
+            "INSERT INTO usage (request_id, tenant, at, kind, base_model, session_id, project_id, user_id, trained, prefill,
+                cached, sampled)",
+            "SELECT '0199d8a4-7c1e-7000-' || t || '-' || (1000000000 + i), 't' || t, $3 + i * 100, 'sample',
+                'meta-llama/Llama-3.1-8B', '0199d8a4-7c1e-7000-8000-' || (i % 4), '0199d8a4-7c1e-7000-8000-000000000001',
+                '0199d8a4-7c1e-7000-8000-000000000002', 0, 1234, 567, 890"
+        ),
+    ),
+    (
+        "requests",
+        // Those of ten minutes, and of one more until they are deleted.
+        SAMPLES_PER_SECOND * 660,
+        numbered!(
+            "INSERT INTO requests (id, tenant, session_id, sampling_session_id, seq_id, kind, num_samples, fingerprint,
+                state, encoding, result, result_size, event, clone, acknowledged_at, created_at, finished_at, worker_id,
+                claim, tokens)",
+            "SELECT '0199d8a4-7c1e-7000-' || t || '-' || (1000000000 + i), 't' || t, 't' || t || '-' || (i % 4),
+                't' || t || '-' || (i % 4) || ':sample:0', i, 'sample', 1, substr($4, 1, 32), 'succeeded', 'protobuf', $4, 1000, i, 0,
+                $3 + i * 100, $3 + i * 100, $3 + i * 100, '0199d8a4-7c1e-7000-8000-000000000004', 1, 1000"
+        ),
+    ),
+    (
         "audit_log",
         HOURS / 24 * 100,
         numbered!(
@@ -125,6 +152,7 @@ async fn check_year(backend: Backend) {
     assert!(bytes < MOST_BYTES, "{bytes} bytes: {sizes:?}");
     // Less would mean that the measure is wrong.
     assert!(sizes.iter().all(|(_, row)| (50..2_000).contains(row)), "{sizes:?}");
+    delete_acknowledged_samples(&mut conn).await;
     sql("ANALYZE").execute(&mut conn).await.unwrap();
     if conn.dialect() == Dialect::Postgres {
         // Tables that are small beside those of other tests may be read completely.
@@ -141,6 +169,10 @@ async fn check_year(backend: Backend) {
 async fn fill_year(conn: &mut Conn) -> (Vec<(&'static str, i64)>, i64) {
     let spec = serde_json::to_string(&spec()).unwrap();
     let (mut sizes, mut bytes) = (Vec::new(), 0);
+    if conn.dialect() == Dialect::Sqlite {
+        // The tables are filled without those that they refer to.
+        sql("PRAGMA foreign_keys = OFF").execute(conn).await.unwrap();
+    }
     for (table, rows, text) in TABLES {
         let before = size(conn, table).await;
         conn.begin().await.unwrap();
@@ -150,7 +182,8 @@ async fn fill_year(conn: &mut Conn) -> (Vec<(&'static str, i64)>, i64) {
         let values: Vec<Value<'_>> = vec![rows.into(), FILLED.into(), (NOW - HOURS * HOUR).into()];
         let mut statement = values.into_iter().fold(sql(text), |statement, value| statement.bind(value));
         if text.contains("$4") {
-            statement = statement.bind(spec.as_str());
+            statement =
+                if table == "requests" { statement.bind(&[7; 1_000][..]) } else { statement.bind(spec.as_str()) };
         }
         let inserted = statement.execute(conn).await.unwrap_or_else(|error| panic!("{error}: {table}"));
         assert_eq!(inserted, (rows * FILLED).unsigned_abs(), "{table}");
@@ -160,6 +193,16 @@ async fn fill_year(conn: &mut Conn) -> (Vec<(&'static str, i64)>, i64) {
         bytes += taken / FILLED * TENANTS;
     }
     (sizes, bytes)
+}
+
+/// Deletes the samples of the first minute, as after ten minutes. The rows of single samples above are bounded by it.
+async fn delete_acknowledged_samples(conn: &mut Conn) {
+    const COUNT: &str = "SELECT count(*) FROM requests";
+    let before = sql(COUNT).scalar::<i64>(conn).await.unwrap().unwrap();
+    let minute = Timestamp(NOW - HOURS * HOUR + 60_000);
+    while gc::drop_results(conn, Timestamp(0), minute).await.unwrap().is_full {}
+    let after = sql(COUNT).scalar::<i64>(conn).await.unwrap().unwrap();
+    assert_eq!(before - after, 60 * SAMPLES_PER_SECOND * FILLED);
 }
 
 /// Returns the bytes of a table with its indices; on SQLite those of the whole database, where it is the only one that

@@ -383,7 +383,8 @@ async fn sweeps(plans: &mut Plans) {
 }
 
 async fn collection(plans: &mut Plans) {
-    plans.step(async |conn| gc::drop_results(conn, Timestamp(NOW - DAY), Timestamp(NOW - 600_000)).await).await;
+    // Those of a third of the samples were acknowledged a minute ago.
+    plans.step(async |conn| gc::drop_results(conn, Timestamp(NOW - DAY), Timestamp(NOW - 59_999)).await).await;
     plans.step(async |conn| gc::collect_sessions(conn, Timestamp(NOW - 2 * DAY)).await).await;
     // Most often there is nothing to collect.
     plans.step(async |conn| gc::drop_results(conn, Timestamp(1), Timestamp(1)).await).await;

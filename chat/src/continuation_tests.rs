@@ -32,7 +32,7 @@ fn said(content: &str) -> Said {
 }
 
 fn recorded(messages: usize, said: Said, last_token: u32) -> Recorded {
-    let format = OutputFormat { reasoning: true, begins_in_reasoning: false, tool_calls: true };
+    let format = OutputFormat { reasoning: true, tool_calls: true, ..OutputFormat::default() };
     Recorded { messages, said, format, last_token: Some(last_token) }
 }
 

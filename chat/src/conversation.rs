@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use trainyard_protocol::ImageSpan;
 use trainyard_wire::images::ImageRules;
 
+use super::channels::CHANNEL;
 use super::images::{check_model, place};
 use super::output::{CALL, OutputFormat};
 use super::template::{ChatTemplate, Conversation, TemplateError};
@@ -69,10 +70,12 @@ pub(crate) fn output_format(
     prompt: &str,
     prefill: Option<&str>,
 ) -> OutputFormat {
+    let channels = prefill.is_none() && template.mentions(CHANNEL);
     OutputFormat {
         reasoning: prefill.is_none() && template.mentions("<think>"),
         begins_in_reasoning: prefill.is_none() && prompt.trim_end().ends_with("<think>"),
-        tool_calls: !conversation.tools.is_empty() && template.mentions(CALL),
+        tool_calls: !conversation.tools.is_empty() && (template.mentions(CALL) || channels),
+        channels,
     }
 }
 

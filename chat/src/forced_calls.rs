@@ -72,7 +72,7 @@ impl ForcedCalls {
         controls: &mut SamplingControls,
         format: OutputFormat,
     ) -> Result<OutputFormat, ChatError> {
-        if !format.tool_calls {
+        if !format.tool_calls || format.channels {
             return Err(ChatError::invalid(format!(
                 "{FIELD}: a call can't be forced: the model's chat template has no {CALL}"
             )));
@@ -149,7 +149,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    const FORMAT: OutputFormat = OutputFormat { reasoning: true, begins_in_reasoning: false, tool_calls: true };
+    const FORMAT: OutputFormat =
+        OutputFormat { reasoning: true, begins_in_reasoning: false, tool_calls: true, channels: false };
 
     fn ordered(value: Value) -> Ordered {
         serde_json::from_value(value).unwrap()
@@ -209,6 +210,7 @@ mod tests {
             calls.apply(&mut SamplingControls::default(), format).unwrap_err().to_string()
         };
         assert!(applied(OutputFormat { tool_calls: false, ..FORMAT }).contains("has no <tool_call>"));
+        assert!(applied(OutputFormat { channels: true, ..FORMAT }).contains("has no <tool_call>"));
         assert!(applied(OutputFormat { begins_in_reasoning: true, ..FORMAT }).contains("turn thinking off"));
         let large = json!({"type": "function", "function": {"name": "f", "parameters": {"enum": vec![1; 100_000]}}});
         let calls = ForcedCalls::new(&[ordered(large)], Demand::Any, true).unwrap();

@@ -11,6 +11,7 @@
 //! | [`settings`], [`forced_calls`] | settings of sampling, and the calls that a request demands |
 
 pub mod anthropic;
+mod channels;
 pub mod continuation;
 pub mod conversation;
 mod detokenizer;

@@ -6,6 +6,7 @@
 use minijinja::Value;
 use serde::{Deserialize, Serialize};
 
+use super::channels::ChannelParser;
 use super::stop::partial_suffix;
 use super::template::to_line;
 
@@ -45,13 +46,16 @@ pub struct OutputFormat {
     pub begins_in_reasoning: bool,
     /// Whether to look for tool calls.
     pub tool_calls: bool,
+    /// Whether the reply is in channels.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub channels: bool,
 }
 
 impl OutputFormat {
     /// Returns the format of the rest of a reply that was cut off: thoughts begin only at a reply's beginning.
     #[must_use]
     pub fn resumed(self) -> Self {
-        Self { reasoning: false, begins_in_reasoning: false, ..self }
+        Self { reasoning: false, begins_in_reasoning: false, channels: false, ..self }
     }
 }
 
@@ -78,6 +82,8 @@ pub(crate) struct OutputParser {
     before: String,
     /// Bytes of a call that were searched for its end without success.
     searched: usize,
+    /// What splits the text in its place, if it is in channels.
+    channels: Option<ChannelParser>,
 }
 
 impl OutputParser {
@@ -87,16 +93,21 @@ impl OutputParser {
             OutputFormat { reasoning: true, .. } => State::Start,
             _ => State::Text,
         };
-        Self { format, state, held: String::new(), before: String::new(), searched: 0 }
+        let channels = format.channels.then(|| ChannelParser::new(format.tool_calls));
+        Self { format, state, held: String::new(), before: String::new(), searched: 0, channels }
     }
 
     /// Returns whether the text so far ends within thoughts.
     pub(crate) fn is_in_thoughts(&self) -> bool {
-        matches!(self.state, State::ReasoningStart | State::Reasoning)
+        let is_thought = matches!(self.state, State::ReasoningStart | State::Reasoning);
+        self.channels.as_ref().map_or(is_thought, ChannelParser::is_in_thoughts)
     }
 
     /// Appends text and returns the parts that are now decided.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Part> {
+        if let Some(channels) = &mut self.channels {
+            return channels.push(text);
+        }
         self.held.push_str(text);
         let mut parts = Vec::new();
         while self.step(&mut parts) {}
@@ -105,6 +116,9 @@ impl OutputParser {
 
     /// Ends the text and returns the remaining parts.
     pub(crate) fn finish(&mut self) -> Vec<Part> {
+        if let Some(channels) = &mut self.channels {
+            return channels.finish();
+        }
         let mut parts = Vec::new();
         // A string of a block that is not JSON has no end, and may hold what are calls.
         while self.state == State::ToolCall && call(&self.held).is_none() && self.held.contains(CALL_END) {
@@ -278,7 +292,8 @@ mod tests {
 
     use super::*;
 
-    const ALL: OutputFormat = OutputFormat { reasoning: true, begins_in_reasoning: false, tool_calls: true };
+    const ALL: OutputFormat =
+        OutputFormat { reasoning: true, begins_in_reasoning: false, tool_calls: true, channels: false };
 
     fn parsed(format: OutputFormat, pieces: &[&str]) -> Vec<Part> {
         let mut parser = OutputParser::new(format);

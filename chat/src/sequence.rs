@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use trainyard_protocol::{SampleProgress, StopReason, TopkLogprobs};
 
+use super::channels;
 use super::detokenizer::Detokenizer;
 use super::output::{OutputFormat, OutputParser, Part};
 use super::stop::{Filtered, StopFilter};
@@ -50,6 +51,8 @@ pub struct SequenceText {
     detokenizer: Detokenizer,
     stop: StopFilter,
     parser: OutputParser,
+    /// Whether marks of channels are part of the text, although they are special tokens.
+    channels: bool,
     /// Whether the request asks for ids or log-probabilities of tokens.
     tokens: bool,
     /// A token that ends the text without being part of it, whether or not it is a special token.
@@ -68,6 +71,7 @@ impl SequenceText {
             text,
             stop: StopFilter::new(stop),
             parser: OutputParser::new(format),
+            channels: format.channels,
             tokens,
             end: None,
             ended: false,
@@ -94,6 +98,7 @@ impl SequenceText {
             if self.end.as_ref().is_none_or(|end| end.id != token) {
                 let text = self.detokenizer.push(token);
                 self.push_text(&text, pieces);
+                self.push_mark(token, pieces);
             }
             self.reasoning_tokens += u64::from(self.parser.is_in_thoughts());
             if self.matched.is_none()
@@ -131,6 +136,15 @@ impl SequenceText {
             reasoning_tokens: self.reasoning_tokens,
         };
         pieces.push(Piece::End(end));
+    }
+
+    /// Adds a mark of channels, unless the text has ended before it.
+    fn push_mark(&mut self, token: u32, pieces: &mut Vec<Piece>) {
+        if self.channels && self.matched.is_none() {
+            let special = self.text.tokenizer.special(token).filter(|special| channels::is_mark(special));
+            let mark = special.map(str::to_owned).unwrap_or_default();
+            self.push_text(&mark, pieces);
+        }
     }
 
     fn push_text(&mut self, text: &str, pieces: &mut Vec<Piece>) {
@@ -268,5 +282,25 @@ mod tests {
             Token { id: 98, logprob: Some(-0.5), candidates: vec![(98, -0.5)] },
         ];
         assert_eq!(pieces.first(), Some(&Piece::Tokens(expected)));
+    }
+
+    #[test]
+    fn special_tokens_that_divide_channels_are_part_of_the_text() {
+        let format = OutputFormat { channels: true, ..OutputFormat::default() };
+        let mut state = SequenceText::new(byte_level(), Vec::new(), format, false);
+        let bytes = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
+        let tokens = [bytes("<|channel|>analysis<|message|>so"), vec![EOS], bytes("A")].concat();
+        let progress = SampleProgress { tokens, end: Some(StopReason::Stop), ..sequence("", &[]) };
+        let mut pieces = Vec::new();
+        state.push(&progress, &mut pieces);
+        let mut texts = [String::new(), String::new()];
+        for piece in &pieces {
+            match piece {
+                Piece::Part(Part::Reasoning(text)) => texts[0].push_str(text),
+                Piece::Part(Part::Text(text)) => texts[1].push_str(text),
+                _ => {}
+            }
+        }
+        assert_eq!(texts, ["so", "A"]);
     }
 }

@@ -23,18 +23,31 @@ const MAX_REPEATED: usize = 500;
 /// fifty times that in memory.
 pub const MAX_VALUES: usize = 1 << 20;
 
+/// Characters of an integer that never needs more than 64 bits.
+const SHORT: usize = 18;
+
 /// Fields whose values are secrets, and starts of texts that are.
 const SECRET_FIELDS: [&str; 2] = ["age_encryption_recipients", "weights_access_token"];
 const SECRET_STARTS: [&str; 2] = ["AGE-SECRET-KEY-", KEY_PREFIX];
 
-/// Refuses a body with more than `most` values, without reading them.
+/// Refuses a body with more than `most` values, or with an integer above 64 bits, without reading them. Such an integer
+/// would become the nearest float, which chat templates write otherwise.
 ///
 /// # Errors
-/// A user error with the bound.
+/// A user error with the bound or the integer.
 pub fn check_values(body: &[u8], most: usize) -> Result<(), OpError> {
     // Every value and every name follows one of these, except the outermost value.
     let (mut found, mut quoted, mut escaped) = (0_usize, false, false);
-    for byte in body {
+    let mut number = None;
+    for (at, byte) in body.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E' if !quoted => _ = number.get_or_insert(at),
+            _ => {
+                if let Some(start) = number.take() {
+                    check_integer(&body[start..at])?;
+                }
+            }
+        }
         match byte {
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
@@ -48,6 +61,18 @@ pub fn check_values(body: &[u8], most: usize) -> Result<(), OpError> {
     } else {
         Err(OpError::user(format!("the body has {found} values, at most {most} are allowed")))
     }
+}
+
+fn check_integer(number: &[u8]) -> Result<(), OpError> {
+    if number.len() <= SHORT || number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(number);
+    if text.parse::<u64>().is_ok() || text.parse::<i64>().is_ok() {
+        return Ok(());
+    }
+    let text = shortened(text.into_owned());
+    Err(OpError::user(format!("the body has the integer {text}, at most 64 bits are allowed")))
 }
 
 /// Reads a body. A user error names the field: `sampling_params.temperature: invalid type …`.

@@ -65,6 +65,30 @@ fn values_are_counted_before_they_are_read() {
     assert_eq!(error.message, "the body has 3 values, at most 2 are allowed");
 }
 
+/// A float in its place would be written otherwise by a chat template.
+#[test]
+fn integers_above_64_bits_are_refused() {
+    let check = |body: &str| check_values(body.as_bytes(), 100);
+    for number in
+        ["18446744073709551615", "-9223372036854775808", "1e400", "123456789012345678901.0", "1E+0000000000000000001"]
+    {
+        for body in [
+            number.to_owned(),
+            format!("[{number}]"),
+            format!("{{\"a\":{number} }}"),
+            format!("[true,\t{number}\n,null]"),
+        ] {
+            assert_eq!(check(&body), Ok(()), "{body}");
+        }
+    }
+    assert_eq!(check(r#"["184467440737095516160", "a\"184467440737095516160"]"#), Ok(()));
+    for number in ["18446744073709551616", "-9223372036854775809", "100000000000000000000"] {
+        let error = check(&format!("{{\"a\":[{number}]}}")).unwrap_err();
+        assert_eq!(error.message, format!("the body has the integer {number}, at most 64 bits are allowed"));
+    }
+    assert!(check(&format!("[{}]", "9".repeat(1 << 20))).unwrap_err().message.len() < 1_100);
+}
+
 #[test]
 fn errors_name_the_field() {
     assert_eq!(

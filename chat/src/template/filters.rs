@@ -4,7 +4,8 @@ use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters};
 
 use super::fuel::BYTES_PER_FUEL;
-use super::{cycler, operands, program, text_methods};
+use super::python_text::WIDEST;
+use super::{cycler, operands, program, python_text, text_methods};
 
 /// Characters beyond the length that `truncate` leaves, by default.
 const LEEWAY: i64 = 5;
@@ -128,7 +129,32 @@ fn int(
     options: Kwargs,
 ) -> Result<Value, Error> {
     let default = default.or(options.get("default")?).unwrap_or_else(|| Value::from(0));
-    filters::int(state, &trimmed(value)?, Some(default), base, options)
+    let (value, in_base) = (trimmed(value)?, base.or(options.peek("base")?).unwrap_or(10));
+    let number = match value.as_str() {
+        Some(text) if in_base == 10 => text.parse().ok(),
+        Some(text) => widest(text, in_base),
+        None => python_text::float(&value),
+    };
+    match number.filter(|number| number.abs() >= WIDEST) {
+        // Of texts, Python tries the float too.
+        Some(number) if number.is_infinite() && value.as_str().is_some_and(|text| !is_decimal(text)) => Ok(default),
+        Some(_) => Err(invalid("int: integers above 128 bits are not supported")),
+        None => filters::int(state, &value, Some(default), base, options),
+    }
+}
+
+/// Returns the number above all of so many digits, if a text may have only digits.
+fn widest(text: &str, base: u32) -> Option<f64> {
+    has_only_digits(text).then(|| f64::from(base).powf(text.len() as f64))
+}
+
+/// Returns whether a text may be an integer of base 10.
+fn is_decimal(text: &str) -> bool {
+    has_only_digits(text) && text.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+fn has_only_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'_'))
 }
 
 fn trimmed(value: &Value) -> Result<Value, Error> {

@@ -71,9 +71,10 @@ fn made_bytes(text: &str, method: &str, args: &[Value]) -> u64 {
     bytes as u64
 }
 
-/// Returns the sum of all numbers in a format: no field is wider.
+/// Returns the sum of all numbers behind the beginning of a format's first field: no field is wider.
 pub(super) fn widths(format: &str) -> usize {
-    let numbers = format.split(|character: char| !character.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    let (_, fields) = format.split_at(format.find(['%', '{']).unwrap_or(format.len()));
+    let numbers = fields.split(|character: char| !character.is_ascii_digit()).filter(|digits| !digits.is_empty());
     numbers.fold(0, |sum: usize, digits| sum.saturating_add(digits.parse().unwrap_or(usize::MAX)))
 }
 

@@ -2,7 +2,7 @@
 
 use minijinja::{Error, ErrorKind, Value};
 
-use super::python_text::{float, repr_of};
+use super::python_text::{WIDEST, float, repr_of};
 
 /// Returns a format and its arguments in which only conversions are left that `minijinja` has.
 ///
@@ -53,6 +53,10 @@ pub(super) fn simplified(format: &str, values: Vec<Value>) -> Result<(String, Ve
 fn converted(conversion: char, value: Option<Value>) -> Result<(char, Option<Value>), Error> {
     let Some(value) = value else { return Ok((conversion, None)) };
     Ok(match (conversion, float(&value)) {
+        ('d' | 'i' | 'u', Some(float)) if float.is_finite() && float.abs() >= WIDEST => {
+            let text = "%d: integers above 128 bits are not supported";
+            return Err(Error::new(ErrorKind::InvalidOperation, text));
+        }
         ('d' | 'i' | 'u', Some(float)) if float.is_finite() => ('d', Some(Value::from(float as i128))),
         ('i' | 'u', _) => ('d', Some(value)),
         ('r', _) => ('s', Some(Value::from(repr_of(&value)?))),

@@ -6,6 +6,9 @@ use minijinja::{Error, ErrorKind, Value};
 
 use super::operands;
 
+/// Magnitude from which integers do not fit into 128 bits with their sign: 2^127.
+pub(super) const WIDEST: f64 = i128::MAX as f64;
+
 /// Returns the float if a value is one.
 pub(super) fn float(value: &Value) -> Option<f64> {
     if value.kind() != ValueKind::Number || value.is_integer() {

@@ -274,6 +274,11 @@ pub trait TensorSource: Send {
         Ok(None)
     }
 
+    /// Returns the quantized type that a tensor has in its file, by its usual name; `None` for floats of 16 bits or more.
+    fn quantized_type(&self, _name: &str) -> Option<String> {
+        None
+    }
+
     /// Returns the names of all tensors, sorted.
     fn names(&self) -> Vec<String>;
 

@@ -40,13 +40,12 @@ pub use fences::{ChunkSink, Fences};
 pub use microbatch::MicrobatchRows;
 pub(crate) use passes::BALANCED_ROWS;
 pub use passes::Passes;
-pub use storage::{Params, Rows};
+pub use storage::{Params, PlannedPart, Rows};
 pub use tensors::Tensors;
 pub use types::*;
 
 use std::ops::Range;
 
-use crate::blocks::BlockFormat;
 use crate::fault::Fault;
 pub use crate::sampling::{LogitChanges, SamplingRule};
 
@@ -89,9 +88,9 @@ pub trait Backend: Passes + Tensors {
     /// backward passes may need.
     fn planned_matrix_bytes(&self, outputs: usize, inputs: usize, role: MatrixRole, trains: bool) -> usize;
 
-    /// Returns the bytes of a matrix of a base model that stays in the blocks of a file; `None` if the backend
-    /// dequantizes them.
-    fn planned_block_bytes(&self, _format: BlockFormat, _outputs: usize, _inputs: usize) -> Option<usize> {
+    /// Returns the bytes of a matrix of a base model whose parts, of `inputs` elements per row, stay in the blocks of a file;
+    /// `None` if the backend dequantizes them.
+    fn planned_block_bytes(&self, _parts: &[PlannedPart], _inputs: usize) -> Option<usize> {
         None
     }
 

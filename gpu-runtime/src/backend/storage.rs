@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::blocks::BlockFormat;
 use crate::collective::{Fragment, Ranks};
 
 /// Activations or gradients with respect to them, `[rows, width]`, on the device.
@@ -15,6 +16,15 @@ pub trait Rows: Send + Sync {
 
     /// Replaces all elements by their sums over the ranks, see [`Ranks::all_reduce`].
     fn all_reduce(&mut self, ranks: &Ranks);
+}
+
+/// A part of a matrix that is yet to be packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedPart {
+    /// Rows of the part.
+    pub outputs: usize,
+    /// The format of its blocks; `None` where it is wide.
+    pub format: Option<BlockFormat>,
 }
 
 /// A list of f32 arrays on the device, one for each trained parameter: masters, a moment or a gradient.

@@ -7,6 +7,22 @@ use candle_core::quantized::ggml_file::qtensor_from_ggml;
 
 use super::*;
 
+/// Places of the scale, and of the minimum, in the bytes that a file stores together.
+fn numbers_at(format: BlockFormat) -> &'static [usize] {
+    match format {
+        BlockFormat::Q6K => &[208],
+        _ if format.has_minimum() => &[0, 2],
+        _ => &[0],
+    }
+}
+
+/// The same rows with another scale of the first block.
+pub(crate) fn with_first_scale(mut rows: BlockRows, scale: f32) -> BlockRows {
+    let at = numbers_at(rows.format)[0];
+    rows.bytes[at..at + 2].copy_from_slice(&f16::from_f32(scale).to_le_bytes());
+    rows
+}
+
 /// Rows of any blocks with finite scales.
 pub(crate) fn rows(format: BlockFormat, rows: usize, columns: usize, seed: u32) -> BlockRows {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
@@ -14,11 +30,7 @@ pub(crate) fn rows(format: BlockFormat, rows: usize, columns: usize, seed: u32) 
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 24) as u8
     };
-    let numbers: &[usize] = match format {
-        BlockFormat::Q6K => &[208],
-        _ if format.has_minimum() => &[0, 2],
-        _ => &[0],
-    };
+    let numbers = numbers_at(format);
     let mut bytes = Vec::new();
     for _ in 0..rows * columns / format.elements() {
         let start = bytes.len();

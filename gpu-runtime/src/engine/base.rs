@@ -8,7 +8,7 @@ use trainyard_protocol::{BaseModel, CallMarks, OpError, Vision};
 use super::WeightStorage;
 use super::fingerprint::Fingerprint;
 use super::rank_groups::RankGroups;
-use crate::backend::{Backend, IndexerOps, VisionOps};
+use crate::backend::{Backend, IndexerOps, PlannedPart, VisionOps};
 use crate::blocks::{BLOCK, BlockFormat};
 use crate::checkpoint::SharedSource;
 use crate::collective::{Ranks, slice_of};
@@ -106,7 +106,8 @@ fn check_storage<B: Backend>(backend: &B, storage: WeightStorage, ranks: &Ranks)
     if storage == WeightStorage::Widened {
         return Ok(());
     }
-    if backend.planned_block_bytes(BlockFormat::Q8_0, BLOCK, BLOCK).is_none() {
+    let any = PlannedPart { outputs: BLOCK, format: Some(BlockFormat::Q8_0) };
+    if backend.planned_block_bytes(&[any], BLOCK).is_none() {
         let device = backend.device().kernels;
         return Err(LoadError::Blocks(format!(
             "the device ({device}) dequantizes them; only the processor keeps quantized blocks"

@@ -11,9 +11,10 @@ use crate::backend::{HostBackend, HostKernels, Params};
 use crate::blocks::PackedForm;
 use crate::config::{LoadError, TensorSource};
 use crate::engine::fault_tests::{ask, create, drain, optim, pass, start};
-use crate::engine::{CpuEngine, Engine, EngineOptions, WeightStorage};
+use crate::engine::{CpuEngine, Engine, EngineOptions, WeightStorage, block_formats};
 use crate::load::load;
 use crate::load::tests::{write_quantized, write_wide};
+use crate::model::{ParamSpec, ParamTable, Weights};
 use crate::parallel::Parallel;
 
 /// Matrices of every format, side by side in fused layers, and one that is not in blocks.
@@ -79,9 +80,22 @@ fn check_bits(path: &Path) {
             let bytes = |engine: &CpuEngine| engine.bases[0].weights.bytes(&engine.backend);
             assert!(bytes(&kept) * 10 < bytes(&widened) * 7, "{} of {}", bytes(&kept), bytes(&widened));
             let planned = kept.budget.plan.weights;
-            assert!(planned < widened.budget.plan.weights && planned >= bytes(&kept) as u64, "{planned}");
+            assert!(planned < widened.budget.plan.weights, "{planned}");
+            check_plan(&kept, path, WeightStorage::Blocks);
         }
     }
+}
+
+/// The planned bytes of the matrices are those that an engine holds after it has trained.
+fn check_plan(engine: &CpuEngine, path: &Path, storage: WeightStorage) {
+    let source = load(path).unwrap();
+    let formats = block_formats(&source.config, Some(&*source.tensors), storage);
+    let planned = Weights::planned_bytes_in(&*engine.backend, &source.config, true, &formats);
+    // Of norms and biases, which are planned twice.
+    let vectors: usize =
+        ParamTable::new(&source.config).specs.iter().filter(|spec| spec.shape.len() == 1).map(ParamSpec::len).sum();
+    let held = engine.bases[0].weights.bytes(&engine.backend);
+    assert_eq!(planned, held + 2 * size_of::<f32>() * vectors, "{storage:?}, kept: {formats:?}");
 }
 
 #[test]
@@ -132,7 +146,8 @@ fn packed_weights_are_those_of_a_file_in_these_blocks() {
                     bytes(&unpacked)
                 );
                 let planned = packed.budget.plan.weights;
-                assert!(planned < unpacked.budget.plan.weights && planned >= bytes(&packed) as u64, "{planned}");
+                assert!(planned < unpacked.budget.plan.weights, "{planned}");
+                check_plan(&packed, &wide, WeightStorage::Packed(form));
             }
         }
         // Tensors that the file has in blocks stay as they are.

@@ -98,6 +98,10 @@ impl TensorSource for BlockScaled {
         self.read(name)?.get(elements.clone()).map(<[f32]>::to_vec).ok_or_else(|| absent_part(name, &elements))
     }
 
+    fn quantized_type(&self, name: &str) -> Option<String> {
+        self.inner.is_packed(name).then(|| "FP8 E4M3".to_owned())
+    }
+
     fn refusal(&self, name: &str) -> Option<LoadError> {
         if self.inner.is_packed(name) { None } else { self.inner.refusal(name) }
     }

@@ -120,6 +120,10 @@ impl TensorSource for FusedTensors {
         }
     }
 
+    fn quantized_type(&self, name: &str) -> Option<String> {
+        self.inner.quantized_type(self.places.get(name).map_or(name, |place| &place.tensor))
+    }
+
     fn refusal(&self, name: &str) -> Option<LoadError> {
         self.inner.refusal(self.places.get(name).map_or(name, |place| &place.tensor))
     }

@@ -119,6 +119,10 @@ impl TensorSource for Mxfp4Stacks {
         Ok(values)
     }
 
+    fn quantized_type(&self, name: &str) -> Option<String> {
+        self.extents(name).map(|_| "MXFP4".to_owned())
+    }
+
     fn refusal(&self, name: &str) -> Option<LoadError> {
         if self.extents(name).is_none() {
             return self.inner.refusal(name);

@@ -28,6 +28,13 @@ pub(crate) fn pack(name: &str, source: ModelSource, form: PackedForm) -> ModelSo
         }
     }
     let form = form.name();
+    for (dtype, tensors) in repacked_types(&*source.tensors, packed.keys()) {
+        tracing::warn!(
+            model = name,
+            tensors,
+            "--weights {form}: tensors in {dtype} are dequantized and packed again, which loses precision"
+        );
+    }
     if kept > 0 {
         tracing::warn!(
             model = name,
@@ -39,6 +46,15 @@ pub(crate) fn pack(name: &str, source: ModelSource, form: PackedForm) -> ModelSo
         tracing::info!(model = name, packed = packed.len(), "weights are packed as {form}");
     }
     ModelSource { tensors: Box::new(PackedTensors { inner: source.tensors, packed }), ..source }
+}
+
+/// The quantized types that tensors of these names have in their file, and the number of tensors of each.
+fn repacked_types<'a>(tensors: &dyn TensorSource, names: impl Iterator<Item = &'a String>) -> BTreeMap<String, usize> {
+    let mut types = BTreeMap::new();
+    for dtype in names.filter_map(|name| tensors.quantized_type(name)) {
+        *types.entry(dtype).or_default() += 1;
+    }
+    types
 }
 
 impl PackedTensors {
@@ -102,11 +118,54 @@ impl TensorSource for PackedTensors {
         if packed.is_some() { Ok(packed) } else { self.inner.read_blocks(name) }
     }
 
+    fn quantized_type(&self, name: &str) -> Option<String> {
+        self.quantizer(name)
+            .map(|quantizer| quantizer.format().name().to_owned())
+            .or_else(|| self.inner.quantized_type(name))
+    }
+
     fn names(&self) -> Vec<String> {
         self.inner.names()
     }
 
     fn refusal(&self, name: &str) -> Option<LoadError> {
         self.inner.refusal(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::path::Path;
+
+    use candle_core::quantized::GgmlDType;
+
+    use super::*;
+    use crate::load::load;
+    use crate::load::tests::{fp8, mxfp4, write_wide};
+
+    fn types(path: &Path) -> Vec<String> {
+        let tensors = load(path).unwrap().tensors;
+        repacked_types(&*tensors, tensors.names().iter()).into_keys().collect()
+    }
+
+    #[test]
+    fn quantized_types_are_told_by_name() {
+        assert_eq!(types(fp8().path()), ["FP8 E4M3"]);
+        assert_eq!(types(mxfp4().path()), ["MXFP4"]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.gguf");
+        let mixed = |name: &str| match name.rsplit('.').nth(1) {
+            Some("attn_q") => GgmlDType::Q2K,
+            Some("attn_k") => GgmlDType::F16,
+            _ => GgmlDType::F32,
+        };
+        write_wide(&path, mixed);
+        assert_eq!(types(&path), ["Q2_K"]);
+        let source = pack("m", load(&path).unwrap(), PackedForm::Q8);
+        let of = |name: &str| source.tensors.quantized_type(&format!("model.layers.0.{name}.weight"));
+        assert_eq!(of("self_attn.q_proj").as_deref(), Some("Q8_0"));
+        assert_eq!(of("input_layernorm"), None);
     }
 }

@@ -141,6 +141,10 @@ impl TensorSource for PackedInt4 {
         Ok(elements.map(value).collect())
     }
 
+    fn quantized_type(&self, name: &str) -> Option<String> {
+        self.extents(name).map(|_| "pack-quantized int4".to_owned())
+    }
+
     fn refusal(&self, name: &str) -> Option<LoadError> {
         if self.extents(name).is_none() {
             return self.inner.refusal(name);

@@ -32,6 +32,7 @@ mod packing;
 mod param_value;
 mod params;
 mod pass_losses;
+mod planned_weights;
 mod projection;
 mod recurrence;
 mod rope;

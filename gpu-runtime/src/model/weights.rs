@@ -8,8 +8,7 @@ use super::indexer_weights::{self, IndexerWeights};
 use super::kv::KvCache;
 use super::norm_weight::NormWeight;
 use super::param_value::{ParamValue, ReadParam};
-use super::params::{ParamSpec, ParamTable};
-use super::projection::Projection;
+use super::params::ParamTable;
 use super::rope::{query_rope_table, rope_table};
 use super::shard::Shard;
 use crate::backend::{AttentionShape, Backend, ConvolutionOps, GateOps, MatrixRole, RecurrentOps, ScaleOps, Source};
@@ -255,29 +254,6 @@ impl<B: Backend> Weights<B> {
         for (block, own) in self.blocks.iter_mut().zip(&table.blocks) {
             block.update(backend, own, params, offset);
         }
-    }
-
-    /// Bytes of the weights of a model that are yet to be packed, with the transposes that backward passes need where it
-    /// `trains`.
-    pub(crate) fn planned_bytes(backend: &B, c: &ModelConfig, trains: bool) -> usize {
-        let matrix = |outputs, inputs| backend.planned_matrix_bytes(outputs, inputs, MatrixRole::Base, trains);
-        let block = |layer: usize| {
-            let experts = c.blocks[layer].experts.as_ref();
-            let fused = |parts: &&[Projection]| {
-                let outputs = parts.iter().map(|part| part.extents(c, layer).0).sum();
-                let inputs = parts.first().map_or(0, |part| part.extents(c, layer).1);
-                let is_routed = parts.first().is_some_and(|part| part.is_routed());
-                let copies = experts.filter(|_| is_routed).map_or(1, |experts| experts.held.len());
-                copies * matrix(outputs, inputs)
-            };
-            let router = experts.map_or(0, |experts| matrix(experts.count, c.hidden_size));
-            router + Projection::layers(c, layer).iter().map(fused).sum::<usize>()
-        };
-        let blocks: usize = (0..c.num_layers()).map(block).sum();
-        let table = if c.tie_word_embeddings { 0 } else { c.vocab_rows() * c.hidden_size * backend.dtype().bytes() };
-        // Norms and biases, which may be there twice.
-        let vectors = 2 * size_of::<f32>() * ParamTable::new(c).specs.iter().map(ParamSpec::vector_len).sum::<usize>();
-        matrix(c.vocab_rows(), c.hidden_size) + table + blocks + vectors
     }
 
     /// Bytes of its matrices.

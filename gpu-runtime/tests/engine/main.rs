@@ -17,6 +17,7 @@ mod experts;
 mod fairness;
 mod images;
 mod isolation;
+mod packed;
 mod prefix;
 mod rank_memory;
 mod ranks;

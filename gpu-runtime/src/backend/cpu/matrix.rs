@@ -7,10 +7,10 @@ use half::bf16;
 
 use super::Cpu;
 use super::gemm::GemmRhs;
-use super::packed::{BlockPanels, PackedMatrix, PartRows};
+use super::packed::{PackedMatrix, PartRows};
 use super::parallel::{for_each, par_chunks};
-use crate::backend::{Dtype, MatrixRole, Source};
-use crate::blocks::{BLOCK, BlockFormat, BlockRows};
+use crate::backend::{Dtype, MatrixRole, PlannedPart, Source};
+use crate::blocks::{BLOCK, BlockRows};
 
 /// A packed matrix. Repacking it leaves those that share it unchanged.
 pub struct Matrix {
@@ -89,9 +89,11 @@ impl Matrix {
         bytes(n, k) + if transposed { bytes(k, n) } else { 0 }
     }
 
-    /// Bytes of a matrix that stays in blocks; backward passes transpose it while they read it.
-    pub(super) fn planned_block_bytes(format: BlockFormat, n: usize, k: usize) -> usize {
-        BlockPanels::bytes_of(format, n, k)
+    /// Bytes of a matrix that stays in blocks, which backward passes transpose while they read it; `None` of one that is packed
+    /// wide.
+    pub(super) fn planned_block_bytes(cpu: &Cpu, parts: &[PlannedPart], k: usize) -> Option<usize> {
+        let is_in_blocks = parts.iter().any(|part| part.format.is_some()) && k.is_multiple_of(BLOCK);
+        is_in_blocks.then(|| PackedMatrix::block_bytes_of(Self::dtype(cpu, MatrixRole::Base), parts, k))
     }
 }
 

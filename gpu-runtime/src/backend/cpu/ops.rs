@@ -15,10 +15,9 @@ use super::{Cpu, elementwise, embedding, head, kv, linear, matrix, norm, optimiz
 use crate::backend::host::HostParams;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
-    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Params, Rotation, RowScores,
-    Rows, SampledToken, ScoreRequest, Source, Span, Targets, Tensors, TokenRequest, WeightPart,
+    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Params, PlannedPart,
+    Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, Tensors, TokenRequest, WeightPart,
 };
-use crate::blocks::BlockFormat;
 use crate::fault::Fault;
 
 impl Tensors for Cpu {
@@ -73,8 +72,8 @@ impl Backend for Cpu {
         Matrix::planned_bytes(self, outputs, inputs, role, trains)
     }
 
-    fn planned_block_bytes(&self, format: BlockFormat, outputs: usize, inputs: usize) -> Option<usize> {
-        Some(Matrix::planned_block_bytes(format, outputs, inputs))
+    fn planned_block_bytes(&self, parts: &[PlannedPart], inputs: usize) -> Option<usize> {
+        Matrix::planned_block_bytes(self, parts, inputs)
     }
 
     fn vector(&self, parts: &[Source<'_, Self>], offset: f32) -> Vec<f32> {

@@ -6,20 +6,29 @@ mod block_panels;
 mod block_steps;
 mod elements;
 mod panel;
+#[cfg(target_arch = "x86_64")]
+mod step_avx2;
+#[cfg(target_arch = "x86_64")]
+mod step_avx512;
+mod step_layout;
 mod transpose;
 
-pub(super) use block_panels::{BlockPanels, PartRows};
 #[cfg(target_arch = "x86_64")]
-pub(super) use block_steps::STEP_WORDS;
+pub(super) use block_panels::FusedPanel;
+pub(super) use block_panels::{BlockPanels, PartRows};
 pub(super) use elements::NR;
 use panel::{pack_panel, pair_rows, round_columns};
+#[cfg(target_arch = "x86_64")]
+pub(super) use step_avx2::{VECTORS, factors, pair};
+#[cfg(target_arch = "x86_64")]
+pub(super) use step_layout::{STEP_WORDS, StepLayout, by_format, prefetch_ahead};
 use transpose::transpose;
 
 use super::aligned::{AlignedVec, resident_bytes};
 use super::parallel::par_chunks;
 use super::tile_layout::TILE_K;
 use super::{Cpu, Isa};
-use crate::backend::Dtype;
+use crate::backend::{Dtype, PlannedPart};
 
 /// A matrix `[n, k]` packed for `x · Wᵀ`.
 #[derive(Clone)]
@@ -245,6 +254,11 @@ impl PackedMatrix {
     /// Bytes of the elements of a matrix `[n, k]`.
     pub(super) fn bytes_of(isa: Isa, dtype: Dtype, n: usize, k: usize) -> usize {
         resident_bytes(n.div_ceil(NR) * depth(isa, dtype, k) * NR * size_of::<u32>())
+    }
+
+    /// Bytes of a matrix of `k` columns that [`PackedMatrix::of_blocks`] makes of such parts.
+    pub(super) fn block_bytes_of(dtype: Dtype, parts: &[PlannedPart], k: usize) -> usize {
+        resident_bytes(BlockPanels::bytes_of(dtype, parts, k))
     }
 
     /// Bytes of memory that its elements take.

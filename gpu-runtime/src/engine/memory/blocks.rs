@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::backend::{Backend, MatrixRole};
-use crate::blocks::{BLOCK, BlockFormat, Quantizer};
+use crate::backend::Backend;
+use crate::blocks::{BlockFormat, Quantizer};
 use crate::config::{ModelConfig, TensorSource};
 use crate::engine::WeightStorage;
-use crate::model::{ParamSpec, ParamTable};
+use crate::model::{ParamSpec, ParamTable, Weights};
 
 /// Returns the formats of the parameters that stay in blocks, by name. Without `tensors`, no file is assumed to have
 /// any in blocks.
@@ -34,19 +34,6 @@ pub(crate) fn saved_by_blocks<B: Backend>(
     config: &ModelConfig,
     formats: &BTreeMap<String, BlockFormat>,
 ) -> usize {
-    let table = ParamTable::new(config);
-    let saved = |(index, spec): (usize, &ParamSpec)| {
-        let [outputs, inputs] = spec.shape[..] else { return 0 };
-        let Some(format) = formats.get(&spec.name) else { return 0 };
-        let Some(kept) = backend.planned_block_bytes(*format, outputs, inputs) else { return 0 };
-        let is_table = index == table.embed && table.embed != table.head;
-        let widened = match is_table {
-            true => outputs * inputs * backend.dtype().bytes(),
-            false => backend.planned_matrix_bytes(outputs, inputs, MatrixRole::Base, true),
-        };
-        // A panel with rows of another projection, in another format, is widened.
-        let shared = if outputs.is_multiple_of(BLOCK) { 0 } else { BLOCK * inputs * backend.dtype().bytes() };
-        widened.saturating_sub(kept + shared)
-    };
-    table.specs.iter().enumerate().map(saved).sum()
+    let of = |formats: &BTreeMap<String, BlockFormat>| Weights::planned_bytes_in(backend, config, true, formats);
+    of(&BTreeMap::new()).saturating_sub(of(formats))
 }

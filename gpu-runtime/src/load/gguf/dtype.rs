@@ -73,6 +73,11 @@ impl Dtype {
         }
     }
 
+    /// Whether elements have fewer bits than half a float.
+    pub(super) fn is_quantized(self) -> bool {
+        !matches!(self, Self::Ggml(GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16))
+    }
+
     /// Elements that are stored together.
     pub(super) fn block_size(self) -> usize {
         match self {

@@ -239,6 +239,10 @@ impl TensorSource for GgufSource {
         entry.change.undo(name, values)
     }
 
+    fn quantized_type(&self, name: &str) -> Option<String> {
+        self.find(name).map(|entry| entry.dtype).filter(|dtype| dtype.is_quantized()).map(|dtype| dtype.to_string())
+    }
+
     fn block_format(&self, name: &str) -> Option<BlockFormat> {
         let entry = self.find(name)?;
         let is_kept = entry.change == Change::None && entry.order.keeps_rows();

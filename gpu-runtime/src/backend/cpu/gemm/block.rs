@@ -3,13 +3,15 @@
 use super::super::packed::NR;
 use super::super::{Cpu, Isa};
 use super::dispatch::f32_tile;
+#[cfg(target_arch = "x86_64")]
+use super::fused::compute_fused_block;
 use super::lhs::{LhsData, PackedLhs};
 use super::partition::{FEW_ROWS, OutputBlock};
 use super::rhs::GemmRhs;
 use super::strip::{PanelPart, rhs_strip};
 #[cfg(target_arch = "x86_64")]
 use super::tiled::compute_tiled_block;
-use super::tiles::{MR_F32, STRIP, TileOut, WriteMode};
+use super::tiles::{MR_F32, STRIP, TileOut, WriteMode, through_edge};
 use super::transpose::GROUP;
 use super::update::LowRankUpdate;
 use crate::backend::Dtype;
@@ -17,6 +19,8 @@ use crate::blocks::BLOCK;
 
 /// Maximum number of positions of `k` in one pass. Deep passes pay: the output is read and written once per pass.
 const DEPTH: usize = 768;
+/// The same for few rows by weights in blocks, whose dequantized parts stay in the first-level cache.
+const DEPTH_OF_BLOCKS: usize = 256;
 
 /// Computes `c (+)= x · Wᵀ` for one block in the mode `c.write`. With tiles it also adds the updates `fused`. Each
 /// output element is one chain of multiply-adds over `k` in order.
@@ -38,6 +42,11 @@ pub(super) unsafe fn compute_block(
         return;
     }
     debug_assert!(fused.is_empty(), "updates of other left sides are added apart");
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as the caller ensures.
+    if unsafe { compute_fused_block(cpu, x, w, block, c) }.is_some() {
+        return;
+    }
     // `check_fit` refuses tiles with weights that were not computed above.
     let LhsData::F32(data) = &x.data else { return };
     let isa = cpu.isa();
@@ -56,7 +65,9 @@ pub(super) unsafe fn compute_block(
     };
     // Passes begin with blocks.
     let granule = if w.blocks().is_some() { BLOCK } else { GROUP };
-    let pass = depth.div_ceil(depth.div_ceil(DEPTH).max(1)).next_multiple_of(granule);
+    let is_in_few_rows = w.blocks().is_some() && block.rows.len() <= FEW_ROWS;
+    let most = if is_in_few_rows { DEPTH_OF_BLOCKS } else { DEPTH };
+    let pass = depth.div_ceil(depth.div_ceil(most).max(1)).next_multiple_of(granule);
     let mut part = PanelPart::new(cpu, w, pass.min(depth));
     let mut buffer = cpu.buffer(if buffered { pass.min(depth) * STRIP } else { 0 });
     let mut edge = [0f32; MR_F32 * NR];
@@ -84,34 +95,6 @@ pub(super) unsafe fn compute_block(
                     }
                 }
                 row += height;
-            }
-        }
-    }
-}
-
-/// Runs a kernel of full `width` on a copy of a tile that has fewer columns, so that nothing beyond them is written.
-///
-/// # Safety
-/// `out` holds `height` rows of `columns` elements.
-unsafe fn through_edge(
-    edge: &mut [f32; MR_F32 * NR],
-    width: usize,
-    height: usize,
-    columns: usize,
-    out: TileOut,
-    run: impl FnOnce(TileOut),
-) {
-    // SAFETY: as the caller ensures; the buffer holds the highest and widest tile.
-    unsafe {
-        for i in 0..height {
-            for j in 0..columns {
-                edge[i * width + j] = *out.at.add(i * out.stride + j);
-            }
-        }
-        run(TileOut { at: edge.as_mut_ptr(), stride: width, write: out.write });
-        for i in 0..height {
-            for j in 0..columns {
-                *out.at.add(i * out.stride + j) = edge[i * width + j];
             }
         }
     }

@@ -4,10 +4,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::backend::Dtype;
 use crate::backend::cpu::packed::{PackedMatrix, PartRows};
 use crate::backend::cpu::{Cpu, Isa};
-use crate::blocks::tests::rows;
+use crate::backend::{Dtype, PlannedPart};
+use crate::blocks::tests::{rows, with_first_scale};
 use crate::blocks::{BLOCK, BlockFormat, BlockRows};
 
 fn values(n: usize, seed: usize) -> Vec<f32> {
@@ -58,6 +58,9 @@ proptest! {
                 prop_assert_eq!(bits(&kept.to_rows(&cpu)), bits(&widened.to_rows(&cpu)), "{:?} {:?}", isa, dtype);
                 prop_assert_eq!(kept.get(n - 1, k - 1).to_bits(), widened.get(n - 1, k - 1).to_bits());
                 prop_assert!(dense > 0 || second > 0 || kept.bytes() * 4 < widened.bytes() * 3);
+                let planned = parts.iter().map(|part| (part.rows(), Some(part.format()))).chain([(dense, None)]);
+                let planned: Vec<_> = planned.map(|(outputs, format)| PlannedPart { outputs, format }).collect();
+                prop_assert_eq!(PackedMatrix::block_bytes_of(dtype, &planned, k), kept.bytes());
                 let (x, old) = (values(m * k, 1), values(m * n, 2));
                 let lhs = PackedLhs::new(&cpu, dtype, &x, k);
                 let (mut found, mut expected) = (old.clone(), old);
@@ -78,6 +81,44 @@ proptest! {
                 matmul_block(&cpu, &part, 0..m, transpose, 0..k, from..n, &mut found, k, true);
                 matmul_block(&cpu, &part, 0..m, &packed, 0..k, from..n, &mut expected, k, true);
                 prop_assert_eq!(bits(&found), bits(&expected), "transpose {:?} {:?} from {}", isa, dtype, from);
+            }
+        }
+    }
+}
+
+/// Inputs of a few rows: ordinary ones, ones with numbers whose products are denormal, and zeros.
+fn inputs(m: usize, k: usize) -> [Vec<f32>; 3] {
+    let ordinary = values(m * k, 6);
+    let tiny = ordinary.iter().enumerate().map(|(i, x)| if i % 7 == 0 { x * 1e-39 } else { 0.0 * x }).collect();
+    let zeros = ordinary.iter().map(|x| 0.0 * x).collect();
+    [ordinary, tiny, zeros]
+}
+
+#[test]
+fn few_rows_of_any_values_give_the_bits_of_widened_weights() {
+    let (n, k) = (70, 512);
+    for format in BlockFormat::ALL {
+        let finite = rows(format, n, k, 7);
+        let zeros = BlockRows::new(format, k, vec![0; finite.bytes()]).unwrap();
+        let infinite = with_first_scale(finite.clone(), f32::INFINITY);
+        let cases = [finite.clone(), with_first_scale(finite, -1e-7), zeros, infinite];
+        for (isa, dtype) in Isa::available().into_iter().flat_map(|isa| [(isa, Dtype::Bf16), (isa, Dtype::F32)]) {
+            let cpu = Cpu::with_isa(2, isa);
+            for (i, blocks) in cases.iter().enumerate() {
+                let [kept, widened] = both(&cpu, dtype, k, std::slice::from_ref(blocks), &[]);
+                for m in [1, 2, 3, 4, 7, 15, 16] {
+                    for (j, x) in inputs(m, k).iter().enumerate() {
+                        let lhs = PackedLhs::new(&cpu, dtype, x, k);
+                        for old in [None, Some(-0f32), Some(1.5)] {
+                            let (mut found, mut expected) = (vec![old.unwrap_or(7.0); m * n], Vec::new());
+                            expected.clone_from(&found);
+                            matmul(&cpu, &lhs, &kept, &mut found, old.is_some());
+                            matmul(&cpu, &lhs, &widened, &mut expected, old.is_some());
+                            let what = format!("{format:?} {isa:?} {dtype:?} {m} rows, case {i}, input {j}, {old:?}");
+                            assert_eq!(bits(&found), bits(&expected), "{what}");
+                        }
+                    }
+                }
             }
         }
     }

@@ -1,11 +1,14 @@
 //! The left side of a GEMM: rows cut into tiles, each stored along `k`, so that a kernel reads it as one stream.
 
+use std::sync::OnceLock;
+
 #[cfg(target_arch = "x86_64")]
 use super::super::avx512::round;
 use super::super::buffer::Buffer;
 use super::super::packed::k_granule;
 use super::super::parallel::{par_chunks, rows_per_task};
 use super::super::tile_layout::{TILE, TILE_K};
+use super::super::vexp::multiversion;
 use super::super::{Cpu, Isa};
 use super::tiles::MR_F32;
 use crate::backend::Dtype;
@@ -17,6 +20,8 @@ pub struct PackedLhs {
     k: usize,
     /// Positions of `k` that are stored, zeros beyond `k`: for bf16 weights a multiple of [`k_granule`].
     pub(super) stored_k: usize,
+    /// See [`PackedLhs::has_no_tiny`].
+    has_no_tiny: OnceLock<bool>,
 }
 
 pub(super) enum LhsData {
@@ -98,12 +103,13 @@ impl PackedLhs {
             Dtype::Bf16 => LhsData::Tiles(cpu.word_buffer(rows.next_multiple_of(TILE) * stored_k / 2)),
             Dtype::F32 => LhsData::F32(cpu.buffer(rows.next_multiple_of(MR_F32) * stored_k)),
         };
-        Self { data, rows, k, stored_k }
+        Self { data, rows, k, stored_k, has_no_tiny: OnceLock::new() }
     }
 
     /// Packs the rows of `x` as the first rows, on the calling thread. A last tile that they fill in part has zeros in its
     /// other rows.
     pub fn fill(&mut self, cpu: &Cpu, x: &[f32]) {
+        self.has_no_tiny = OnceLock::new();
         match &mut self.data {
             LhsData::F32(data) => pack_f32(cpu.isa(), x, self.k, self.stored_k, data),
             LhsData::Tiles(data) => pack_tiles(x, self.k, self.stored_k, data),
@@ -134,6 +140,15 @@ impl PackedLhs {
         (0..self.rows).flat_map(|row| (0..self.k).map(move |p| at(row, p))).collect()
     }
 
+    /// Whether it is not in tiles and all elements are zero or so large, 2⁻¹⁰⁰ or more, that products with weights of blocks are
+    /// multiples of the least f32.
+    pub(super) fn has_no_tiny(&self, isa: Isa) -> bool {
+        *self.has_no_tiny.get_or_init(|| match &self.data {
+            LhsData::F32(data) => least_bits(isa, data) >= LEAST.to_bits() - 1,
+            LhsData::Tiles(_) => false,
+        })
+    }
+
     /// Rows of a tile.
     pub(super) fn tile_rows(&self) -> usize {
         match &self.data {
@@ -154,6 +169,16 @@ impl PackedLhs {
             LhsData::F32(_) => 2,
             LhsData::Tiles(_) => TILE_K,
         }
+    }
+}
+
+/// 2⁻¹⁰⁰. Elements in blocks are multiples of 2⁻²⁴, the least f16, and floats from this one on are multiples of 2⁻¹²³.
+const LEAST: f32 = f32::from_bits((127 - 100) << 23);
+
+multiversion! {
+    /// The bits of the least magnitude but zero, less one.
+    fn least_bits(x: &[f32]) -> u32 {
+        x.iter().fold(u32::MAX, |least, x| least.min((x.to_bits() & 0x7fff_ffff).wrapping_sub(1)))
     }
 }
 

@@ -11,13 +11,16 @@
 //! - [`strided`]: small plain f32 matrices on the calling thread, for attention.
 //!
 //! Weights that stay in the blocks of a file are dequantized while a part of a panel, or of its transpose, is in the cache, to
-//! the elements that packing them as bf16 or f32 would give: results have the same bits.
+//! the elements that packing them as bf16 or f32 would give: results have the same bits. With AVX2 and few rows they are
+//! dequantized in registers ([`fused`]).
 //!
 //! With bf16 weights, the left side is rounded to bf16 where the processor multiplies bf16; elsewhere it stays f32, which
 //! costs nothing there.
 
 mod block;
 mod dispatch;
+#[cfg(target_arch = "x86_64")]
+mod fused;
 #[cfg(target_arch = "x86_64")]
 mod gated;
 mod gradient;

@@ -65,10 +65,20 @@ impl<'a> Tiled<'a> {
         })
     }
 
-    /// Positions of `k` that are dequantized together, of all `len`.
-    fn part(&self, len: usize) -> usize {
-        if matches!(self.weights, TiledRhs::Words(_)) { len.max(1) } else { part_of(len) }
+    /// Positions of `k` that are dequantized together, of all `len`, for this many row tiles.
+    fn part(&self, unit: TileUnit, tiles: usize, len: usize) -> usize {
+        match self.weights {
+            TiledRhs::Words(_) => len.max(1),
+            TiledRhs::Blocks(_) if tiles == 1 => few_steps(unit) * TILE_K,
+            TiledRhs::Blocks(_) | TiledRhs::Transpose(_) => part_of(len),
+        }
     }
+}
+
+/// Steps of [`Tiled::part`] with one row tile, at most half of [`PART_STEPS`]. The processor dequantizes a short part while it
+/// multiplies the one before. Tiles of sums are slower to write and read again than rows.
+fn few_steps(unit: TileUnit) -> usize {
+    if unit == TileUnit::Amx { 3 } else { 1 }
 }
 
 /// Positions of `k` whose weights of a strip, and as much of the left side, stay in the first-level cache.
@@ -171,7 +181,7 @@ impl<'a> TiledBlock<'a> {
         let (unit, tiled, block, row_tiles) = (self.unit, self.tiled, self.block, self.row_tiles());
         let mut scratch = self.scratch(cpu);
         let len = block.w_k.len();
-        let part = tiled.part(len);
+        let part = tiled.part(unit, row_tiles.len(), len);
         // SAFETY: tiles, columns and positions lie in the block, which left sides, weights and `c` hold.
         unsafe {
             for column in block.columns.clone().step_by(NR) {

@@ -1,5 +1,7 @@
 //! The innermost loops: a few rows by one or two strips of vectors, along `k`.
 
+use super::super::packed::NR;
+
 /// Rows of a tile of f32 inputs.
 pub(super) const MR_F32: usize = 6;
 /// Columns of a strip of f32 weights.
@@ -216,6 +218,34 @@ pub(super) unsafe fn f32_portable(height: usize, columns: usize, k: usize, a: Lh
                 for (out, b) in out.iter_mut().zip(b) {
                     *out += x * b;
                 }
+            }
+        }
+    }
+}
+
+/// Runs a kernel of full `width` on a copy of a tile that has fewer columns, so that nothing beyond them is written.
+///
+/// # Safety
+/// `out` holds `height` rows of `columns` elements.
+pub(super) unsafe fn through_edge(
+    edge: &mut [f32; MR_F32 * NR],
+    width: usize,
+    height: usize,
+    columns: usize,
+    out: TileOut,
+    run: impl FnOnce(TileOut),
+) {
+    // SAFETY: as the caller ensures; the buffer holds the highest and widest tile.
+    unsafe {
+        for i in 0..height {
+            for j in 0..columns {
+                edge[i * width + j] = *out.at.add(i * out.stride + j);
+            }
+        }
+        run(TileOut { at: edge.as_mut_ptr(), stride: width, write: out.write });
+        for i in 0..height {
+            for j in 0..columns {
+                *out.at.add(i * out.stride + j) = edge[i * width + j];
             }
         }
     }

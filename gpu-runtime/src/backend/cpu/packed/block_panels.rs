@@ -3,15 +3,14 @@
 
 use std::ops::Range;
 
-use super::block_steps::{
-    STEP, STEP_WORDS, StepBytes, numbers_bytes, own_bytes, read_lane, round_values, step_values, step_words, write_lane,
-};
+use super::block_steps::{read_lane, round_values, step_values, step_words, write_lane};
 use super::elements::NR;
+use super::step_layout::{STEP, STEP_WORDS, StepBytes, StepLayout};
 use super::{PackedData, PackedMatrix};
-use crate::backend::Dtype;
 use crate::backend::cpu::aligned::AlignedVec;
 use crate::backend::cpu::parallel::for_each;
 use crate::backend::cpu::{Cpu, Isa};
+use crate::backend::{Dtype, PlannedPart};
 use crate::blocks::{BLOCK, BlockFormat, BlockRows};
 
 /// Rows of a part of a matrix.
@@ -51,42 +50,17 @@ pub(in crate::backend::cpu) struct BlockPanels {
 struct Panel {
     /// The format of all of its rows; `None` where they have several, or none: then it is widened.
     format: Option<BlockFormat>,
+    /// Whether it has a format, and scales and minimums are finite.
+    is_finite: bool,
     /// Place of its first byte in the data.
     at: usize,
 }
 
-/// Bytes of the steps of a panel that are stored together: a step, or those of a super-block.
-#[derive(Clone, Copy)]
-struct StepLayout {
-    steps: usize,
-    /// Bytes before the first step.
-    numbers: usize,
-    /// Bytes of each step.
-    own: usize,
-}
-
-impl StepLayout {
-    fn of(dtype: Dtype, format: Option<BlockFormat>) -> Self {
-        match format {
-            Some(format) => Self { steps: format.blocks(), numbers: numbers_bytes(format), own: own_bytes(format) },
-            None => Self { steps: 1, numbers: 0, own: STEP * dtype.bytes() },
-        }
-    }
-
-    /// Bytes of the steps together.
-    fn bytes(self) -> usize {
-        self.numbers + self.steps * self.own
-    }
-
-    /// Bytes of `steps` steps.
-    fn bytes_of(self, steps: usize) -> usize {
-        steps.div_ceil(self.steps) * self.bytes()
-    }
-
-    fn step(self, panel: &[u8], step: usize) -> StepBytes<'_> {
-        let (numbers, steps) = panel[step / self.steps * self.bytes()..][..self.bytes()].split_at(self.numbers);
-        StepBytes { numbers, own: &steps[step % self.steps * self.own..][..self.own] }
-    }
+/// The bytes of a panel that kernels dequantize in registers.
+#[cfg(target_arch = "x86_64")]
+pub(in crate::backend::cpu) struct FusedPanel<'a> {
+    pub format: BlockFormat,
+    pub bytes: &'a [u8],
 }
 
 impl BlockPanels {
@@ -100,28 +74,36 @@ impl BlockPanels {
         let mut place = |rows: &[(PartRows<'_>, usize)]| {
             let format = rows.first().and_then(|(part, _)| part.format());
             let format = format.filter(|format| rows.iter().all(|(part, _)| part.format() == Some(*format)));
-            let panel = Panel { format, at };
+            let panel = Panel { format, is_finite: false, at };
             at += StepLayout::of(dtype, format).bytes_of(steps);
             panel
         };
-        let panels: Vec<Panel> = rows.chunks(NR).map(&mut place).collect();
+        let mut panels: Vec<Panel> = rows.chunks(NR).map(&mut place).collect();
         let mut data = AlignedVec::zeros(at);
         let mut tasks = Vec::with_capacity(panels.len());
         let mut rest = &mut data[..];
-        for (panel, rows) in panels.iter().zip(rows.chunks(NR)) {
+        for (panel, rows) in panels.iter_mut().zip(rows.chunks(NR)) {
             let (own, behind) = rest.split_at_mut(StepLayout::of(dtype, panel.format).bytes_of(steps));
-            tasks.push((panel.format, rows, own));
+            tasks.push((panel, rows, own));
             rest = behind;
         }
-        for_each(cpu, &mut tasks, |_, (format, rows, bytes)| match format {
-            Some(format) => pack_blocks(*format, StepLayout::of(dtype, Some(*format)), rows, bytes),
+        for_each(cpu, &mut tasks, |_, (panel, rows, bytes)| match panel.format {
+            Some(format) => panel.is_finite = pack_blocks(format, rows, bytes),
             None => widen(cpu, dtype, k, rows, bytes),
         });
         Self { dtype, steps, panels, data }
     }
 
-    pub(super) fn dtype(&self) -> Dtype {
+    /// The type that elements are rounded to.
+    pub(in crate::backend::cpu) fn dtype(&self) -> Dtype {
         self.dtype
+    }
+
+    /// A panel of one format with finite elements; `None` of others.
+    #[cfg(target_arch = "x86_64")]
+    pub(in crate::backend::cpu) fn fused(&self, panel: usize) -> Option<FusedPanel<'_>> {
+        let Panel { format, is_finite, at } = self.panels[panel];
+        format.filter(|_| is_finite).map(|format| FusedPanel { format, bytes: &self.data[at..] })
     }
 
     /// Bytes of all panels.
@@ -129,13 +111,30 @@ impl BlockPanels {
         self.data.len()
     }
 
-    /// Bytes of a matrix `[n, k]` of one format.
-    pub(in crate::backend::cpu) fn bytes_of(format: BlockFormat, n: usize, k: usize) -> usize {
-        n.div_ceil(NR) * StepLayout::of(Dtype::Bf16, Some(format)).bytes_of(k.div_ceil(BLOCK))
+    /// Bytes of the panels that [`BlockPanels::pack`] makes of such parts.
+    pub(super) fn bytes_of(dtype: Dtype, parts: &[PlannedPart], k: usize) -> usize {
+        let parts = || parts.iter().filter(|part| part.outputs > 0);
+        let starts = parts().scan(0, |next, part| Some(std::mem::replace(next, *next + part.outputs)));
+        let placed: Vec<(Range<usize>, Option<BlockFormat>)> =
+            starts.zip(parts()).map(|(start, part)| (start..start + part.outputs, part.format)).collect();
+        let rows = placed.last().map_or(0, |(rows, _)| rows.end);
+        let mut first = 0;
+        let panel = |panel: usize| {
+            let rows = panel * NR..((panel + 1) * NR).min(rows);
+            // Panels are in order, and so are parts.
+            while placed[first].0.end <= rows.start {
+                first += 1;
+            }
+            let format = placed[first].1;
+            let mut others = placed[first..].iter().take_while(|(part, _)| part.start < rows.end);
+            let format = format.filter(|_| others.all(|(_, other)| *other == format));
+            StepLayout::of(dtype, format).bytes_of(k / BLOCK)
+        };
+        (0..rows.div_ceil(NR)).map(panel).sum()
     }
 
     fn panel(&self, panel: usize, steps: Range<usize>) -> (Option<BlockFormat>, impl Iterator<Item = StepBytes<'_>>) {
-        let Panel { format, at } = self.panels[panel];
+        let Panel { format, at, .. } = self.panels[panel];
         let (layout, data) = (StepLayout::of(self.dtype, format), &self.data[at..]);
         let steps = steps.start..steps.end.min(self.steps);
         (format, steps.map(move |step| layout.step(data, step)))
@@ -229,8 +228,9 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word))
 }
 
-/// Packs a panel of one format. Rows that it lacks are zeros.
-fn pack_blocks(format: BlockFormat, layout: StepLayout, rows: &[(PartRows<'_>, usize)], bytes: &mut [u8]) {
+/// Packs a panel of one format. Rows that it lacks are zeros. Returns whether all scales and minimums are finite.
+fn pack_blocks(format: BlockFormat, rows: &[(PartRows<'_>, usize)], bytes: &mut [u8]) -> bool {
+    let (layout, mut is_finite) = (StepLayout::of_format(format), true);
     for lane in 0..NR {
         let mut blocks: Box<dyn Iterator<Item = _>> = match rows.get(lane) {
             Some((PartRows::Blocks(blocks), row)) => Box::new(blocks.row(*row)),
@@ -239,10 +239,12 @@ fn pack_blocks(format: BlockFormat, layout: StepLayout, rows: &[(PartRows<'_>, u
         for together in bytes.chunks_exact_mut(layout.bytes()) {
             let (numbers, steps) = together.split_at_mut(layout.numbers);
             for (own, block) in steps.chunks_exact_mut(layout.own).zip(blocks.by_ref()) {
+                is_finite &= block.scale.is_finite() && block.minimum.is_finite();
                 write_lane(format, numbers, own, lane, &block);
             }
         }
     }
+    is_finite
 }
 
 /// Packs a panel whose rows have several formats.

@@ -1,58 +1,19 @@
-//! Blocks of [`NR`] rows of a matrix side by side, and how they become elements of a panel: [`BLOCK`] positions of `k`, a step.
-//! Their bits are those of the file in another order, so that all rows of the step are dequantized together. First, for all
-//! steps of a super-block, the scales of all rows, and in formats with minimums these, as f16. Then for each step:
-//! - in super-blocks the factors of all rows, a byte each: of the scale, or of the scale in each half of the step; of the minimum;
-//! - bits beyond the fourth, first the fifth bits, then the sixth: for each position a bit of each row;
-//! - nibbles: for each pair of positions a byte of each row, the lower position in the low half; or for each position a byte of
-//!   each row.
+//! The blocks of rows in a step ([`step_layout`](super::step_layout)), and the elements of a step for any processor. Kernels for
+//! instruction sets dequantize the same elements faster.
 
 use half::f16;
 
 use super::elements::{NR, bf16_bits};
-use crate::backend::cpu::Isa;
 #[cfg(target_arch = "x86_64")]
-use crate::backend::cpu::avx512;
+use super::step_avx2::step_values_avx2;
+#[cfg(target_arch = "x86_64")]
+use super::step_avx512::step_words_avx512;
+use super::step_layout::{BITS, HALF, SCALES, STEP, StepBytes, high_at, quants_at};
+#[cfg(target_arch = "x86_64")]
+use super::step_layout::{STEP_WORDS, numbers_bytes, own_bytes};
+use crate::backend::cpu::Isa;
 use crate::backend::cpu::vexp::multiversion;
 use crate::blocks::{BLOCK, Block, BlockFormat};
-
-/// Elements of a step.
-pub(super) const STEP: usize = BLOCK * NR;
-/// Words of a step in bf16.
-pub(in crate::backend::cpu) const STEP_WORDS: usize = STEP / 2;
-/// Bytes of the scales of a step.
-const SCALES: usize = NR * size_of::<f16>();
-/// Bytes of a bit of each element of a step.
-const BITS: usize = STEP / 8;
-/// Positions of half a step.
-const HALF: usize = BLOCK / 2;
-
-/// Bytes of the scales and minimums of a step, or of the steps of a super-block.
-pub(super) const fn numbers_bytes(format: BlockFormat) -> usize {
-    if format.has_minimum() { 2 * SCALES } else { SCALES }
-}
-
-/// First byte of the bits beyond the fourth, which follow the factors.
-const fn high_at(format: BlockFormat) -> usize {
-    if format.has_factors() { 2 * NR } else { 0 }
-}
-
-/// First byte of the quants.
-const fn quants_at(format: BlockFormat) -> usize {
-    high_at(format) + format.high_bits() * BITS
-}
-
-/// Bytes of a step beside its scales and minimums.
-pub(super) const fn own_bytes(format: BlockFormat) -> usize {
-    quants_at(format) + if matches!(format, BlockFormat::Q8_0) { STEP } else { STEP / 2 }
-}
-
-/// The bytes of a step.
-#[derive(Clone, Copy)]
-pub(super) struct StepBytes<'a> {
-    /// Scales and minimums of all rows, as f16.
-    pub numbers: &'a [u8],
-    pub own: &'a [u8],
-}
 
 /// Writes the block of a row, whose other bits are zero so far.
 pub(super) fn write_lane(format: BlockFormat, numbers: &mut [u8], own: &mut [u8], lane: usize, block: &Block) {
@@ -151,8 +112,8 @@ fn minimums(format: BlockFormat, step: StepBytes<'_>) -> [f32; NR] {
 }
 
 multiversion! {
-    /// Writes the elements of a step, position by position.
-    pub(super) fn step_values(format: BlockFormat, step: StepBytes<'_>, out: &mut [f32]) {
+    /// [`step_values`] in plain Rust.
+    pub(super) fn plain_values(format: BlockFormat, step: StepBytes<'_>, out: &mut [f32]) {
         let scales = scales(format, step);
         let quants = &step.own[quants_at(format)..];
         if format == BlockFormat::Q8_0 {
@@ -201,94 +162,34 @@ multiversion! {
     }
 }
 
+/// Whether the bytes of a step are all there.
+#[cfg(target_arch = "x86_64")]
+fn is_whole(format: BlockFormat, step: StepBytes<'_>) -> bool {
+    step.numbers.len() >= numbers_bytes(format) && step.own.len() >= own_bytes(format)
+}
+
+/// Writes the elements of a step, position by position.
+pub(super) fn step_values(isa: Isa, format: BlockFormat, step: StepBytes<'_>, out: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx2() && is_x86_feature_detected!("f16c") {
+        assert!(is_whole(format, step) && out.len() >= STEP, "a step of too few bytes");
+        // SAFETY: the processor has the instructions, as `isa` and the test say; bounds are checked.
+        return unsafe { step_values_avx2(format, step.numbers.as_ptr(), step.own.as_ptr(), out.as_mut_ptr()) };
+    }
+    plain_values(isa, format, step, out);
+}
+
 /// Writes the elements of a step as pairs of bf16.
 pub(super) fn step_words(isa: Isa, format: BlockFormat, step: StepBytes<'_>, words: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     if isa.has_avx512() {
-        let is_whole = step.numbers.len() >= numbers_bytes(format) && step.own.len() >= own_bytes(format);
-        assert!(is_whole && words.len() >= STEP_WORDS, "a step of too few bytes");
+        assert!(is_whole(format, step) && words.len() >= STEP_WORDS, "a step of too few bytes");
         // SAFETY: the processor has the instructions, as `isa` says; bounds are checked.
         return unsafe { step_words_avx512(format, step.numbers.as_ptr(), step.own.as_ptr(), words.as_mut_ptr()) };
     }
     let mut values = [0.0; STEP];
     step_values(isa, format, step, &mut values);
     pair_values(isa, &values, words);
-}
-
-/// [`step_words`]. Elements are multiples of the least f16, so that none is a denormal f32, which rounding would flush.
-///
-/// # Safety
-/// The processor has AVX-512 with BF16; `numbers` and `own` have the bytes of a step and `words` its words.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn step_words_avx512(format: BlockFormat, numbers: *const u8, own: *const u8, words: *mut u32) {
-    use std::arch::x86_64::*;
-    let halves = avx512::halves();
-    let bias = _mm512_set1_epi32(i32::from(format.bias()));
-    let nibbles = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    let table = _mm512_cvtepi32_ps(_mm512_sub_epi32(nibbles, bias));
-    for half in 0..2 {
-        // SAFETY: scales, minimums and factors of 16 rows and bytes of 16 rows lie in the step; as many words in `words`.
-        unsafe {
-            let number = |at: usize| _mm512_cvtph_ps(_mm256_loadu_si256(numbers.add(at + half * NR).cast()));
-            let at = |at: usize| _mm_loadu_si128(own.add(at + half * NR / 2).cast());
-            let bytes = |row: usize| at(quants_at(format) + row * NR);
-            let factor = |row: usize| _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(at(row * NR)));
-            let mut scales = [number(0); 2];
-            let mut minimums = if format.has_minimum() { number(SCALES) } else { _mm512_setzero_ps() };
-            if format.has_factors() {
-                let second = factor(1);
-                scales = [_mm512_mul_ps(scales[0], factor(0)); 2];
-                if format.has_factors_of_halves() {
-                    scales[1] = _mm512_mul_ps(number(0), second);
-                }
-                minimums = _mm512_xor_ps(_mm512_mul_ps(minimums, second), _mm512_set1_ps(-0.0));
-            }
-            let store = |pair: usize, low: __m512, high: __m512| {
-                let rounded = avx512::round(low, high);
-                let to = words.add(pair * NR + half * NR / 2);
-                _mm512_storeu_si512(to.cast(), _mm512_permutexvar_epi16(halves, rounded));
-            };
-            for pair in 0..BLOCK / 2 {
-                let (low, high) = match format {
-                    BlockFormat::Q8_0 => {
-                        let row = |row: usize| _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(row)));
-                        (row(2 * pair), row(2 * pair + 1))
-                    }
-                    BlockFormat::Q4_0 | BlockFormat::Q4_1 | BlockFormat::Q4K => {
-                        // Permutations read the low four bits of an index.
-                        let both = _mm512_cvtepu8_epi32(bytes(pair));
-                        let high = _mm512_srli_epi32::<4>(both);
-                        (_mm512_permutexvar_ps(both, table), _mm512_permutexvar_ps(high, table))
-                    }
-                    BlockFormat::Q5_0 | BlockFormat::Q5_1 | BlockFormat::Q5K | BlockFormat::Q6K => {
-                        let both = _mm512_cvtepu8_epi32(bytes(pair));
-                        let with = |quants: __m512i, bit: usize, position: usize| {
-                            let at = high_at(format) + bit * BITS + (2 * pair + position) * size_of::<u32>() + half * 2;
-                            let bits = u16::from_le_bytes([*own.add(at), *own.add(at + 1)]);
-                            _mm512_mask_add_epi32(quants, bits, quants, _mm512_set1_epi32(16 << bit))
-                        };
-                        let whole = |quants: __m512i, position: usize| {
-                            let mut all = with(quants, 0, position);
-                            if format.high_bits() > 1 {
-                                all = with(all, 1, position);
-                            }
-                            _mm512_cvtepi32_ps(_mm512_sub_epi32(all, bias))
-                        };
-                        let low = _mm512_and_si512(both, _mm512_set1_epi32(15));
-                        (whole(low, 0), whole(_mm512_srli_epi32::<4>(both), 1))
-                    }
-                };
-                let scales = scales[2 * pair / HALF];
-                let (low, high) = (_mm512_mul_ps(low, scales), _mm512_mul_ps(high, scales));
-                if format.has_minimum() {
-                    store(pair, _mm512_add_ps(low, minimums), _mm512_add_ps(high, minimums));
-                } else {
-                    store(pair, low, high);
-                }
-            }
-        }
-    }
 }
 
 /// Rounds elements to bf16.

@@ -75,6 +75,7 @@ impl BlockFormat {
     }
 
     /// Blocks that a file stores together: 1, or those of a super-block.
+    #[inline(always)]
     pub(crate) const fn blocks(self) -> usize {
         match self {
             Self::Q4K | Self::Q5K | Self::Q6K => SUPER,
@@ -103,21 +104,25 @@ impl BlockFormat {
     }
 
     /// Whether an element is the sum of a product and a minimum.
+    #[inline(always)]
     pub(crate) const fn has_minimum(self) -> bool {
         matches!(self, Self::Q4_1 | Self::Q5_1 | Self::Q4K | Self::Q5K)
     }
 
     /// Whether blocks have factors of their scale and minimum.
+    #[inline(always)]
     pub(crate) const fn has_factors(self) -> bool {
         self.blocks() > 1
     }
 
     /// Whether the halves of a block have factors of their own.
+    #[inline(always)]
     pub(crate) const fn has_factors_of_halves(self) -> bool {
         matches!(self, Self::Q6K)
     }
 
     /// Bits of a quant beyond the fourth that are stored apart from the others.
+    #[inline(always)]
     pub(crate) const fn high_bits(self) -> usize {
         match self {
             Self::Q5_0 | Self::Q5_1 | Self::Q5K => 1,
@@ -127,6 +132,7 @@ impl BlockFormat {
     }
 
     /// Subtracted from a stored quant.
+    #[inline(always)]
     pub(crate) const fn bias(self) -> u8 {
         match self {
             Self::Q4_0 => 8,

@@ -86,13 +86,30 @@ impl TensorSource for Wide {
     }
 }
 
+/// The model with wide tensors.
+fn wide() -> ModelSource {
+    let source = load(&model()).unwrap();
+    ModelSource { tensors: Box::new(Wide(source.tensors)), ..source }
+}
+
+#[test]
+fn packed_weights_take_a_part_of_the_memory() {
+    // Bytes of the model's 134,515,008 parameters in bf16. The bytes that an engine holds are those of its plan: see the tests of
+    // `block_weights_tests.rs`.
+    let bf16 = 2 * 134_515_008;
+    for (form, most) in [(PackedForm::Q4, 35), (PackedForm::Q8, 60)] {
+        for kernels in HostKernels::available() {
+            let plan = CpuEngine::memory_plan(&[wide()], &options(kernels, WeightStorage::Packed(form))).unwrap();
+            assert!(plan.weights * 100 <= bf16 * most, "{form:?}: {} of {bf16} bytes", plan.weights);
+        }
+    }
+}
+
 #[test]
 fn samples_of_q4_have_the_trainers_logprobs() {
     for kernels in HostKernels::available().into_iter().filter(|kernels| *kernels > HostKernels::Portable) {
-        let source = load(&model()).unwrap();
-        let source = ModelSource { tensors: Box::new(Wide(source.tensors)), ..source };
         let options = options(kernels, WeightStorage::Packed(PackedForm::Q4));
-        let d = &mut Driver::over(CpuEngine::new(vec![("m".into(), source)], options).unwrap());
+        let d = &mut Driver::over(CpuEngine::new(vec![("m".into(), wide())], options).unwrap());
         d.create("run", Some(lora(2, 1)));
         for (prompt, result) in samples(d) {
             check(d, "run", &prompt, &result);

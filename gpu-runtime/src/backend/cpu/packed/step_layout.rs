@@ -29,21 +29,25 @@ const SUPER: usize = BlockFormat::Q4K.blocks();
 const AHEAD: usize = 4 << 10;
 
 /// Bytes of the scales and minimums of a step, or of the steps of a super-block.
+#[inline(always)]
 pub(super) const fn numbers_bytes(format: BlockFormat) -> usize {
     if format.has_minimum() { 2 * SCALES } else { SCALES }
 }
 
 /// First byte of the bits beyond the fourth, which follow the factors.
+#[inline(always)]
 pub(super) const fn high_at(format: BlockFormat) -> usize {
     if format.has_factors() { 2 * NR } else { 0 }
 }
 
 /// First byte of the quants.
+#[inline(always)]
 pub(super) const fn quants_at(format: BlockFormat) -> usize {
     high_at(format) + format.high_bits() * BITS
 }
 
 /// Bytes of a step beside its scales and minimums.
+#[inline(always)]
 pub(super) const fn own_bytes(format: BlockFormat) -> usize {
     quants_at(format) + if matches!(format, BlockFormat::Q8_0) { STEP } else { STEP / 2 }
 }
@@ -69,6 +73,7 @@ pub(in crate::backend::cpu) struct StepLayout {
 
 impl StepLayout {
     /// The layout of panels of a format, or of widened ones with elements of `dtype`.
+    #[inline]
     pub(super) fn of(dtype: Dtype, format: Option<BlockFormat>) -> Self {
         match format {
             Some(format) => Self::of_format(format),
@@ -77,11 +82,13 @@ impl StepLayout {
     }
 
     /// The layout of panels of a format.
+    #[inline(always)]
     pub(in crate::backend::cpu) const fn of_format(format: BlockFormat) -> Self {
         Self { steps: format.blocks(), numbers: numbers_bytes(format), own: own_bytes(format) }
     }
 
     /// Bytes of the steps together.
+    #[inline(always)]
     pub(super) const fn bytes(self) -> usize {
         self.numbers + self.steps * self.own
     }

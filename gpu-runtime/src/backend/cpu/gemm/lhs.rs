@@ -20,7 +20,7 @@ pub struct PackedLhs {
     k: usize,
     /// Positions of `k` that are stored, zeros beyond `k`: for bf16 weights a multiple of [`k_granule`].
     pub(super) stored_k: usize,
-    /// See [`PackedLhs::has_no_tiny`].
+    /// The result of [`PackedLhs::has_no_tiny`], once it was computed.
     has_no_tiny: OnceLock<bool>,
 }
 

@@ -19,6 +19,8 @@ pub const TIMELINE_REQUESTS: i64 = 100_000;
 /// Maximum number of entries of the audit log in one answer.
 pub const AUDIT_ENTRIES: i64 = 10_000;
 
+/// Sessions of a tenant that are open, or that ended within the retention time, unless its limit `max_sessions` is set.
+pub const SESSIONS: u64 = 10_000;
 /// Maximum number of agent sessions of a tenant that are open at once.
 pub const AGENT_SESSIONS: u64 = 4_096;
 /// Maximum number of turns of an agent session.

@@ -6,7 +6,7 @@ import { el, field, fill, number, say, table } from "./dom.js";
 const NAMES = {
   weight: "Fair-share weight", max_runs: "Runs at the same time", max_queued_tokens: "Tokens of unfinished requests",
   tokens_per_minute: "Tokens started per minute", max_storage_bytes: "Bytes of checkpoints and stored samples",
-  max_queued_samples: "Unfinished samples", pixels_per_minute: "Pixels of images per minute",
+  max_queued_samples: "Unfinished samples", max_sessions: "Open or recent sessions", pixels_per_minute: "Pixels of images per minute",
   max_queued_requests: "Unfinished training requests", max_queued_bytes: "Bytes of their payloads",
 };
 

@@ -15,7 +15,7 @@ use trainyard_protocol::limits::{
 };
 use trainyard_scheduler::budgets::{
     ACKNOWLEDGED_TOGETHER, AGENT_SESSIONS, AGENT_TOKENS, AGENT_TURNS, CHANGED_TOGETHER, DATABASE_READERS, PAGE_BYTES,
-    SEARCHED_BYTES, SEARCHED_ENTRIES, USAGE_ROWS,
+    SEARCHED_BYTES, SEARCHED_ENTRIES, SESSIONS, USAGE_ROWS,
 };
 use trainyard_scheduler::{MAX_CUSTOM_LOSSES, MAX_OPEN_UPLOADS, MAX_STORED_SAMPLES, TrainingLimits};
 use trainyard_wire::images::ImageLimits;
@@ -142,6 +142,7 @@ fn budgets() -> Vec<(&'static str, Amount)> {
         ("cached embeddings of images", bytes(IMAGE_CACHE)),
         ("unfinished samples", count(QUEUED_SAMPLES)),
         ("stored samples of a run", count(MAX_STORED_SAMPLES)),
+        ("sessions that are open, or that ended within the retention time", count(SESSIONS)),
         ("open agent sessions", count(AGENT_SESSIONS)),
         ("turns of an agent session", count(AGENT_TURNS)),
         ("turns of an agent session that sets no limit", count(AGENT_DEFAULT_TURNS)),

@@ -27,7 +27,7 @@ KNOWN_WITHIN = 1.0
 
 LIMITS = (
     "weight", "max_runs", "max_queued_tokens", "tokens_per_minute", "max_storage_bytes", "max_queued_requests",
-    "max_queued_bytes", "max_queued_samples", "pixels_per_minute",
+    "max_queued_bytes", "max_queued_samples", "max_sessions", "pixels_per_minute",
 )  # fmt: skip
 
 

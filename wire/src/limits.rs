@@ -46,6 +46,8 @@ pub struct LimitsResponse {
     pub max_queued_bytes: LimitValue,
     /// Maximum number of samples that have not finished.
     pub max_queued_samples: LimitValue,
+    /// Maximum number of sessions that are open, or that ended within the retention time.
+    pub max_sessions: LimitValue,
     /// Rate limit: maximum number of pixels of the images that are sent to an API server within a minute.
     pub pixels_per_minute: LimitValue,
 }
@@ -88,6 +90,10 @@ pub struct ChangeLimitsRequest {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>, minimum = 1)]
     pub max_queued_samples: Option<Option<u64>>,
+    /// Maximum number of sessions that are open, or that ended within the retention time.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    pub max_sessions: Option<Option<u64>>,
     /// Rate limit: maximum number of pixels of the images that are sent to an API server within a minute.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>, minimum = 1)]

@@ -18,7 +18,11 @@ pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Vec<Strin
         Quota::QueuedTokens => policy.max_queued_tokens,
         Quota::StorageBytes => policy.max_storage_bytes,
         // These quotas always apply.
-        Quota::RunQueuedRequests | Quota::RunQueuedBytes | Quota::QueuedRequests | Quota::QueuedBytes => {
+        Quota::RunQueuedRequests
+        | Quota::RunQueuedBytes
+        | Quota::QueuedRequests
+        | Quota::QueuedBytes
+        | Quota::Sessions => {
             return vec![tenant.to_string()];
         }
         Quota::TokensPerMinute | Quota::QueuedSamples => None,
@@ -33,6 +37,13 @@ pub(crate) async fn check_run(conn: &mut Conn, core: &Core, tenant: &TenantId) -
         policy.admit_run(quotas::live_runs(conn, tenant).await?).map_err(Error::Quota)?;
     }
     Ok(())
+}
+
+/// Refuses a session beyond the quota.
+pub(crate) async fn check_session(conn: &mut Conn, core: &Core, tenant: &TenantId) -> Result<(), Error> {
+    let policy = core.grants.policy(tenant);
+    let kept = quotas::kept_sessions(conn, tenant, policy.max_sessions.get()).await?;
+    policy.admit_session(kept).map_err(Error::Quota)
 }
 
 /// Refuses a sample beyond the quota, unless it was accepted before.

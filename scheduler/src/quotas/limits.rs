@@ -27,8 +27,10 @@ text_enum!(
         MaxQueuedRequests = "max_queued_requests",
         /// Maximum number of bytes of the payloads of unfinished training requests.
         MaxQueuedBytes = "max_queued_bytes",
-        /// Greatest number of unfinished samples.
+        /// Maximum number of unfinished samples.
         MaxQueuedSamples = "max_queued_samples",
+        /// Maximum number of sessions that are open, or whose requests are kept.
+        MaxSessions = "max_sessions",
         /// Maximum number of pixels of images that it may send to an API server per minute.
         PixelsPerMinute = "pixels_per_minute",
     }
@@ -112,6 +114,7 @@ impl TenantLimits {
             tokens_per_minute: self.get(Limit::TokensPerMinute).or(default.tokens_per_minute),
             max_storage_bytes: self.get(Limit::MaxStorageBytes).or(default.max_storage_bytes),
             max_queued_samples: self.get(Limit::MaxQueuedSamples).or(default.max_queued_samples),
+            max_sessions: self.get(Limit::MaxSessions).unwrap_or(default.max_sessions),
             pixels_per_minute: self.get(Limit::PixelsPerMinute).or(default.pixels_per_minute),
             training: TrainingLimits {
                 requests: self.get(Limit::MaxQueuedRequests).unwrap_or(default.training.requests),
@@ -132,6 +135,7 @@ impl TenantPolicy {
             Limit::TokensPerMinute => self.tokens_per_minute,
             Limit::MaxStorageBytes => self.max_storage_bytes,
             Limit::MaxQueuedSamples => self.max_queued_samples,
+            Limit::MaxSessions => Some(self.max_sessions),
             Limit::PixelsPerMinute => self.pixels_per_minute,
             Limit::MaxQueuedRequests => Some(self.training.requests),
             Limit::MaxQueuedBytes => Some(self.training.bytes),

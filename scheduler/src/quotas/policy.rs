@@ -4,9 +4,12 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use super::{Quota, Refusal, TrainingLimits};
+use crate::budgets::SESSIONS;
 
 /// Retry time for a run: another run must end first, which takes a while.
 const RUN_RETRY: Duration = Duration::from_secs(10);
+/// Retry time for a session: others must be deleted first, which takes hours.
+const SESSION_RETRY: Duration = Duration::from_secs(600);
 /// Shortest and longest retry time for a sample.
 const SAMPLE_RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
@@ -25,6 +28,8 @@ pub struct TenantPolicy {
     pub max_storage_bytes: Option<NonZeroU64>,
     /// Unfinished samples beyond which further ones are rejected with 429.
     pub max_queued_samples: Option<NonZeroU64>,
+    /// Maximum number of sessions that are open, or that ended within the retention time.
+    pub max_sessions: NonZeroU64,
     /// Pixels of images that it may send to an API server per minute; a minute's worth may come at once.
     pub pixels_per_minute: Option<NonZeroU64>,
     /// Bounds on waiting training requests.
@@ -32,7 +37,7 @@ pub struct TenantPolicy {
 }
 
 impl Default for TenantPolicy {
-    /// Returns a policy with weight 1, and without quotas except the bounds on waiting training requests.
+    /// Returns a policy with weight 1, and without quotas except the bounds on sessions and on waiting training requests.
     fn default() -> Self {
         Self {
             weight: NonZeroU32::MIN,
@@ -41,6 +46,7 @@ impl Default for TenantPolicy {
             tokens_per_minute: None,
             max_storage_bytes: None,
             max_queued_samples: None,
+            max_sessions: NonZeroU64::new(SESSIONS).unwrap_or(NonZeroU64::MAX),
             pixels_per_minute: None,
             training: TrainingLimits::default(),
         }
@@ -56,6 +62,21 @@ impl TenantPolicy {
         match self.max_runs {
             Some(limit) if live >= limit.get() => {
                 Err(Refusal { quota: Quota::Runs, limit: limit.get(), used: live, asked: 1, retry_after: RUN_RETRY })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks whether a tenant with `kept` sessions, which are open or ended within the retention time, may create
+    /// another.
+    ///
+    /// # Errors
+    /// [`Refusal`] of [`Quota::Sessions`].
+    pub fn admit_session(&self, kept: u64) -> Result<(), Refusal> {
+        let limit = self.max_sessions.get();
+        match kept {
+            used if used >= limit => {
+                Err(Refusal { quota: Quota::Sessions, limit, used, asked: 1, retry_after: SESSION_RETRY })
             }
             _ => Ok(()),
         }

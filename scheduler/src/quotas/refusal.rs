@@ -24,11 +24,13 @@ pub enum Quota {
     QueuedBytes,
     /// Number of unfinished samples.
     QueuedSamples,
+    /// Number of sessions that are open or ended within the retention time.
+    Sessions,
 }
 
 impl Quota {
     /// All quotas, in the order of their definition.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Runs,
         Self::QueuedTokens,
         Self::TokensPerMinute,
@@ -38,6 +40,7 @@ impl Quota {
         Self::QueuedRequests,
         Self::QueuedBytes,
         Self::QueuedSamples,
+        Self::Sessions,
     ];
 
     /// Returns the name in the configuration file.
@@ -52,6 +55,7 @@ impl Quota {
             Self::QueuedRequests => "max_queued_requests",
             Self::QueuedBytes => "max_queued_bytes",
             Self::QueuedSamples => "max_queued_samples",
+            Self::Sessions => "max_sessions",
         }
     }
 }
@@ -61,7 +65,7 @@ impl Quota {
 pub struct Refusal {
     /// Quota that would be exceeded.
     pub quota: Quota,
-    /// Value of the quota: runs, tokens, tokens per minute, requests or bytes.
+    /// Value of the quota: runs, sessions, tokens, tokens per minute, requests or bytes.
     pub limit: u64,
     /// Present usage, in the same unit.
     pub used: u64,
@@ -77,6 +81,7 @@ impl fmt::Display for Refusal {
         let name = quota.name();
         match quota {
             Quota::Runs => write!(f, "quota {name}: {used} of {limit} training runs are live")?,
+            Quota::Sessions => write!(f, "quota {name}: {used} of {limit} sessions are open or ended recently")?,
             Quota::QueuedTokens => {
                 write!(f, "quota {name}: {used} of {limit} tokens are queued, and this request has {asked}")?;
             }
@@ -109,6 +114,7 @@ impl fmt::Display for Refusal {
         match quota {
             Quota::StorageBytes => f.write_str("; delete checkpoints or let them expire"),
             Quota::Runs => f.write_str("; finish a session to free its runs"),
+            Quota::Sessions => f.write_str("; use open sessions again, or wait until ended ones are deleted"),
             Quota::RunQueuedRequests
             | Quota::RunQueuedBytes
             | Quota::QueuedRequests

@@ -13,12 +13,12 @@ use crate::{Error, Limit, TenantLimits};
 pub(crate) async fn granted(conn: &mut Conn) -> Result<Vec<StoredGrant>, Error> {
     const SQL: &str = "-- granted
         SELECT name, disabled_at, weight, max_runs, max_queued_tokens, tokens_per_minute, max_storage_bytes,
-            max_queued_requests, max_queued_bytes, max_queued_samples, pixels_per_minute
+            max_queued_requests, max_queued_bytes, max_queued_samples, pixels_per_minute, max_sessions
         FROM organisations
         WHERE disabled_at IS NOT NULL OR weight IS NOT NULL OR max_runs IS NOT NULL OR max_queued_tokens IS NOT NULL
             OR tokens_per_minute IS NOT NULL OR max_storage_bytes IS NOT NULL OR max_queued_requests IS NOT NULL
             OR max_queued_bytes IS NOT NULL OR max_queued_samples IS NOT NULL
-            OR pixels_per_minute IS NOT NULL";
+            OR pixels_per_minute IS NOT NULL OR max_sessions IS NOT NULL";
     let rows = sql(SQL).fetch_all(conn).await.map_err(failed("read the limits of organisations"))?;
     let granted = |row: &Row| {
         Ok(StoredGrant {
@@ -34,7 +34,7 @@ pub(crate) async fn granted(conn: &mut Conn) -> Result<Vec<StoredGrant>, Error> 
 pub(crate) async fn limits(conn: &mut Conn, organisation: &TenantId) -> Result<TenantLimits, Error> {
     const SQL: &str = "-- organisation_limits
         SELECT weight, max_runs, max_queued_tokens, tokens_per_minute, max_storage_bytes, max_queued_requests,
-            max_queued_bytes, max_queued_samples, pixels_per_minute
+            max_queued_bytes, max_queued_samples, pixels_per_minute, max_sessions
         FROM organisations WHERE name = $1";
     let row = sql(SQL).bind(organisation.as_str()).fetch_optional(conn).await;
     let row = row.map_err(failed("read the limits of an organisation"))?;
@@ -56,7 +56,7 @@ pub(crate) async fn set_limits(conn: &mut Conn, organisation: &TenantId, limits:
     const SQL: &str = "-- set_organisation_limits
         UPDATE organisations SET weight = $2, max_runs = $3, max_queued_tokens = $4, tokens_per_minute = $5,
             max_storage_bytes = $6, max_queued_requests = $7, max_queued_bytes = $8,
-            max_queued_samples = $9, pixels_per_minute = $10
+            max_queued_samples = $9, pixels_per_minute = $10, max_sessions = $11
         WHERE name = $1";
     let value = |limit| limits.get(limit).map(|value| i64::try_from(value.get()).unwrap_or(i64::MAX));
     let done = sql(SQL)
@@ -70,6 +70,7 @@ pub(crate) async fn set_limits(conn: &mut Conn, organisation: &TenantId, limits:
         .bind(value(Limit::MaxQueuedBytes))
         .bind(value(Limit::MaxQueuedSamples))
         .bind(value(Limit::PixelsPerMinute))
+        .bind(value(Limit::MaxSessions))
         .execute(conn)
         .await;
     done.map(drop).map_err(failed("set the limits of an organisation"))

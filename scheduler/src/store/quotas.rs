@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use trainyard_protocol::{RequestId, RunId, TenantId};
 
 use super::db::{Conn, Row, column, sql, sql_by};
-use super::{as_u64, failed, parsed};
+use super::{as_i64, as_u64, failed, parsed};
 use crate::quotas::{BucketLevel, TokenBucket};
 use crate::{Error, RequestKind, RequestState, Timestamp};
 
@@ -21,6 +21,14 @@ pub(crate) async fn live_runs(conn: &mut Conn, tenant: &TenantId) -> Result<u64,
             WHERE requests.tenant = $1 AND requests.finished_at IS NULL
                 AND runs.id = requests.run_id AND runs.state <> 'failed') AS live";
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
+}
+
+/// Returns the number of sessions that are open or ended within the retention time, counted up to `most`.
+pub(crate) async fn kept_sessions(conn: &mut Conn, tenant: &TenantId, most: u64) -> Result<u64, Error> {
+    const SQL: &str = "-- kept_sessions
+        SELECT count(*) FROM (
+            SELECT 1 AS found FROM sessions WHERE tenant = $1 AND NOT collected LIMIT $2) AS counted";
+    count(sql(SQL).bind(tenant.as_str()).bind(as_i64(most)).scalar(conn).await)
 }
 
 /// Returns the tokens of unfinished requests.

@@ -38,6 +38,7 @@ const STEPS: &[Step] = &[
     step!(36, "rows of usage", "0036_usage_rows.sql"),
     step!(37, "agent sessions", "0037_agent_sessions.sql"),
     step!(38, "pixels per minute", "0038_pixels_per_minute.sql"),
+    step!(39, "sessions of a tenant", "0039_max_sessions.sql"),
 ];
 
 /// The version of the first migration, which creates the whole schema. Versions 1 to 31 were used before the first

@@ -42,6 +42,25 @@ async fn runs_beyond_the_quota_are_rejected_until_one_ends() {
 }
 
 #[tokio::test]
+async fn sessions_are_bounded_also_ended_ones() {
+    let bench = granted(TenantPolicy { max_sessions: NonZeroU64::new(3).unwrap(), ..TenantPolicy::default() }).await;
+    let create = |key| bench.scheduler.create_session(&bench.me, new_session(key));
+    let second = create(Some("again")).await.unwrap();
+    create(None).await.unwrap();
+    let refused = refusal(create(None).await);
+    assert_eq!((refused.quota, refused.limit, refused.used), (Quota::Sessions, 3, 3));
+    assert!(refused.to_string().starts_with("quota max_sessions: 3 of 3 sessions are open or ended recently"), "{refused}");
+    assert_eq!(create(Some("again")).await.unwrap(), second, "a repetition");
+    // Another tenant has sessions of its own.
+    bench.scheduler.create_session(&TenantId::new("other"), new_session(None)).await.unwrap();
+    bench.scheduler.finish_session(&bench.me, &second, FinishReason::Success, None).await.unwrap();
+    assert_eq!(refusal(create(None).await).used, 3, "it is kept for a while");
+    bench.pass(Duration::from_secs(2 * 24 * 3600 + 30));
+    bench.scheduler.maintain().await.unwrap();
+    create(None).await.unwrap();
+}
+
+#[tokio::test]
 async fn runs_of_a_finished_session_do_not_count() {
     let bench = granted(TenantPolicy { max_runs: NonZeroU64::new(1), ..TenantPolicy::default() }).await;
     bench.ready_run(0).await;

@@ -63,8 +63,8 @@ pub enum TenantsCommand {
         /// Name of the organisation.
         name: String,
         /// A limit and its value: weight (1 to 1000), max_runs, max_queued_tokens, tokens_per_minute,
-        /// max_storage_bytes, max_queued_requests, max_queued_bytes, max_queued_samples or pixels_per_minute. Bytes may
-        /// have a unit, such as 50GiB.
+        /// max_storage_bytes, max_queued_requests, max_queued_bytes, max_queued_samples, max_sessions or
+        /// pixels_per_minute. Bytes may have a unit, such as 50GiB.
         #[arg(value_name = "LIMIT=VALUE", required = true)]
         limits: Vec<String>,
         #[command(flatten)]

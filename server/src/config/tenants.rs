@@ -41,6 +41,8 @@ pub(super) struct FileTenant {
     #[serde(default)]
     max_queued_samples: Option<u64>,
     #[serde(default)]
+    max_sessions: Option<u64>,
+    #[serde(default)]
     pixels_per_minute: Option<u64>,
 }
 
@@ -212,6 +214,7 @@ fn limits(tenant: &FileTenant) -> Result<TenantLimits, TenantsError> {
         Limit::MaxQueuedRequests => tenant.max_queued_requests,
         Limit::MaxQueuedBytes => tenant.max_queued_bytes,
         Limit::MaxQueuedSamples => tenant.max_queued_samples,
+        Limit::MaxSessions => tenant.max_sessions,
         Limit::PixelsPerMinute => tenant.pixels_per_minute,
     };
     let check = |(limit, value): (Limit, u64)| match (limit.value(value), limit) {

@@ -40,6 +40,7 @@ fn a_tenant_has_keys_a_weight_and_quotas() {
         max_queued_bytes = 1_000_000
         max_queued_samples = 64
         pixels_per_minute = 4_000_000
+        max_sessions = 200
 
         [[tenants]]
         name = "team-b"
@@ -68,6 +69,7 @@ fn a_tenant_has_keys_a_weight_and_quotas() {
         tokens_per_minute: NonZeroU64::new(600_000),
         max_storage_bytes: NonZeroU64::new(50_000_000_000),
         max_queued_samples: NonZeroU64::new(64),
+        max_sessions: NonZeroU64::new(200).unwrap(),
         pixels_per_minute: NonZeroU64::new(4_000_000),
         training: TrainingLimits { bytes: NonZeroU64::new(1_000_000).unwrap(), ..TrainingLimits::default() },
     };

@@ -5,19 +5,25 @@ use std::sync::Arc;
 use trainyard_protocol::{SessionId, TenantId};
 
 use crate::context::core::Core;
+use crate::quotas::admission;
 use crate::store::db::{Conn, RowScope};
 use crate::store::sessions;
 use crate::writer::write::Write;
-use crate::{Actor, Error, NewSession, Page, Scheduler, Session};
+use crate::{Actor, Error, NewSession, Page, Quota, Scheduler, Session};
 
 impl Scheduler {
     /// Creates a session. Returns the existing one if the idempotency key was used before.
+    ///
+    /// # Errors
+    /// [`Error::Quota`] if the tenant has as many sessions as its limit `max_sessions` allows.
     pub async fn create_session(&self, tenant: &TenantId, new: NewSession) -> Result<SessionId, Error> {
         if !new.user_metadata.is_object() {
             return Err(Error::Invalid("user_metadata must be an object".into()));
         }
         let id = SessionId::from_uuid(self.core.new_uuid());
-        self.write(CreateSession { tenant: tenant.clone(), id, new, user: Actor::current().user }).await
+        let created = self.write(CreateSession { tenant: tenant.clone(), id, new, user: Actor::current().user }).await;
+        self.core.count_refusal(tenant, &created);
+        created
     }
 
     /// Returns a session with its runs and sampling sessions.
@@ -51,12 +57,17 @@ impl Write for CreateSession {
         RowScope::of(&self.tenant)
     }
 
+    fn counts(&self, core: &Core) -> Vec<String> {
+        admission::counted(core, &self.tenant, Quota::Sessions)
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<SessionId, Error> {
         if let Some(key) = &self.new.idempotency_key
             && let Some(id) = sessions::session_by_idempotency_key(conn, &self.tenant, key).await?
         {
             return Ok(id);
         }
+        admission::check_session(conn, core, &self.tenant).await?;
         sessions::insert_session(conn, &self.tenant, &self.id, &self.new, core.now()).await?;
         if let Some(user) = &self.user {
             sessions::set_session_user(conn, &self.id, user).await?;

@@ -30,6 +30,7 @@ pub(super) fn response(tenant: &TenantId, file: &Policies, stored: &TenantLimits
         max_queued_requests: found(Limit::MaxQueuedRequests),
         max_queued_bytes: found(Limit::MaxQueuedBytes),
         max_queued_samples: found(Limit::MaxQueuedSamples),
+        max_sessions: found(Limit::MaxSessions),
         pixels_per_minute: found(Limit::PixelsPerMinute),
     }
 }
@@ -49,6 +50,7 @@ pub(super) fn changes(request: &ChangeLimitsRequest) -> Result<LimitChanges, Api
         Limit::MaxQueuedRequests => request.max_queued_requests,
         Limit::MaxQueuedBytes => request.max_queued_bytes,
         Limit::MaxQueuedSamples => request.max_queued_samples,
+        Limit::MaxSessions => request.max_sessions,
         Limit::PixelsPerMinute => request.pixels_per_minute,
     };
     let check = |(limit, value): (Limit, Option<u64>)| {

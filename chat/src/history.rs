@@ -7,6 +7,7 @@ use minijinja::Value as Ordered;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use trainyard_protocol::hex;
 
 use super::output::Part;
 use super::template::{Conversation, to_line};
@@ -179,10 +180,6 @@ impl History {
 
 fn next(last: &[u8; 32], message: &str) -> [u8; 32] {
     Sha256::new().chain_update(last).chain_update(message).finalize().into()
-}
-
-fn hex(digest: &[u8; 32]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod custom_loss;
 mod engine;
 mod error;
 mod head;
+mod hex;
 mod ids;
 mod images;
 pub mod limits;
@@ -27,6 +28,7 @@ pub use controls::{CallMarks, SamplingControls};
 pub use engine::{Completion, Engine, EngineStats, IsAbandoned, TenantShare};
 pub use error::{Category, OpError, redacted};
 pub use head::ModelHead;
+pub use hex::hex;
 pub use ids::{
     AgentSessionId, CheckpointKind, CheckpointName, CustomLossId, RequestId, RunId, SamplingSessionId, SessionId,
     TenantId, TinkerPath, UploadId,

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 use trainyard_http::peer::TrustedProxies;
-use trainyard_protocol::TenantId;
+use trainyard_protocol::{TenantId, hex};
 
 use std::net::Ipv4Addr;
 
@@ -218,7 +218,7 @@ fn a_worker_tells_its_metrics_where_it_is_asked_to() {
 
 #[test]
 fn keys_are_given_as_text_or_digest() {
-    let digest: String = Keys::digest("tml-b-0123456789-0123456789").iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&Keys::digest("tml-b-0123456789-0123456789"));
     let file = format!(
         "[[keys]]\ntenant = \"alice\"\nkey = \"tml-a-0123456789-0123456789\"\n[[keys]]\ntenant = \"bob\"\nsha256 = \"{digest}\"\n"
     );

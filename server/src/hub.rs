@@ -21,6 +21,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use trainyard_gpu_runtime::config::ModelFiles;
+use trainyard_protocol::hex;
 
 use self::content::content;
 pub use self::weights::{WeightFile, weight_files};
@@ -298,10 +299,6 @@ async fn resolve(repos: &Repos, path: &str, method: &Method, range: Option<&Head
         return Ok((commit, Missing::Entry).into_response());
     };
     Ok((commit, content(file, found, method, range).await).into_response())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::fs::{File as AsyncFile, OpenOptions};
 use tokio::io::AsyncWriteExt;
+use trainyard_protocol::hex;
 
 use super::BackupError;
 
@@ -65,8 +66,4 @@ pub(crate) fn digest(path: &Path) -> Result<FileDigest, BackupError> {
         hash.update(&piece[..read]);
         size += read as u64;
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::SqlSafeStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
+use trainyard_protocol::hex;
 
 use super::db::{Conn, Database, Dialect, Raw, column, connect_as_system, sql, sql_by};
 use super::{failed, former_schema};
@@ -155,10 +156,6 @@ fn ensure_known(history: &History, dialect: Dialect, database: &Database) -> Res
         hex(checksum),
         hex(&initial(dialect).checksum)
     )))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Versions of a database's migrations, with the checksums of their texts.

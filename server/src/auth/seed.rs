@@ -1,7 +1,7 @@
 //! Keys that the configuration file lists.
 
 use sha2::{Digest, Sha256};
-use trainyard_protocol::TenantId;
+use trainyard_protocol::{TenantId, hex};
 use trainyard_scheduler::Role;
 use trainyard_wire::auth::KEY_PREFIX;
 
@@ -24,7 +24,7 @@ pub struct SeedKey {
 impl SeedKey {
     /// Half of the SHA-256 of the digest. It names the key in tokens, which everybody can read.
     pub(super) fn fingerprint(&self) -> String {
-        Sha256::digest(self.digest).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        hex(&Sha256::digest(self.digest)[..16])
     }
 }
 

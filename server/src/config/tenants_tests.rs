@@ -22,7 +22,7 @@ fn refusal(text: &str) -> String {
 }
 
 fn hex(key: &str) -> String {
-    Keys::digest(key).iter().map(|byte| format!("{byte:02x}")).collect()
+    trainyard_protocol::hex(&Keys::digest(key))
 }
 
 #[test]

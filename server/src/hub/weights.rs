@@ -13,8 +13,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
 use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
-
-use super::hex;
+use trainyard_protocol::hex;
 
 /// The map from tensors to files, for a model that has several files.
 const INDEX: &str = "model.safetensors.index.json";

@@ -4,6 +4,7 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, 
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use trainyard_protocol::hex;
 
 use super::TokenError;
 
@@ -71,7 +72,7 @@ impl PublicKey {
 }
 
 fn fingerprint(parameters: &[u8]) -> String {
-    Sha256::digest(parameters).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(parameters)[..16])
 }
 
 /// The keys of an issuer.

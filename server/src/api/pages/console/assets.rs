@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
+use trainyard_protocol::hex;
 
 use super::{bundle, login};
 use crate::error::ApiError;
@@ -29,7 +30,7 @@ struct File {
 
 static FILES: LazyLock<[File; 3]> = LazyLock::new(|| {
     let file = |name, content_type, text: &'static str| {
-        let version = Sha256::digest(text).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        let version = hex(&Sha256::digest(text)[..12]);
         File { name, content_type, bytes: Bytes::from_static(text.as_bytes()), version }
     };
     [

@@ -5,6 +5,9 @@
 //! The loaders of weights have their own such tests (`gpu-runtime/src/load/tests/hostile`).
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::fs;
+use std::path::PathBuf;
+
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use trainyard_age::Recipient;
@@ -17,8 +20,8 @@ use trainyard_test_support::mutate::{self, Corpus};
 use trainyard_wire::payload::Payload;
 use trainyard_wire::tensor::MAX_EXPANDED_ELEMENTS;
 use trainyard_wire::{
-    admin, anthropic, checkpoint_search, client, copies, custom_loss, futures, images, json, models, openai, proto,
-    provenance, results, sampling, session_search, sessions, training, uploads, weights,
+    admin, agents, anthropic, auth, checkpoint_search, client, copies, custom_loss, futures, images, json, limits,
+    models, openai, proto, provenance, results, sampling, session_search, sessions, training, uploads, weights,
 };
 
 use crate::jwt::{self, Expected, PublicKeys, SigningKey, Unverified};
@@ -191,7 +194,40 @@ fn answered(input: &[u8]) {
     let _ = (read::<sessions::FinishRequest>(input), read::<sessions::HeartbeatRequest>(input));
     let _ = (read::<admin::CreateKeyRequest>(input), read::<admin::CreateUserRequest>(input));
     let _ = (read::<admin::ChangeUserRequest>(input), read::<admin::CreateProjectRequest>(input));
+    let _ = (read::<admin::CreateOrganisationRequest>(input), read::<admin::ChangeOrganisationRequest>(input));
+    let _ = (read::<limits::ChangeLimitsRequest>(input), read::<session_search::SessionProjectRequest>(input));
+    let _ = (read::<agents::CreateAgentSessionRequest>(input), read::<agents::AgentRewardRequest>(input));
+    let _ = (read::<futures::RetrieveFutureRequest>(input), read::<futures::CancelFutureRequest>(input));
+    let _ = (read::<client::ClientConfigRequest>(input), read::<auth::AuthTokenRequest>(input));
+    let _ = read::<models::GetInfoRequest>(input);
     let _ = (read::<weights::TtlRequest>(input), read::<weights::WeightsInfoRequest>(input));
+}
+
+/// Bodies are read above by name, so a new one could be forgotten.
+#[test]
+fn every_body_is_decoded() {
+    let here = include_str!("fuzz.rs");
+    let mut folders = vec![PathBuf::from("../wire/src")];
+    let mut bodies = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            let structs = text.lines().filter_map(|line| line.strip_prefix("pub struct ")?.split([' ', '(']).next());
+            for name in structs.filter(|name| name.ends_with("Request")) {
+                bodies += 1;
+                assert!(
+                    here.contains(&format!("::{name}>")) || here.contains(&format!("::{name})")),
+                    "{name} of {path:?}"
+                );
+            }
+        }
+    }
+    assert!(bodies > 30, "{bodies}");
 }
 
 #[test]

@@ -12,10 +12,8 @@ one JSON object with medians in milliseconds. `make bench` installs the packages
 import argparse
 import json
 import os
-import signal
 import statistics
 import struct
-import subprocess
 import tempfile
 import time
 import urllib.request
@@ -28,6 +26,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
 from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
+
+from server_process import ServerProcess
 
 NAME = "trainyard/random-vision"
 PATCH, MERGE, FRAMES = 16, 2, 2
@@ -71,33 +71,12 @@ def png(side: int, seed: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b"")
 
 
-class Server:
-    """A server process that ends with the block."""
-
-    def __init__(self, binary: Path, model: Path, options: argparse.Namespace) -> None:
-        self.folder = tempfile.TemporaryDirectory(prefix="tower-")
-        command = [binary.resolve(), "serve", "--host", "127.0.0.1", "--port", "0", "--dtype", options.dtype]
-        command += ["--threads", str(options.threads), "--model", f"{NAME}={model}", "--data-dir", self.folder.name]
-        environment = {**os.environ, "TRAINYARD_LOG": "warn"}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        for line in self.process.stdout:
-            label, _, address = line.strip().partition(" ")
-            if label == "API":
-                self.url = address.strip() + "/api/v1/"
-                return
-        raise RuntimeError("the server ended before it was ready")
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
-        self.folder.cleanup()
+class Server(ServerProcess):
+    """The server, with calls of its API."""
 
     def post(self, path: str, body: dict) -> dict:
         headers = {"content-type": "application/json", "x-api-key": "tml-local"}
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
+        request = urllib.request.Request(f"{self.url}/api/v1/{path}", json.dumps(body).encode(), headers)
         with urllib.request.urlopen(request, timeout=120) as answer:
             return json.load(answer)
 
@@ -108,7 +87,7 @@ class Server:
 
 
 def of_server(binary: Path, model: Path, options: argparse.Namespace) -> dict:
-    with Server(binary, model, options) as server:
+    with Server(binary, NAME, model, "--dtype", options.dtype, "--threads", str(options.threads)) as server:
         session = server.post("create_session", {"tags": [], "user_metadata": {}, "sdk_version": "0.38.0"})["session_id"]
         source = {"session_id": session, "sampling_session_seq_id": 0, "base_model": NAME}
         sampler = server.post("create_sampling_session", source)["sampling_session_id"]

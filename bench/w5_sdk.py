@@ -11,10 +11,7 @@ import argparse
 import asyncio
 import json
 import os
-import signal
 import statistics
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,43 +21,13 @@ os.environ.setdefault("TINKER_TELEMETRY", "0")
 import tinker
 from tinker import types
 
+from server_process import ServerProcess
+
 NAME = "trainyard/tiny"
 OPERATIONS = 20  # per repetition
 CLIENTS = 64
 ROUND_SECONDS = 3.0
 WAIT = 60
-
-
-class Server:
-    """A server process that ends with the block."""
-
-    def __init__(self, binary: Path, model: Path) -> None:
-        self.folder = tempfile.TemporaryDirectory(prefix="w5-", dir=model.parent)
-        command = [binary.resolve(), "serve", "--host", "127.0.0.1", "--port", "0"]
-        command += ["--model", f"{NAME}={model.resolve()}", "--data-dir", self.folder.name]
-        environment = {**os.environ, "TRAINYARD_LOG": "warn"}
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, cwd=self.folder.name, env=environment
-        )
-
-    def __enter__(self) -> str:
-        for line in self.process.stdout:
-            label, _, address = line.strip().partition(" ")
-            if label == "API":
-                return address.strip()
-        raise RuntimeError("the server ended before it was ready")
-
-    def __exit__(self, *_: object) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
-        self.folder.cleanup()
-
-    def resident_mib(self) -> float | None:
-        status = Path(f"/proc/{self.process.pid}/status")
-        if not status.exists():
-            return None
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))
-        return int(line.split()[1]) / 1024
 
 
 def timed(operation: Callable[[], None], count: int) -> dict:
@@ -93,8 +60,8 @@ async def sample_rate(sampler: tinker.SamplingClient, prompt: types.ModelInput, 
     return done / (time.perf_counter() - start)
 
 
-def measure(url: str, server: Server, reps: int) -> dict:
-    service = tinker.ServiceClient(base_url=url, api_key="tml-bench")
+def measure(server: ServerProcess, reps: int) -> dict:
+    service = tinker.ServiceClient(base_url=server.url, api_key="tml-bench")
     run = service.create_lora_training_client(NAME, rank=32, seed=1).result(WAIT)
     tokens = [(7 * i) % 1000 + 1 for i in range(17)]
     datum = types.Datum(
@@ -147,9 +114,8 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True, help="Hugging Face folder of a small model")
     parser.add_argument("--reps", type=int, default=5)
     options = parser.parse_args()
-    server = Server(options.binary, options.model)
-    with server as url:
-        report = measure(url, server, options.reps)
+    with ServerProcess(options.binary, NAME, options.model) as server:
+        report = measure(server, options.reps)
     print(json.dumps(report))
 
 

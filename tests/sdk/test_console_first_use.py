@@ -268,7 +268,7 @@ def test_the_first_key_is_an_admins_and_the_page_logs_in_with_it(own, browser):
     create = visit.page.get_by_role("form", name="The first key").get_by_role("button", name="Create a key")
     create.click()
     dialog = visit.page.get_by_role("dialog")
-    expect(dialog).to_contain_text("each program and each browser needs one from now on")
+    expect(dialog).to_contain_text("every program and every browser needs one")
     dialog.get_by_role("button", name="Cancel").click()
     assert use("tml-x") == 200
     create.click()

@@ -55,7 +55,7 @@ def test_a_run_trains_and_samples_on_two_gpus(simulated, started, monkeypatch):
 @pytest.mark.skipif(ON_GPU, reason="the machine has as many GPUs as it has")
 def test_fewer_gpus_than_ranks_are_refused(simulated, tmp_path, monkeypatch):
     monkeypatch.setenv("CUDASIM_DEVICES", "1")
-    for device, said in [("cuda", "below 1, the number of devices"), ("cuda:0,1,2", "2 of the ranks of --parallel dp=2")]:
+    for device, said in [("cuda", "not less than 1, the number of devices"), ("cuda:0,1,2", "2 of the ranks of --parallel dp=2")]:
         command = [BINARY, "serve", "--device", device, "--parallel", "dp=2", "--model", f"{TINY}={TINY_MODELS[TINY]}"]
         command += ["--port", str(free_port()), "--data-dir", tmp_path / "data"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE)

@@ -17,8 +17,8 @@ pytestmark = [
 
 BATCH = [datum(list(range(3, 11)))]
 TOO_OLD = {
-    "libcuda.so": ("cuMemAllocAsync", "libcuda has no function cuMemAllocAsync: it is too old"),
-    "libcublasLt.so": ("cublasLtMatmul", "libcublasLt has no function cublasLtMatmul: it is too old"),
+    "libcuda.so": ("cuMemAllocAsync", "libcuda lacks the function cuMemAllocAsync: it is too old"),
+    "libcublasLt.so": ("cublasLtMatmul", "libcublasLt lacks the function cublasLtMatmul: it is too old"),
 }
 MISSING = {
     "libcuda.so": "no libcuda: the NVIDIA driver is not installed, or not where the dynamic linker looks",

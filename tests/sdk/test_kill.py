@@ -54,7 +54,7 @@ def survive(kind, tmp_path, undisturbed, flags):
             assert len(killer.killed) >= STRIKES and set(killer.killed) == {victim.name for victim in victims}
             outcome.assert_equal(undisturbed)
             struck.wait_until_ready()
-            assert "run saved" in struck.text()
+            assert "run snapshot saved" in struck.text()
             assert struck.stop() == 0, struck.tail()
             assert "panicked at" not in struck.text(), struck.tail(100)
     finally:

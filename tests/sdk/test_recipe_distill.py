@@ -120,7 +120,7 @@ def test_records_that_lack_something_are_named(chat, record, flags, named):
 @pytest.mark.parametrize(
     ("flags", "named"),
     [
-        ([], ["teacher", "needed"]),
+        ([], ["teacher", "required"]),
         (["--teachers.maths=1"], ["teachers.maths", "not 1"]),
         (["--teacher=t", "--demonstration={question}{answer}"], ["demonstration", "sdft", "on_policy"]),
         (["--mode=sdft", "--demonstration={question}"], ["demonstration", "{answer}"]),

@@ -337,7 +337,7 @@ def test_settings_that_can_not_be_used_are_named(tmp_path, capsys, monkeypatch):
     refused([f"--config={file}"], "sft.toml", "adam.learning_rat", "did you mean adam.learning_rate?")
     file.write_text(f'data = "{data}"\nrank = "four"\n')
     refused([f"--config={file}"], "rank", "a whole number", "'four'")
-    refused([], "folder", "needed")
+    refused([], "folder", "required")
     refused(["--folder=x", "--data=x.csv"], "data", "x.csv", ".parquet")
     refused(["--folder=x", "--packing=some"], "--packing", "'none', 'budget', 'concat'")
     monkeypatch.setenv("RECIPE_ADAM__BETA1", "much")

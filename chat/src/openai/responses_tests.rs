@@ -145,7 +145,7 @@ fn refusals_name_the_field() {
         (json!({"background": true}), "background: background responses are not"),
         (json!({"prompt": {"id": "p"}}), "prompt: prompts are not stored"),
         (json!({"truncation": "auto"}), "truncation: truncation of conversations is not supported"),
-        (json!({"context_management": []}), "context_management: conversations"),
+        (json!({"context_management": []}), "context_management: truncation of conversations"),
         (json!({"moderation": {"model": "m"}}), "moderation: is not supported"),
         (json!({"include": ["message.output_text.logprobs"]}), "include: \"message.output_text.logprobs\" is not"),
         (json!({"top_logprobs": 1}), "top_logprobs: responses have no"),

@@ -201,7 +201,7 @@ fn runs_of_all_parameters_are_refused() {
     write_quantized(&path, "llama", mixed);
     let error = create(&mut engine(&path, own, Dtype::Bf16, WeightStorage::Blocks)).unwrap_err();
     assert_eq!(error.category, Category::User);
-    assert!(error.message.contains("base model m is kept in blocks"), "{error}");
+    assert!(error.message.contains("base model m has block-quantized weights"), "{error}");
     assert!(error.message.contains("--weights bf16"), "{error}");
     assert!(create(&mut engine(&path, own, Dtype::Bf16, WeightStorage::Widened)).is_ok());
     // Nothing of this file is in blocks.
@@ -222,7 +222,7 @@ fn ranks_that_share_a_model_widen_it() {
         ..EngineOptions::default()
     };
     let error = crate::ParallelEngine::new(vec![models(), models()], options("tp=2")).err().unwrap().to_string();
-    assert!(error.contains("weights cannot be kept in blocks"), "{error}");
+    assert!(error.contains("weights cannot stay block-quantized"), "{error}");
     assert!(error.contains("2 ranks share the model"), "{error}");
     assert!(crate::ParallelEngine::new(vec![models(), models()], options("dp=2")).is_ok());
 }

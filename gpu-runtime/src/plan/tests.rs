@@ -405,7 +405,7 @@ fn what_cannot_be_planned_is_named() {
     assert_eq!(of(Workload { sequences: 0, ..good.clone() }), "the number of sequences must be at least 1");
     assert_eq!(of(Workload { microbatches: 0, ..good.clone() }), "the number of microbatches must be at least 1");
     let long = of(Workload { context: 1 << 20, ..good.clone() });
-    assert_eq!(long, "a context of 1048576 tokens is beyond the model's 131072");
+    assert_eq!(long, "a context of 1048576 tokens exceeds the model's 131072");
 }
 
 #[test]
@@ -424,6 +424,6 @@ fn keys_of_indexers_count_and_gpus_end_where_they_would_choose() {
     assert!(indexed.base_weights - without.base_weights >= 2 * 2 * (256 * 24 + 2 * 16 * 64));
     // Choices of the 96 rows of a microbatch.
     assert!(indexed.activations > without.activations);
-    assert_eq!(of(&config, &gpu, 17).unwrap_err().to_string(), "a context of 17 tokens is beyond the model's 16");
+    assert_eq!(of(&config, &gpu, 17).unwrap_err().to_string(), "a context of 17 tokens exceeds the model's 16");
     assert_eq!(of(&config, &gpu, 16).unwrap().memory.kv, of(&dense, &gpu, 16).unwrap().memory.kv);
 }

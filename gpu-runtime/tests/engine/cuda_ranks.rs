@@ -170,6 +170,6 @@ fn ranks_without_their_library_are_refused() {
     let (test, without) = ("cuda_ranks::ranks_without_their_library_are_refused", ("libnccl.so.2", "ncclSend"));
     simulated_with(test, &[("CUDASIM_DEVICES", "2")], Some(without), || {
         let refused = try_open("llama", "tp=2", None).err().unwrap();
-        assert!(refused.contains("rank 0 of 2: libnccl has no function ncclSend: it is too old"), "{refused}");
+        assert!(refused.contains("rank 0 of 2: libnccl lacks the function ncclSend: it is too old"), "{refused}");
     });
 }

@@ -141,7 +141,7 @@ fn fields_are_checked() {
         (with("/inputs/1", input("weights", 3)), "inputs[1].rank: must be 0, 1 or 2"),
         (with("/inputs/1", input("logprobs", 1)), "inputs[1].name: \"logprobs\" is the name of two inputs"),
         (with("/inputs/1", input("W", 1)), "inputs[1].name: \"W\" is not a name"),
-        (with("/inputs/0", input("weights", 1)), "inputs[0].name: \"weights\" is at this position"),
+        (with("/inputs/0", input("weights", 1)), "inputs[0].name: \"weights\" is misplaced"),
         (
             with("/inputs/1", input("other", 1)),
             "graph.nodes[1]: node \"w\" (placeholder weights): the placeholder of input 1",

@@ -185,7 +185,7 @@ mod tests {
             ("--model llama-3.1-8b --kernels avx2", "--kernels requires --device cpu"),
             ("--model llama-3.1-8b --device cpu --flops 0", "--flops must be a positive number"),
             ("--model llama-3.1-8b --rank 0", "the rank of the adapter must be at least 1"),
-            ("--model llama-3.1-8b --context 200000", "a context of 200000 tokens is beyond the model's 131072"),
+            ("--model llama-3.1-8b --context 200000", "a context of 200000 tokens exceeds the model's 131072"),
             ("--model llama-3.1-8b --gpus-per-node 0", "the number of devices of a machine must be at least 1"),
             ("--model llama-3.1-8b --full --rank 4", "cannot be used with"),
         ] {

@@ -33,7 +33,7 @@ fn a_device_that_is_not_there_is_refused() {
 fn a_driver_that_is_too_old_is_named() {
     without_symbol("libcuda.so", "cuMemAllocAsync", |device| {
         let error = device.err().unwrap();
-        assert_eq!(error.to_string(), "libcuda has no function cuMemAllocAsync: it is too old");
+        assert_eq!(error.to_string(), "libcuda lacks the function cuMemAllocAsync: it is too old");
     });
 }
 

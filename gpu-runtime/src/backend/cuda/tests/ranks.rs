@@ -272,6 +272,6 @@ fn a_library_that_is_too_old_is_named() {
     without_symbol("libnccl.so.2", "ncclCommGetAsyncError", |device| {
         device.unwrap();
         let error = Nccl::open().err().unwrap();
-        assert_eq!(error.to_string(), "libnccl has no function ncclCommGetAsyncError: it is too old");
+        assert_eq!(error.to_string(), "libnccl lacks the function ncclCommGetAsyncError: it is too old");
     });
 }

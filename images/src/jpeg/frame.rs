@@ -92,7 +92,7 @@ impl Frame {
         match count {
             1 | 3 => {}
             4 => return Err(unsupported("CMYK", "convert the image to RGB")),
-            _ => return Err(unsupported(&format!("a color space of {count} channels"), "expected grey or three channels")),
+            _ => return Err(unsupported(&format!("a colour space of {count} channels"), "expected grey or three channels")),
         }
         let mut components: Vec<_> = (0..count).map(|_| component(&mut fields)).collect::<Result<_, _>>()?;
         place(&mut components, size)?;
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(unsupported(0xc3, &grey), "lossless coding");
         assert_eq!(unsupported(0xc5, &grey), "hierarchical coding");
         assert_eq!(unsupported(0xc9, &grey), "arithmetic coding");
-        assert_eq!(unsupported(0xc0, &header(2, &[0x11; 2])), "a color space of 2 channels");
+        assert_eq!(unsupported(0xc0, &header(2, &[0x11; 2])), "a colour space of 2 channels");
         assert_eq!(unsupported(0xc0, &header(3, &[0x31, 0x21, 0x11])), "a sampling of 2 × 1 beside 3 × 1");
         assert_eq!(unsupported(0xc1, &[12, 0, 1, 0, 1, 1, 1, 0x11, 0]), "a precision of 12 bits");
         assert!(message(0xc0, &[8, 0, 0, 0, 1, 1, 1, 0x11, 0]).starts_with("a height of 0"));

@@ -24,7 +24,7 @@ name = "local"
 operator = true
 keys = [{{ key = "{KEY}", role = "admin" }}]
 """
-EXAMPLES, FULL_EXAMPLES, SIMULATED_EXAMPLES = 6, 12, 3
+EXAMPLES, FULL_EXAMPLES, SIMULATED_EXAMPLES = 4, 12, 3
 """Random requests of each operation, also with `--full` and on a simulated GPU. Those with the smallest and largest values of each
 field come on top: some 8,000 in all."""
 SEED = 20

@@ -372,6 +372,9 @@ pub struct ChangeLimitsRequest {
     /// Maximum number of training runs at the same time.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_runs: ::std::option::Option<u64>,
+    /// Maximum number of sessions that are open, or that ended within the retention time.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub max_sessions: ::std::option::Option<u64>,
     /// Maximum size of all checkpoints, in bytes.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub max_storage_bytes: ::std::option::Option<u64>,
@@ -1690,6 +1693,8 @@ pub struct LimitsResponse {
     pub max_queued_tokens: LimitValue,
     /// Maximum number of training runs at the same time.
     pub max_runs: LimitValue,
+    /// Maximum number of sessions that are open, or that ended within the retention time.
+    pub max_sessions: LimitValue,
     /// Maximum size of all checkpoints, in bytes.
     pub max_storage_bytes: LimitValue,
     /// Rate limit: maximum number of pixels of the images that are sent to an API server within a minute.
@@ -4090,6 +4095,7 @@ impl ChangeLimitsRequest {
             max_queued_samples: ::std::default::Default::default(),
             max_queued_tokens: ::std::default::Default::default(),
             max_runs: ::std::default::Default::default(),
+            max_sessions: ::std::default::Default::default(),
             max_storage_bytes: ::std::default::Default::default(),
             pixels_per_minute: ::std::default::Default::default(),
             tokens_per_minute: ::std::default::Default::default(),
@@ -4125,6 +4131,12 @@ impl ChangeLimitsRequest {
     #[must_use]
     pub fn max_runs(mut self, value: u64) -> Self {
         self.max_runs = ::std::option::Option::Some(value);
+        self
+    }
+    /// Maximum number of sessions that are open, or that ended within the retention time.
+    #[must_use]
+    pub fn max_sessions(mut self, value: u64) -> Self {
+        self.max_sessions = ::std::option::Option::Some(value);
         self
     }
     /// Maximum size of all checkpoints, in bytes.
@@ -6070,6 +6082,7 @@ impl LimitsResponse {
         max_queued_samples: LimitValue,
         max_queued_tokens: LimitValue,
         max_runs: LimitValue,
+        max_sessions: LimitValue,
         max_storage_bytes: LimitValue,
         pixels_per_minute: LimitValue,
         tokens_per_minute: LimitValue,
@@ -6081,6 +6094,7 @@ impl LimitsResponse {
             max_queued_samples,
             max_queued_tokens,
             max_runs,
+            max_sessions,
             max_storage_bytes,
             pixels_per_minute,
             tokens_per_minute,

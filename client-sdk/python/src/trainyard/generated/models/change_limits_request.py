@@ -23,6 +23,8 @@ class ChangeLimitsRequest:
                 samples beyond it are answered with status
                 429.
             max_runs (int | None | Unset): Maximum number of training runs at the same time.
+            max_sessions (int | None | Unset): Maximum number of sessions that are open, or that ended within the retention
+                time.
             max_storage_bytes (int | None | Unset): Maximum size of all checkpoints, in bytes.
             pixels_per_minute (int | None | Unset): Rate limit: maximum number of pixels of the images that are sent to an
                 API server within a minute.
@@ -36,6 +38,7 @@ class ChangeLimitsRequest:
     max_queued_samples: int | None | Unset = UNSET
     max_queued_tokens: int | None | Unset = UNSET
     max_runs: int | None | Unset = UNSET
+    max_sessions: int | None | Unset = UNSET
     max_storage_bytes: int | None | Unset = UNSET
     pixels_per_minute: int | None | Unset = UNSET
     tokens_per_minute: int | None | Unset = UNSET
@@ -71,6 +74,12 @@ class ChangeLimitsRequest:
             max_runs = UNSET
         else:
             max_runs = self.max_runs
+
+        max_sessions: int | None | Unset
+        if isinstance(self.max_sessions, Unset):
+            max_sessions = UNSET
+        else:
+            max_sessions = self.max_sessions
 
         max_storage_bytes: int | None | Unset
         if isinstance(self.max_storage_bytes, Unset):
@@ -109,6 +118,8 @@ class ChangeLimitsRequest:
             field_dict["max_queued_tokens"] = max_queued_tokens
         if max_runs is not UNSET:
             field_dict["max_runs"] = max_runs
+        if max_sessions is not UNSET:
+            field_dict["max_sessions"] = max_sessions
         if max_storage_bytes is not UNSET:
             field_dict["max_storage_bytes"] = max_storage_bytes
         if pixels_per_minute is not UNSET:
@@ -173,6 +184,15 @@ class ChangeLimitsRequest:
 
         max_runs = _parse_max_runs(d.pop("max_runs", UNSET))
 
+        def _parse_max_sessions(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        max_sessions = _parse_max_sessions(d.pop("max_sessions", UNSET))
+
         def _parse_max_storage_bytes(data: object) -> int | None | Unset:
             if data is None:
                 return data
@@ -215,6 +235,7 @@ class ChangeLimitsRequest:
             max_queued_samples=max_queued_samples,
             max_queued_tokens=max_queued_tokens,
             max_runs=max_runs,
+            max_sessions=max_sessions,
             max_storage_bytes=max_storage_bytes,
             pixels_per_minute=pixels_per_minute,
             tokens_per_minute=tokens_per_minute,

@@ -23,6 +23,7 @@ class LimitsResponse:
         max_queued_samples (LimitValue): A limit of an organisation.
         max_queued_tokens (LimitValue): A limit of an organisation.
         max_runs (LimitValue): A limit of an organisation.
+        max_sessions (LimitValue): A limit of an organisation.
         max_storage_bytes (LimitValue): A limit of an organisation.
         pixels_per_minute (LimitValue): A limit of an organisation.
         tokens_per_minute (LimitValue): A limit of an organisation.
@@ -34,6 +35,7 @@ class LimitsResponse:
     max_queued_samples: LimitValue
     max_queued_tokens: LimitValue
     max_runs: LimitValue
+    max_sessions: LimitValue
     max_storage_bytes: LimitValue
     pixels_per_minute: LimitValue
     tokens_per_minute: LimitValue
@@ -50,6 +52,8 @@ class LimitsResponse:
         max_queued_tokens = self.max_queued_tokens.to_dict()
 
         max_runs = self.max_runs.to_dict()
+
+        max_sessions = self.max_sessions.to_dict()
 
         max_storage_bytes = self.max_storage_bytes.to_dict()
 
@@ -68,6 +72,7 @@ class LimitsResponse:
                 "max_queued_samples": max_queued_samples,
                 "max_queued_tokens": max_queued_tokens,
                 "max_runs": max_runs,
+                "max_sessions": max_sessions,
                 "max_storage_bytes": max_storage_bytes,
                 "pixels_per_minute": pixels_per_minute,
                 "tokens_per_minute": tokens_per_minute,
@@ -92,6 +97,8 @@ class LimitsResponse:
 
         max_runs = LimitValue.from_dict(d.pop("max_runs"))
 
+        max_sessions = LimitValue.from_dict(d.pop("max_sessions"))
+
         max_storage_bytes = LimitValue.from_dict(d.pop("max_storage_bytes"))
 
         pixels_per_minute = LimitValue.from_dict(d.pop("pixels_per_minute"))
@@ -106,6 +113,7 @@ class LimitsResponse:
             max_queued_samples=max_queued_samples,
             max_queued_tokens=max_queued_tokens,
             max_runs=max_runs,
+            max_sessions=max_sessions,
             max_storage_bytes=max_storage_bytes,
             pixels_per_minute=pixels_per_minute,
             tokens_per_minute=tokens_per_minute,

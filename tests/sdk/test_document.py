@@ -26,7 +26,7 @@ keys = [{{ key = "{KEY}", role = "admin" }}]
 """
 EXAMPLES, FULL_EXAMPLES, SIMULATED_EXAMPLES = 4, 12, 3
 """Random requests of each operation, also with `--full` and on a simulated GPU. Those with the smallest and largest values of each
-field come on top: some 8,000 in all."""
+field come on top: thousands in all."""
 SEED = 20
 REFUSED = {"DELETE /api/v1/auth/apikey/me"}
 """Operations that refuse the key of the test, which is in the configuration file."""

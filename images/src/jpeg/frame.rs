@@ -92,7 +92,12 @@ impl Frame {
         match count {
             1 | 3 => {}
             4 => return Err(unsupported("CMYK", "convert the image to RGB")),
-            _ => return Err(unsupported(&format!("a colour space of {count} channels"), "expected grey or three channels")),
+            _ => {
+                return Err(unsupported(
+                    &format!("a colour space of {count} channels"),
+                    "expected grey or three channels",
+                ));
+            }
         }
         let mut components: Vec<_> = (0..count).map(|_| component(&mut fields)).collect::<Result<_, _>>()?;
         place(&mut components, size)?;

@@ -337,6 +337,7 @@ async fn polls(plans: &mut Plans) {
 
 async fn quota_checks(plans: &mut Plans) {
     let rate = std::num::NonZeroU64::new(60).unwrap();
+    plans.step(async |conn| quotas::kept_sessions(conn, &me(), 1_000).await).await;
     plans.step(async |conn| quotas::live_runs(conn, &me()).await).await;
     plans.step(async |conn| quotas::queued_tokens(conn, &me()).await).await;
     plans.step(async |conn| quotas::stored_bytes(conn, &me()).await).await;

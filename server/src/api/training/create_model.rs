@@ -198,7 +198,10 @@ mod tests {
             (json!({"lora_config": off}), "At least one of train_unembed, train_mlp, train_attn must be True"),
             (json!({"lora_config": {"rank": -1}}), "lora_config.rank"),
             (json!({"optimizer_config": {"type": "dimuon", "version": 1}}), "dimuon"),
-            (json!({"user_metadata": {"trainyard.head": "vector"}}), "user_metadata.trainyard.head: unknown head \"vector\""),
+            (
+                json!({"user_metadata": {"trainyard.head": "vector"}}),
+                "user_metadata.trainyard.head: unknown head \"vector\"",
+            ),
             (json!({"model_seq_id": -1}), "model_seq_id"),
             (json!({"model_seq_id": "x"}), "model_seq_id"),
         ] {

@@ -1,4 +1,4 @@
-//! Bytes as text.
+//! Writes bytes as hexadecimal digits.
 
 /// Returns the lower-case hexadecimal digits of bytes, two for each.
 pub fn hex(bytes: &[u8]) -> String {

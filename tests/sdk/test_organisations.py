@@ -68,7 +68,7 @@ def test_limits_are_set_changed_and_unset_by_operators(server):
     session = member.session()
     with admin(server.url) as root:
         # A default that limits is shown.
-        in_force = {"weight": 1, "max_queued_requests": 32_768, "max_queued_bytes": 16 << 30}
+        in_force = {"weight": 1, "max_queued_requests": 32_768, "max_queued_bytes": 16 << 30, "max_sessions": 10_000}
         nothing = {limit: {"origin": "default"} | ({"value": in_force[limit]} if limit in in_force else {}) for limit in LIMITS}
         assert root.get(limits_path("limited")).json() == nothing
         told = root.put(limits_path("limited"), json={"max_runs": 1, "weight": 7}).json()

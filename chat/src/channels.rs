@@ -187,6 +187,7 @@ fn add(kind: Kind, text: String, parts: &mut Vec<Part>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::tests::{joined, text, thought};
 
     /// The parts of a text that comes in pieces of so many characters, with neighbours of a kind in one.
     fn parsed(text: &str, tool_calls: bool, size: usize) -> Vec<Part> {
@@ -195,24 +196,7 @@ mod tests {
         let pieces = characters.chunks(size).map(|piece| piece.iter().collect::<String>());
         let mut parts: Vec<Part> = pieces.flat_map(|piece| parser.push(&piece)).collect();
         parts.extend(parser.finish());
-        let mut all: Vec<Part> = Vec::new();
-        for part in parts {
-            match (all.last_mut(), part) {
-                (Some(Part::Text(text)), Part::Text(more)) | (Some(Part::Reasoning(text)), Part::Reasoning(more)) => {
-                    text.push_str(&more);
-                }
-                (_, part) => all.push(part),
-            }
-        }
-        all
-    }
-
-    fn text(text: &str) -> Part {
-        Part::Text(text.to_owned())
-    }
-
-    fn thought(text: &str) -> Part {
-        Part::Reasoning(text.to_owned())
+        joined(parts)
     }
 
     #[test]

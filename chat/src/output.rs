@@ -287,7 +287,7 @@ fn call(block: &str) -> Option<Part> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -303,7 +303,7 @@ mod tests {
     }
 
     /// Merges neighbours of the same kind.
-    fn joined(parts: Vec<Part>) -> Vec<Part> {
+    pub(crate) fn joined(parts: Vec<Part>) -> Vec<Part> {
         let mut all: Vec<Part> = Vec::new();
         for part in parts {
             match (all.last_mut(), part) {
@@ -316,11 +316,11 @@ mod tests {
         all
     }
 
-    fn text(text: &str) -> Part {
+    pub(crate) fn text(text: &str) -> Part {
         Part::Text(text.to_owned())
     }
 
-    fn thought(text: &str) -> Part {
+    pub(crate) fn thought(text: &str) -> Part {
         Part::Reasoning(text.to_owned())
     }
 

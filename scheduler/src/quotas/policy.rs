@@ -74,12 +74,10 @@ impl TenantPolicy {
     /// [`Refusal`] of [`Quota::Sessions`].
     pub fn admit_session(&self, kept: u64) -> Result<(), Refusal> {
         let limit = self.max_sessions.get();
-        match kept {
-            used if used >= limit => {
-                Err(Refusal { quota: Quota::Sessions, limit, used, asked: 1, retry_after: SESSION_RETRY })
-            }
-            _ => Ok(()),
+        if kept < limit {
+            return Ok(());
         }
+        Err(Refusal { quota: Quota::Sessions, limit, used: kept, asked: 1, retry_after: SESSION_RETRY })
     }
 
     /// Checks whether a tenant with `open` unfinished samples may submit another.

@@ -62,7 +62,7 @@ def survive(kind, tmp_path, undisturbed, flags):
             database.close()
 
 
-KILLS = {"few": 16, "many": 40}
+KILLS = {"few": 8, "many": 40}
 KILLED_STEPS = {"few": 60, "many": 100}
 """So many that a fast machine is still training when the first kill comes, after 4 s at most."""
 BATCH = [datum(TOKENS * 3), datum(TOKENS[::-1] * 3)]

@@ -141,8 +141,8 @@ const OTHER_ROTATIONS: Chosen = Chosen { always: &["phi3", "olmo3"], in_full: &[
 const EXPERTS: Chosen = Chosen { always: &["gpt_oss", "deepseek_v3"], in_full: &["qwen3_moe", "kimi_k25", "glm4_moe"] };
 
 const STATES: Chosen = Chosen {
-    always: &["lfm2", "qwen3_5", "nemotron_h"],
-    in_full: &["granitemoehybrid", "granitemoehybrid_moe", "nemotron_h_latent", "qwen3_5_moe"],
+    always: &["qwen3_5", "nemotron_h"],
+    in_full: &["lfm2", "granitemoehybrid", "granitemoehybrid_moe", "nemotron_h_latent", "qwen3_5_moe"],
 };
 
 #[test]

@@ -18,7 +18,7 @@ fn cpu(dtype: Dtype) -> Cpu {
 
 #[test]
 fn every_family_has_its_bits_whatever_is_kept() {
-    for family in families().iter().map(String::as_str).chain(["qwen3_vl", "qwen3_5_vl"]) {
+    for family in families().iter().map(String::as_str).chain(["vision/qwen3_vl", "vision/qwen3_5_vl"]) {
         let mut g = Golden::open(family, cpu(Dtype::Bf16));
         let expected = bits(&g);
         let choices = Saved::choices(g.model.config.num_layers()).skip(1);
@@ -56,15 +56,11 @@ fn all_bits<B: Backend>(g: &Golden<B>, full: bool) -> Vec<u32> {
 
 #[test]
 fn long_sequences_have_their_bits_whatever_is_kept() {
-    for family in ["llama", "gemma3", "qwen3_5", "qwen3_moe"] {
-        for full in [false, true] {
-            let mut g = with_lengths(family, &[PART_ROWS + 100, 5]);
-            let expected = all_bits(&g, full);
-            for saved in [Saved::default(), Saved { blocks: 0, inputs: 1 }] {
-                g.saved = Some(saved);
-                assert!(all_bits(&g, full) == expected, "{family}, {saved:?}, all parameters: {full}");
-            }
-        }
+    for (family, full) in [("llama", true), ("qwen3_5", false)] {
+        let mut g = with_lengths(family, &[PART_ROWS + 100, 5]);
+        let expected = all_bits(&g, full);
+        g.saved = Some(Saved { blocks: 0, inputs: 1 });
+        assert!(all_bits(&g, full) == expected, "{family}, all parameters: {full}");
     }
 }
 
@@ -79,6 +75,6 @@ fn parts_do_not_depend_on_other_sequences() {
         outputs.into_iter().map(|output| output.logprobs).collect::<Vec<_>>()
     };
     let alone = of(&[PART_ROWS + 100]);
-    let beside = of(&[1000, PART_ROWS + 100, 50]);
+    let beside = of(&[100, PART_ROWS + 100, 50]);
     assert!(alone[0] == beside[1]);
 }

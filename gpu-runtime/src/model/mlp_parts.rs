@@ -35,7 +35,7 @@ impl<B: Backend> Backward<'_, '_, '_, B> {
             let (_, saved) = batch.mlp(layer, mlp, backend.gather(x, &rows));
             let mut own = backend.gather(dx, &rows);
             let sinks = match &mut self.sinks {
-                GradientSinks::Adapters(sinks) => GradientSinks::Adapters(&mut **sinks),
+                GradientSinks::Adapters(sinks) => GradientSinks::Adapters(sinks),
                 GradientSinks::Full(params) => GradientSinks::Full(&mut **params),
             };
             Backward { batch, sequences: &part.pieces, sinks, trains: self.trains }.mlp(layer, mlp, saved, &mut own);

@@ -154,9 +154,8 @@ mod tests {
     #[test]
     fn every_input_is_there_when_it_is_needed_and_as_few_blocks_as_possible_are_repeated() {
         const MOST: usize = 40;
-        let fewest = fewest(MOST);
-        for layers in 1..=MOST {
-            for inputs in 1..=layers {
+        for (layers, fewest) in fewest(MOST).into_iter().enumerate().skip(1) {
+            for (inputs, fewest) in fewest.into_iter().enumerate().take(layers + 1).skip(1) {
                 let saved = Saved { blocks: 0, inputs };
                 let mut kept = KeptInputs::new(saved, layers);
                 // The forward pass reaches the last input by itself.
@@ -177,7 +176,7 @@ mod tests {
                 }
                 assert!(kept.inputs.is_empty());
                 assert_eq!(saved.repeated(layers).iter().sum::<usize>(), repeated);
-                assert_eq!(repeated + forward, fewest[layers][inputs], "{layers} blocks, {inputs} inputs");
+                assert_eq!(repeated + forward, fewest, "{layers} blocks, {inputs} inputs");
             }
         }
     }

@@ -29,6 +29,7 @@ mod passes;
 #[cfg(test)]
 pub(crate) mod reference;
 mod storage;
+mod targets;
 mod tensors;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ pub use microbatch::MicrobatchRows;
 pub(crate) use passes::BALANCED_ROWS;
 pub use passes::Passes;
 pub use storage::{Params, PlannedPart, Rows};
+pub use targets::*;
 pub use tensors::Tensors;
 pub use types::*;
 

@@ -153,6 +153,13 @@ pub struct AttentionShape {
 }
 
 impl AttentionShape {
+    /// Returns the extents for keys and values of at most one decoder block.
+    #[must_use]
+    pub fn of_one_layer(self) -> Self {
+        let index = IndexKeys { layers: self.index.layers.min(1), ..self.index };
+        Self { layers: self.layers.min(1), index, ..self }
+    }
+
     /// Returns the number of elements of the queries of a row.
     pub fn q_width(&self) -> usize {
         self.heads * self.head_dim
@@ -302,48 +309,6 @@ pub struct WeightPart {
     pub column: usize,
     /// Number of its outputs.
     pub outputs: usize,
-}
-
-/// Targets of every row of the loss head.
-#[derive(Clone, Debug, Default)]
-pub struct Targets {
-    /// Row `i` has the targets `offsets[i]..offsets[i + 1]`; one more than there are rows.
-    pub offsets: Vec<usize>,
-    /// Token ids below the vocabulary's size.
-    pub ids: Vec<u32>,
-}
-
-impl Targets {
-    /// Marks a token that is not in a part of a vocabulary.
-    pub const ELSEWHERE: u32 = u32::MAX;
-
-    /// Targets of zero rows.
-    pub fn empty() -> Self {
-        Self { offsets: vec![0], ids: Vec::new() }
-    }
-
-    /// Appends the targets of a row.
-    pub fn push(&mut self, ids: impl IntoIterator<Item = u32>) {
-        self.ids.extend(ids);
-        self.offsets.push(self.ids.len());
-    }
-
-    /// Returns the range of a row's targets.
-    pub fn of(&self, row: usize) -> Range<usize> {
-        self.offsets[row]..self.offsets[row + 1]
-    }
-}
-
-/// Inputs of the loss head's backward pass: rows of the pass that have a gradient.
-pub struct HeadGradient<'a> {
-    /// Indices of these rows among those of `Backend::target_logprobs`.
-    pub rows: &'a [usize],
-    /// The same rows by sequence, as indices in `rows`. The sequences cover all rows, in order.
-    pub sequences: &'a [Range<usize>],
-    /// Targets of these rows.
-    pub targets: &'a Targets,
-    /// Gradients of the loss with respect to the targets' log-probabilities.
-    pub d_logprobs: &'a [f32],
 }
 
 /// Destinations of the gradients of weights.

@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::fault::guarded;
 use crate::interrupt::Interrupt;
 use crate::loss::LossFn;
-use crate::model::{EarlyEnd, PassBounds, PassMemory, TrainGroup, train_pass_within};
+use crate::model::{EarlyEnd, PassBounds, PassMemory, Saved, TrainGroup, train_pass_within};
 use crate::sampling::logprob_scale;
 use crate::vision::{Embeddings, ImageEmbedding};
 
@@ -173,7 +173,7 @@ impl<B: Backend> Check<B> {
 
     /// Bytes of its pass.
     fn bytes(&self) -> usize {
-        PassMemory::of(&self.sample.weights.base.model, std::iter::empty()).buffers(self.rows(), 0)
+        PassMemory::of(&self.sample.weights.base.model, std::iter::empty()).bytes(self.rows(), Saved::default())
     }
 
     /// Log-probabilities of the sampled tokens by a training pass without a gradient; `None` if the pass failed.
@@ -205,7 +205,7 @@ impl<B: Backend> Check<B> {
             grads: None,
         };
         // Nobody waits for it, and all ranks compute it to its end.
-        let bounds = PassBounds { saved: 0, allowance: usize::MAX, early_end: &EarlyEnd::default() };
+        let bounds = PassBounds { saved: Saved::default(), allowance: usize::MAX, early_end: &EarlyEnd::default() };
         let output = train_pass_within(backend, &*weights.weights, &mut [group], false, bounds).pop()?.ok()?;
         Some(output.datums.first()?.logprobs.get(prompt.len() - 1..)?.to_vec())
     }

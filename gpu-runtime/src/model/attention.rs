@@ -53,8 +53,8 @@ impl<B: Backend> BlockPass<'_, B> {
     fn attention_call<'c>(&'c self, layer: usize, chosen: Option<&'c Chosen>) -> AttentionCall<'c> {
         let window = self.model.config.blocks[layer].attention().and_then(|attention| attention.window);
         AttentionCall {
-            shape: &self.model.shape,
-            layer: self.model.mixer_index(layer),
+            shape: self.kv.shape,
+            layer: self.kv.layer(self.model.mixer_index(layer)),
             window,
             chosen,
             spans: self.spans,
@@ -81,23 +81,23 @@ impl<B: Backend> BlockPass<'_, B> {
         LatentRotation { heads, rope, positions: self.positions }
     }
 
-    /// The residual stream `x` after attention; with `save` also its activations. Keys and values are written unless an
-    /// earlier pass over the same batch did.
+    /// The residual stream `x` after attention; with `save` also its activations. `is_first`: no earlier pass was over the
+    /// same batch. Keys and values are written unless such a pass did, and no other block has written over them.
     pub(super) fn attention(
         &self,
         layer: usize,
         w: &AttentionWeights<B>,
         x: B::Rows,
-        writes_kv: bool,
+        is_first: bool,
         save: bool,
     ) -> (B::Rows, Option<AttentionActivations<B>>) {
         let (backend, norms, c) = (self.backend, &self.block.norms, &self.model.config);
         let normed = self.normed(norms.pre_attention.as_ref(), &x);
-        let (qkv, gates, projected) = self.queries(layer, w, &normed, writes_kv, save);
+        let (qkv, gates, projected) = self.queries(layer, w, &normed, is_first, save);
         drop(normed);
         let chosen = self.chosen.borrow().clone();
-        let (call, mut kv) = (self.attention_call(layer, chosen.as_deref()), self.model.kv());
-        if writes_kv {
+        let (call, mut kv) = (self.attention_call(layer, chosen.as_deref()), self.kv.lock());
+        if is_first || self.kv.is_shared {
             kv.write(backend, call.layer, self.spans, &qkv);
         }
         let mut heads = backend.attention(call, kv.pool(), &qkv);
@@ -189,13 +189,16 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
         if let Some(latent) = latent {
             d_heads = B::Family::pad_values(backend, latent, &d_heads);
         }
-        let kv = model.kv();
         if let (Some(sinks), Some(index), Some(grads)) = (&w.sinks, p.sinks, full(&mut self.sinks)) {
             B::Family::sinks_backward(backend, sinks, [&heads, &lse], &d_heads, grads, index);
         }
         let call = self.batch.attention_call(layer, chosen.as_deref());
+        let mut kv = self.batch.kv.lock();
+        if self.batch.kv.is_shared {
+            kv.write(backend, call.layer, self.batch.spans, &qkv);
+        }
         let d_rotated = backend.attention_backward(call, kv.pool(), &qkv, [&heads, &lse], &d_heads);
-        drop((kv, d_heads));
+        drop((kv, d_heads, qkv, heads, lse));
         let d_normed = match (projected, &w.qkv, &p.qkv) {
             (QkvActivations::Heads { raw, low_rank: z }, QkvWeights::Heads(qkv), _) => {
                 let rotation = self.batch.rotation(layer, w);
@@ -225,7 +228,6 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
                 d_normed
             }
             (QkvActivations::Latent(saved), QkvWeights::Latent(own), QkvParams::Latent(params)) => {
-                drop((qkv, heads, lse));
                 let Some(latent) = Latent::of(c) else {
                     unreachable!("the block does not match the model's kind of attention")
                 };

@@ -1,21 +1,27 @@
 //! The backward pass over a packed batch. Gradients of weights add up rows in order, group by group.
 
 use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::adapter::RowGroup;
 use super::backward_pass::Backward;
 use super::block_pass::BlockPass;
+use super::block_weights::BlockWeights;
 use super::early_end::EarlyEnd;
 use super::experts::backward as experts_backward;
-use super::forward::{Activations, BlockActivations, BlockMlp, MixerActivations, MlpActivations, SavedBlock};
+use super::forward::{Activations, BlockActivations, BlockMlp, MixerActivations, MlpActivations};
 use super::gradient::GradientSum;
-use super::image_rows::clear_rows;
+use super::image_rows::{PassImages, clear_rows};
 use super::mixer_weights::MixerWeights;
 use super::mlp_weights::{Mlp, MlpWeights};
+use super::mrope::PassRotation;
 use super::params::MixerParams;
+use super::parts::pieces;
+use super::weights::Model;
 use super::zero::gathered::Unit;
 use super::zero::weight_source::WeightSource;
-use crate::backend::{Backend, GradientSinks, Held, Rows};
+use crate::backend::{Backend, Chosen, GradientSinks, Held, Rows, Span};
 
 /// Destination of a pass's gradients.
 pub(super) enum GradientSink<'a, 'b, B: Backend> {
@@ -25,44 +31,59 @@ pub(super) enum GradientSink<'a, 'b, B: Backend> {
     Full(&'a mut GradientSum<B>, Option<GradientSum<B>>),
 }
 
+/// The batch whose gradients are wanted.
+pub(super) struct BackwardInput<'a, B: Backend> {
+    /// Token of every row.
+    pub(super) tokens: &'a [u32],
+    /// Groups of rows by adapter.
+    pub(super) groups: &'a [RowGroup<B>],
+    pub(super) images: Option<&'a PassImages<B>>,
+    pub(super) early_end: &'a EarlyEnd,
+}
+
 /// Adds the gradient to `sink`, given that with respect to the residual stream after the last block, `dx`. Where the pass
 /// ends early, it returns before its next block, and the gradient is incomplete.
 pub(super) fn backward<B: Backend>(
     backend: &B,
     weights: &mut WeightSource<'_, B>,
-    tokens: &[u32],
-    groups: &[RowGroup<B>],
+    input: BackwardInput<'_, B>,
     activations: Activations<B>,
     mut dx: B::Rows,
     mut sink: GradientSink<'_, '_, B>,
-    early_end: &EarlyEnd,
 ) {
-    let Activations { blocks, spans, mut chosen, positions, rotation, image_rows } = activations;
+    let BackwardInput { tokens, groups, images, early_end } = input;
+    let Activations { mut blocks, mut inputs, spans, chosen, positions, rotation, image_rows } = activations;
     let model = weights.model();
-    let sequences: Vec<_> = spans.iter().map(|span| span.rows.clone()).collect();
+    let sequences = pieces(spans.iter().map(|span| &span.rows));
     let trains: Vec<bool> = match &sink {
         GradientSink::Adapters(sinks) => sinks.iter().map(Option::is_some).collect(),
         GradientSink::Full(..) => Vec::new(),
     };
-    for (layer, saved) in blocks.into_iter().enumerate().rev() {
+    let chosen: Vec<_> = chosen.into_iter().map(RefCell::new).collect();
+    let batch = ComputedBatch {
+        backend,
+        model: &model,
+        groups,
+        images,
+        positions: &positions,
+        rotation: rotation.as_ref(),
+        spans: &spans,
+        chosen: &chosen,
+    };
+    for layer in (0..model.config.num_layers()).rev() {
         if weights.ends_early(early_end) {
             return;
         }
+        let mut saved = blocks.pop().map(SavedBlock::All);
+        if saved.is_none() {
+            let input = inputs.take(layer, |input, repeated| batch.repeat(weights, input, repeated, early_end));
+            saved = input.map(SavedBlock::Input);
+        }
+        let Some(saved) = saved else { return };
         let block = weights.block(backend, layer);
-        let rotation = rotation.as_ref();
-        // A block that is recomputed attends to what it has attended to.
-        let chosen = RefCell::new(chosen.pop().flatten());
-        let batch = BlockPass {
-            backend,
-            model: &model,
-            block: &block,
-            groups,
-            positions: &positions,
-            rotation,
-            spans: &spans,
-            chosen: &chosen,
-        };
-        let run = |sinks, dx| Backward { batch, sequences: &sequences, sinks, trains: &trains }.run(layer, saved, dx);
+        let pass = batch.pass(layer, &block);
+        let run =
+            |sinks, dx| Backward { batch: pass, sequences: &sequences, sinks, trains: &trains }.run(layer, saved, dx);
         match &mut sink {
             GradientSink::Adapters(sinks) => run(GradientSinks::Adapters(sinks), &mut dx),
             GradientSink::Full(sum, _) => match weights.gathered() {
@@ -75,6 +96,7 @@ pub(super) fn backward<B: Backend>(
                 }
             },
         }
+        chosen[layer].take();
     }
     let GradientSink::Full(sum, ends) = sink else { return };
     clear_rows(backend, &image_rows, &mut dx);
@@ -88,17 +110,67 @@ pub(super) fn backward<B: Backend>(
     }
 }
 
+/// What a backward pass has of a block.
+enum SavedBlock<B: Backend> {
+    All(BlockActivations<B>),
+    /// The block's input: the rest is recomputed.
+    Input(B::Rows),
+}
+
+/// A batch that a forward pass has computed.
+struct ComputedBatch<'a, B: Backend> {
+    backend: &'a B,
+    model: &'a Model<B>,
+    groups: &'a [RowGroup<B>],
+    images: Option<&'a PassImages<B>>,
+    positions: &'a [u32],
+    rotation: Option<&'a PassRotation<B>>,
+    spans: &'a [Span],
+    /// Positions that rows have attended to in each block; a block that is computed again attends to the same.
+    chosen: &'a [RefCell<Option<Arc<Chosen>>>],
+}
+
+impl<'a, B: Backend> ComputedBatch<'a, B> {
+    fn pass<'p>(&'p self, layer: usize, block: &'p BlockWeights<B>) -> BlockPass<'p, B> {
+        let Self { backend, model, groups, positions, rotation, spans, .. } = *self;
+        let (kv, chosen) = (model.kv(false), &self.chosen[layer]);
+        BlockPass { backend, model, block, groups, positions, rotation, spans, kv, chosen }
+    }
+
+    /// Computes the input of the block behind `blocks` again from that of the first of them; `None` if the pass ends early.
+    fn repeat(
+        &self,
+        weights: &mut WeightSource<'_, B>,
+        input: &B::Rows,
+        blocks: Range<usize>,
+        early_end: &EarlyEnd,
+    ) -> Option<B::Rows> {
+        let mut x = self.backend.copy(input);
+        for layer in blocks {
+            if weights.ends_early(early_end) {
+                return None;
+            }
+            let block = weights.block(self.backend, layer);
+            x = self.pass(layer, &block).repeat_block(layer, x);
+            if let Some(images) = self.images {
+                images.add_features(self.backend, layer, &mut x);
+            }
+        }
+        Some(x)
+    }
+}
+
 impl<'a, B: Backend> Backward<'a, '_, '_, B> {
     fn run(mut self, layer: usize, saved: SavedBlock<B>, dx: &mut B::Rows) {
-        let saved = match saved {
-            SavedBlock::All(saved) => Some(*saved),
+        let BlockActivations { mixer, mlp } = match saved {
+            SavedBlock::All(saved) => saved,
             SavedBlock::Input(x) => self.batch.recompute_block(layer, x),
         };
-        let Some(BlockActivations { mixer, mlp }) = saved else { return };
         let block = self.batch.block;
         match (mlp, &block.mlp) {
             (None, None) => {}
             (Some(BlockMlp::Dense(saved)), Some(MlpWeights::Dense(mlp))) => self.mlp(layer, mlp, saved, dx),
+            (Some(BlockMlp::Input(x)), Some(MlpWeights::Dense(mlp))) => self.mlp_in_parts(layer, mlp, &x, dx),
             (Some(BlockMlp::Experts(saved)), Some(MlpWeights::Experts(experts))) => {
                 experts_backward(&mut self, layer, experts, *saved, dx);
             }
@@ -131,7 +203,7 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
         }
     }
 
-    fn mlp(&mut self, layer: usize, mlp: &'a Mlp<B>, saved: MlpActivations<B>, dx: &mut B::Rows) {
+    pub(super) fn mlp(&mut self, layer: usize, mlp: &'a Mlp<B>, saved: MlpActivations<B>, dx: &mut B::Rows) {
         let (backend, model, block) = (self.batch.backend, self.batch.model, self.batch.block);
         let (p, c) = (&model.table.blocks[layer], &model.config);
         let MlpActivations { x, gate_up, out, low_rank: [z_gate_up, z_down] } = saved;

@@ -10,7 +10,7 @@ use crate::backend::{Backend, FamilyOps, GradientSinks, Held, LatentOps, LoraSeg
 /// The backward pass of a block of a batch.
 pub(super) struct Backward<'a, 'b, 'c, B: Backend> {
     pub(super) batch: BlockPass<'a, B>,
-    /// Rows of the batch by sequence.
+    /// Rows of the batch whose gradients are added up at once, in order.
     pub(super) sequences: &'a [Range<usize>],
     pub(super) sinks: GradientSinks<'b, 'c, B>,
     /// Whether the gradients of each group are needed.

@@ -8,6 +8,7 @@ use super::block_weights::BlockWeights;
 use super::linear::Linear;
 use super::mrope::PassRotation;
 use super::norm_weight::NormWeight;
+use super::pass_kv::PassKv;
 use super::weights::Model;
 use crate::backend::{Backend, Chosen, Span};
 
@@ -21,6 +22,7 @@ pub(super) struct BlockPass<'a, B: Backend> {
     /// Rotary tables in place of the model's, where positions have coordinates.
     pub(super) rotation: Option<&'a PassRotation<B>>,
     pub(super) spans: &'a [Span],
+    pub(super) kv: PassKv<'a, B>,
     /// Positions that the last indexer has chosen; `None` where rows see all positions.
     pub(super) chosen: &'a RefCell<Option<Arc<Chosen>>>,
 }

@@ -41,7 +41,7 @@ impl<'p, B: Backend> BlockPass<'p, B> {
         let (inputs, z_inputs) = self.linear(layer, &w.inputs, &normed, None);
         drop(normed);
         let call = self.convolution_call(layer, w);
-        let mixed = B::Family::convolve(backend, &call, self.model.kv().states(), &inputs);
+        let mixed = B::Family::convolve(backend, &call, self.kv.lock().states(), &inputs);
         let packed = backend.lhs(&mixed);
         let (sum, out, z_out) = self.add_residual(layer, &w.out, norms.post_attention.as_ref(), &packed, &x);
         let low_rank = [z_inputs, z_out];

@@ -23,10 +23,12 @@ impl EarlyEnd {
         Self { ranks: ranks.clone(), interrupt, ..Self::default() }
     }
 
-    /// The end of a pass through so many blocks that are in memory, forward and, if it `trains`, back.
-    pub(crate) fn of_blocks(self, blocks: usize, trains: bool) -> Self {
+    /// The end of a pass through so many blocks that are in memory, forward and, if it `trains`, back, where so many blocks are
+    /// repeated.
+    pub(crate) fn of_blocks(self, blocks: usize, trains: bool, repeated: usize) -> Self {
         // One before each block, and one after each half.
-        Self { left: Cell::new((blocks + 1) * if trains { 2 } else { 1 }), ..self }
+        let backward = if trains { blocks + 1 + repeated } else { 0 };
+        Self { left: Cell::new(blocks + 1 + backward), ..self }
     }
 
     /// Decides whether the pass ends here. Once it does, nothing more is decided. A pass also ends when ranks can no

@@ -17,6 +17,8 @@ use super::mixer_weights::MixerWeights;
 use super::mlp_weights::{Mlp, MlpWeights};
 use super::mrope::PassRotation;
 use super::norm_weight::NormWeight;
+use super::parts::PART_ROWS;
+use super::recompute::{KeptInputs, Saved};
 use super::recurrence::RecurrenceActivations;
 use super::zero::weight_source::WeightSource;
 use crate::backend::{Backend, Chosen, Dispatch, Rows, ScaleOps, Span, Tensors};
@@ -29,6 +31,8 @@ pub(crate) struct PassInput<'a, B: Backend> {
     pub rows: &'a [(Range<usize>, usize)],
     /// Keys and values of each sequence, up to its first row.
     pub kv: &'a mut [KvSequence],
+    /// Whether later passes continue the sequences. Otherwise the blocks of the model write their keys and values in one place.
+    pub is_continued: bool,
     /// Groups of rows by adapter.
     pub groups: &'a [RowGroup<B>],
     /// Images and positions, where sequences have images or continue behind some.
@@ -46,6 +50,8 @@ pub(super) struct BlockActivations<B: Backend> {
 /// Activations of a block's MLP.
 pub(super) enum BlockMlp<B: Backend> {
     Dense(MlpActivations<B>),
+    /// The residual stream before an MLP without experts, whose activations are recomputed in parts.
+    Input(B::Rows),
     Experts(Box<ExpertActivations<B>>),
 }
 
@@ -68,18 +74,12 @@ pub(super) struct MlpActivations<B: Backend> {
     pub(super) low_rank: [B::LowRank; 2],
 }
 
-/// The part of a block's activations that was saved for its backward pass.
-pub(super) enum SavedBlock<B: Backend> {
-    /// All activations of the block.
-    All(Box<BlockActivations<B>>),
-    /// The block's input: the rest is recomputed (activation checkpointing).
-    Input(B::Rows),
-}
-
 /// Activations that the forward pass saves for the backward pass.
 pub(crate) struct Activations<B: Backend> {
-    /// Saved activations, block by block.
-    pub(super) blocks: Vec<SavedBlock<B>>,
+    /// Activations of the last blocks.
+    pub(super) blocks: Vec<BlockActivations<B>>,
+    /// Inputs of the others, whose activations are recomputed (activation checkpointing).
+    pub(super) inputs: KeptInputs<B::Rows>,
     /// The sequences with their KV blocks.
     pub(super) spans: Vec<Span>,
     /// Positions that the rows attend to in each block, unless they see all.
@@ -112,25 +112,26 @@ fn positions(rows: usize, spans: &[Span]) -> Vec<u32> {
     positions
 }
 
-/// Runs the batch through all blocks and appends the rows to the sequences' keys and values. With `save`, the last `save`
-/// blocks save the activations for the backward pass, and the others their input. The result of a pass that ends early is
-/// incomplete.
+/// Runs the batch through all blocks and appends the rows to the sequences' keys and values, where those are continued. With
+/// `save`, keeps that for the backward pass. The result of a pass that ends early is incomplete.
 pub(crate) fn forward<B: Backend>(
     backend: &B,
     weights: &mut WeightSource<'_, B>,
     input: PassInput<'_, B>,
-    save: Option<usize>,
+    save: Option<Saved>,
 ) -> Pass<B> {
     let model = weights.model();
     let mut x = weights.embedding(backend).embed(backend, input.tokens);
-    let spans = model.kv().extend(backend, input.rows, input.kv);
+    let kv = model.kv(input.is_continued);
+    let spans = kv.lock().extend(backend, input.rows, input.kv);
     let positions = positions(input.tokens.len(), &spans);
     let rotation = input.images.map(|images| {
         images.insert(backend, &mut x);
         PassRotation::new(backend, &model, &images.coordinates)
     });
     let (chosen, mut all_chosen) = (RefCell::default(), Vec::new());
-    let (mut saved, mut dispatches, layers) = (Vec::new(), Vec::new(), model.config.num_layers());
+    let (mut blocks, mut dispatches, layers) = (Vec::new(), Vec::new(), model.config.num_layers());
+    let mut inputs = KeptInputs::new(save.unwrap_or_default(), layers);
     for layer in 0..layers {
         // What it has computed until then is never read.
         if input.early_end.is_some_and(|early_end| weights.ends_early(early_end)) {
@@ -145,27 +146,28 @@ pub(crate) fn forward<B: Backend>(
             positions: &positions,
             rotation: rotation.as_ref(),
             spans: &spans,
+            kv,
             chosen: &chosen,
         };
-        let all = save.is_some_and(|save| layer + save >= layers);
-        if save.is_some() && !all {
-            saved.push(SavedBlock::Input(backend.copy(&x)));
+        let saves = save.is_some_and(|save| layer >= save.recomputed(layers));
+        if save.is_some() && inputs.keeps(layer) {
+            inputs.keep(layer, backend.copy(&x));
         }
         let (activations, dispatch);
-        (x, activations, dispatch) = batch.block(layer, x, true, all);
+        (x, activations, dispatch) = batch.block(layer, x, true, saves);
         all_chosen.push(chosen.borrow().clone());
         if let Some(images) = input.images {
             images.add_features(backend, layer, &mut x);
         }
         dispatches.extend(dispatch);
-        saved.extend(activations.map(|activations| SavedBlock::All(Box::new(activations))));
+        blocks.extend(activations);
     }
     for ((rows, start), kv) in input.rows.iter().zip(input.kv.iter_mut()) {
         kv.set_len(start + rows.len());
     }
     let image_rows = input.images.map(PassImages::rows).unwrap_or_default();
     let activations =
-        save.map(|_| Activations { blocks: saved, spans, chosen: all_chosen, positions, rotation, image_rows });
+        save.map(|_| Activations { blocks, inputs, spans, chosen: all_chosen, positions, rotation, image_rows });
     Pass { x, activations, dispatches }
 }
 
@@ -173,14 +175,25 @@ pub(crate) fn forward<B: Backend>(
 type BlockOutput<B> = (<B as Tensors>::Rows, Option<BlockActivations<B>>, Option<Dispatch>);
 
 impl<B: Backend> BlockPass<'_, B> {
-    /// Computes a block on the residual stream `x` and returns the stream after it. Keys and values are written unless an
-    /// earlier pass over the same batch did. With `save`, also returns the activations.
-    fn block(&self, layer: usize, x: B::Rows, writes_kv: bool, save: bool) -> BlockOutput<B> {
-        let (block, norms) = (self.block, &self.block.norms);
-        let (mid, mixer) = match &block.mixer {
+    /// Computes a block on the residual stream `x` and returns the stream after it. `is_first`: no earlier pass was over the
+    /// same batch. With `save`, also returns the activations.
+    fn block(&self, layer: usize, x: B::Rows, is_first: bool, save: bool) -> BlockOutput<B> {
+        let (mid, mixer) = self.mixer(layer, x, is_first, save);
+        let (x, mlp, dispatch) = match &self.block.mlp {
+            Some(MlpWeights::Dense(mlp)) if !save && mid.rows() > PART_ROWS => {
+                return (self.mlp_in_parts(layer, mlp, &mid), None, None);
+            }
+            _ => self.mlp_or_experts(layer, mid),
+        };
+        (x, save.then_some(BlockActivations { mixer, mlp }), dispatch)
+    }
+
+    /// The residual stream `x` after the block's mixer.
+    fn mixer(&self, layer: usize, x: B::Rows, is_first: bool, save: bool) -> (B::Rows, Option<MixerActivations<B>>) {
+        match &self.block.mixer {
             None => (x, None),
             Some(MixerWeights::Attention(w)) => {
-                let (mid, saved) = self.attention(layer, w, x, writes_kv, save);
+                let (mid, saved) = self.attention(layer, w, x, is_first, save);
                 (mid, saved.map(MixerActivations::Attention))
             }
             Some(MixerWeights::Recurrent(w)) => {
@@ -191,39 +204,36 @@ impl<B: Backend> BlockPass<'_, B> {
                 let (mid, saved) = self.convolution(layer, w, x, save);
                 (mid, saved.map(MixerActivations::Convolution))
             }
-        };
-        let (pre, post) = (norms.pre_mlp.as_ref(), norms.post_mlp.as_ref());
-        let (x, mlp, dispatch) = match &block.mlp {
-            None => (mid, None, None),
+        }
+    }
+
+    /// The residual stream `x` after the block's MLP or experts.
+    fn mlp_or_experts(&self, layer: usize, x: B::Rows) -> (B::Rows, Option<BlockMlp<B>>, Option<Dispatch>) {
+        match &self.block.mlp {
+            None => (x, None, None),
             Some(MlpWeights::Dense(mlp)) => {
-                let (x, mlp) = self.mlp(layer, mlp, pre, post, mid);
+                let (x, mlp) = self.mlp(layer, mlp, x);
                 (x, Some(BlockMlp::Dense(mlp)), None)
             }
             Some(MlpWeights::Experts(experts)) => {
-                let (x, mlp) = routed(self, layer, experts, pre, post, mid);
+                let norms = &self.block.norms;
+                let (x, mlp) = routed(self, layer, experts, norms.pre_mlp.as_ref(), norms.post_mlp.as_ref(), x);
                 let dispatch = mlp.dispatch.clone();
                 (x, Some(BlockMlp::Experts(Box::new(mlp))), Some(dispatch))
             }
-        };
-        (x, save.then_some(BlockActivations { mixer, mlp }), dispatch)
+        }
     }
 
-    fn mlp(
-        &self,
-        layer: usize,
-        mlp: &Mlp<B>,
-        pre: Option<&NormWeight<B>>,
-        post: Option<&NormWeight<B>>,
-        x: B::Rows,
-    ) -> (B::Rows, MlpActivations<B>) {
-        let (backend, c) = (self.backend, &self.model.config);
-        let normed = self.normed(pre, &x);
+    /// The residual stream `x` after an MLP without experts, and the activations.
+    pub(super) fn mlp(&self, layer: usize, mlp: &Mlp<B>, x: B::Rows) -> (B::Rows, MlpActivations<B>) {
+        let (backend, c, norms) = (self.backend, &self.model.config, &self.block.norms);
+        let normed = self.normed(norms.pre_mlp.as_ref(), &x);
         let mut gate_up = backend.alloc(x.rows(), mlp.gate_up.outputs());
         let lora = mlp.gate_up.segments(self.groups, layer, None, &[]);
         let (call, activation) = (mlp.gate_up.with(&lora), c.blocks[layer].activation);
         let (z_gate_up, act) = backend.linear_activated(&call, &normed, activation, &mut gate_up);
         drop(normed);
-        let (sum, out, z_down) = self.add_residual(layer, &mlp.down, post, &act, &x);
+        let (sum, out, z_down) = self.add_residual(layer, &mlp.down, norms.post_mlp.as_ref(), &act, &x);
         (sum, MlpActivations { x, gate_up, out, low_rank: [z_gate_up, z_down] })
     }
 
@@ -277,7 +287,17 @@ impl<B: Backend> BlockPass<'_, B> {
     }
 
     /// Computes what a block's forward pass did not save, from its input.
-    pub(super) fn recompute_block(&self, layer: usize, x: B::Rows) -> Option<BlockActivations<B>> {
-        self.block(layer, x, false, true).1
+    pub(super) fn recompute_block(&self, layer: usize, x: B::Rows) -> BlockActivations<B> {
+        let (mid, mixer) = self.mixer(layer, x, false, true);
+        let mlp = match &self.block.mlp {
+            Some(MlpWeights::Dense(_)) if mid.rows() > PART_ROWS => Some(BlockMlp::Input(mid)),
+            _ => self.mlp_or_experts(layer, mid).1,
+        };
+        BlockActivations { mixer, mlp }
+    }
+
+    /// Computes a block's output again.
+    pub(super) fn repeat_block(&self, layer: usize, x: B::Rows) -> B::Rows {
+        self.block(layer, x, false, false).0
     }
 }

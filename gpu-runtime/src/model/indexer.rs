@@ -17,7 +17,8 @@ impl<B: Backend> BlockPass<'_, B> {
             unreachable!("the model's indexers are not loaded")
         };
         let key = self.rotated(layer, c, &self.key(own, c, normed));
-        let mut kv = model.kv();
+        let mut kv = self.kv.lock();
+        let index = self.kv.layer(index);
         kv.write_index(backend, index, self.spans, &key);
         drop(key);
         let call = IndexCall { layer: index, heads: c.heads, count: c.count, spans: self.spans };

@@ -133,7 +133,7 @@ fn segments<'a, B: Backend>(
     pair: impl Fn(&'a Adapter<B>) -> Option<&'a LoraPair<B>>,
 ) -> Vec<LoraSegment<'a, B>> {
     let segment = |(group, of): (usize, &'a RowGroup<B>)| {
-        if expert.is_some() && of.rows.is_empty() {
+        if of.rows.is_empty() {
             return None;
         }
         let adapter = of.adapter.as_deref()?;

@@ -1,10 +1,12 @@
-//! The memory that a training pass will need, planned before it runs: how many rows fit a budget, and how many blocks may
-//! save their activations when the rows are more (the others recompute them: Chen et al. 2016, arXiv:1604.06174).
+//! The memory that a training pass will need, planned before it runs: how many rows fit a budget, and what may be kept for the
+//! backward pass when the rows are more (the rest is recomputed: Chen et al. 2016, arXiv:1604.06174).
 
 use trainyard_protocol::LoraSpec;
 
 use super::indexer_weights::ChosenMemory;
+use super::parts::PART_ROWS;
 use super::projection::Projection;
+use super::recompute::Saved;
 use super::weights::Model;
 use crate::backend::{AttentionShape, Backend, CHUNK, KV_BLOCK, RecurrentOps};
 use crate::config::{Block, ConvolutionShape, Experts, HeadNorms, Mixer, ModelConfig, RecurrentShape};
@@ -15,7 +17,7 @@ pub(super) const MAX_SAVED_LOGITS: usize = 64 << 20;
 /// Bytes per row of a training pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PassMemory {
-    /// Bytes of keys and values per row.
+    /// Bytes per row of the keys and values of one block of the model.
     pub(super) kv: usize,
     /// Bytes per row that the largest block saves for its backward pass.
     pub(super) block: usize,
@@ -23,23 +25,39 @@ pub(crate) struct PassMemory {
     pub(super) input: usize,
     /// Bytes per row of left sides of GEMMs and gradients that live at once in a block's backward pass.
     pub(super) working: usize,
-    /// Bytes per row that live at once in the loss head, without logits.
+    /// Bytes per row of the residual stream.
+    pub(super) stream: usize,
+    /// Bytes per row of a part of the batch that live at once in the loss head, without logits.
     pub(super) head: usize,
     pub(super) logits: usize,
     /// Number of blocks; not in bytes.
     pub(super) blocks: usize,
     /// Where indexers choose positions: what a pass keeps of these.
     pub(super) chosen: Option<ChosenMemory>,
+    /// Blocks whose MLP is computed in parts, in models without experts.
+    pub(super) parts: Option<PartMemory>,
+}
+
+/// Bytes per row of a block that is recomputed in a batch of several parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PartMemory {
+    /// What it saves for its backward pass, without its MLP.
+    pub(super) saved: usize,
+    /// Left sides of GEMMs and gradients that live at once in its mixer's backward pass.
+    pub(super) working: usize,
+    /// The MLP forward and backward, per row of a part.
+    pub(super) mlp: usize,
 }
 
 impl PassMemory {
     /// The memory of passes over a model; `adapters` are those that may be in the batch.
     pub(crate) fn of<'a, B: Backend>(model: &Model<B>, adapters: impl Iterator<Item = &'a LoraSpec>) -> Self {
         let holds_all = B::Family::HOLDS_ALL_CHUNKS;
-        Self::planned_with(&model.config, B::ACTIVATION_BYTES, model.kv_block_bytes, adapters, holds_all)
+        Self::planned_with(&model.config, B::ACTIVATION_BYTES, model.layer_kv_block_bytes, adapters, holds_all)
     }
 
-    /// Like [`PassMemory::of`], but for a model that is not loaded; takes the bytes of an activation and of a KV block.
+    /// Like [`PassMemory::of`], but for a model that is not loaded; takes the bytes of an activation and of a KV block of one
+    /// layer.
     pub(crate) fn planned<'a>(
         c: &ModelConfig,
         element: usize,
@@ -102,34 +120,54 @@ impl PassMemory {
         let convolution = c.convolutions().map(|shape| convolution_elements(c, shape)).max().unwrap_or(0);
         let mixer = attention.max(recurrence).max(convolution);
         let working = mlp.max(mixture).max(mixer.saturating_sub(freed));
+        let without_mlp = |(layer, block): (usize, &Block)| saved((layer, block)) - mlp_elements(c, block);
+        let widest_mlp = c.blocks.iter().map(|block| mlp_elements(c, block)).max().unwrap_or(0);
+        let parts = (!routed && widest_mlp > 0).then(|| PartMemory {
+            saved: c.blocks.iter().enumerate().map(without_mlp).max().unwrap_or(0) * element,
+            working: (mixer + added_output(c)) * element,
+            // With copies of the part's rows and of their gradients.
+            mlp: (2 * hidden + widest_mlp + mlp + 2 * added_output(c)) * element,
+        });
         Self {
             kv: kv_block_bytes / KV_BLOCK,
             block: c.blocks.iter().enumerate().map(saved).max().unwrap_or(0) * element,
             input: hidden * element,
             working: (working + added_output(c)) * element,
-            // The residual stream and its gradient; for all rows and for those that have a loss the normalised ones and
-            // their packed copy; of the latter rows also the residual stream, and two gradients.
-            head: 9 * hidden * element,
+            stream: hidden * element,
+            // Of rows that have a loss the residual stream, normalised and packed, and three gradients.
+            head: 6 * hidden * element,
             logits: c.vocab_rows() * size_of::<f32>(),
             blocks: c.num_layers(),
             chosen: ChosenMemory::of(c),
+            parts,
         }
     }
 
-    /// Bytes of a pass over `rows` rows in which `saved` blocks save their activations.
-    pub(crate) fn bytes(&self, rows: usize, saved: usize) -> usize {
+    /// Bytes of a pass over `rows` rows that keeps `saved`.
+    pub(crate) fn bytes(&self, rows: usize, saved: Saved) -> usize {
         rows * self.kv + self.buffers(rows, saved)
     }
 
     /// Like [`PassMemory::bytes`], but without keys and values.
-    pub(crate) fn buffers(&self, rows: usize, saved: usize) -> usize {
-        let recomputed = self.blocks - saved;
+    pub(crate) fn buffers(&self, rows: usize, saved: Saved) -> usize {
+        let recomputed = saved.recomputed(self.blocks);
+        let (saved, inputs) = (self.blocks - recomputed, recomputed.min(saved.inputs));
         // Blocks that are recomputed are the first ones: when their backward pass runs, one after the other, those that
         // saved their activations have freed them.
         let alive = saved.max(recomputed.min(1));
-        let head = rows * (saved * self.block + self.head) + (rows * self.logits).min(MAX_SAVED_LOGITS);
+        let part = rows.min(PART_ROWS);
+        let head = rows * (saved * self.block + 2 * self.stream) + part * self.head;
+        let head = head + (rows * self.logits).min(MAX_SAVED_LOGITS);
+        let blocks = match self.parts {
+            Some(parts) if saved == 0 && rows > part => {
+                let mlp = rows * (parts.saved + self.stream) + part * parts.mlp;
+                // What the MLP has read is freed before.
+                mlp.max(rows * (parts.saved + parts.working).saturating_sub(self.stream))
+            }
+            _ => rows * (alive * self.block + self.working),
+        };
         let chosen = self.chosen.map_or(0, |chosen| chosen.bytes(rows));
-        chosen + rows * recomputed * self.input + head.max(rows * (alive * self.block + self.working))
+        chosen + rows * inputs * self.input + head.max(blocks)
     }
 
     /// Number of rows, up to `most`, for which every block can save its activations within `budget` bytes.
@@ -137,14 +175,22 @@ impl PassMemory {
         let (mut fits, mut exceeds) = (0, most + 1);
         while exceeds - fits > 1 {
             let rows = fits + (exceeds - fits) / 2;
-            if self.bytes(rows, self.blocks) <= budget { fits = rows } else { exceeds = rows }
+            if self.bytes(rows, Saved::with_all_inputs(self.blocks)) <= budget { fits = rows } else { exceeds = rows }
         }
         fits
     }
 
-    /// Maximum number of blocks that can save their activations of `rows` rows within `budget` bytes.
-    pub(crate) fn saved_within(&self, rows: usize, budget: usize) -> usize {
-        (0..=self.blocks).rev().find(|saved| self.bytes(rows, *saved) <= budget).unwrap_or(0)
+    /// The most that a pass over `rows` rows can keep within `budget` bytes, or the least if nothing fits.
+    pub(crate) fn saved_within(&self, rows: usize, budget: usize) -> Saved {
+        let fits = |saved: &Saved| self.bytes(rows, *saved) <= budget;
+        let least = Saved::choices(self.blocks).last().unwrap_or_default();
+        Saved::choices(self.blocks).find(fits).unwrap_or(least)
+    }
+
+    /// Like [`PassMemory::saved_within`], but with the inputs of all blocks that are recomputed: where units are gathered in an order
+    /// that is settled, no block is repeated.
+    pub(crate) fn saved_once_within(&self, rows: usize, budget: usize) -> Saved {
+        Saved::all_inputs(self.blocks).find(|saved| self.bytes(rows, *saved) <= budget).unwrap_or_default()
     }
 }
 
@@ -194,7 +240,21 @@ fn convolution_elements(c: &ModelConfig, shape: &ConvolutionShape) -> usize {
 /// Elements of a row that are alive at once in the backward pass of attention, beside what the block saved.
 fn attention_elements(c: &ModelConfig, shape: &AttentionShape) -> usize {
     let (hidden, q, qkv) = (c.hidden_size, shape.q_width(), shape.qkv_width());
-    let Some(heads) = c.latent_heads() else { return 3 * hidden + q + 2 * qkv };
+    let Some(heads) = c.latent_heads() else {
+        let is_gated = c.blocks.iter().filter_map(Block::attention).any(|attention| attention.gated);
+        let gates = if is_gated { q } else { 0 };
+        // In o's backward pass: the gradients of the residual stream, also as the left side of a GEMM, and of attention's output,
+        // and that output, gated and as an input of gradients.
+        let output = 2 * hidden + 2 * q + gates;
+        // In that of attention: the gradients of the residual stream, of the output and its gates, and of q, k, v.
+        let scores = hidden + q + gates + qkv;
+        // In that of the QKV projection, before which q, k, v, the output and its gates are freed: the gradients of these, also
+        // joined and as the left side of a GEMM; and of the normalised input, and that input.
+        let joined = if is_gated { 2 * (qkv + gates) } else { 0 };
+        let freed = qkv + q + gates + shape.heads;
+        let projections = (3 * hidden + 2 * qkv + gates).max(hidden + qkv + gates + joined).saturating_sub(freed);
+        return output.max(scores).max(projections);
+    };
     // The gradients of q, k, v, and of attention's output; once these and what attention saved are freed, those of what the
     // projections made, as rows and as the left side of a GEMM, and of the normalised input.
     let projected = heads.queries() + heads.keys_and_values() + heads.rope;

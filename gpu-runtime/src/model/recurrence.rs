@@ -51,7 +51,7 @@ impl<'p, B: Backend> BlockPass<'p, B> {
         let (inputs, z_inputs) = self.linear(layer, &w.inputs, &normed, None);
         drop(normed);
         let call = self.recurrent_call(layer, w);
-        let mixed = B::Family::recur(backend, &call, self.model.kv().states(), &inputs);
+        let mixed = B::Family::recur(backend, &call, self.kv.lock().states(), &inputs);
         let gated = backend.lhs(&B::Family::gate_output(backend, &call, &inputs, &mixed));
         let (sum, out, z_out) = self.add_residual(layer, &w.out, norms.post_attention.as_ref(), &gated, &x);
         let low_rank = [z_inputs, z_out];

@@ -50,7 +50,7 @@ pub(super) fn values<B: Backend>(
     let of = |(head, group): (&RunHead<B>, &RowGroup<B>)| {
         B::Family::scalar_head(backend, head.op(), hidden, group.rows.clone())
     };
-    heads.iter().zip(groups).flat_map(of).collect()
+    heads.iter().zip(groups).filter(|(_, group)| !group.rows.is_empty()).flat_map(of).collect()
 }
 
 /// Gradient with respect to `hidden`, given that with respect to the values of its rows; those of the heads go to their groups'

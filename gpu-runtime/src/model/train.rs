@@ -6,23 +6,21 @@ use std::sync::Arc;
 use trainyard_protocol::OpError;
 
 use super::adapter::{Adapter, RowGroup};
-use super::backward::{GradientSink, backward};
+use super::backward::{BackwardInput, GradientSink, backward};
 use super::early_end::EarlyEnd;
 use super::forward::{Activations, Pass, PassInput, forward};
 use super::gradient::GradientSum;
 use super::image_rows::{ImageRows, PassImages};
 use super::kv::KvSequence;
-use super::linear::unembedding_segments;
-use super::memory::MAX_SAVED_LOGITS;
+use super::loss_head::LossHead;
 use super::mrope::{ImageGrid, coordinates};
 #[cfg(test)]
 use super::pass_losses::TrainOutput;
 use super::pass_losses::{FailedDatum, GroupOutputs, losses};
-use super::scalar_head::{self, RunHead};
-use super::vocabulary::{head_backward, head_logprobs};
-use super::weights::Weights;
+use super::recompute::Saved;
+use super::scalar_head::RunHead;
 use super::zero::weight_source::WeightSource;
-use crate::backend::{Backend, GradientSinks, HeadGradient, Held, Targets};
+use crate::backend::{Backend, GradientSinks, Targets};
 #[cfg(test)]
 use crate::collective::Ranks;
 use crate::interrupt::Interrupt;
@@ -47,20 +45,9 @@ pub(crate) struct TrainGroup<'a, B: Backend> {
     pub grads: Option<&'a mut GradientSum<B>>,
 }
 
-/// Rows of the microbatch that have a gradient.
-struct ActiveRows<B: Backend> {
-    rows: Vec<usize>,
-    /// The same rows by sequence, counted from the first of them.
-    sequences: Vec<Range<usize>>,
-    targets: Targets,
-    d_logprobs: Vec<f32>,
-    groups: Vec<RowGroup<B>>,
-}
-
 /// What bounds a pass.
 pub(crate) struct PassBounds<'a> {
-    /// Number of blocks that save their activations; the others recompute them, with the same bits.
-    pub saved: usize,
+    pub saved: Saved,
     /// Number of elements that custom losses may cost together.
     pub allowance: usize,
     /// Ends the pass between its blocks.
@@ -74,7 +61,7 @@ pub(crate) fn train_pass<'w, B: Backend>(
     weights: impl Into<WeightSource<'w, B>>,
     groups: &mut [TrainGroup<'_, B>],
     full: bool,
-    saved: usize,
+    saved: Saved,
 ) -> Vec<Result<Vec<TrainOutput>, FailedDatum>> {
     let interrupts = groups.iter().map(|group| group.interrupt.clone()).collect();
     let early_end = EarlyEnd::new(&Ranks::default(), Interrupt::all_of(interrupts));
@@ -98,6 +85,8 @@ pub(crate) fn train_pass_within<'w, B: Backend>(
 ) -> GroupOutputs {
     let PassBounds { saved, allowance, early_end } = bounds;
     let mut weights = weights.into();
+    // Replicas gather units in an order that is settled.
+    let saved = if weights.gathered().is_some() { Saved::with_all_inputs(saved.blocks) } else { saved };
     let data: Vec<&PreparedDatum> = groups.iter().flat_map(|g| g.data.iter().copied()).collect();
     let tokens: Vec<u32> = data.iter().flat_map(|d| d.tokens.iter().copied()).collect();
     let row_groups = row_groups(groups);
@@ -109,6 +98,7 @@ pub(crate) fn train_pass_within<'w, B: Backend>(
         tokens: &tokens,
         rows: &rows,
         kv: &mut kv,
+        is_continued: false,
         groups: &row_groups,
         images: images.as_ref(),
         early_end: Some(early_end),
@@ -119,22 +109,11 @@ pub(crate) fn train_pass_within<'w, B: Backend>(
     }
     let targets = targets_of(&data);
     let (w, scalar_head) = weights.head(backend);
-    let logit_bytes = tokens.len() * w.model.config.vocab_rows() * size_of::<f32>();
-    let lora = unembedding_segments(&row_groups, &[]);
-    let save_logits = trains && logit_bytes <= MAX_SAVED_LOGITS;
     let resident = || groups.iter().map(|group| group.scalar_head.clone()).collect();
     let scalar_heads: Option<Vec<RunHead<B>>> = scalar_head.map_or_else(resident, |head| Some(vec![head]));
-    let hidden = match &scalar_heads {
-        Some(_) => backend.norm(w.final_norm(), &x),
-        None => w.head_input(backend, &x),
-    };
-    let (logprobs, head) = match scalar_heads {
-        Some(heads) => (scalar_head::values(backend, &heads, &row_groups, &hidden), Head::Scalar(heads)),
-        None => {
-            let (logprobs, state) = head_logprobs(backend, &w.model, &w.head(&lora), &hidden, &targets, save_logits);
-            (logprobs, Head::Unembedding(state))
-        }
-    };
+    let sequences: Vec<Range<usize>> = rows.iter().map(|(rows, _)| rows.clone()).collect();
+    let mut head = LossHead::new(w, scalar_heads, &sequences, &row_groups, &targets);
+    let logprobs = head.logprobs(backend, &x, trains);
     let (mut outputs, d_logprobs) = losses(groups, &logprobs, allowance);
     let datums = outputs.iter_mut().zip(groups.iter()).scan(0, |first, (outputs, group)| {
         *first += group.data.len();
@@ -146,15 +125,14 @@ pub(crate) fn train_pass_within<'w, B: Backend>(
             output.expert_tokens = dispatches.iter().map(|dispatch| dispatch.counts(rows)).collect();
         }
     }
-    let active = ActiveRows::of(&row_groups, &rows, &targets, &d_logprobs);
     if let Some(activations) = activations
-        && !active.rows.is_empty()
+        && d_logprobs.iter().any(|gradient| *gradient != 0.0)
     {
         let failed: Vec<bool> = outputs.iter().map(Result::is_err).collect();
         let sinks = groups.iter_mut().zip(failed);
         let sums = sinks.map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() }).collect();
-        let pass = BackwardPass { backend, w, tokens: &tokens, groups: &row_groups, active, early_end };
-        pass.run(&mut weights, head, hidden, x, activations, sums, full);
+        let input = BackwardInput { tokens: &tokens, groups: &row_groups, images: images.as_ref(), early_end };
+        BackwardPass { backend, input, head, x, d_logprobs }.run(&mut weights, activations, sums, full);
         if weights.ends_early(early_end) {
             return ended_early(groups);
         }
@@ -167,86 +145,40 @@ fn ended_early<B: Backend>(groups: &[TrainGroup<'_, B>]) -> GroupOutputs {
     groups.iter().map(|_| Err(FailedDatum::ended_early())).collect()
 }
 
-/// State of the end of a forward pass, for its backward pass.
-enum Head<B: Backend> {
-    Unembedding(B::HeadState),
-    /// Scalar head of each group.
-    Scalar(Vec<RunHead<B>>),
-}
-
 /// The backward pass of a microbatch.
 struct BackwardPass<'a, B: Backend> {
     backend: &'a B,
-    /// Weights of the end of the model.
-    w: Held<'a, Weights<B>>,
-    tokens: &'a [u32],
-    groups: &'a [RowGroup<B>],
-    active: ActiveRows<B>,
-    early_end: &'a EarlyEnd,
+    input: BackwardInput<'a, B>,
+    head: LossHead<'a, B>,
+    /// Residual stream after the last block.
+    x: B::Rows,
+    d_logprobs: Vec<f32>,
 }
 
 impl<B: Backend> BackwardPass<'_, B> {
     fn run(
         self,
         weights: &mut WeightSource<'_, B>,
-        head: Head<B>,
-        hidden: B::Rows,
-        x: B::Rows,
         activations: Activations<B>,
         mut sums: Vec<Option<&mut GradientSum<B>>>,
         full: bool,
     ) {
-        let Self { backend, tokens, groups, early_end, .. } = self;
+        let Self { backend, input, head, x, d_logprobs } = self;
         if full {
             let Some(Some(sum)) = sums.into_iter().next() else { return };
             let mut ends = weights.gathered().map(|pass| pass.zeros_of_head(backend));
             let own = ends.as_mut().map_or(&mut sum.values, |ends| &mut ends.values);
-            let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Full(own), &[]);
-            drop((self.w, self.active, head, hidden, x));
+            let dx = head.backward(backend, &x, &d_logprobs, &mut GradientSinks::Full(own), &[]);
+            drop((head, x));
             let ends = weights.gathered().zip(ends).and_then(|(pass, ends)| pass.reduce_head(ends, sum));
-            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Full(sum, ends), early_end);
+            backward(backend, weights, input, activations, dx, GradientSink::Full(sum, ends));
         } else {
             let trains: Vec<bool> = sums.iter().map(Option::is_some).collect();
             let mut sinks: Vec<_> = sums.iter_mut().map(|sum| sum.as_mut().map(|sum| &mut sum.values)).collect();
-            let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Adapters(&mut sinks), &trains);
-            drop((head, hidden, x));
-            backward(backend, weights, tokens, groups, activations, dx, GradientSink::Adapters(&mut sinks), early_end);
+            let dx = head.backward(backend, &x, &d_logprobs, &mut GradientSinks::Adapters(&mut sinks), &trains);
+            drop((head, x));
+            backward(backend, weights, input, activations, dx, GradientSink::Adapters(&mut sinks));
         }
-    }
-
-    /// Gradient with respect to the residual stream after the last block; those of the head's parameters and of the final
-    /// norm go to the sinks.
-    fn head(
-        &self,
-        head: &Head<B>,
-        hidden: &B::Rows,
-        x: &B::Rows,
-        sinks: &mut GradientSinks<'_, '_, B>,
-        trains: &[bool],
-    ) -> B::Rows {
-        let (backend, w, active) = (self.backend, &self.w, &self.active);
-        let width = w.model.config.hidden_size;
-        let ActiveRows { rows, sequences, targets, d_logprobs, groups } = active;
-        let hidden = backend.gather(hidden, rows);
-        let d_hidden = match head {
-            Head::Unembedding(state) => {
-                let lora = unembedding_segments(groups, trains);
-                let gradient = HeadGradient { rows, sequences, targets, d_logprobs };
-                let d_scaled = head_backward(backend, &w.model, &w.head(&lora), &hidden, &gradient, state, sinks);
-                w.with_logit_scale(backend, d_scaled)
-            }
-            Head::Scalar(heads) => scalar_head::backward(backend, heads, groups, &hidden, d_logprobs, sinks),
-        };
-        drop(hidden);
-        let mut dx_active = backend.zeros(active.rows.len(), width);
-        let dw = match sinks {
-            GradientSinks::Full(params) => Some((&mut **params, w.model.table.norm)),
-            GradientSinks::Adapters(_) => None,
-        };
-        backend.norm_backward(w.final_norm(), &backend.gather(x, &active.rows), &d_hidden, &mut dx_active, dw);
-        let mut dx = backend.zeros(self.tokens.len(), width);
-        backend.scatter(&dx_active, &active.rows, &mut dx);
-        dx
     }
 }
 
@@ -300,26 +232,4 @@ fn targets_of(data: &[&PreparedDatum]) -> Targets {
         datum.targets.chunks(datum.k.max(1)).for_each(|row| targets.push(row.iter().copied()));
     }
     targets
-}
-
-impl<B: Backend> ActiveRows<B> {
-    /// `sequences` are the rows of each sequence in the batch, in order.
-    fn of(groups: &[RowGroup<B>], sequences: &[(Range<usize>, usize)], targets: &Targets, d_logprobs: &[f32]) -> Self {
-        let (mut rows, mut own, mut gradients, mut active) = (Vec::new(), Targets::empty(), Vec::new(), Vec::new());
-        for group in groups {
-            let start = rows.len();
-            for row in group.rows.clone() {
-                let at = targets.of(row);
-                if d_logprobs[at.clone()].iter().any(|d| *d != 0.0) {
-                    rows.push(row);
-                    own.push(targets.ids[at.clone()].iter().copied());
-                    gradients.extend_from_slice(&d_logprobs[at]);
-                }
-            }
-            active.push(RowGroup { rows: start..rows.len(), adapter: group.adapter.clone() });
-        }
-        let before = |row: usize| rows.partition_point(|active| *active < row);
-        let sequences = sequences.iter().map(|(rows, _)| before(rows.start)..before(rows.end)).collect();
-        Self { rows, sequences, targets: own, d_logprobs: gradients, groups: active }
-    }
 }

@@ -1,7 +1,7 @@
 //! A model's weights in the form that its backend reads.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::block_weights::BlockWeights;
 use super::indexer_weights::{self, IndexerWeights};
@@ -9,6 +9,7 @@ use super::kv::KvCache;
 use super::norm_weight::NormWeight;
 use super::param_value::{ParamValue, ReadParam};
 use super::params::ParamTable;
+use super::pass_kv::PassKv;
 use super::rope::{query_rope_table, rope_table};
 use super::shard::Shard;
 use crate::backend::{AttentionShape, Backend, ConvolutionOps, GateOps, MatrixRole, RecurrentOps, ScaleOps, Source};
@@ -31,6 +32,8 @@ pub(crate) struct Model<B: Backend> {
     pub shape: AttentionShape,
     /// Bytes of a KV block.
     pub kv_block_bytes: usize,
+    /// Bytes of a KV block of passes whose sequences no pass continues.
+    pub layer_kv_block_bytes: usize,
     /// Rotary tables by [`ModelConfig::ropes`].
     ropes: Vec<B::Rope>,
     /// Indexers of the blocks that have one; empty until they are read.
@@ -42,6 +45,9 @@ pub(crate) struct Model<B: Backend> {
     /// Bytes of a sequence's state, in blocks that keep one.
     pub state_bytes: usize,
     kv: Mutex<KvCache<B>>,
+    /// Keys and values of one layer, for passes whose sequences no pass continues.
+    layer_kv: Mutex<KvCache<B>>,
+    layer_shape: AttentionShape,
 }
 
 /// A model as files have it, whatever part of it a rank holds.
@@ -105,6 +111,7 @@ impl<B: Backend> Model<B> {
     pub(crate) fn new(backend: &B, whole: &ModelConfig, ranks: Ranks, layout: Parallel) -> Result<Self, LayoutError> {
         let (shard, config) = Shard::of(whole, ranks.rank(), layout)?;
         let shape = config.attention_shape();
+        let layer_shape = shape.of_one_layer();
         let rotated = config.rope_dim();
         let positions = config.max_position_embeddings;
         let rope = |table| backend.rope(rotated / 2, table);
@@ -122,7 +129,10 @@ impl<B: Backend> Model<B> {
             mixer_indices: mixer_indices(&config),
             state_bytes: config.state_bytes(),
             kv: Mutex::new(KvCache::new(backend, &shape, &states)),
+            layer_kv: Mutex::new(KvCache::new(backend, &layer_shape, &states)),
+            layer_shape,
             kv_block_bytes: backend.kv_block_bytes(&shape),
+            layer_kv_block_bytes: backend.kv_block_bytes(&layer_shape),
             shape,
             config,
             tensor_ranks: ranks.among(layout.tensor_group(ranks.rank()).collect()),
@@ -152,12 +162,16 @@ impl<B: Backend> Model<B> {
 
     /// Frees the memory of KV blocks without holders.
     pub(crate) fn reclaim_kv(&self, backend: &B) {
-        self.kv().reclaim(backend);
+        self.kv(true).lock().reclaim(backend);
+        self.kv(false).lock().reclaim(backend);
     }
 
-    pub(super) fn kv(&self) -> MutexGuard<'_, KvCache<B>> {
-        // A pass that panicked fails its requests, whose blocks are freed with them; the pool's ids stay consistent.
-        self.kv.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The pool for passes whose sequences later ones continue, or the one for all others.
+    pub(super) fn kv(&self, is_continued: bool) -> PassKv<'_, B> {
+        match is_continued {
+            true => PassKv { pool: &self.kv, shape: &self.shape, is_shared: false },
+            false => PassKv { pool: &self.layer_kv, shape: &self.layer_shape, is_shared: true },
+        }
     }
 
     /// The rotary table of a block's attention, and that of its queries where these have another; `None` without positions.

@@ -6,13 +6,13 @@ use trainyard_protocol::LoraSpec;
 use super::device::Device;
 use super::layout::PlannedLayout;
 use super::workload::Workload;
-use crate::backend::{Backend, Dtype, HostBackend, HostKernels, KV_BLOCK, Tensors};
+use crate::backend::{AttentionShape, Backend, Dtype, HostBackend, HostKernels, KV_BLOCK, Tensors};
 use crate::collective::{COMMUNICATOR_BYTES, communicators, exchange_bytes};
 use crate::config::{Experts, ModelConfig};
 use crate::engine::saved_by_blocks;
 use crate::model::zero::replicas::part_elements;
 use crate::model::{
-    AdaptedModule, Adapter, Model, ParamSpec, ParamTable, PassMemory, Units, Weights, lookup_bytes, packed_bytes,
+    AdaptedModule, Adapter, Model, ParamSpec, ParamTable, PassMemory, Saved, Units, Weights, lookup_bytes, packed_bytes,
 };
 
 /// AdamW's first and second.
@@ -131,17 +131,16 @@ impl Form {
         }
     }
 
-    fn kv_block(&self, own: &ModelConfig) -> usize {
-        let shape = own.attention_shape();
+    fn kv_block(&self, shape: &AttentionShape) -> usize {
         match self {
-            Self::Host(backend) => backend.kv_block_bytes(&shape),
+            Self::Host(backend) => backend.kv_block_bytes(shape),
             Self::RowMajor(dtype) => KV_BLOCK * shape.layers * 2 * shape.kv_width() * dtype.bytes(),
         }
     }
 
     /// Bytes of keys and values of a token.
     pub(super) fn kv_token(&self, own: &ModelConfig) -> usize {
-        self.kv_block(own) / KV_BLOCK
+        self.kv_block(&own.attention_shape()) / KV_BLOCK
     }
 }
 
@@ -159,8 +158,8 @@ pub(super) fn elements(specs: &[ParamSpec]) -> usize {
 /// Memory that a rank holds.
 pub(super) struct Held {
     pub(super) bytes: RankMemory,
-    /// Blocks that save their activations; the others are computed again.
-    pub(super) saved_blocks: usize,
+    /// What a training pass keeps for its backward pass.
+    pub(super) saved: Saved,
     /// Bytes of the weights that a pass reads.
     pub(super) pass_weights: usize,
     /// Bytes of activations that a pass writes and reads again.
@@ -173,11 +172,11 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     let table = ParamTable::new(own);
     let trained = elements(&table.trained(own, work.lora.as_ref())) * size_of::<f32>();
     let weights = form.weights(own, &table, true);
-    let saved = if work.lora.is_some() { form.saved(own, work) } else { 0 };
+    let by_blocks = if work.lora.is_some() { form.saved(own, work) } else { 0 };
     // Runs of all parameters pass through weights of their own.
     let takes_images = device.is_host;
     let tower = if takes_images { own.tower_bytes(work.dtype.bytes()) } else { 0 };
-    let base_weights = form.weights(own, &table, work.lora.is_some()).saturating_sub(saved)
+    let base_weights = form.weights(own, &table, work.lora.is_some()).saturating_sub(by_blocks)
         + form.indexers(own)
         + own.rope_bytes()
         + tower;
@@ -195,7 +194,7 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     // A replica's part while it updates it.
     let updated = if layout.dp > 1 { part(trained) } else { 0 };
     let kv_token = form.kv_token(own);
-    let kv = work.microbatch_tokens.max(work.sequences * work.context.next_multiple_of(KV_BLOCK)) * kv_token;
+    let kv = work.sequences * work.context.next_multiple_of(KV_BLOCK) * kv_token;
     let mut bytes = RankMemory {
         base_weights: base_weights as u64,
         run_weights: run_weights as u64,
@@ -213,19 +212,23 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
         let RankMemory { base_weights, kv, exchanges, reserved, .. } = bytes;
         bytes = RankMemory { base_weights, kv, exchanges, reserved, ..divided };
     }
-    let (element, kv_block, adapters) = (form.element(), form.kv_block(own), work.lora.iter());
+    let kv_block = form.kv_block(&own.attention_shape().of_one_layer());
+    let (element, adapters) = (form.element(), work.lora.iter());
     let pass = match form {
         Form::Host(_) => PassMemory::planned(own, element, kv_block, adapters),
         Form::RowMajor(_) => PassMemory::planned_on_gpu(own, element, kv_block, adapters),
     };
     let left = device.memory_bytes.saturating_sub(bytes.total());
-    let buffers = |saved: usize| pass.buffers(work.microbatch_tokens, saved) as u64;
-    let saved_blocks = (0..=own.num_layers()).rev().find(|saved| buffers(*saved) <= left).unwrap_or(0);
+    let saved = match layout.divides(work) {
+        true => pass.saved_once_within(work.microbatch_tokens, left as usize),
+        false => pass.saved_within(work.microbatch_tokens, left as usize),
+    };
+    let buffers = |saved: Saved| pass.bytes(work.microbatch_tokens, saved) as u64;
     // Passes over images and of training take turns.
     let images = if takes_images { own.tower_pass_bytes() } else { 0 };
-    bytes.activations = buffers(saved_blocks).max(images as u64);
-    let pass_weights = weights.saturating_sub(saved) + if work.lora.is_some() { run_weights } else { 0 };
-    Held { bytes, saved_blocks, pass_weights, saved_bytes: buffers(own.num_layers()) as usize }
+    bytes.activations = buffers(saved).max(images as u64);
+    let pass_weights = weights.saturating_sub(by_blocks) + if work.lora.is_some() { run_weights } else { 0 };
+    Held { bytes, saved, pass_weights, saved_bytes: buffers(Saved::with_all_inputs(own.num_layers())) as usize }
 }
 
 /// Bytes of exchanges between devices. A processor's are memory of a moment, which plans do not count.

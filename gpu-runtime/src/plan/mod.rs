@@ -52,6 +52,8 @@ pub struct Plan {
     pub exceeds_by: Option<u64>,
     /// Number of the model's blocks that save their activations in a training pass; the others are recomputed.
     pub saved_blocks: usize,
+    /// Number of blocks that the backward pass computes once more for the inputs of others, because not all of these are kept.
+    pub repeated_blocks: usize,
     /// Number of the model's blocks.
     pub blocks: usize,
     /// Number of tokens of a training step on all replicas.
@@ -111,7 +113,7 @@ pub fn plan(
     let form = Form::of(device, work);
     let held = held(&own, &layout, device, &form, work);
     let costs = Costs { whole: model, own: &own, layout: &layout, device, network, work };
-    let training_moved = traffic::training(&own, &shard, &layout, work, held.saved_blocks);
+    let training_moved = traffic::training(&own, &shard, &layout, work, held.saved);
     let training = costs.training(&held, &training_moved);
     let decoding_moved = traffic::decoding(&own, &layout, work.sequences);
     let decoding = costs.decoding(&form, &held, &decoding_moved);
@@ -126,7 +128,8 @@ pub fn plan(
         memory: held.bytes,
         memory_capacity: device.memory_bytes,
         exceeds_by,
-        saved_blocks: held.saved_blocks,
+        saved_blocks: held.saved.blocks,
+        repeated_blocks: held.saved.repeated(own.num_layers()).into_iter().sum(),
         blocks: own.num_layers(),
         tokens_per_step,
         training_tokens_per_second: tokens_per_step as f64 / training.seconds,

@@ -83,7 +83,9 @@ impl Costs<'_> {
         let rows = work.microbatch_tokens as f64;
         let [blocks, head, lora] = self.multiplications();
         let attention = self.attention(own.num_layers(), 0.5);
-        let recomputed = 1.0 - held.saved_blocks as f64 / own.num_layers().max(1) as f64;
+        let layers = own.num_layers();
+        let computed_again = layers - held.saved.blocks + held.saved.repeated(layers).into_iter().sum::<usize>();
+        let recomputed = computed_again as f64 / layers.max(1) as f64;
         // A multiplication is two operations. Gradients of weights are those of what is trained.
         let weight_gradients = if work.lora.is_some() { lora } else { blocks + head };
         let forward = blocks + lora;

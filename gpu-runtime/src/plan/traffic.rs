@@ -1,5 +1,7 @@
 //! Traffic between ranks in a training step and in a decoding step.
 
+use std::iter::repeat_n;
+
 use serde::Serialize;
 
 use super::layout::PlannedLayout;
@@ -9,7 +11,7 @@ use crate::collective::{CollectiveKind, slice_of};
 use crate::config::ModelConfig;
 use crate::engine::LOGIT_ROWS;
 use crate::model::{
-    Exchange, Members, ParamSpec, ParamTable, ROUND_ROWS, Shard, UnitTraffic, Units, backward_exchanges,
+    Exchange, Members, ParamSpec, ParamTable, ROUND_ROWS, Saved, Shard, UnitTraffic, Units, backward_exchanges,
     embedding_exchanges, forward_exchanges, gradient_exchanges, logit_exchanges, loss_exchanges,
 };
 
@@ -74,14 +76,13 @@ pub struct Moved {
     pub least_bytes: f64,
 }
 
-/// Traffic of a rank in a training step of [`Workload::microbatches`], in whose passes `saved` blocks save their
-/// activations.
+/// Traffic of a rank in a training step of [`Workload::microbatches`], whose passes keep `saved`.
 pub(super) fn training(
     own: &ModelConfig,
     shard: &Shard,
     layout: &PlannedLayout,
     work: &Workload,
-    saved: usize,
+    saved: Saved,
 ) -> Vec<Moved> {
     let Workload { microbatch_tokens: rows, microbatches, .. } = *work;
     let (blocks, ranks, lora) = (own.num_layers(), layout.replica(), work.lora.as_ref());
@@ -89,7 +90,9 @@ pub(super) fn training(
     let trained = table.trained(own, lora);
     let mut all = List { layout, moved: Vec::new() };
     let mut pass = forward_exchanges(own, rows, ranks, own.blocks.iter());
-    pass.extend(backward_exchanges(own, rows, ranks, blocks - saved, lora));
+    pass.extend(backward_exchanges(own, rows, ranks, blocks - saved.blocks, lora));
+    let repeated = own.blocks.iter().zip(saved.repeated(blocks)).flat_map(|(block, times)| repeat_n(block, times));
+    pass.extend(forward_exchanges(own, rows, ranks, repeated));
     all.add_model("rows within blocks", &pass, microbatches);
     all.add_model("embeddings", &embedding_exchanges(own, rows), microbatches);
     all.add_model("loss head", &loss_exchanges(own, rows), microbatches);

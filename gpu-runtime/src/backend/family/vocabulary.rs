@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use crate::backend::targets::Targets;
 use crate::backend::tensors::Tensors;
-use crate::backend::types::{LinearCall, LogSum, ScoreRequest, Targets};
+use crate::backend::types::{LinearCall, LogSum, ScoreRequest};
 use crate::collective::Ranks;
 
 /// Contribution of a part of the vocabulary to `Backend::target_logprobs`.

@@ -16,7 +16,8 @@ use crate::load::tests::families;
 use crate::loss::PreparedDatum;
 use crate::model::zero::replicas::{divide, gather_into, part_lens, part_of};
 use crate::model::{
-    EarlyEnd, GatheredPass, GradientSum, ParamSpec, Shard, TrainGroup, TrainOutput, Units, gathered_weights, train_pass,
+    EarlyEnd, GatheredPass, GradientSum, ParamSpec, Saved, Shard, TrainGroup, TrainOutput, Units, gathered_weights,
+    train_pass,
 };
 use crate::parallel::Parallel;
 
@@ -95,7 +96,7 @@ impl<B: Backend> Run<B> for Divided<B> {
         let mut outputs = Vec::new();
         if !own.is_empty() {
             // The first block is computed again in the backward pass.
-            let saved = g.model.config.num_layers() - 1;
+            let saved = Saved::with_all_inputs(g.model.config.num_layers() - 1);
             let mut groups = [TrainGroup {
                 adapter: None,
                 scalar_head: None,

@@ -21,7 +21,9 @@ use crate::load::load;
 use crate::load::tests::families;
 use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::zero::replicas::{divide, gather_into, part_lens, part_of, scatter_sums};
-use crate::model::{Adapter, GradientSum, Model, ParamSpec, ParamTable, TrainGroup, TrainOutput, Weights, train_pass};
+use crate::model::{
+    Adapter, GradientSum, Model, ParamSpec, ParamTable, Saved, TrainGroup, TrainOutput, Weights, train_pass,
+};
 use crate::parallel::Parallel;
 use crate::vision::{ImageEmbedding, Tower};
 
@@ -40,8 +42,8 @@ pub(super) struct Golden<B: Backend> {
     pub(super) json: Value,
     /// Spec of the adapters: only on attention where the reference's are.
     pub(super) lora: LoraSpec,
-    /// Blocks that compute their activations again.
-    pub(super) recomputed: usize,
+    /// What passes keep; `None` for everything.
+    pub(super) saved: Option<Saved>,
     /// Images by name, in models that take images.
     pub(super) images: BTreeMap<String, GoldenImage<B>>,
     dir: PathBuf,
@@ -95,7 +97,7 @@ impl<B: Backend> Golden<B> {
         let train_mlp = with_mlp.iter().any(|spec| adapter.contains_key(&adapter_name(&source.config, &spec.name)));
         let lora = LoraSpec { train_mlp, ..LORA };
         let images = embedded(&backend, &source, &dir);
-        Self { backend, model, masters, weights, json, lora, recomputed: 0, images, dir }
+        Self { backend, model, masters, weights, json, lora, saved: None, images, dir }
     }
 
     /// The images of a datum, whose digests number them by name.
@@ -217,7 +219,8 @@ impl<B: Backend> Golden<B> {
         let outputs = match is_idle {
             true => Vec::new(),
             false => {
-                train_pass(backend, w, &mut groups, full, config.num_layers() - self.recomputed).remove(0).unwrap()
+                let saved = self.saved.unwrap_or(Saved::with_all_inputs(config.num_layers()));
+                train_pass(backend, w, &mut groups, full, saved).remove(0).unwrap()
             }
         };
         let computed = replicas.all_of(outputs).into_iter().flatten();

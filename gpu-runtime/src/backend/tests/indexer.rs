@@ -10,6 +10,7 @@ use crate::backend::{
 };
 use crate::collective::Ranks;
 use crate::load::load;
+use crate::model::Saved;
 use crate::parallel::Parallel;
 
 const FAMILIES: [&str; 2] = ["glm_moe_dsa", "deepseek_v32"];
@@ -40,7 +41,7 @@ fn contexts_beyond_what_is_chosen_agree_with_pytorch() {
 }
 
 /// Bits of an adapter's outputs and gradient.
-fn bits<B: Backend>(g: &Golden<B>) -> Vec<u32> {
+pub(super) fn bits<B: Backend>(g: &Golden<B>) -> Vec<u32> {
     let lora = g.adapter_params("lora_init.safetensors");
     let (outputs, gradient) = g.run(&g.weights, Some(&lora), "cross_entropy", true);
     let outputs = outputs.into_iter().flat_map(|output| output.logprobs);
@@ -72,13 +73,15 @@ fn within_the_number_of_chosen_positions_attention_has_the_bits_of_dense_attenti
 #[test]
 fn blocks_that_are_recomputed_attend_to_the_same_positions() {
     for dtype in [Dtype::F32, Dtype::Bf16] {
-        let of = |recomputed| {
+        let of = |saved| {
             let mut g = golden("glm_moe_dsa", Cpu::with_isa(2, Isa::detect()).with_dtype(dtype));
-            g.recomputed = recomputed;
+            g.saved = saved;
             bits(&g)
         };
-        let saved = of(0);
-        (1..=3).for_each(|recomputed| assert!(of(recomputed) == saved, "{recomputed}"));
+        let expected = of(None);
+        for saved in Saved::choices(3) {
+            assert!(of(Some(saved)) == expected, "{saved:?}");
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod golden;
 mod indexer;
 mod latent;
 mod ops;
+mod recompute;
 mod recurrent;
 pub(in crate::backend) mod routing;
 mod sharded;

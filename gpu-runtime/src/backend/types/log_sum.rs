@@ -1,6 +1,6 @@
 //! Log-sum-exp of a row of logits that is computed in parts.
 
-use super::Targets;
+use crate::backend::Targets;
 
 /// A partial log-sum-exp of logits of a row: maximum and sum, before the logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]

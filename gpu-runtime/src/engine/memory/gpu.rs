@@ -4,7 +4,7 @@ use super::KV_PART;
 use crate::backend::KV_BLOCK;
 use crate::config::{ModelConfig, ModelSource};
 use crate::engine::EngineOptions;
-use crate::model::{ParamTable, PassMemory, Shard};
+use crate::model::{ParamTable, PassMemory, Saved, Shard};
 
 /// Configured parts of a budget, in bytes. The others follow from the budget and the models.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,9 +79,9 @@ impl EngineOptions {
 
     /// Bytes of a pass of [`ENOUGH_ROWS`] rows, with an eighth added for activations saved by adapters.
     fn pass_bytes(&self, config: &ModelConfig) -> usize {
-        let kv_block = KV_BLOCK * config.num_layers() * 2 * config.attention_shape().kv_width() * self.dtype.bytes();
+        let kv_block = KV_BLOCK * 2 * config.attention_shape().kv_width() * self.dtype.bytes();
         let pass = PassMemory::planned_on_gpu(config, ACTIVATION, kv_block, std::iter::empty());
-        pass.bytes(ENOUGH_ROWS, config.num_layers()) / 8 * 9
+        pass.bytes(ENOUGH_ROWS, Saved::with_all_inputs(config.num_layers())) / 8 * 9
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
         let config = shape("qwen3-8b");
         let lora =
             LoraSpec { rank: 32, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
-        let kv_block = KV_BLOCK * config.num_layers() * 2 * config.attention_shape().kv_width() * 2;
+        let kv_block = KV_BLOCK * 2 * config.attention_shape().kv_width() * 2;
         let pass = PassMemory::planned_on_gpu(&config, ACTIVATION, kv_block, std::iter::once(&lora));
         for (bytes, sequences) in [(80 * GB, 1), (141 * GB, 2)] {
             let options = options("tp=1", bytes).divided_beside(&[&config], 1, ConfiguredParts::default());

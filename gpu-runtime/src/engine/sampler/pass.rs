@@ -48,7 +48,15 @@ impl<B: Backend> Sampler<B> {
         let images =
             pass_images(rows.map(|(part, (rows, _))| (&self.active[part.task].images, &part.positions, rows.start)));
         let images = images.as_ref();
-        let input = PassInput { tokens: &tokens, rows: &spans, kv: &mut kv, groups: &groups, images, early_end: None };
+        let input = PassInput {
+            tokens: &tokens,
+            rows: &spans,
+            kv: &mut kv,
+            is_continued: true,
+            groups: &groups,
+            images,
+            early_end: None,
+        };
         let x = forward(backend, &mut WeightSource::Resident(&weights), input, None).x;
         for ((part, (rows, _)), kv) in parts.iter().zip(&spans).zip(kv) {
             let task = &mut self.active[part.task];

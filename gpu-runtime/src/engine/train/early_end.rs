@@ -35,7 +35,10 @@ impl<B: Backend> Trainer<B> {
         let leader = tasks().next().and_then(|task| Some((task, runs.get(&task.run)?)));
         match leader {
             // Replicas that gather a run's parameters decide in the steps of the pass.
-            Some((task, run)) if !run.is_divided() => end.of_blocks(run.base.config().num_layers(), task.trains),
+            Some((task, run)) if !run.is_divided() => {
+                let blocks = run.base.config().num_layers();
+                end.of_blocks(blocks, task.trains, plan.saved.repeated(blocks).iter().sum())
+            }
             _ => end,
         }
     }

@@ -9,7 +9,7 @@ use super::{TrainTask, Trainer};
 use crate::backend::{Backend, MicrobatchRows};
 use crate::engine::run::TrainingRun;
 use crate::loss::MAX_PASS_ELEMENTS;
-use crate::model::{EarlyEnd, PassBounds, PassMemory, ROUND_ROWS};
+use crate::model::{EarlyEnd, PassBounds, PassMemory, ROUND_ROWS, Saved};
 
 /// A task's part of a training pass.
 pub(super) struct PlanPart {
@@ -24,8 +24,8 @@ pub(super) struct PlanPart {
 pub(super) struct MicrobatchPlan {
     /// Each task at most once.
     pub(super) parts: Vec<PlanPart>,
-    /// Transformer blocks that save their activations; the others recompute them in the backward pass.
-    pub(super) saved_blocks: usize,
+    /// What the pass keeps for its backward pass.
+    pub(super) saved: Saved,
     /// Tokens of all datums.
     pub(super) rows: usize,
     /// Tokens that it might have had.
@@ -35,7 +35,7 @@ pub(super) struct MicrobatchPlan {
 impl<'a> PassBounds<'a> {
     /// Those of a planned pass, whose losses may cost anything.
     pub(super) fn of(plan: &MicrobatchPlan, early_end: &'a EarlyEnd) -> Self {
-        Self { saved: plan.saved_blocks, allowance: usize::MAX, early_end }
+        Self { saved: plan.saved, allowance: usize::MAX, early_end }
     }
 }
 
@@ -59,6 +59,8 @@ struct MicrobatchBuilder {
     own_bytes: Vec<usize>,
     /// Bytes left for adapters and gradients of further tasks.
     remaining_bytes: usize,
+    /// Whether replicas divide the parameters of the leader's run.
+    is_divided: bool,
 }
 
 impl<B: Backend> Trainer<B> {
@@ -86,7 +88,7 @@ impl<B: Backend> Trainer<B> {
             }
         }
         batch.map_or_else(MicrobatchPlan::default, |batch| MicrobatchPlan {
-            saved_blocks: batch.memory.saved_within(batch.rows.iter().copied().max().unwrap_or(0), *activation_bytes),
+            saved: batch.saved(*activation_bytes),
             rows: batch.rows.iter().sum(),
             capacity: batch.rows.iter().map(|rows| batch.capacity.max(*rows)).sum(),
             ..batch.plan
@@ -143,7 +145,17 @@ impl MicrobatchBuilder {
             capacity,
             own_bytes,
             remaining_bytes: activation_bytes,
+            is_divided: lead_run.is_divided(),
         })
+    }
+
+    /// What a pass over the microbatch keeps within `bytes`.
+    fn saved(&self, bytes: usize) -> Saved {
+        let rows = self.rows.iter().copied().max().unwrap_or(0);
+        match self.is_divided {
+            true => self.memory.saved_once_within(rows, bytes),
+            false => self.memory.saved_within(rows, bytes),
+        }
     }
 
     /// Adds the next datum of the oldest request of a tenant that has one that fits, and returns the tokens to charge for it. The

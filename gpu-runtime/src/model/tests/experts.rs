@@ -19,7 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::load::load;
 use crate::load::tests::without_query_latent;
 use crate::loss::{LossFn, PreparedDatum, prepare};
-use crate::model::{Adapter, GradientSum, Model, ParamSpec, ParamTable, TrainGroup, Weights, train_pass};
+use crate::model::{Adapter, GradientSum, Model, ParamSpec, ParamTable, Saved, TrainGroup, Weights, train_pass};
 use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
 
@@ -97,7 +97,7 @@ impl<B: Backend> Fixture<B> {
             interrupt: Interrupt::default(),
             grads: Some(&mut sum),
         });
-        let saved = self.model.config.num_layers();
+        let saved = Saved::with_all_inputs(self.model.config.num_layers());
         let outputs = train_pass(backend, &weights, &mut groups, adapter.is_none(), saved).pop().unwrap().unwrap();
         drop(groups);
         let gradient = sum.finish(backend, &self.model, adapter.map(|_| &SPEC));

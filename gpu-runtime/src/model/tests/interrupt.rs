@@ -16,7 +16,7 @@ use crate::collective::Ranks;
 use crate::interrupt::Interrupt;
 use crate::load::load;
 use crate::loss::{LossFn, PreparedDatum, prepare};
-use crate::model::{FailedDatum, GradientSum, Model, TrainGroup, TrainOutput, Weights, train_pass};
+use crate::model::{FailedDatum, GradientSum, Model, Saved, TrainGroup, TrainOutput, Weights, train_pass};
 use crate::parallel::Parallel;
 
 type Outcomes = Vec<Result<Vec<TrainOutput>, FailedDatum>>;
@@ -43,8 +43,11 @@ fn interrupt_at(index: usize) -> (Interrupt, Arc<AtomicUsize>) {
     (Interrupt::new(is_set), questions)
 }
 
+/// One of two blocks saves its activations.
+const SAVED: Saved = Saved::with_all_inputs(1);
+
 /// A pass over all parameters of a tiny model, whose groups have a datum each; the gradient is that of the last group.
-fn pass(interrupts: &[Interrupt], full: bool) -> (Outcomes, Vec<f32>) {
+fn pass(interrupts: &[Interrupt], full: bool, saved: Saved) -> (Outcomes, Vec<f32>) {
     let source = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama")).unwrap();
     let backend = Cpu::with_isa(1, Isa::Portable).with_dtype(Dtype::F32);
     let model = Arc::new(Model::new(&backend, &source.config, Ranks::default(), Parallel::default()).unwrap());
@@ -68,7 +71,7 @@ fn pass(interrupts: &[Interrupt], full: bool) -> (Outcomes, Vec<f32>) {
     if full {
         groups.last_mut().unwrap().grads = Some(&mut sum);
     }
-    let outcomes = train_pass(&backend, &weights, &mut groups, full, 1);
+    let outcomes = train_pass(&backend, &weights, &mut groups, full, saved);
     drop(groups);
     let gradient = sum.finish(&backend, &model, None::<&trainyard_protocol::LoraSpec>);
     (outcomes, (0..gradient.len()).flat_map(|index| gradient.host(index).into_owned()).collect())
@@ -76,21 +79,23 @@ fn pass(interrupts: &[Interrupt], full: bool) -> (Outcomes, Vec<f32>) {
 
 #[test]
 fn a_pass_that_nobody_waits_for_ends_before_its_next_block() {
-    let (never, asked) = interrupt_at(usize::MAX - 1);
-    let (whole, gradient) = pass(&[never], true);
-    assert!(whole[0].is_ok() && gradient.iter().any(|value| *value != 0.0));
-    let questions = asked.load(Ordering::Relaxed);
-    // One for each of two blocks there and back, and one after each half.
-    assert_eq!(questions, 6);
-    for at in 0..questions {
-        let (interrupt, asked) = interrupt_at(at);
-        let (outcomes, incomplete) = pass(&[interrupt], true);
-        let FailedDatum { at: datum, error } = outcomes.into_iter().next().unwrap().map(drop).unwrap_err();
-        assert_eq!((datum, error.category), (0, Category::User));
-        assert!(error.message.contains("its session ended"), "{error}");
-        assert_eq!(asked.load(Ordering::Relaxed), at + 1, "it goes on, or asks again");
-        // Of the blocks that were left out there is nothing.
-        assert_eq!(incomplete == gradient, at + 1 == questions);
+    // One question for each of two blocks there and back, and one after each half; and one before a block that is repeated.
+    for (saved, count) in [(SAVED, 6), (Saved { blocks: 0, inputs: 1 }, 7)] {
+        let (never, asked) = interrupt_at(usize::MAX - 1);
+        let (whole, gradient) = pass(&[never], true, saved);
+        assert!(whole[0].is_ok() && gradient.iter().any(|value| *value != 0.0));
+        let questions = asked.load(Ordering::Relaxed);
+        assert_eq!(questions, count);
+        for at in 0..questions {
+            let (interrupt, asked) = interrupt_at(at);
+            let (outcomes, incomplete) = pass(&[interrupt], true, saved);
+            let FailedDatum { at: datum, error } = outcomes.into_iter().next().unwrap().map(drop).unwrap_err();
+            assert_eq!((datum, error.category), (0, Category::User));
+            assert!(error.message.contains("its session ended"), "{error}");
+            assert_eq!(asked.load(Ordering::Relaxed), at + 1, "it goes on, or asks again");
+            // Of the blocks that were left out there is nothing.
+            assert_eq!(incomplete == gradient, at + 1 == questions);
+        }
     }
 }
 
@@ -100,11 +105,11 @@ fn a_pass_goes_on_for_whoever_waits() {
         let outputs = outcomes[group].as_ref().map_err(|failed| &failed.error).unwrap();
         outputs[0].logprobs.iter().map(|logprob| logprob.to_bits()).collect::<Vec<_>>()
     };
-    let (expected, _) = pass(&[Interrupt::default(), Interrupt::default()], false);
-    let (found, _) = pass(&[Interrupt::new(|| true), Interrupt::default()], false);
+    let (expected, _) = pass(&[Interrupt::default(), Interrupt::default()], false, SAVED);
+    let (found, _) = pass(&[Interrupt::new(|| true), Interrupt::default()], false, SAVED);
     for group in 0..2 {
         assert_eq!(bits(&found, group), bits(&expected, group));
     }
-    let (ended, _) = pass(&[Interrupt::new(|| true), Interrupt::new(|| true)], false);
+    let (ended, _) = pass(&[Interrupt::new(|| true), Interrupt::new(|| true)], false, SAVED);
     assert!(ended.iter().all(Result::is_err));
 }

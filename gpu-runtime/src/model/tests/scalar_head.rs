@@ -17,7 +17,7 @@ use crate::interrupt::Interrupt;
 use crate::load::load;
 use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::{
-    Adapter, GradientSum, Model, ParamSpec, RunHead, TrainGroup, TrainOutput, TrainedParams, Weights, train_pass,
+    Adapter, GradientSum, Model, ParamSpec, RunHead, Saved, TrainGroup, TrainOutput, TrainedParams, Weights, train_pass,
 };
 use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
@@ -102,7 +102,9 @@ impl<B: Backend> Fixture<B> {
             interrupt: Interrupt::default(),
             grads: trains.then_some(&mut sum),
         }];
-        let outputs = train_pass(backend, &weights, &mut groups, full, config.num_layers()).remove(0).unwrap();
+        let outputs = train_pass(backend, &weights, &mut groups, full, Saved::with_all_inputs(config.num_layers()))
+            .remove(0)
+            .unwrap();
         let gradient = sum.finish(backend, &self.model, self.what());
         (outputs, (0..gradient.len()).map(|i| gradient.host(i).into_owned()).collect())
     }

@@ -22,8 +22,8 @@ use crate::load::load;
 use crate::load::tests::with_vocabulary;
 use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::{
-    Adapter, GradientSum, LastRows, LogitBuffer, Model, ParamSpec, ParamTable, PassMemory, RowGroup, Shard, TrainGroup,
-    Weights, target_logprobs, train_pass,
+    Adapter, GradientSum, LastRows, LogitBuffer, Model, ParamSpec, ParamTable, PassMemory, RowGroup, Saved, Shard,
+    TrainGroup, Weights, target_logprobs, train_pass,
 };
 use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
@@ -134,7 +134,7 @@ impl Rank {
             interrupt: Interrupt::default(),
             grads: Some(&mut sum),
         };
-        let saved = self.model.config.num_layers();
+        let saved = Saved::with_all_inputs(self.model.config.num_layers());
         let outputs = train_pass(&self.backend, &self.weights, &mut [group], !lora, saved).remove(0).unwrap();
         let gradient = sum.finish(&self.backend, &self.model, lora.then_some(&SPEC));
         let gradient = (0..gradient.len()).map(|i| gradient.host(i).into_owned()).collect();
@@ -185,7 +185,7 @@ impl Rank {
         self.model.ranks.check().unwrap();
         let specs = [Some(&SPEC), None].map(|lora| self.model.table.trained(&self.model.config, lora));
         let gradients = [of_adapter, of_all];
-        let pass = PassMemory::of(&self.model, std::iter::once(&SPEC)).bytes(100, 1);
+        let pass = PassMemory::of(&self.model, std::iter::once(&SPEC)).bytes(100, Saved::with_all_inputs(1));
         let bytes = [self.weights.bytes(&self.backend), self.packed().bytes(&self.backend), pass];
         Outcome { shard: self.model.shard, specs, embeddings, logprobs, gradients, scores, bytes }
     }

@@ -66,6 +66,9 @@ fn memory(out: &mut impl Write, printed: &Printed) -> io::Result<()> {
     }
     writeln!(out, "  {:<26} {:>10.1}", "all", plan.memory.total() as f64 / (1 << 20) as f64)?;
     writeln!(out, "  {} of {} blocks save their activations", plan.saved_blocks, plan.blocks)?;
+    if plan.repeated_blocks > 0 {
+        writeln!(out, "  not all inputs of the others are kept: {} more blocks are computed", plan.repeated_blocks)?;
+    }
     let (total, capacity) = (plan.memory.total() as f64 / GIB, plan.memory_capacity as f64 / GIB);
     match plan.exceeds_by {
         Some(bytes) => {

@@ -1,0 +1,54 @@
+//! Targets of the loss head, and gradients with respect to their log-probabilities.
+
+use std::ops::Range;
+
+/// Targets of every row of the loss head.
+#[derive(Clone, Debug, Default)]
+pub struct Targets {
+    /// Row `i` has the targets `offsets[i]..offsets[i + 1]`; one more than there are rows.
+    pub offsets: Vec<usize>,
+    /// Token ids below the vocabulary's size.
+    pub ids: Vec<u32>,
+}
+
+impl Targets {
+    /// Marks a token that is not in a part of a vocabulary.
+    pub const ELSEWHERE: u32 = u32::MAX;
+
+    /// Targets of zero rows.
+    pub fn empty() -> Self {
+        Self { offsets: vec![0], ids: Vec::new() }
+    }
+
+    /// Appends the targets of a row.
+    pub fn push(&mut self, ids: impl IntoIterator<Item = u32>) {
+        self.ids.extend(ids);
+        self.offsets.push(self.ids.len());
+    }
+
+    /// Returns the targets of consecutive rows.
+    #[must_use]
+    pub fn of_rows(&self, rows: Range<usize>) -> Self {
+        let offsets = &self.offsets[rows.start..=rows.end];
+        let first = offsets[0];
+        let last = offsets[rows.len()];
+        Self { offsets: offsets.iter().map(|offset| offset - first).collect(), ids: self.ids[first..last].to_vec() }
+    }
+
+    /// Returns the range of a row's targets.
+    pub fn of(&self, row: usize) -> Range<usize> {
+        self.offsets[row]..self.offsets[row + 1]
+    }
+}
+
+/// Inputs of the loss head's backward pass: rows of the pass that have a gradient.
+pub struct HeadGradient<'a> {
+    /// Indices of these rows among those of `Backend::target_logprobs`.
+    pub rows: &'a [usize],
+    /// The same rows by sequence, as indices in `rows`. The sequences cover all rows, in order.
+    pub sequences: &'a [Range<usize>],
+    /// Targets of these rows.
+    pub targets: &'a Targets,
+    /// Gradients of the loss with respect to the targets' log-probabilities.
+    pub d_logprobs: &'a [f32],
+}

@@ -1,0 +1,35 @@
+//! The keys and values that a pass writes and reads.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::kv::KvCache;
+use crate::backend::{AttentionShape, Backend};
+
+/// A pool of keys and values as a pass uses it.
+pub(crate) struct PassKv<'m, B: Backend> {
+    pub(super) pool: &'m Mutex<KvCache<B>>,
+    /// Extents of the pool.
+    pub(super) shape: &'m AttentionShape,
+    /// Whether the pool has one layer, which the blocks of the model write in turns.
+    pub(super) is_shared: bool,
+}
+
+impl<B: Backend> Clone for PassKv<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for PassKv<'_, B> {}
+
+impl<'m, B: Backend> PassKv<'m, B> {
+    pub(super) fn lock(&self) -> MutexGuard<'m, KvCache<B>> {
+        // A pass that panicked fails its requests, whose blocks are freed with them; the pool's ids stay consistent.
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the layer of the pool for the model's layer `index` of that kind.
+    pub(super) fn layer(&self, index: usize) -> usize {
+        if self.is_shared { 0 } else { index }
+    }
+}

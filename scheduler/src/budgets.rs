@@ -21,12 +21,28 @@ pub const AUDIT_ENTRIES: i64 = 10_000;
 
 /// Sessions of a tenant that are open, or that ended within the retention time, unless its limit `max_sessions` is set.
 pub const SESSIONS: u64 = 10_000;
+/// Maximum number of training runs of a session.
+pub const RUNS: u64 = 4_096;
+/// Maximum number of sampling sessions of a session, beside those that its runs' saves create.
+pub const SAMPLERS: u64 = 100_000;
+/// Maximum number of projects of an organisation.
+pub const PROJECTS: u64 = 100_000;
+/// Maximum number of users of an organisation, with disabled ones.
+pub const USERS: u64 = 100_000;
+/// Maximum number of API keys of an organisation, with those that are no longer accepted.
+pub const KEYS: u64 = 100_000;
+/// Maximum number of pieces in which a file of an upload arrives.
+pub const UPLOAD_PIECES: usize = 65_536;
 /// Maximum number of agent sessions of a tenant that are open at once.
 pub const AGENT_SESSIONS: u64 = 4_096;
 /// Maximum number of turns of an agent session.
 pub const AGENT_TURNS: u64 = 4_096;
 /// Maximum number of tokens of an agent session that are sampled, and most tokens of prompts that its turns hold.
 pub const AGENT_TOKENS: u64 = 1 << 22;
+
+/// Maximum number of requests of a run whose metrics are kept, unless [`Options::metrics_rows`](crate::Options::metrics_rows)
+/// is set. Beyond it, older ones are thinned out.
+pub const METRICS_ROWS: u64 = 1_000_000;
 
 /// Maximum number of rows of usage of single requests, unless [`Options::usage_rows`](crate::Options::usage_rows) is
 /// set.

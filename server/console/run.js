@@ -16,13 +16,13 @@ export async function run(main, { signal, query, rest: id }) {
   const base = `api/v1/training_runs/${encodeURIComponent(id)}`;
   const others = (query.get("with") ?? "").split(",").filter((other) => other && other !== id);
   const view = { by: "step", range: null, weight: 0, others: [...new Set(others)].slice(0, OTHERS), names: new Map(), curves: new Map(), charts: new Map(), last: -1 };
-  const charts = el("div", { class: "charts" });
+  const charts = el("div", { class: "charts" }), thinned = el("div");
   const legend = el("ul", { class: "legend" });
   const facts = el("div"), checkpoints = el("div"), requests = el("details", { class: "fold", open: matchMedia("(min-width: 40.01rem)").matches });
   const heading = el("h1", null, "Run ", el("span", { class: "id" }, id));
   fill(main, heading, facts,
     el("p", null, el("a", { href: `#/samples/${encodeURIComponent(id)}` }, "Samples of this run")),
-    el("h2", null, "Metrics"), controls(id, view, signal, () => compare(), () => load(), () => draw()), legend, charts,
+    el("h2", null, "Metrics"), controls(id, view, signal, () => compare(), () => load(), () => draw()), legend, charts, thinned,
     el("p", null, "Export: ", el("a", { href: `${base}/metrics/export?format=jsonl`, download: "" }, "JSON Lines"), " ",
       el("a", { href: `${base}/metrics/export?format=parquet`, download: "" }, "Parquet")),
     el("h2", null, "Checkpoints"), checkpoints, requests);
@@ -48,6 +48,8 @@ export async function run(main, { signal, query, rest: id }) {
       .catch((error) => { if (!signal.aborted) say(`${other}: ${error.message}`); return null; })));
     await named;
     if (signal.aborted) return;
+    fill(thinned, answers.filter((answer) => answer?.complete_from_step > 0).map((answer) =>
+      el("p", null, `Of the steps before ${answer.complete_from_step}, ${view.names.get(answer.training_run_id) ?? answer.training_run_id} keeps a part of the metrics: it has very many requests.`)));
     view.curves = new Map();
     answers.forEach((answer, place) => answer?.series.forEach((series) => {
       const name = `${series.kind} · ${series.metric}`;

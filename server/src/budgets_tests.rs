@@ -14,8 +14,9 @@ use trainyard_protocol::limits::{
     MAX_TEXT_BYTES, MAX_TOPK_LOGPROBS,
 };
 use trainyard_scheduler::budgets::{
-    ACKNOWLEDGED_TOGETHER, AGENT_SESSIONS, AGENT_TOKENS, AGENT_TURNS, CHANGED_TOGETHER, DATABASE_READERS, PAGE_BYTES,
-    SEARCHED_BYTES, SEARCHED_ENTRIES, SESSIONS, USAGE_ROWS,
+    ACKNOWLEDGED_TOGETHER, AGENT_SESSIONS, AGENT_TOKENS, AGENT_TURNS, CHANGED_TOGETHER, DATABASE_READERS, KEYS,
+    METRICS_ROWS, PAGE_BYTES, PROJECTS, RUNS, SAMPLERS, SEARCHED_BYTES, SEARCHED_ENTRIES, SESSIONS, UPLOAD_PIECES,
+    USAGE_ROWS, USERS,
 };
 use trainyard_scheduler::{MAX_CUSTOM_LOSSES, MAX_OPEN_UPLOADS, MAX_STORED_SAMPLES, TrainingLimits};
 use trainyard_wire::images::ImageLimits;
@@ -91,6 +92,7 @@ fn budgets() -> Vec<(&'static str, Amount)> {
         ("tensors of an uploaded adapter", bytes(UPLOADED_TENSOR_BYTES)),
         ("time of an upload", Amount::Time(UPLOAD_LIFETIME)),
         ("open uploads", count(MAX_OPEN_UPLOADS)),
+        ("pieces of an uploaded file", count(UPLOAD_PIECES)),
         // Content of a body.
         ("values of a JSON body without tensors", count(MAX_VALUES)),
         ("entries of metadata", count(MAX_METADATA_ENTRIES)),
@@ -142,7 +144,10 @@ fn budgets() -> Vec<(&'static str, Amount)> {
         ("cached embeddings of images", bytes(IMAGE_CACHE)),
         ("unfinished samples", count(QUEUED_SAMPLES)),
         ("stored samples of a run", count(MAX_STORED_SAMPLES)),
+        ("requests of a run with metrics", count(METRICS_ROWS)),
         ("sessions that are open, or that ended within the retention time", count(SESSIONS)),
+        ("training runs of a session", count(RUNS)),
+        ("sampling sessions of a session", count(SAMPLERS)),
         ("open agent sessions", count(AGENT_SESSIONS)),
         ("turns of an agent session", count(AGENT_TURNS)),
         ("turns of an agent session that sets no limit", count(AGENT_DEFAULT_TURNS)),
@@ -170,6 +175,9 @@ fn budgets() -> Vec<(&'static str, Amount)> {
         ("wait after wrong keys", Amount::Time(WRONG_KEYS_WAIT)),
         ("addresses whose wrong keys are counted", count(WRONG_KEYS_SOURCES)),
         ("audited failures in an hour", count(AUDITED_FAILURES)),
+        ("users of an organisation", count(USERS)),
+        ("projects of an organisation", count(PROJECTS)),
+        ("API keys of an organisation", count(KEYS)),
     ]
 }
 

@@ -72,6 +72,8 @@ pub struct MetricsResponse {
     pub training_run_id: String,
     /// Number of requests in the range, of all kinds that were selected.
     pub requests: u64,
+    /// First step from which no metrics were thinned out: 0 up to 750,000 requests.
+    pub complete_from_step: i64,
     /// Curves, ordered by kind of request and then by metric.
     pub series: Vec<MetricSeries>,
 }

@@ -8,7 +8,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use trainyard_protocol::{RunId, TenantId};
 
-use crate::store::{run_metrics, runs};
+use crate::store::{metrics_thinning, run_metrics, runs};
 use crate::{Error, MetricCurve, MetricPoint, MetricsRange, RequestKind, RunCurves, Scheduler};
 
 /// Number of requests that one statement reads.
@@ -28,8 +28,12 @@ impl Scheduler {
         kind: Option<RequestKind>,
         names: Option<&BTreeSet<String>>,
     ) -> Result<RunCurves, Error> {
-        runs::run(&mut self.core.reader_of(tenant).await?, tenant, run).await?;
-        let mut curves = Curves { kind, names, requests: 0, by_kind: BTreeMap::new() };
+        let complete_from = {
+            let conn = &mut self.core.reader_of(tenant).await?;
+            runs::run(conn, tenant, run).await?;
+            metrics_thinning::complete_from(conn, run).await?
+        };
+        let mut curves = Curves { kind, names, complete_from, requests: 0, by_kind: BTreeMap::new() };
         let mut after = (range.steps.0, -1);
         loop {
             // Each page uses its own connection, so that a long run does not block others.
@@ -95,6 +99,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Metrics<'a> {
 struct Curves<'w> {
     kind: Option<RequestKind>,
     names: Option<&'w BTreeSet<String>>,
+    complete_from: i64,
     requests: u64,
     by_kind: BTreeMap<RequestKind, Vec<(String, Vec<MetricPoint>)>>,
 }
@@ -134,6 +139,6 @@ impl Curves<'_> {
         };
         let mut curves: Vec<MetricCurve> = self.by_kind.into_iter().flat_map(of_kind).collect();
         curves.sort_by(|a, b| (a.kind.as_str(), &a.metric).cmp(&(b.kind.as_str(), &b.metric)));
-        RunCurves { requests: self.requests, curves }
+        RunCurves { requests: self.requests, complete_from: self.complete_from, curves }
     }
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use trainyard_protocol::{TenantId, UploadId};
 use trainyard_storage::StorageError;
 
+use crate::budgets::UPLOAD_PIECES;
 use crate::context::core::Core;
 use crate::quotas::admission;
 use crate::store::db::{Conn, RowScope};
@@ -210,6 +211,12 @@ impl ChangeFile {
                 let end = start.saturating_add(*length);
                 if let Some(total) = file.total.filter(|total| end > *total) {
                     return Err(Error::Invalid(format!("{name}: expected at most {total} bytes")));
+                }
+                if file.pieces.len() >= UPLOAD_PIECES {
+                    let text = format!(
+                        "{name}: it arrived in {UPLOAD_PIECES} pieces, as many as it may; start over with larger ones"
+                    );
+                    return Err(Error::Invalid(text));
                 }
                 uploads::insert_piece(conn, &self.id, name, *start, piece, *length).await?;
                 file.pieces.push((piece.clone(), *length));

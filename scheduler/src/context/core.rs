@@ -27,6 +27,7 @@ use crate::context::session_heartbeats::SessionHeartbeats;
 use crate::context::work_log::WorkLog;
 use crate::execution::cancellations::Cancellations;
 use crate::execution::prefetch::Prefetch;
+use crate::gc::ended_progress::EndedGc;
 use crate::gc::orphan_progress::OrphanGc;
 use crate::lease::claims::Claims;
 use crate::lease::heartbeats::Heartbeats;
@@ -74,6 +75,7 @@ pub(crate) struct Core {
     pub(crate) progress: Progress,
     pub(crate) schema: SchemaWatch,
     pub(crate) orphan_gc: OrphanGc,
+    pub(crate) ended_gc: EndedGc,
 
     /// Observer of executed requests.
     execution_observer: OnceLock<ExecutionObserver>,
@@ -121,6 +123,7 @@ impl Core {
             progress: Progress::default(),
             schema: SchemaWatch::default(),
             orphan_gc: OrphanGc::default(),
+            ended_gc: EndedGc::default(),
             execution_observer: OnceLock::new(),
             memory: OnceLock::new(),
             #[cfg(test)]

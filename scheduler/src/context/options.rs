@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trainyard_storage::Storage;
 
-use crate::budgets::{DATABASE_READERS, USAGE_ROWS};
+use crate::budgets::{DATABASE_READERS, METRICS_ROWS, USAGE_ROWS};
 use crate::context::clock::{Clock, SystemClock};
 use crate::execution::crashes::WorkerEnd;
 use crate::quotas::Policies;
@@ -35,6 +35,9 @@ pub struct Options {
     /// Maximum number of rows of usage of single requests, over all tenants. When it is exceeded, the oldest rows of
     /// the tenants with most rows are deleted.
     pub usage_rows: u64,
+    /// Maximum number of requests of a run whose metrics are kept. Before it is exceeded, older ones are thinned out; the
+    /// newest quarter stays complete.
+    pub metrics_rows: u64,
     /// Time for which usage by hour, and the storage of deleted checkpoints, are kept.
     pub usage_history: Duration,
     /// Number of tokens of executed work after which a run is saved: a recovery replays at most that many.
@@ -74,6 +77,7 @@ impl Options {
             retention: Duration::from_secs(24 * 3600),
             usage_retention: 35 * DAY,
             usage_rows: USAGE_ROWS,
+            metrics_rows: METRICS_ROWS,
             usage_history: 400 * DAY,
             snapshot_tokens: 200_000,
             kept_snapshots: 8,

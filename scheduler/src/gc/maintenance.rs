@@ -30,6 +30,8 @@ impl Scheduler {
         self.core.end_sessions_of_disabled().await?;
         self.core.resume_cancellations().await?;
         self.core.collect_rows().await?;
+        self.core.collect_ended().await?;
+        self.core.thin_out_metrics().await?;
         self.core.collect_usage().await?;
         self.core.collect_uploads().await?;
         self.core.collect_orphans().await?;

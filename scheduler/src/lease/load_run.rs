@@ -10,7 +10,7 @@ use crate::queue::{AcceptedRequest, History, Queue, RunQueue, creation_failed, s
 use crate::store::requests::RequestRow;
 use crate::store::runs::RunRow;
 use crate::store::sampling::SnapshotRow;
-use crate::store::{requests, runs, sampling, sessions};
+use crate::store::{ended_requests, requests, runs, sampling, sessions};
 use crate::{Error, RequestState, RunState};
 
 impl Core {
@@ -26,11 +26,16 @@ impl Core {
     pub(super) async fn read_new_requests(self: &Arc<Self>, run: &RunId) -> Result<(), Error> {
         loop {
             let Some((from, cancelled)) = self.queue.read().reads_from(run) else { return Ok(()) };
-            let rows = requests::requests_of_run(&mut self.system_reader().await?, run, from).await?;
+            let conn = &mut self.system_reader().await?;
+            let rows = requests::requests_of_run(conn, run, from).await?;
+            // Without a row of the next request, it has not arrived, or it ended so long ago that its row was deleted.
+            let is_next = rows.first().is_some_and(|row| row.seq_id == from);
+            let ended_before = if is_next { from } else { ended_requests::ended_before(conn, run).await? };
             let current = self.with_queue(|queue| {
                 // A request cancelled in the meantime must not be added as pending.
                 let current = queue.reads_from(run).is_some_and(|(_, now)| now == cancelled);
                 if current {
+                    (from..ended_before).for_each(|seq_id| queue.consume(run, seq_id));
                     rows.into_iter().for_each(|row| add_request(queue, run, row));
                 }
                 current
@@ -49,13 +54,15 @@ impl Core {
         let status = sessions::session_status(conn, &run.session).await?;
         let done = run.snapshot.as_ref().map_or(0, |(seq, _)| seq + 1);
         let rows = requests::requests_of_run(conn, &id, done).await?;
+        // Read after the rows: whatever was deleted before these were read lies before this position.
+        let ended_before = ended_requests::ended_before(conn, &id).await?;
         let snapshots = sampling::snapshots_of_run(conn, &id).await?;
         let session = run.session.clone();
         let memory = self.run_memory(&run.spec);
         self.with_queue(|queue| {
             // Requests in the queue under an older lease do not count for this one.
             queue.revoke_older_lease(&id, epoch);
-            add_run(queue, &id, epoch, RunRows { run, done, rows, snapshots }, memory);
+            add_run(queue, &id, epoch, RunRows { run, ended_before: ended_before.max(done), rows, snapshots }, memory);
             apply_session_end(queue, &session, &status);
         });
         // A process that ended the session in the meantime did not find the run here.
@@ -67,16 +74,16 @@ impl Core {
 /// Rows of a run in the store.
 struct RunRows {
     run: RunRow,
-    /// First position in the run's order that its newest save does not contain.
-    done: i64,
-    /// Requests of the run from that position on.
+    /// Position in the run's order before which all requests have ended.
+    ended_before: i64,
+    /// Requests of the run that its newest save does not contain.
     rows: Vec<RequestRow>,
     snapshots: Vec<SnapshotRow>,
 }
 
 fn add_run(queue: &mut Queue, id: &RunId, epoch: i64, read: RunRows, memory: RunMemory) {
-    let RunRows { run, done, rows, snapshots } = read;
-    let next_seq = first_unfinished(&rows, done);
+    let RunRows { run, ended_before, rows, snapshots } = read;
+    let next_seq = first_unfinished(&rows, ended_before);
     let lost = run.snapshot.is_some() || rows.iter().any(|row| row.replays);
     let history = if lost { History::Lost } else { History::Loaded };
     let model = run.spec.base_model;
@@ -104,10 +111,10 @@ fn add_request(queue: &mut Queue, run: &RunId, row: RequestRow) {
     }
 }
 
-/// Returns the first position in a run's order, from `done` on, whose request is unfinished or missing.
-fn first_unfinished(rows: &[RequestRow], done: i64) -> i64 {
-    let mut next = done;
-    for row in rows {
+/// Returns the first position in a run's order, from `ended_before` on, whose request is unfinished or missing.
+fn first_unfinished(rows: &[RequestRow], ended_before: i64) -> i64 {
+    let mut next = ended_before;
+    for row in rows.iter().skip_while(|row| row.seq_id < ended_before) {
         if row.seq_id != next || !row.state.is_terminal() {
             break;
         }

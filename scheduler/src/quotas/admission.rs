@@ -6,6 +6,7 @@ use trainyard_protocol::{OpError, TenantId};
 use crate::context::core::Core;
 use crate::store::db::Conn;
 use crate::store::requests::{self, RequestTarget};
+use crate::store::training_queue::Arrived;
 use crate::store::{quotas, training_queue, uploads};
 use crate::{Error, Quota, Refusal, RunSubmission, SampleSubmission};
 
@@ -68,16 +69,21 @@ pub(crate) async fn check_sample(
 
 /// Refuses a request to a run while the queue of the run or of its tenant is full, and a request too far ahead of the
 /// run's next one, unless it was accepted before. The run's next request is always admitted: requests queued behind it
-/// can't be executed before it.
+/// can't be executed before it. A request whose row was deleted is refused as gone.
 pub(crate) async fn check_training(
     conn: &mut Conn,
     core: &Core,
     tenant: &TenantId,
     submission: &RunSubmission,
 ) -> Result<(), Error> {
-    let Err(error) = admit_training(conn, core, tenant, submission).await? else { return Ok(()) };
-    let target = RequestTarget::Run(&submission.run);
-    match requests::find_request(conn, tenant, target, submission.seq_id).await? {
+    let RunSubmission { run, seq_id, .. } = submission;
+    let Some(arrived) = training_queue::arrived(conn, tenant, run).await? else { return Ok(()) };
+    let refused = match *seq_id < arrived.ended_before {
+        true => Err(Error::Gone { what: "request", id: format!("{seq_id} of training run {run}") }),
+        false => admit_training(conn, core, tenant, submission, arrived).await?,
+    };
+    let Err(error) = refused else { return Ok(()) };
+    match requests::find_request(conn, tenant, RequestTarget::Run(run), *seq_id).await? {
         Some(_) => Ok(()),
         None => Err(error),
     }
@@ -89,27 +95,30 @@ async fn admit_training(
     core: &Core,
     tenant: &TenantId,
     submission: &RunSubmission,
+    arrived: Arrived,
 ) -> Result<Result<(), Error>, Error> {
     let RunSubmission { run, seq_id, payload, rejected, .. } = submission;
     let limits = core.grants.policy(tenant).training;
     let gap = limits.gap();
-    let Some(last) = training_queue::last_arrived(conn, tenant, run).await? else { return Ok(Ok(())) };
+    let last = arrived.last;
     // No position before `from` is missing, because no request was accepted that far ahead of a gap.
-    let from = last.saturating_sub(gap).max(0);
+    let from = last.saturating_sub(gap).max(arrived.ended_before);
     let to = seq_id.saturating_sub(gap);
-    if *seq_id > last && to > from && training_queue::count_arrived(conn, run, from, to).await? < to - from {
+    if *seq_id > last && to > from && training_queue::count_arrived(conn, run, arrived, from, to).await? < to - from {
         let next = training_queue::first_missing(conn, run, from, gap.saturating_add(1)).await?;
         return Ok(Err(Error::SeqGap { seq_id: *seq_id, next, most: gap }));
     }
-    if rejected.is_some() {
-        // A rejected request ends at once, so it does not count.
-        return Ok(Ok(()));
-    }
     let queued = training_queue::queued_training(conn, tenant, run).await?;
+    // Rows stay until all before them have ended, also those of requests that are refused at once.
+    let behind = limits.admit_behind(&queued, *seq_id);
+    if rejected.is_some() || behind.is_err() {
+        // A rejected request ends at once, so it does not count.
+        return Ok(behind.map_err(Error::Quota));
+    }
     let Err(refusal) = limits.admit(&queued, payload.len() as u64) else { return Ok(Ok(())) };
     let from = from.min(seq_id.saturating_sub(1));
     let is_next = queued.first.is_none_or(|first| *seq_id < first)
-        && training_queue::count_arrived(conn, run, from, *seq_id).await? == seq_id - from;
+        && training_queue::count_arrived(conn, run, arrived, from, *seq_id).await? == seq_id - from;
     Ok(if is_next { Ok(()) } else { Err(Error::Quota(refusal)) })
 }
 

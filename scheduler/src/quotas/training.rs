@@ -64,6 +64,19 @@ impl TrainingLimits {
         Ok(())
     }
 
+    /// Checks whether a request may take a position so far behind the run's first unfinished request.
+    pub(crate) fn admit_behind(&self, queued: &QueuedTraining, seq_id: i64) -> Result<(), Refusal> {
+        let Some(first) = queued.first else { return Ok(()) };
+        let (behind, limit) =
+            (seq_id.saturating_sub(first), self.run_requests.saturating_add(self.seq_gap.get()).get());
+        match u64::try_from(behind) {
+            Ok(used) if used >= limit => {
+                Err(Refusal { quota: Quota::RunQueuedRequests, limit, used, asked: 1, retry_after: RETRY })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the bound on the gap, in the type of a seq_id.
     pub(crate) fn gap(&self) -> i64 {
         i64::try_from(self.seq_gap.get()).unwrap_or(i64::MAX)

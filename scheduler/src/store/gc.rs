@@ -252,11 +252,11 @@ pub(crate) async fn is_named(conn: &mut Conn, file: &str) -> Result<bool, Error>
     Ok(named.unwrap_or(false))
 }
 
-fn ids_of(rows: &[Row]) -> Result<Vec<RequestId>, Error> {
+pub(super) fn ids_of(rows: &[Row]) -> Result<Vec<RequestId>, Error> {
     rows.iter().map(|row| Ok(RequestId::new(column::<String>(row, "id")?))).collect()
 }
 
-fn files_of(rows: &[Row], columns: &[&'static str]) -> Result<Vec<String>, Error> {
+pub(super) fn files_of(rows: &[Row], columns: &[&'static str]) -> Result<Vec<String>, Error> {
     let mut files = Vec::new();
     for row in rows {
         for name in columns {

@@ -71,7 +71,7 @@ pub(crate) async fn insert_request(
             recorded_at, stores, payload_bytes)
         SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21
         FROM sessions WHERE id = $3 AND tenant = $2 AND status = 'active'
-            AND NOT EXISTS (SELECT 1 FROM sampling_sessions WHERE id = $5 AND collected)
+            AND ($5 IS NULL OR EXISTS (SELECT 1 FROM sampling_sessions WHERE id = $5 AND NOT collected))
         ON CONFLICT DO NOTHING RETURNING arrival";
     let mut values = new.values(now)?;
     values.push(new.stores.map(CheckpointKind::segment).into());
@@ -95,7 +95,7 @@ pub(crate) async fn insert_requests(
                 column12, column13, column14, column15, column16, column17, column18, column19
             FROM ({rows}) AS new
             WHERE EXISTS (SELECT 1 FROM sessions WHERE id = column3 AND tenant = column2 AND status = 'active')
-                AND NOT EXISTS (SELECT 1 FROM sampling_sessions WHERE id = column5 AND collected)
+                AND EXISTS (SELECT 1 FROM sampling_sessions WHERE id = column5 AND NOT collected)
             ORDER BY column20
             ON CONFLICT DO NOTHING RETURNING id, arrival";
         Bulk::new(20, text)

@@ -40,6 +40,7 @@ const STEPS: &[Step] = &[
     step!(37, "agent sessions", "0037_agent_sessions.sql"),
     step!(38, "pixels per minute", "0038_pixels_per_minute.sql"),
     step!(39, "sessions of a tenant", "0039_max_sessions.sql"),
+    step!(40, "bounded runs", "0040_bounded_runs.sql"),
 ];
 
 /// The version of the first migration, which creates the whole schema. Versions 1 to 31 were used before the first

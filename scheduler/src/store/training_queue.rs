@@ -27,22 +27,43 @@ pub(crate) async fn queued_training(conn: &mut Conn, tenant: &TenantId, run: &Ru
     })
 }
 
-/// Returns the highest position in a run's order that has arrived; `None` if the tenant has no such run.
-pub(crate) async fn last_arrived(conn: &mut Conn, tenant: &TenantId, run: &RunId) -> Result<Option<i64>, Error> {
-    const SQL: &str = "-- last_arrived
-        SELECT seq_id FROM requests WHERE run_id = $1 AND tenant = $2 ORDER BY seq_id DESC LIMIT 1";
-    sql(SQL).bind(run.as_str()).bind(tenant.as_str()).scalar(conn).await.map_err(failed("find a run's requests"))
+/// What has arrived of a run's order.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrived {
+    /// Highest position that has arrived.
+    pub(crate) last: i64,
+    /// All positions before it have ended. Rows may be missing here, but not from here on (`ended_requests`).
+    pub(crate) ended_before: i64,
+}
+
+/// Returns what has arrived of a run's order; `None` if the tenant has no such run.
+pub(crate) async fn arrived(conn: &mut Conn, tenant: &TenantId, run: &RunId) -> Result<Option<Arrived>, Error> {
+    const SQL: &str = "-- arrived
+        SELECT requests.seq_id, runs.ended_before FROM requests CROSS JOIN runs
+        WHERE requests.run_id = $1 AND requests.tenant = $2 AND runs.id = $1 ORDER BY requests.seq_id DESC LIMIT 1";
+    let found = sql(SQL).bind(run.as_str()).bind(tenant.as_str()).fetch_optional(conn).await;
+    let Some(row) = found.map_err(failed("find a run's requests"))? else { return Ok(None) };
+    let ended_before: i64 = column(&row, "ended_before")?;
+    Ok(Some(Arrived { last: column::<i64>(&row, "seq_id")?.max(ended_before - 1), ended_before }))
 }
 
 /// Returns how many positions in a run's order from `from` to before `to` have arrived.
-pub(crate) async fn count_arrived(conn: &mut Conn, run: &RunId, from: i64, to: i64) -> Result<i64, Error> {
+pub(crate) async fn count_arrived(
+    conn: &mut Conn,
+    run: &RunId,
+    arrived: Arrived,
+    from: i64,
+    to: i64,
+) -> Result<i64, Error> {
     const SQL: &str = "-- count_arrived
         SELECT count(*) FROM requests WHERE run_id = $1 AND seq_id >= $2 AND seq_id < $3";
-    let counted = sql(SQL).bind(run.as_str()).bind(from).bind(to).scalar(conn).await;
-    Ok(counted.map_err(failed("find a run's requests"))?.unwrap_or(0))
+    let ended = to.min(arrived.ended_before).saturating_sub(from).max(0);
+    let from = from.max(arrived.ended_before);
+    let counted = sql(SQL).bind(run.as_str()).bind(from).bind(to).scalar::<i64>(conn).await;
+    Ok(ended + counted.map_err(failed("find a run's requests"))?.unwrap_or(0))
 }
 
-/// Returns the first missing position in a run's order, from `from` on.
+/// Returns the first missing position in a run's order, from `from` on, which has to be at least `ended_before`.
 pub(crate) async fn first_missing(conn: &mut Conn, run: &RunId, from: i64, limit: i64) -> Result<i64, Error> {
     const SQL: &str = "-- first_missing
         SELECT seq_id FROM requests WHERE run_id = $1 AND seq_id >= $2 ORDER BY seq_id LIMIT $3";

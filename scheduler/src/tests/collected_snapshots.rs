@@ -205,3 +205,32 @@ impl crate::writer::write::Write for MarkCollected {
         crate::store::saved_snapshots::collect_snapshot(conn, &self.run, &self.key).await
     }
 }
+
+/// A loop of training steps, each with weights to sample from, leaves no row for each of them.
+#[tokio::test]
+async fn sampling_sessions_without_weights_leave_an_open_session_two_days_later() {
+    const COUNT: &str = "SELECT count(*) FROM sampling_sessions WHERE collected";
+    const SAMPLES: &str = "SELECT count(*) FROM requests WHERE sampling_session_id IS NOT NULL";
+    let bench = bench().await;
+    let conn = &mut crate::store::db::connect_as_system(&bench.database.database).await.unwrap();
+    let mut count = async |text| crate::store::db::sql(text).scalar::<i64>(conn).await.unwrap().unwrap();
+    let run = bench.ready_run(0).await;
+    save(&bench, &run, 1).await;
+    sample_once(&bench, 1, 0).await;
+    saves(&bench, &run, 2..=30).await;
+    let collected = count(COUNT).await;
+    assert!(collected > 5, "{collected}");
+    let refused = bench.scheduler.submit_sample(&bench.me, sample(&sampler(&bench, 1), 1)).await;
+    assert!(matches!(refused, Err(Error::SnapshotCollected { .. })), "{refused:?}");
+    let day = MINUTE * 24 * 60;
+    for expected in [(collected, 1), (collected, 1), (0, 0)] {
+        bench.scheduler.maintain().await.unwrap();
+        assert_eq!((count(COUNT).await, count(SAMPLES).await), expected);
+        bench.pass(day + MINUTE);
+        bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
+    }
+    // What is left can be sampled from.
+    sample_once(&bench, 30, 0).await;
+    let refused = bench.scheduler.submit_sample(&bench.me, sample(&sampler(&bench, 1), 1)).await;
+    assert!(is_not_found(refused));
+}

@@ -42,13 +42,13 @@ macro_rules! suite {
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod sqlite {
-    suite!(Sqlite: agents "agents.rs", backup "backup.rs", cancelled_sessions "cancelled_sessions.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", custom_losses "custom_losses.rs", ended_sessions "ended_sessions.rs", former_schema "former_schema.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", refused_records "refused_records.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs", usage_history "usage_history.rs");
+    suite!(Sqlite: agents "agents.rs", backup "backup.rs", bounded_objects "bounded_objects.rs", cancelled_sessions "cancelled_sessions.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", custom_losses "custom_losses.rs", ended_requests "ended_requests.rs", ended_sessions "ended_sessions.rs", former_schema "former_schema.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", refused_records "refused_records.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs", usage_history "usage_history.rs");
 }
 
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod postgres {
-    suite!(Postgres: agents "agents.rs", backup "backup.rs", cancelled_sessions "cancelled_sessions.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", custom_losses "custom_losses.rs", ended_sessions "ended_sessions.rs", former_schema "former_schema.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", refused_records "refused_records.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs", usage_history "usage_history.rs");
+    suite!(Postgres: agents "agents.rs", backup "backup.rs", bounded_objects "bounded_objects.rs", cancelled_sessions "cancelled_sessions.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", custom_losses "custom_losses.rs", ended_requests "ended_requests.rs", ended_sessions "ended_sessions.rs", former_schema "former_schema.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", refused_records "refused_records.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs", usage_history "usage_history.rs");
 }
 
 use std::collections::BTreeMap;
@@ -143,6 +143,15 @@ impl Bench {
         let Self { dir, database, clock, scheduler, me, session } = self;
         drop(scheduler);
         let options = Options { snapshot_tokens, ..options(&dir, &database, &clock) };
+        let scheduler = Scheduler::open(options).await.unwrap();
+        Self { dir, database, clock, scheduler, me, session }
+    }
+
+    /// Ends the process and starts a new one that keeps the metrics of so many requests of a run.
+    pub(super) async fn restart_with_metrics(self, metrics_rows: u64) -> Self {
+        let Self { dir, database, clock, scheduler, me, session } = self;
+        drop(scheduler);
+        let options = Options { metrics_rows, ..options(&dir, &database, &clock) };
         let scheduler = Scheduler::open(options).await.unwrap();
         Self { dir, database, clock, scheduler, me, session }
     }

@@ -141,6 +141,26 @@ async fn requests_that_failed_at_once_open_no_way_around_the_bounds() {
 }
 
 #[tokio::test]
+async fn requests_that_failed_at_once_are_bounded_behind_one_that_waits() {
+    let bench = granted(bounded()).await;
+    let run = bench.ready_run(0).await;
+    submit_bytes(&bench, &run, 1, 1).await.unwrap();
+    let reject = async |seq_id| {
+        let rejected = RunSubmission { rejected: Some(OpError::user("no")), ..of_bytes(&run, seq_id, 1) };
+        bench.scheduler.submit_run(&bench.me, rejected).await.map(|submitted| submitted.request_id)
+    };
+    // As many as may be queued, and as many as the order may have gaps.
+    for seq_id in 2..14 {
+        reject(seq_id).await.unwrap();
+    }
+    assert_eq!(used(reject(14).await), (Quota::RunQueuedRequests, 13, 13, 1));
+    execute_next(&bench, 1).await;
+    for seq_id in 14..40 {
+        reject(seq_id).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_seq_id_far_ahead_of_the_next_one_is_refused_with_both() {
     let bench = granted(bounded()).await;
     let run = bench.ready_run(0).await;

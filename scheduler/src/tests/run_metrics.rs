@@ -93,7 +93,7 @@ fn curves_of(rows: &[RunMetrics]) -> RunCurves {
             curve.points.push((row.step, row.at.as_millis(), *value));
         }
     }
-    RunCurves { requests: rows.len() as u64, curves: curves.into_values().collect() }
+    RunCurves { requests: rows.len() as u64, complete_from: 0, curves: curves.into_values().collect() }
 }
 
 /// Returns all rows of a run.
@@ -143,10 +143,46 @@ async fn curves_hold_what_the_rows_hold() {
     expected.retain(|row| !row.values.is_empty());
     assert_eq!(found, curves_of(&expected));
     let none = bench.scheduler.run_curves(&bench.me, &empty, &MetricsRange::ALL, None, None).await.unwrap();
-    assert_eq!(none, RunCurves { requests: 0, curves: Vec::new() });
+    assert_eq!(none, RunCurves { requests: 0, complete_from: 0, curves: Vec::new() });
     let you = TenantId::new("you");
     let stranger = bench.scheduler.run_curves(&you, &run, &MetricsRange::ALL, None, None).await;
     assert!(is_not_found(stranger.map(drop)));
+}
+
+#[tokio::test]
+async fn the_metrics_of_a_long_run_are_thinned_out_and_say_from_where_they_are_complete() {
+    const LIMIT: i64 = 2_000;
+    /// Two passes and a step in turn.
+    const ROWS: &str = "
+        INSERT INTO run_metrics (run_id, step, seq_id, tenant, kind, at, metrics)
+        WITH RECURSIVE n (i) AS (SELECT CAST($2 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $3)
+        SELECT $1, (i - 1) / 3, i, 'me', CASE WHEN i % 3 = 0 THEN 'optim_step' ELSE 'forward_backward' END, i, '{\"loss\":1}' FROM n";
+    let bench = bench().await.restart_with_metrics(LIMIT.unsigned_abs()).await;
+    let run = bench.ready_run(0).await;
+    let conn = &mut connect_as_system(&bench.database.database).await.unwrap();
+    let mut before = 0;
+    for last in [1_499, 1_500, 2_400, 3_000, 9_000] {
+        sql(ROWS).bind(run.as_str()).bind(before + 1).bind(last).execute(conn).await.unwrap();
+        // The worker is as far.
+        bench.scheduler.core.with_queue(|queue| {
+            let requests = (before + 1)..=last;
+            requests.for_each(|seq_id| queue.consume(&run, seq_id));
+        });
+        before = last;
+        bench.scheduler.maintain().await.unwrap();
+        let rows = all(&bench, &run, MetricsRange::ALL).await;
+        let found = bench.scheduler.run_curves(&bench.me, &run, &MetricsRange::ALL, None, None).await.unwrap();
+        assert_eq!(found, RunCurves { complete_from: found.complete_from, ..curves_of(&rows) });
+        assert!(rows.len() as i64 <= LIMIT && rows.len() as i64 > LIMIT / 3, "{last}: {}", rows.len());
+        let missing: Vec<i64> = (1..=last).filter(|seq| rows.iter().all(|row| row.seq_id != *seq)).collect();
+        assert_eq!(missing.is_empty(), last == 1_499, "{last}");
+        let complete = missing.last().map_or(0, |seq| (seq - 1) / 3 + 1);
+        assert!(found.complete_from >= complete && found.complete_from <= (last - LIMIT / 4 - 1) / 3 + 1, "{last}");
+        // Steps that stay have their passes, since requests stay in blocks.
+        let kept = rows.iter().filter(|row| row.step < found.complete_from).count();
+        let whole = (0..found.complete_from).filter(|step| rows.iter().filter(|row| row.step == *step).count() == 3);
+        assert!(whole.count() * 3 >= kept * 9 / 10, "{last}");
+    }
 }
 
 #[tokio::test]

@@ -78,6 +78,8 @@ pub struct MetricCurve {
 pub struct RunCurves {
     /// Number of requests that contributed.
     pub requests: u64,
+    /// First step of which all requests' metrics are kept: earlier ones are thinned out if the run has very many.
+    pub complete_from: i64,
     /// Curves, ordered by the name of the kind, then by that of the metric.
     pub curves: Vec<MetricCurve>,
 }

@@ -1859,6 +1859,8 @@ pub struct MetricSeries {
 /// Response body of `training_runs/{run_id}/metrics`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 pub struct MetricsResponse {
+    /// First step from which no metrics were thinned out: 0 up to 750,000 requests.
+    pub complete_from_step: i64,
     /// Number of requests in the range, of all kinds that were selected.
     pub requests: u64,
     /// Curves, ordered by kind of request and then by metric.
@@ -6396,11 +6398,13 @@ impl MetricSeries {
 impl MetricsResponse {
     /// MetricsResponse with what it must have, and the defaults of the rest.
     pub fn new(
+        complete_from_step: i64,
         requests: u64,
         series: ::std::vec::Vec<MetricSeries>,
         training_run_id: impl Into<::std::string::String>,
     ) -> Self {
         Self {
+            complete_from_step,
             requests,
             series,
             training_run_id: training_run_id.into(),

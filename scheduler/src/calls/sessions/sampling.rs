@@ -7,6 +7,7 @@ use trainyard_protocol::{SamplingSessionId, SessionId, TenantId};
 use super::heartbeat::ensure_alive;
 use crate::context::core::Core;
 use crate::store::db::{Conn, RowScope};
+use crate::store::room::{self, Bounded};
 use crate::store::{checkpoints, numerics, sampling, sessions};
 use crate::writer::write::Write;
 use crate::{Error, NewSamplingSession, SamplingSession, Scheduler};
@@ -91,6 +92,7 @@ impl Write for CreateSamplingSession {
             return Ok(id);
         }
         ensure_alive(conn, core, &session).await?;
+        room::ensure_room(conn, Bounded::SamplingSessions, self.new.session.as_str()).await?;
         let mut dir = None;
         if let Some(path) = &self.new.model_path {
             checkpoints::hold_checkpoint(conn, path, &self.scope()).await?;

@@ -13,6 +13,7 @@ use crate::quotas::{Cost, admission};
 use crate::store::blobs::StoredBytes;
 use crate::store::db::{Conn, RowScope};
 use crate::store::requests::{self, NewRequest, RequestTarget};
+use crate::store::room::{self, Bounded};
 use crate::store::{runs, sessions};
 use crate::types::stored_samples;
 use crate::writer::write::Write;
@@ -86,6 +87,7 @@ impl Write for SubmitCreate {
             return Ok(Accepted::known(existing.id, 0));
         }
         ensure_alive(conn, core, &session).await?;
+        room::ensure_room(conn, Bounded::Runs, self.new.session.as_str()).await?;
         admission::check_run(conn, core, &self.tenant).await?;
         let now = core.now();
         runs::insert_run(conn, &self.tenant, &self.run, &self.new, worker, now).await?;

@@ -5,6 +5,7 @@ use trainyard_protocol::TenantId;
 
 use super::{Act, Directory, Stage, check_text, entry};
 use crate::store::db::{Conn, RowScope};
+use crate::store::room::{self, Bounded};
 use crate::store::{api_keys, organisations};
 use crate::{ApiKey, AuditCategory, Error, FoundKey, NewApiKey, NewAuditEntry, Role, Scope};
 
@@ -77,6 +78,7 @@ impl Act for CreateKey {
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<ApiKey, Error> {
         let Self { organisation, new } = self;
         organisations::ensure_organisation(conn, organisation).await?;
+        room::ensure_room(conn, Bounded::Keys, organisation.as_str()).await?;
         if new.expires_at.is_some_and(|expiry| expiry <= stage.now) {
             return Err(Error::Invalid("expires_at: lies in the past".to_owned()));
         }

@@ -6,6 +6,7 @@ use trainyard_protocol::TenantId;
 use super::{Act, Directory, Stage, check_text, entry};
 use crate::store::db::{Conn, RowScope};
 use crate::store::organisations;
+use crate::store::room::{self, Bounded};
 use crate::{AuditCategory, Error, NewAuditEntry, Project};
 
 impl Directory {
@@ -54,6 +55,7 @@ impl Act for CreateProject {
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<Project, Error> {
         let Self { organisation, id, name } = self;
         organisations::ensure_organisation(conn, organisation).await?;
+        room::ensure_room(conn, Bounded::Projects, organisation.as_str()).await?;
         if !organisations::insert_project(conn, organisation, id, name, stage.now).await? {
             return Err(Error::Invalid(format!("id: the project {id:?} already exists")));
         }

@@ -6,6 +6,7 @@ use trainyard_protocol::TenantId;
 use super::{Act, Directory, Stage, check_text, entry};
 use crate::store::db::{Conn, RowScope};
 use crate::store::organisations;
+use crate::store::room::{self, Bounded};
 use crate::{AuditCategory, Error, Membership, NewAuditEntry, NewUser, Role, User};
 
 impl Directory {
@@ -73,6 +74,7 @@ impl Act for CreateUser {
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<User, Error> {
         let Self { organisation, new } = self;
         organisations::ensure_organisation(conn, organisation).await?;
+        room::ensure_room(conn, Bounded::Users, organisation.as_str()).await?;
         let id = stage.new_id.hyphenated().to_string();
         if !organisations::insert_user(conn, organisation, &id, new, stage.now).await? {
             return Err(Error::Invalid(format!("email: the user {:?} already exists", new.email)));

@@ -50,7 +50,8 @@ const RUNS: &str = numbered!(
     "SELECT $2 || i || ':train:0', 'me', $2 || i, 0, $3, 'ready', '{}', CAST($5 AS BIGINT) - i, CAST($5 AS BIGINT) - i,
         'base', CASE WHEN i > $1 - 20 THEN $4 END, 1 FROM n"
 );
-const SAVED_RUN: &str = "UPDATE runs SET snapshot_seq = $1, snapshot_dir = 'snapshots/a1/r' WHERE id = 'a1:train:0'";
+const SAVED_RUN: &str =
+    "UPDATE runs SET snapshot_seq = $1, snapshot_dir = 'snapshots/a1/r', ended_before = 1 WHERE id = 'a1:train:0'";
 /// Sampling sessions of in-memory snapshots, one for each session with a prefix.
 const SAMPLING_SESSIONS: &str = numbered!(
     "INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, snapshot, run_id, request_id, created_at)",
@@ -89,6 +90,9 @@ const RETAINED_TRAINING: &str = numbered!(
         10, TRUE, $3 - 3600000, $3 - 3600000 + i, 10
     FROM n CROSS JOIN (SELECT id AS session FROM sessions WHERE status = 'active' AND (id = 'a1') = $4) AS run"
 );
+/// The log of the saved run is not replayed, and its oldest results were dropped.
+const DROPPED_TRAINING: &str =
+    "UPDATE requests SET dropped = TRUE, replays = FALSE WHERE run_id = 'a1:train:0' AND seq_id <= 1000";
 const GARBAGE_SAMPLES: &str = numbered!(
     "INSERT INTO requests (id, tenant, session_id, sampling_session_id, seq_id, kind, num_samples, fingerprint, state,
         encoding, result_size, event, clone, created_at, finished_at, tokens)",
@@ -162,6 +166,7 @@ pub(super) async fn fill(conn: &mut Conn) {
     run(conn, RETAINED_SAMPLES, vec![int(SAMPLES), bytes(), int(NOW), int(ACTIVE - 1)]).await;
     run(conn, RETAINED_TRAINING, vec![int(LOG), bytes(), int(NOW), true.into()]).await;
     run(conn, RETAINED_TRAINING, vec![int(SHORT_LOG), bytes(), int(NOW), false.into()]).await;
+    run(conn, DROPPED_TRAINING, vec![]).await;
     run(conn, GARBAGE_SAMPLES, vec![int(GARBAGE * 20), bytes(), int(long_ago), int(GARBAGE)]).await;
     run(conn, QUEUED_SAMPLES, vec![int(20), bytes(), int(NOW)]).await;
     run(conn, QUEUED_TRAINING, vec![bytes(), int(NOW)]).await;

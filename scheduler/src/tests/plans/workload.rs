@@ -15,15 +15,17 @@ use crate::execution::crashes::WorkerEnd;
 use crate::store::blobs::StoredBytes;
 use crate::store::checkpoints::Listed;
 use crate::store::db::RowScope;
+use crate::store::metrics_thinning::{self, Thinning};
 use crate::store::requests::{NewRequest, RequestTarget};
 use crate::store::results::{RequestEnd, SampleEnd};
+use crate::store::room::{self, Bounded};
 use crate::store::runs::ImportRun;
 use crate::store::sample_claims::{self, SampleClaim};
 use crate::store::{
     api_keys, audit, backup_holds, base_models, browser_sessions, cancellations, checkpoint_search, checkpoints,
-    custom_losses, folders, gc, leases, numerics, organisation_limits, organisations, overview, quotas, records,
-    requests, results, run_listing, run_metrics, run_samples, runs, sampling, saved_snapshots, session_search,
-    sessions, training_queue, uploads, usage, usage_by_hour, workers, write_probes,
+    collected_samplers, custom_losses, ended_requests, folders, gc, leases, numerics, organisation_limits,
+    organisations, overview, quotas, records, requests, results, run_listing, run_metrics, run_samples, runs, sampling,
+    saved_snapshots, session_search, sessions, training_queue, uploads, usage, usage_by_hour, workers, write_probes,
 };
 use crate::{
     AccessScope, Actor, AuditCategory, CheckpointPosition, Encoding, EngineReport, FinishReason, MetricsRange,
@@ -218,8 +220,8 @@ async fn submissions(plans: &mut Plans) {
             let target = RequestTarget::Run(&run);
             runs::session_of_run(conn, &tenant, &run).await?;
             training_queue::queued_training(conn, &tenant, &run).await?;
-            let last = training_queue::last_arrived(conn, &tenant, &run).await?.unwrap();
-            training_queue::count_arrived(conn, &run, LOG - 9, last).await?;
+            let arrived = training_queue::arrived(conn, &tenant, &run).await?.unwrap();
+            training_queue::count_arrived(conn, &run, arrived, LOG - 9, arrived.last).await?;
             training_queue::first_missing(conn, &run, LOG - 9, 20).await?;
             requests::insert_request(conn, &new(&ids[0], target, LOG + 1, RequestKind::OptimStep), T).await?;
             runs::touch_run(conn, &run, Timestamp(NOW + HOUR)).await?;
@@ -383,11 +385,36 @@ async fn sweeps(plans: &mut Plans) {
     plans.step(async |conn| checkpoints::expired_checkpoints(conn, Timestamp(NOW + HOUR + 9)).await).await;
 }
 
+async fn bounds(plans: &mut Plans) {
+    for (bounded, owner) in [
+        (Bounded::Projects, "me"),
+        (Bounded::Users, "me"),
+        (Bounded::Keys, "me"),
+        (Bounded::Runs, "a5"),
+        (Bounded::SamplingSessions, "a5"),
+    ] {
+        plans.step(async |conn| room::ensure_room(conn, bounded, owner).await).await;
+    }
+    plans.step(async |conn| collected_samplers::delete_collected(conn, Timestamp(NOW)).await).await;
+    let thinning = Thinning { after: (-1, -1), to: 9_000, one_of: 2 };
+    plans.step(async |conn| metrics_thinning::metrics_span(conn, &train("a1")).await).await;
+    plans.step(async |conn| metrics_thinning::complete_from(conn, &train("a1")).await).await;
+    plans.step(async |conn| metrics_thinning::thin_out_page(conn, &train("a1"), thinning).await).await;
+    let last = Thinning { after: (4_499, 8_990), ..thinning };
+    plans.step(async |conn| metrics_thinning::thin_out_page(conn, &train("a1"), last).await).await;
+}
+
 async fn collection(plans: &mut Plans) {
+    bounds(plans).await;
     // Those of a third of the samples were acknowledged a minute ago.
     plans.step(async |conn| gc::drop_results(conn, Timestamp(NOW - DAY), Timestamp(NOW - 59_999)).await).await;
     plans.step(async |conn| gc::collect_sessions(conn, Timestamp(NOW - 2 * DAY)).await).await;
+    let ended = ended_requests::next_ended(&mut plans.conn, Timestamp(NOW), (NOW - HOUR, 0)).await.unwrap();
+    assert_eq!(ended.len() as i64, ended_requests::ROWS);
+    plans.step(async |conn| ended_requests::next_ended(conn, Timestamp(NOW), (NOW - HOUR, 0)).await).await;
+    plans.step(async |conn| ended_requests::delete_ended(conn, &ended).await).await;
     // Most often there is nothing to collect.
+    plans.step(async |conn| ended_requests::next_ended(conn, Timestamp(1), (i64::MIN, i64::MIN)).await).await;
     plans.step(async |conn| gc::drop_results(conn, Timestamp(1), Timestamp(1)).await).await;
     plans.step(async |conn| gc::collect_sessions(conn, Timestamp(1)).await).await;
     plans.step(async |conn| checkpoints::expired_checkpoints(conn, Timestamp(1)).await).await;

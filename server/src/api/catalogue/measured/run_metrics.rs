@@ -55,6 +55,10 @@ pub(in crate::api) async fn run_metrics(
         }
         series
     });
-    let (training_run_id, requests) = (run.to_string(), found.requests);
-    Ok(Answer(MetricsResponse { training_run_id, requests, series: series.collect() }))
+    Ok(Answer(MetricsResponse {
+        training_run_id: run.to_string(),
+        requests: found.requests,
+        complete_from_step: found.complete_from,
+        series: series.collect(),
+    }))
 }

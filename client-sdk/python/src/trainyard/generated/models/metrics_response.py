@@ -18,17 +18,21 @@ class MetricsResponse:
     """Response body of `training_runs/{run_id}/metrics`.
 
     Attributes:
+        complete_from_step (int): First step from which no metrics were thinned out: 0 up to 750,000 requests.
         requests (int): Number of requests in the range, of all kinds that were selected.
         series (list[MetricSeries]): Curves, ordered by kind of request and then by metric.
         training_run_id (str): Id of the run.
     """
 
+    complete_from_step: int
     requests: int
     series: list[MetricSeries]
     training_run_id: str
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        complete_from_step = self.complete_from_step
+
         requests = self.requests
 
         series = []
@@ -42,6 +46,7 @@ class MetricsResponse:
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
+                "complete_from_step": complete_from_step,
                 "requests": requests,
                 "series": series,
                 "training_run_id": training_run_id,
@@ -55,6 +60,8 @@ class MetricsResponse:
         from ..models.metric_series import MetricSeries
 
         d = dict(src_dict)
+        complete_from_step = d.pop("complete_from_step")
+
         requests = d.pop("requests")
 
         series = []
@@ -67,6 +74,7 @@ class MetricsResponse:
         training_run_id = d.pop("training_run_id")
 
         metrics_response = cls(
+            complete_from_step=complete_from_step,
             requests=requests,
             series=series,
             training_run_id=training_run_id,

@@ -11,6 +11,7 @@ mod indexer;
 mod latent;
 mod mixer;
 mod spelling;
+mod tower_names;
 mod vision;
 mod vocabulary;
 mod weight_files;
@@ -25,8 +26,9 @@ pub use latent::LatentAttention;
 pub use mixer::{Attention, HeadNorms, Mixer};
 pub use spelling::{FusedRows, Rename, Spelling};
 pub(crate) use spelling::{block_name, split_block};
+pub use tower_names::{BlockNames, MergerNames, TowerNames};
 pub(crate) use vision::PATCHES_OF_PART;
-pub use vision::{RopeSections, VisionConfig, VisionTensor};
+pub use vision::{PatchRotation, PositionGrid, Resampling, RopeSections, VisionConfig, VisionTensor};
 pub use vocabulary::VocabularyPart;
 pub use weight_files::WeightFiles;
 

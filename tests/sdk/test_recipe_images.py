@@ -13,10 +13,10 @@ import vision_model
 from helpers import KEY
 from pictures import png
 from recipes import metrics, settings
-from server import TINY_MODELS
+from server import GOLDEN, TINY_MODELS
 
 from trainyard.recipes import agent_env, dpo, grpo, sft  # isort: skip
-from trainyard.recipes.core import data, datums, images  # isort: skip
+from trainyard.recipes.core import data, datums, image_sizes, images  # isort: skip
 from trainyard.recipes.core.agents import Session  # isort: skip
 from trainyard.recipes.core.chat import Chat, messages_of  # isort: skip
 from trainyard.recipes.core.config import ConfigError  # isort: skip
@@ -117,11 +117,38 @@ def test_an_example_is_never_cut_inside_an_image(chat):
 def test_sizes_and_counts():
     assert images.size_of(png(COLUMNS, ROWS)) == (COLUMNS * 16, ROWS * 16)
     assert images.size_of(JPEG) == (30, 20) and images.format_of(JPEG) == "jpeg"
-    released = images.Vision(32, 65_536, 16_777_216, 0)
+    released = image_sizes.Qwen(32, 65_536, 16_777_216)
     # Computed with `smart_resize` of transformers.
     sizes = {(1, 1): (256, 256), (400, 300): (384, 288), (8000, 4000): (5792, 2880), (33, 65): (192, 384)}
     for size, (width, height) in sizes.items():
         assert released.count(*size) == width * height // 32**2
+
+
+def test_kimi_pads_images_to_whole_positions():
+    processor = "Kimi_K25ImageProcessor"
+    released = image_sizes.sizes({"media_proc_cfg": {"patch_size": 14, "merge_kernel_size": 2}})
+    assert released == image_sizes.sizes({"image_processor_type": processor}) == image_sizes.Kimi(14, 2, 16_384, 512)
+    # Computed with `navit_resize` of transformers.
+    sizes = {(1, 1): (28, 28), (400, 300): (420, 308), (8000, 4000): (2548, 1288), (40, 10_000): (28, 7168)}
+    for size, (width, height) in sizes.items():
+        assert released.count(*size) == width * height // 28**2
+
+
+def test_kimis_images_are_counted_as_the_reference_does():
+    folder = GOLDEN / "vision" / "kimi_k25"
+    vision = images.Vision.load(str(folder))
+    assert vision.placeholder == 505
+    expected = json.loads((folder / "golden.json").read_text())["images"]
+    assert {name: vision.picture((folder / name).read_bytes()).count for name in expected} == {
+        name: image["tokens"] for name, image in expected.items()
+    }
+
+
+def test_images_of_other_processors_are_refused_by_name(tmp_path):
+    (tmp_path / "preprocessor_config.json").write_text('{"image_processor_type": "PixtralImageProcessor"}')
+    (tmp_path / "config.json").write_text('{"image_token_id": 5}')
+    with pytest.raises(ConfigError, match="PixtralImageProcessor, not that of Qwen or Kimi"):
+        images.Vision.load(str(tmp_path))
 
 
 @pytest.mark.parametrize(

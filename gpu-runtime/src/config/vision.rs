@@ -1,8 +1,9 @@
 //! Vision towers and the positions of images.
 
-use trainyard_images::{Limits, Preprocessor, Size};
+use trainyard_images::{Limits, Preprocessor};
 
 use super::ModelConfig;
+use super::tower_names::{BlockNames, MergerNames, TowerNames};
 use crate::backend::ATTENTION_QUERIES;
 
 /// Patches whose values a tower reads at a time: 12 MB of them, with 16 × 16 pixels and two frames.
@@ -11,8 +12,8 @@ pub(crate) const PATCHES_OF_PART: usize = 2048;
 /// A vision transformer whose output becomes embeddings of tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VisionConfig {
-    /// Beginning of the names of the tower's tensors, in the spelling of the parameter table.
-    pub prefix: &'static str,
+    /// Names of the tower's modules.
+    pub names: TowerNames,
     /// Number of values of a patch.
     pub patch_dim: usize,
     /// Width of a patch's residual stream.
@@ -23,14 +24,18 @@ pub struct VisionConfig {
     pub width: usize,
     /// Number of blocks of the tower.
     pub depth: usize,
-    /// Number of rows, and of columns, of the learned grid of positions.
-    pub position_side: usize,
+    /// The learned grid of positions.
+    pub positions: PositionGrid,
+    /// Which elements of heads are rotated by which coordinate.
+    pub rotation: PatchRotation,
     /// Side of the square of patches that become one token.
     pub merge: usize,
     /// Width of the embeddings, which is that of the text model.
     pub out: usize,
     /// Added to the variance in LayerNorm.
     pub eps: f32,
+    /// Added to the variance in the LayerNorm of mergers.
+    pub merger_eps: f32,
     /// Base of the rotary frequencies.
     pub theta: f64,
     /// Indices of blocks whose features are added to the text model's residual stream: the first one's after its first
@@ -40,8 +45,44 @@ pub struct VisionConfig {
     pub image_token: u32,
     /// Tokens that stand for parts of images and videos, ascending.
     pub placeholders: Vec<u32>,
+    /// Patches of the largest image by the preprocessors of released models, where a model's own is not known.
+    pub released_patches: usize,
     /// Content of `preprocessor_config.json`; empty until the files of the model are read.
     pub preprocessor: String,
+}
+
+/// A learned grid of positions, which is resampled to the grid of an image's patches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PositionGrid {
+    /// Number of rows of positions.
+    pub rows: usize,
+    /// Number of columns of positions.
+    pub columns: usize,
+    /// Whether files have it as a list of positions, row by row, and not as a grid.
+    pub is_list: bool,
+    /// How it is resampled.
+    pub resampling: Resampling,
+}
+
+/// Interpolation of a grid of positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resampling {
+    /// Bilinear; the first and last patches are at the ends of the grid.
+    Bilinear,
+    /// Bicubic (Keys 1981, doi:10.1109/TASSP.1981.1163711, with a = −0.75); patches and elements of the grid are areas, whose
+    /// centres count, and elements beyond the border are those at the border.
+    Bicubic,
+}
+
+/// Rotation of queries and keys by the coordinates of a patch. Each coordinate has as many frequencies as a quarter of a head has
+/// elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchRotation {
+    /// An element of the first half of a head and the one half a head behind it are a pair. The first half of pairs is rotated by
+    /// the row, the second by the column.
+    Halves,
+    /// Neighbouring elements are a pair. Pairs are rotated by the column and by the row in turn, both with the same frequency.
+    Neighbours,
 }
 
 impl VisionConfig {
@@ -52,56 +93,58 @@ impl VisionConfig {
 
     /// Returns the extents of the tower's tensors by name, in the order in which they are used.
     pub fn tensors(&self) -> Vec<VisionTensor> {
-        let (d, joined) = (self.hidden, self.hidden * self.merged());
-        let mut tensors = Vec::new();
-        let mut add = |name: String, shape: Vec<usize>| {
-            tensors.push(VisionTensor { name: format!("{}{name}", self.prefix), shape });
-        };
-        add("patch_embed.proj.weight".into(), vec![d, self.patch_dim]);
-        add("patch_embed.proj.bias".into(), vec![d]);
-        add("pos_embed.weight".into(), vec![self.position_side * self.position_side, d]);
+        let (names, d, joined) = (&self.names, self.hidden, self.hidden * self.merged());
+        let mut tensors = Tensors::default();
+        tensors.linear(names.patch_embed, [d, self.patch_dim]);
+        let PositionGrid { rows, columns, is_list, .. } = self.positions;
+        tensors.add(names.positions.to_owned(), if is_list { vec![rows * columns, d] } else { vec![rows, columns, d] });
+        let BlockNames { qkv, proj, mlp, norms } = names.block;
         for block in 0..self.depth {
-            for (name, outputs, inputs) in [
-                ("attn.qkv", 3 * d, d),
-                ("attn.proj", d, d),
-                ("mlp.linear_fc1", self.width, d),
-                ("mlp.linear_fc2", d, self.width),
-            ] {
-                add(format!("blocks.{block}.{name}.weight"), vec![outputs, inputs]);
-                add(format!("blocks.{block}.{name}.bias"), vec![outputs]);
-            }
-            for name in ["norm1", "norm2"] {
-                add(format!("blocks.{block}.{name}.weight"), vec![d]);
-                add(format!("blocks.{block}.{name}.bias"), vec![d]);
-            }
+            let extents = [(qkv, [3 * d, d]), (proj, [d, d]), (mlp[0], [self.width, d]), (mlp[1], [d, self.width])];
+            extents.into_iter().for_each(|(name, extents)| tensors.linear(&names.in_block(block, name), extents));
+            norms.iter().for_each(|name| tensors.norm(&names.in_block(block, name), d));
         }
-        let deepstack = (0..self.deepstack.len()).map(|k| (format!("deepstack_merger_list.{k}"), joined));
-        for (merger, normed) in std::iter::once(("merger".to_owned(), d)).chain(deepstack) {
-            for (name, shape) in [
-                ("norm.weight", vec![normed]),
-                ("norm.bias", vec![normed]),
-                ("linear_fc1.weight", vec![joined, joined]),
-                ("linear_fc1.bias", vec![joined]),
-                ("linear_fc2.weight", vec![self.out, joined]),
-                ("linear_fc2.bias", vec![self.out]),
-            ] {
-                add(format!("{merger}.{name}"), shape);
-            }
+        if let Some(name) = names.final_norm {
+            tensors.norm(name, d);
         }
-        tensors
+        let MergerNames { norm, mlp } = names.merger_modules;
+        let features = (0..self.deepstack.len()).map(|k| (Some(k), joined));
+        for (merger, normed) in std::iter::once((None, d)).chain(features) {
+            tensors.norm(&names.in_merger(merger, norm), normed);
+            tensors.linear(&names.in_merger(merger, mlp[0]), [joined, joined]);
+            tensors.linear(&names.in_merger(merger, mlp[1]), [self.out, joined]);
+        }
+        tensors.0
     }
 }
 
-/// Patches of the largest image of a released preprocessor, where a model's own is not known.
-const MOST_PATCHES: usize = 1 << 16;
+/// Extents that are collected.
+#[derive(Default)]
+struct Tensors(Vec<VisionTensor>);
+
+impl Tensors {
+    fn add(&mut self, name: String, shape: Vec<usize>) {
+        self.0.push(VisionTensor { name, shape });
+    }
+
+    /// Adds a linear layer of so many outputs and inputs.
+    fn linear(&mut self, module: &str, [outputs, inputs]: [usize; 2]) {
+        self.add(format!("{module}.weight"), vec![outputs, inputs]);
+        self.add(format!("{module}.bias"), vec![outputs]);
+    }
+
+    fn norm(&mut self, module: &str, width: usize) {
+        self.add(format!("{module}.weight"), vec![width]);
+        self.add(format!("{module}.bias"), vec![width]);
+    }
+}
 
 impl VisionConfig {
     /// Patches of the largest image that fits a context of so many tokens.
     pub(crate) fn most_patches(&self, context: usize) -> usize {
-        let side = Limits::default().side;
         let preprocessor = Preprocessor::from_json(&self.preprocessor).ok();
-        let layout = preprocessor.and_then(|preprocessor| preprocessor.layout(Size::new(side, side)).ok());
-        layout.map_or(MOST_PATCHES, |layout| layout.patches()).min(context * self.merged())
+        let most = preprocessor.map(|preprocessor| preprocessor.most_patches(Limits::default().side));
+        most.unwrap_or(self.released_patches).min(context * self.merged())
     }
 
     /// Maximum number of elements of activations, in f32, of a pass over an image of so many patches.
@@ -119,7 +162,7 @@ impl VisionConfig {
 pub struct VisionTensor {
     /// Name in the spelling of the parameter table.
     pub name: String,
-    /// Extents as a vector or a matrix, outermost first. Files may divide the last one further.
+    /// Extents, outermost first. Files may divide the last one of a matrix further.
     pub shape: Vec<usize>,
 }
 
@@ -131,7 +174,8 @@ impl VisionTensor {
 
     /// Returns whether a tensor of this shape in a file has these extents.
     pub fn fits(&self, found: &[usize]) -> bool {
-        found.first() == self.shape.first() && found.iter().product::<usize>() == self.elements()
+        let undivided = (self.shape.len() - 1).max(1);
+        found.get(..undivided) == self.shape.get(..undivided) && found.iter().product::<usize>() == self.elements()
     }
 }
 
@@ -157,12 +201,13 @@ impl ModelConfig {
 
     /// Bytes of the tower's weights, of which matrices have elements of `element` bytes; 0 in models without a tower.
     pub(crate) fn tower_bytes(&self, element: usize) -> usize {
-        let bytes = |tensor: VisionTensor| {
+        let bytes = |vision: &VisionConfig, tensor: &VisionTensor| {
             // Positions are added up in f32.
-            let is_matrix = tensor.shape.len() > 1 && !tensor.name.ends_with("pos_embed.weight");
+            let is_matrix = tensor.shape.len() > 1 && tensor.name != vision.names.positions;
             tensor.elements() * if is_matrix { element } else { size_of::<f32>() }
         };
-        self.vision.iter().flat_map(VisionConfig::tensors).map(bytes).sum()
+        let of = |vision: &VisionConfig| vision.tensors().iter().map(|tensor| bytes(vision, tensor)).sum::<usize>();
+        self.vision.as_ref().map_or(0, of)
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) struct Activations<B: Backend> {
     pub(super) chosen: Vec<Option<Arc<Chosen>>>,
     /// Position of every row.
     pub(super) positions: Vec<u32>,
-    /// Rotary tables of a pass with images.
+    /// Rotary tables of a pass with images, in models whose positions have coordinates.
     pub(super) rotation: Option<PassRotation<B>>,
     /// Rows whose tokens belong to images.
     pub(super) image_rows: Vec<usize>,
@@ -125,7 +125,7 @@ pub(crate) fn forward<B: Backend>(
     let kv = model.kv(input.is_continued);
     let spans = kv.lock().extend(backend, input.rows, input.kv);
     let positions = positions(input.tokens.len(), &spans);
-    let rotation = input.images.map(|images| {
+    let rotation = input.images.and_then(|images| {
         images.insert(backend, &mut x);
         PassRotation::new(backend, &model, &images.coordinates)
     });

@@ -61,11 +61,13 @@ pub(super) struct PassRotation<B: Backend> {
 }
 
 impl<B: Backend> PassRotation<B> {
-    /// Tables for rows at `coordinates`. A row whose coordinates are equal has the bits of ordinary positions.
-    pub(super) fn new(backend: &B, model: &Model<B>, coordinates: &[Coordinates]) -> Self {
-        let (rotated, sections) = (model.config.rope_dim(), model.config.rope_sections.unwrap_or(RopeSections([0; 3])));
+    /// Tables for rows at `coordinates`; `None` in models whose positions are indices, behind images too. A row whose coordinates
+    /// are equal has the bits of ordinary positions.
+    pub(super) fn new(backend: &B, model: &Model<B>, coordinates: &[Coordinates]) -> Option<Self> {
+        let (rotated, sections) = (model.config.rope_dim(), model.config.rope_sections?);
         let rope = |config: &RopeConfig| backend.rope(rotated / 2, table(config, rotated, sections, coordinates));
-        Self { ropes: model.config.ropes.iter().map(rope).collect(), rows: (0..coordinates.len() as u32).collect() }
+        let ropes = model.config.ropes.iter().map(rope).collect();
+        Some(Self { ropes, rows: (0..coordinates.len() as u32).collect() })
     }
 }
 

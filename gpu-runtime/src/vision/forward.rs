@@ -39,6 +39,9 @@ impl<B: Backend> Tower<B> {
                 features.push(self.deepstack[k].apply(backend, &x, count));
             }
         }
+        if let Some(norm) = &self.final_norm {
+            x = norm.apply(backend, &x);
+        }
         let merged = self.merger.apply(backend, &x, count);
         drop(x);
         let of = |rows: &B::Rows, span: &Range<usize>| {
@@ -52,7 +55,8 @@ impl<B: Backend> Tower<B> {
         spans.iter().map(embedding).collect()
     }
 
-    /// Writes an image's projected patches with their positions to the rows of `x` from `first` on.
+    /// Writes an image's projected patches with their positions to the rows of `x` from `first` on, the patches of a token one
+    /// after the other.
     fn embed_patches(&self, backend: &B, image: &Patches, first: usize, x: &mut B::Rows) {
         let (layout, dim) = (image.layout(), image.layout().patch_dim());
         for start in (0..layout.patches()).step_by(PATCHES_OF_PART) {
@@ -63,7 +67,7 @@ impl<B: Backend> Tower<B> {
             let mix = position_mix(&self.config, layout, part.clone());
             let positions = B::Family::mix_rows(backend, &self.positions, &mix);
             let embedded = self.patch_embed.apply(backend, part.len(), &values, Some(&positions));
-            let rows: Vec<usize> = part.map(|patch| first + patch).collect();
+            let rows: Vec<usize> = part.map(|patch| first + layout.index_by_token(patch)).collect();
             backend.scatter(&embedded, &rows, x);
         }
     }

@@ -33,6 +33,23 @@ impl Kimi {
             order: Order::Raster,
         }
     }
+
+    /// Returns a number of patches that no image exceeds.
+    ///
+    /// A grid of α × β patches is counted with at most `max_patches` and `max_side`, but sides keep a part of a patch, which adds
+    /// less than one, and are then padded to whole tokens.
+    pub(super) fn most_patches(&self) -> usize {
+        let (merge, longest) = (self.merge, self.max_side.next_multiple_of(self.merge));
+        let added = f64::from(merge + 1);
+        let rows = |columns: u32| {
+            let counted = (f64::from(columns) - added).max(1.0);
+            // Whole tokens below the bound.
+            let bound = f64::from(self.max_patches) / counted + added;
+            ((bound / f64::from(merge)) as u32 * merge).min(longest)
+        };
+        let grids = (merge..=longest).step_by(merge as usize).map(|columns| columns as usize * rows(columns) as usize);
+        grids.max().unwrap_or(0)
+    }
 }
 
 #[cfg(test)]
@@ -79,6 +96,13 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_bound_on_patches_is_close_to_the_largest_image() {
+        // Counted as 34 × 506 patches, scaled to a part more than 34 × 494, padded to 36 × 496.
+        assert_eq!(RELEASED.layout(Size::new(489, 7083)).patches(), 36 * 496);
+        assert_eq!(RELEASED.most_patches(), 36 * 498);
+    }
+
     proptest! {
         #[test]
         fn images_are_never_enlarged_and_patches_stay_few(
@@ -91,6 +115,7 @@ mod tests {
             prop_assert!(layout.grid_width().max(layout.grid_height()) <= max_side + 2);
             prop_assert_eq!([layout.padded.width % 28, layout.padded.height % 28], [0, 0]);
             prop_assert!(layout.tokens() > 0);
+            prop_assert!(layout.patches() <= rule.most_patches(), "{} of {}", layout.patches(), rule.most_patches());
         }
     }
 }

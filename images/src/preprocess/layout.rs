@@ -87,6 +87,15 @@ impl Layout {
             }
         }
     }
+
+    /// Returns the index of a patch in the order by tokens, in which the patches of a token are consecutive: row by row of
+    /// tokens, and row by row within a token. The patch is given by its index in the order of rows of values.
+    pub fn index_by_token(&self, patch: usize) -> usize {
+        let Place { row, column } = self.place(patch);
+        let merge = self.merge as usize;
+        let token = row / merge * (self.grid_width() as usize / merge) + column / merge;
+        token * merge * merge + row % merge * merge + column % merge
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +117,13 @@ mod tests {
         assert_eq!(first, [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2], [0, 3]]);
         assert_eq!(place(12), [2, 0]);
         assert_eq!(place(23), [3, 5]);
+    }
+
+    #[test]
+    fn patches_of_a_token_are_consecutive_in_the_order_by_tokens() {
+        let index = |order, patch| layout(order).index_by_token(patch);
+        assert_eq!((0..8).map(|patch| index(Order::Raster, patch)).collect::<Vec<_>>(), [0, 1, 4, 5, 8, 9, 2, 3]);
+        assert!((0..24).all(|patch| index(Order::Blocks, patch) == patch));
     }
 
     #[test]

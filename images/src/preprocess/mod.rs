@@ -57,6 +57,14 @@ impl Preprocessor {
         }
     }
 
+    /// Returns a number of patches that no image exceeds whose sides have at most `side` pixels, by the settings.
+    pub fn most_patches(&self, side: u32) -> usize {
+        match &self.rule {
+            Rule::Qwen(rule) => rule.layout(Size::new(side, side)).map_or(0, |layout| layout.patches()),
+            Rule::Kimi(rule) => rule.most_patches(),
+        }
+    }
+
     /// Resizes an image and lays it out as patches. The layout is that of `counted`: the image's own size, or the one
     /// that the client states in its place.
     ///

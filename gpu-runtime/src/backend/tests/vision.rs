@@ -14,7 +14,7 @@ use crate::backend::{Dtype, Gelu, LayerNorm, LinearCall, MatrixRole, Passes, Row
 use crate::load::load;
 use crate::vision::{ImageEmbedding, Tower};
 
-const FAMILIES: [&str; 3] = ["qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl"];
+const FAMILIES: [&str; 4] = ["qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "kimi_k25"];
 
 fn folder(family: &str) -> String {
     format!("vision/{family}")
@@ -179,20 +179,29 @@ fn an_image_does_not_depend_on_its_neighbours() {
 /// A pass over a larger image than those of the folder takes what is planned for it, and not a small part of that.
 #[test]
 fn a_pass_takes_at_most_the_planned_memory() {
-    let source = load(&root().join(folder("qwen3_vl"))).unwrap();
-    let vision = source.config.vision.as_ref().unwrap();
-    let settings = vision.preprocessor.replace("3072", "65536");
-    let size = Size::new(256, 256);
-    let pixels = RgbImage::new(size, (0..256 * 256 * 3).map(|at| (at * 7 % 251) as u8).collect()).unwrap();
-    let image = Preprocessor::from_json(&settings).unwrap().patches(&pixels, size).unwrap();
-    assert_eq!(image.layout().patches(), 1024);
-    let b = cpu(Isa::detect());
-    let tower = Tower::load(&b, vision, &*source.tensors, &mut |_, _| {}).unwrap();
-    let planned = source.config.tower_bytes(Dtype::F32.bytes());
-    assert!(tower.bytes() >= planned && tower.bytes() < 2 * planned, "{} of {planned}", tower.bytes());
-    let held = b.buffer_bytes().used;
-    b.reset_peak();
-    drop(tower.embed(&b, &[&image]));
-    let (taken, planned) = (b.buffer_bytes().peak - held, vision.pass_elements(1024) * size_of::<f32>());
-    assert!(taken <= planned && 4 * taken > planned, "{taken} of {planned}");
+    // Limits of preprocessors, and those that allow so large an image.
+    let qwen: &[_] = &[("\"longest_edge\": 3072", "\"longest_edge\": 65536")];
+    let kimi: &[_] = &[
+        ("\"max_patches\": 32", "\"max_patches\": 1024"),
+        ("\"max_height\": 16", "\"max_height\": 32"),
+        ("\"max_width\": 16", "\"max_width\": 32"),
+    ];
+    for (family, limits) in [("qwen3_vl", qwen), ("kimi_k25", kimi)] {
+        let source = load(&root().join(folder(family))).unwrap();
+        let vision = source.config.vision.as_ref().unwrap();
+        let settings = limits.iter().fold(vision.preprocessor.clone(), |text, (from, to)| text.replace(from, to));
+        let size = Size::new(256, 256);
+        let pixels = RgbImage::new(size, (0..256 * 256 * 3).map(|at| (at * 7 % 251) as u8).collect()).unwrap();
+        let image = Preprocessor::from_json(&settings).unwrap().patches(&pixels, size).unwrap();
+        assert_eq!(image.layout().patches(), 1024);
+        let b = cpu(Isa::detect());
+        let tower = Tower::load(&b, vision, &*source.tensors, &mut |_, _| {}).unwrap();
+        let planned = source.config.tower_bytes(Dtype::F32.bytes());
+        assert!(tower.bytes() >= planned && tower.bytes() < 2 * planned, "{} of {planned}", tower.bytes());
+        let held = b.buffer_bytes().used;
+        b.reset_peak();
+        drop(tower.embed(&b, &[&image]));
+        let (taken, planned) = (b.buffer_bytes().peak - held, vision.pass_elements(1024) * size_of::<f32>());
+        assert!(taken <= planned && 4 * taken > planned, "{family}: {taken} of {planned}");
+    }
 }

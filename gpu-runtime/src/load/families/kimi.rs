@@ -1,8 +1,8 @@
 //! Kimi-K2, K2-Thinking, K2.5 and K2.6 (Kimi Team 2025, arXiv:2507.20534): DeepSeek-V3's blocks, without groups of
-//! experts. K2.5 and K2.6 are models with images; only their text model is read.
+//! experts. K2.5 and K2.6 also have a vision tower. Positions are indices, those of images too.
 
 use super::common::{TEXT_OF_IMAGES, text_config};
-use super::deepseek_v3;
+use super::{deepseek_v3, vision_moonvit};
 use crate::config::{LoadError, ModelConfig, Spelling};
 use crate::load::keys::Keys;
 
@@ -22,5 +22,6 @@ pub(super) fn k25(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     }
     let base = deepseek_v3::config(text)?;
     let spelling = Spelling { prefixes: TEXT_OF_IMAGES, kept: KEPT, ..base.spelling.clone() };
-    Ok(ModelConfig { arch: "kimi_k25", spelling, ..base })
+    let vision = vision_moonvit::tower(&keys, &base)?;
+    Ok(ModelConfig { arch: "kimi_k25", spelling, vision, ..base })
 }

@@ -27,6 +27,8 @@ mod qwen3_moe;
 mod qwen3_vl;
 mod rope;
 mod smollm3;
+mod vision;
+mod vision_moonvit;
 mod vision_qwen;
 
 /// Makes a model's description of a `config.json`.

@@ -1,7 +1,10 @@
 //! Vision towers of Qwen3-VL and of Qwen3.5, 3.6 and 3.8, and the positions of images in their text models.
 
-use super::common::MAX_LAYERS;
-use crate::config::{LoadError, ModelConfig, Rename, RopeSections, Spelling, VisionConfig};
+use super::vision;
+use crate::config::{
+    BlockNames, LoadError, MergerNames, ModelConfig, PatchRotation, PositionGrid, Rename, Resampling, RopeSections,
+    Spelling, TowerNames, VisionConfig,
+};
 use crate::load::keys::Keys;
 
 /// Names in files with a text model beside a vision tower, then in those of the text model only.
@@ -11,9 +14,25 @@ pub(super) const PREFIXES: &[Rename] = &[
     Rename::new("lm_head.", "lm_head."),
 ];
 const TOWER: &str = "model.visual.";
-/// Keys of tokens that clients may not send.
-const PLACEHOLDERS: [&str; 2] = ["image_token_id", "video_token_id"];
+const NAMES: TowerNames = TowerNames {
+    patch_embed: "model.visual.patch_embed.proj",
+    positions: "model.visual.pos_embed.weight",
+    blocks: "model.visual.blocks.",
+    block: BlockNames {
+        qkv: "attn.qkv",
+        proj: "attn.proj",
+        mlp: ["mlp.linear_fc1", "mlp.linear_fc2"],
+        norms: ["norm1", "norm2"],
+    },
+    final_norm: None,
+    merger: "model.visual.merger.",
+    features: "model.visual.deepstack_merger_list.",
+    merger_modules: MergerNames { norm: "norm", mlp: ["linear_fc1", "linear_fc2"] },
+};
+/// Patches of the largest image by the preprocessors of released models.
+const RELEASED_PATCHES: usize = 1 << 16;
 const THETA: f64 = 10_000.0;
+const EPS: f32 = 1e-6;
 
 /// The same model with the tower of `vision_config`, if there is one, and the positions of images. `deepstack` tells whether the
 /// family adds features of the tower to its first blocks.
@@ -24,66 +43,68 @@ pub(super) fn with_tower(
     default_sections: [usize; 3],
     deepstack: bool,
 ) -> Result<ModelConfig, LoadError> {
-    let Some(vision) = keys.object("vision_config")? else { return Ok(config) };
+    let Some(settings) = keys.object("vision_config")? else { return Ok(config) };
     let rope_sections = Some(sections(text, &config, default_sections)?);
-    let vision = Some(tower(keys, &vision, &config, deepstack)?);
+    let vision = Some(tower(keys, &settings, &config, deepstack)?);
     let spelling = Spelling { kept: &[TOWER], ..config.spelling.clone() };
     Ok(ModelConfig { rope_sections, vision, spelling, ..config })
 }
 
-fn tower(keys: &Keys<'_>, vision: &Keys<'_>, config: &ModelConfig, deepstack: bool) -> Result<VisionConfig, LoadError> {
-    let (hidden, heads) = (vision.required_size("hidden_size")?, vision.required_size("num_heads")?);
-    if !hidden.is_multiple_of(heads) || !(hidden / heads).is_multiple_of(4) {
-        return Err(vision.malformed(format!(
-            "vision_config: hidden_size {hidden} must be a multiple of num_heads {heads}, and a head's width of 4"
-        )));
-    }
-    let depth = vision.required_size("depth")?;
-    if depth > MAX_LAYERS {
-        return Err(vision.malformed(format!("vision_config: depth is {depth}, above {MAX_LAYERS}")));
-    }
-    if let Some(other) = vision.text("hidden_act")?.filter(|act| *act != "gelu_pytorch_tanh") {
+fn tower(
+    keys: &Keys<'_>,
+    settings: &Keys<'_>,
+    config: &ModelConfig,
+    deepstack: bool,
+) -> Result<VisionConfig, LoadError> {
+    let depth = settings.required_size("depth")?;
+    if let Some(other) = settings.text("hidden_act")?.filter(|act| *act != "gelu_pytorch_tanh") {
         return Err(LoadError::Unsupported(format!(
             "vision_config.hidden_act {other:?} (supported: gelu_pytorch_tanh)"
         )));
     }
-    let positions = vision.required_size("num_position_embeddings")?;
+    let positions = settings.required_size("num_position_embeddings")?;
     let side = positions.isqrt();
     if side * side != positions {
-        return Err(vision.malformed(format!("num_position_embeddings is {positions}, expected a square")));
+        return Err(settings.malformed(format!("num_position_embeddings is {positions}, expected a square")));
     }
-    let out = vision.size("out_hidden_size")?.unwrap_or(config.hidden_size);
+    let out = settings.size("out_hidden_size")?.unwrap_or(config.hidden_size);
     if out != config.hidden_size {
-        return Err(vision.malformed(format!("out_hidden_size is {out}, expected {}", config.hidden_size)));
+        return Err(settings.malformed(format!("out_hidden_size is {out}, expected {}", config.hidden_size)));
     }
-    let channels = vision.size("in_channels")?.unwrap_or(3);
+    let channels = settings.size("in_channels")?.unwrap_or(3);
     if channels != 3 {
         return Err(LoadError::Unsupported(format!("vision_config.in_channels {channels} (supported: 3)")));
     }
-    let patch = vision.size("patch_size")?.unwrap_or(16);
-    let frames = vision.size("temporal_patch_size")?.unwrap_or(2);
-    let theta = match vision.object("rope_parameters")? {
+    let patch = settings.size("patch_size")?.unwrap_or(16);
+    let frames = settings.size("temporal_patch_size")?.unwrap_or(2);
+    let theta = match settings.object("rope_parameters")? {
         Some(rope) => rope.number("rope_theta")?,
         None => None,
     };
-    let (image_token, placeholders) = tokens(keys, config.vocab_size)?;
-    Ok(VisionConfig {
-        prefix: TOWER,
-        patch_dim: channels * frames * patch * patch,
-        hidden,
-        heads,
-        width: vision.required_size("intermediate_size")?,
+    let image_token = vision::token(keys, "image_token_id", config.vocab_size)?;
+    let image_token = image_token.ok_or_else(|| keys.malformed("image_token_id is missing"))?;
+    let video_token = vision::token(keys, "video_token_id", config.vocab_size)?;
+    let tower = VisionConfig {
+        names: NAMES,
+        patch_dim: vision::patch_dim(settings, patch, frames)?,
+        hidden: settings.required_size("hidden_size")?,
+        heads: settings.required_size("num_heads")?,
+        width: settings.required_size("intermediate_size")?,
         depth,
-        position_side: side,
-        merge: vision.size("spatial_merge_size")?.unwrap_or(2).max(1),
+        positions: PositionGrid { rows: side, columns: side, is_list: true, resampling: Resampling::Bilinear },
+        rotation: PatchRotation::Halves,
+        merge: settings.size("spatial_merge_size")?.unwrap_or(2),
         out,
-        eps: 1e-6,
+        eps: EPS,
+        merger_eps: EPS,
         theta: theta.unwrap_or(THETA),
-        deepstack: if deepstack { features(vision, depth, config.num_layers())? } else { Vec::new() },
+        deepstack: if deepstack { features(settings, depth, config.num_layers())? } else { Vec::new() },
         image_token,
-        placeholders,
+        placeholders: vision::placeholders(image_token, video_token),
+        released_patches: RELEASED_PATCHES,
         preprocessor: String::new(),
-    })
+    };
+    vision::checked(settings, tower)
 }
 
 /// Blocks of the tower that have features for the text model.
@@ -97,22 +118,6 @@ fn features(vision: &Keys<'_>, depth: usize, layers: usize) -> Result<Vec<usize>
             "deepstack_visual_indexes: expected at most {layers} rising blocks below {depth}, the depth of the tower"
         ))
     })
-}
-
-/// The token of images, and all placeholders.
-fn tokens(keys: &Keys<'_>, vocab: usize) -> Result<(u32, Vec<u32>), LoadError> {
-    let token = |key: &str| match keys.size(key)? {
-        Some(token) if token >= vocab => {
-            Err(keys.malformed(format!("{key} is {token}, outside the vocabulary of {vocab}")))
-        }
-        token => Ok(token.map(|token| token as u32)),
-    };
-    let [image, video] = PLACEHOLDERS.map(token);
-    let image = image?.ok_or_else(|| keys.malformed("image_token_id is missing"))?;
-    let mut all: Vec<u32> = std::iter::once(image).chain(video?).collect();
-    all.sort_unstable();
-    all.dedup();
-    Ok((image, all))
 }
 
 /// `mrope_section`: frequencies of each coordinate.

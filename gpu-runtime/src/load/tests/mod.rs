@@ -27,6 +27,7 @@ pub(crate) mod hostile;
 mod indexed;
 mod kimi;
 mod lfm2;
+mod moonvit;
 mod qwen3_vl;
 mod tokenizer;
 

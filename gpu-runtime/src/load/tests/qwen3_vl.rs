@@ -15,7 +15,7 @@ fn a_tower_is_read_with_its_preprocessor() {
     let config = load(&golden(FAMILY)).unwrap().config;
     let vision = config.vision.unwrap();
     assert_eq!((vision.hidden, vision.heads, vision.depth, vision.patch_dim), (32, 2, 3, 384));
-    assert_eq!((vision.position_side, vision.merge, vision.out), (4, 2, 64));
+    assert_eq!(([vision.positions.rows, vision.positions.columns], vision.merge, vision.out), ([4, 4], 2, 64));
     assert_eq!((vision.deepstack, vision.image_token, vision.placeholders), (vec![0, 1], 505, vec![505, 506]));
     assert_eq!(config.rope_sections, Some(RopeSections([6, 5, 5])));
     assert!(vision.preprocessor.contains("Qwen2VLImageProcessor"));
@@ -32,14 +32,22 @@ fn a_folder_without_a_preprocessor_has_a_text_model() {
 
 #[test]
 fn settings_that_do_not_fit_are_refused_by_name() {
-    let cases: [(&str, &str, Value, &str); 8] = [
+    let cases: [(&str, &str, Value, &str); 11] = [
         ("vision_config", "out_hidden_size", json!(63), "out_hidden_size is 63, expected 64"),
-        ("vision_config", "num_heads", json!(3), "hidden_size 32 must be a multiple of num_heads 3"),
+        ("vision_config", "num_heads", json!(3), "hidden_size 32 must be a multiple of the number of heads, 3"),
         ("vision_config", "num_position_embeddings", json!(15), "num_position_embeddings is 15, expected a square"),
         ("vision_config", "deepstack_visual_indexes", json!([1, 0]), "deepstack_visual_indexes"),
         ("vision_config", "deepstack_visual_indexes", json!([3]), "rising blocks below 3"),
         ("vision_config", "hidden_act", json!("relu"), "vision_config.hidden_act \"relu\""),
         ("vision_config", "in_channels", json!(1), "in_channels 1"),
+        (
+            "vision_config",
+            "spatial_merge_size",
+            json!(1 << 20),
+            "the side of a token in patches is 1048576, expected 1 to 8",
+        ),
+        ("vision_config", "hidden_size", json!(1 << 28), "the tower's width is 268435456, expected 1 to 65536"),
+        ("vision_config", "patch_size", json!(1 << 20), "1048576 pixels a side, expected 1 to 4 and 1 to 64"),
         ("text_config", "rope_parameters", json!({"mrope_section": [17, 0, 0]}), "at most 16 frequencies"),
     ];
     for (object, key, value, expected) in cases {

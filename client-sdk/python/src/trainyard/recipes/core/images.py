@@ -10,7 +10,6 @@ import base64
 import binascii
 import io
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, Literal, cast
 from tinker import types
 
 from .config import ConfigError
+from .image_sizes import Sizes, sizes
 
 Message = dict[str, Any]
 Format = Literal["png", "jpeg"]
@@ -27,8 +27,8 @@ KINDS = ("image", "image_url")
 PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 MARK = "<image>"
 """Placeholder in texts for the next file of a record's `images`."""
-ASPECT_RATIO = 200
-"""Largest aspect ratio that Qwen's processor accepts."""
+PLACEHOLDERS = ("image_token_id", "media_placeholder_token_id")
+"""Keys of `config.json` for the token that stands for images."""
 
 
 @dataclass(frozen=True)
@@ -86,48 +86,30 @@ def model_input(tokens: Iterable[int]) -> types.ModelInput:
 
 @dataclass(frozen=True)
 class Vision:
-    """The rule by which a model counts and marks images: that of Qwen's processor, and the placeholder token."""
+    """How a model counts and marks images."""
 
-    unit: int
-    """Side of the square of pixels that one position covers."""
-    fewest: int
-    most: int
-    """Bounds on the number of pixels of a resized image."""
+    sizes: Sizes
     placeholder: int
+    """The token that stands for an image in texts."""
 
     @classmethod
     def load(cls, name: str) -> Vision:
         """Reads `preprocessor_config.json` and `config.json` in a folder or at the hub."""
         settings, described = read_json(name, "preprocessor_config.json"), read_json(name, "config.json")
-        kind = str(settings.get("image_processor_type"))
-        if not kind.startswith("Qwen2VLImageProcessor") or "image_token_id" not in described:
-            raise ConfigError(f"tokenizer: images of {name} can't be counted: its processor is {kind}, not Qwen's")
-        size = settings.get("size") or {}
-        return cls(
-            int(settings.get("patch_size", 14)) * int(settings.get("merge_size", 2)),
-            int(settings.get("min_pixels") or size.get("shortest_edge") or 56 * 56),
-            int(settings.get("max_pixels") or size.get("longest_edge") or 28 * 28 * 1280),
-            int(described["image_token_id"]),
-        )
-
-    def count(self, width: int, height: int) -> int:
-        """Returns the number of positions of an image: both sides are rounded to whole positions, then scaled into the
-        allowed range of pixels."""
-        if max(width, height) > ASPECT_RATIO * min(width, height):
-            raise ConfigError(f"data: an image of {width}x{height} pixels exceeds the aspect ratio 1:{ASPECT_RATIO}")
-        columns, rows = round(width / self.unit), round(height / self.unit)
-        pixels = columns * rows * self.unit**2
-        if pixels > self.most:
-            scale = math.sqrt(width * height / self.most)
-            columns, rows = (max(math.floor(side / scale / self.unit), 1) for side in (width, height))
-        elif pixels < self.fewest:
-            scale = math.sqrt(self.fewest / (width * height))
-            columns, rows = (math.ceil(side * scale / self.unit) for side in (width, height))
-        return columns * rows
+        rule = sizes(settings)
+        if rule is None:
+            kind = settings.get("image_processor_type")
+            raise ConfigError(
+                f"tokenizer: images of {name} can't be counted: its processor is {kind}, not that of Qwen or Kimi"
+            )
+        token = next((described[key] for key in PLACEHOLDERS if described.get(key) is not None), None)
+        if token is None:
+            raise ConfigError(f"tokenizer: config.json of {name} has none of {', '.join(PLACEHOLDERS)}")
+        return cls(rule, int(token))
 
     def picture(self, data: bytes) -> Picture:
         """A file with its positions."""
-        return Picture(data, format_of(data), self.count(*size_of(data)))
+        return Picture(data, format_of(data), self.sizes.count(*size_of(data)))
 
     def placed(self, tokens: Sequence[int], pictures: Iterator[Picture]) -> list[int]:
         """Returns tokens in which the placeholders are replaced by the positions of the next pictures."""

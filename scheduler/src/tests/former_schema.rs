@@ -71,7 +71,7 @@ async fn a_database_of_the_former_history_is_opened_and_continued() {
     assert_eq!(history(&database).await[0], (31, "initial".to_owned()));
     let mut conn = connect_as_system(&database.database).await.unwrap();
     let oldest: Option<i64> = sql("SELECT oldest_program FROM schema_compatibility").scalar(&mut conn).await.unwrap();
-    assert_eq!(oldest, Some(31));
+    assert_eq!(oldest, Some(40));
     let session: Option<String> = sql("SELECT id FROM sessions").scalar(&mut conn).await.unwrap();
     let finished: Option<String> =
         sql("SELECT id FROM requests WHERE seq_id = 1 AND run_id IS NOT NULL").scalar(&mut conn).await.unwrap();

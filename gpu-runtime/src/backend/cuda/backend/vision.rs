@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Cuda;
 use crate::backend::cuda::ops::rows::DeviceRows;
-use crate::backend::{Gelu, LayerNorm, RowMix, Tensors, VisionOps};
+use crate::backend::{Gelu, LayerNorm, LinearCall, RowMix, Tensors, VisionOps};
 
 const REFUSED: &str = "images are refused before a pass is planned";
 
@@ -20,6 +20,10 @@ impl VisionOps<Self> for Cuda {
     }
 
     fn gelu(_: &Self, _: Gelu, _: &DeviceRows) -> <Self as Tensors>::Lhs {
+        unreachable!("{REFUSED}")
+    }
+
+    fn linear_gelu(_: &Self, _: &LinearCall<'_, Self>, _: Gelu, _: &<Self as Tensors>::Lhs) -> <Self as Tensors>::Lhs {
         unreachable!("{REFUSED}")
     }
 

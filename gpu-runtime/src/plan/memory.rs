@@ -175,12 +175,10 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     let weights = form.weights(own, &table, true);
     let saved = if work.lora.is_some() { form.saved(own, work) } else { 0 };
     // Runs of all parameters pass through weights of their own.
-    let takes_images = device.is_host;
-    let tower = if takes_images { own.tower_bytes(work.dtype.bytes()) } else { 0 };
     let base_weights = form.weights(own, &table, work.lora.is_some()).saturating_sub(saved)
         + form.indexers(own)
         + own.rope_bytes()
-        + tower;
+        + own.tower_bytes(work.dtype.bytes());
     // Of what replicas share.
     let part = |bytes: usize| bytes.div_ceil(layout.dp);
     let run_weights = match &work.lora {
@@ -222,8 +220,7 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     let buffers = |saved: usize| pass.buffers(work.microbatch_tokens, saved) as u64;
     let saved_blocks = (0..=own.num_layers()).rev().find(|saved| buffers(*saved) <= left).unwrap_or(0);
     // Passes over images and of training take turns.
-    let images = if takes_images { own.tower_pass_bytes() } else { 0 };
-    bytes.activations = buffers(saved_blocks).max(images as u64);
+    bytes.activations = buffers(saved_blocks).max(own.tower_pass_bytes() as u64);
     let pass_weights = weights.saturating_sub(saved) + if work.lora.is_some() { run_weights } else { 0 };
     Held { bytes, saved_blocks, pass_weights, saved_bytes: buffers(own.num_layers()) as usize }
 }

@@ -68,8 +68,6 @@ fn row_of(x: &HostRows, row: usize) -> &[f32] {
 }
 
 impl VisionOps<Self> for Cpu {
-    const HAS_VISION: bool = true;
-
     fn upload_rows(cpu: &Self, values: &[f32], width: usize) -> HostRows {
         let mut rows = HostRows::alloc(cpu, values.len() / width, width);
         rows.copy_from_slice(values);

@@ -38,9 +38,6 @@ pub struct RowMix {
 /// Ops of vision towers on a backend `B`. A row's sums contain only its own image, in a fixed order: its bits do not
 /// depend on the other images of a pass.
 pub trait VisionOps<B: Backend> {
-    /// Whether the backend has these ops; otherwise, images are refused.
-    const HAS_VISION: bool;
-
     /// Uploads rows of `width` elements.
     fn upload_rows(backend: &B, values: &[f32], width: usize) -> B::Rows;
 

@@ -29,8 +29,6 @@ pub(crate) fn gelu(kind: Gelu, x: f32) -> f32 {
 }
 
 impl VisionOps<Self> for Reference {
-    const HAS_VISION: bool = true;
-
     fn upload_rows(_: &Self, values: &[f32], width: usize) -> Matrix {
         Matrix::new(values.to_vec(), width)
     }

@@ -16,7 +16,7 @@ pub use recurrent::{RecurrentCall, RecurrentOps, RecurrentParams};
 pub use scale::ScaleOps;
 
 pub use state::StateOps;
-pub use vision::{ATTENTION_QUERIES, Gelu, LayerNorm, RowMix, VisionOps};
+pub use vision::{Gelu, LayerNorm, RowMix, VisionOps};
 pub(crate) use vocabulary::join_columns;
 pub use vocabulary::{HeadPart, ScorePart, VocabularyOps};
 

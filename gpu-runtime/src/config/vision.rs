@@ -4,7 +4,6 @@ use trainyard_images::{Limits, Preprocessor};
 
 use super::ModelConfig;
 use super::tower_names::{BlockNames, MergerNames, TowerNames};
-use crate::backend::ATTENTION_QUERIES;
 
 /// Patches whose values a tower reads at a time: 12 MB of them, with 16 × 16 pixels and two frames.
 pub(crate) const PATCHES_OF_PART: usize = 2048;
@@ -150,10 +149,9 @@ impl VisionConfig {
     /// Maximum number of elements of activations, in f32, of a pass over an image of so many patches.
     pub(crate) fn pass_elements(&self, patches: usize) -> usize {
         let (d, inner) = (self.hidden, self.width.max(4 * self.hidden));
-        // The residual stream, a norm and a left side of a GEMM; then queries, keys, values and output of attention, or the MLP's
-        // inner values as rows and as a left side. Beside them the scores of some queries, likewise twice, or the patches of a part.
-        let beside = (2 * ATTENTION_QUERIES * patches).max(2 * PATCHES_OF_PART * self.patch_dim);
-        patches * (4 * d + 2 * inner) + beside
+        // The residual stream, a norm and a left side of a GEMM; then queries, keys and values, likewise in blocks, and output of
+        // attention, or the MLP's inner values as rows and as a left side. Beside them the patches of a part.
+        patches * (4 * d + 2 * inner) + 2 * patches.min(PATCHES_OF_PART) * self.patch_dim
     }
 }
 

@@ -8,7 +8,7 @@ use trainyard_protocol::{BaseModel, CallMarks, OpError, Vision};
 use super::WeightStorage;
 use super::fingerprint::Fingerprint;
 use super::rank_groups::RankGroups;
-use crate::backend::{Backend, IndexerOps, PlannedPart, VisionOps};
+use crate::backend::{Backend, IndexerOps, PlannedPart};
 use crate::blocks::{BLOCK, BlockFormat};
 use crate::checkpoint::SharedSource;
 use crate::collective::{Ranks, slice_of};
@@ -77,8 +77,7 @@ pub(super) fn packed(models: Vec<(String, ModelSource)>, storage: WeightStorage)
     models.into_iter().map(own).collect()
 }
 
-/// Loads the tower of a model, if the backend has images; elsewhere the model does not take them. Every rank holds the whole
-/// tower, and rank 0 adds it to the fingerprint.
+/// Loads the tower of a model, if it has one. Every rank holds the whole tower, and rank 0 adds it to the fingerprint.
 fn load_tower<B: Backend>(
     backend: &B,
     name: &str,
@@ -87,10 +86,6 @@ fn load_tower<B: Backend>(
     fingerprint: &mut Fingerprint,
 ) -> Result<Option<Arc<Tower<B>>>, LoadError> {
     let Some(config) = &source.config.vision else { return Ok(None) };
-    if !B::Family::HAS_VISION {
-        tracing::warn!(model = name, "the model does not take images: they are not available on this device");
-        return Ok(None);
-    }
     let mut seen = |name: &str, values: &[f32]| {
         if ranks.rank() == 0 {
             fingerprint.add(name, values);

@@ -174,12 +174,10 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     let weights = form.weights(own, &table, true);
     let by_blocks = if work.lora.is_some() { form.saved(own, work) } else { 0 };
     // Runs of all parameters pass through weights of their own.
-    let takes_images = device.is_host;
-    let tower = if takes_images { own.tower_bytes(work.dtype.bytes()) } else { 0 };
     let base_weights = form.weights(own, &table, work.lora.is_some()).saturating_sub(by_blocks)
         + form.indexers(own)
         + own.rope_bytes()
-        + tower;
+        + own.tower_bytes(work.dtype.bytes());
     // Of what replicas share.
     let part = |bytes: usize| bytes.div_ceil(layout.dp);
     let run_weights = match &work.lora {
@@ -225,8 +223,7 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     };
     let buffers = |saved: Saved| pass.bytes(work.microbatch_tokens, saved) as u64;
     // Passes over images and of training take turns.
-    let images = if takes_images { own.tower_pass_bytes() } else { 0 };
-    bytes.activations = buffers(saved).max(images as u64);
+    bytes.activations = buffers(saved).max(own.tower_pass_bytes() as u64);
     let pass_weights = weights.saturating_sub(by_blocks) + if work.lora.is_some() { run_weights } else { 0 };
     Held { bytes, saved, pass_weights, saved_bytes: buffers(Saved::with_all_inputs(own.num_layers())) as usize }
 }

@@ -84,16 +84,13 @@ impl<B: Backend> Tower<B> {
         let heads = self.config.heads;
         let head_dim = self.config.hidden / heads;
         let shape = AttentionShape { layers: 1, heads, kv_heads: heads, head_dim, scale: 1.0, index: IndexKeys::NONE };
-        let normed = block.norms[0].apply(backend, &x);
-        let mut qkv = block.qkv.apply(backend, x.rows(), &backend.lhs(&normed), None);
-        drop(normed);
+        let mut qkv = block.qkv.apply(backend, x.rows(), &block.norms[0].apply_lhs(backend, &x), None);
         let rotation = Rotation { shape: &shape, norms: None, whole_norms: false, rope, query_rope: None, positions };
         backend.rotate(&rotation, &mut qkv, false);
         let attended = B::Family::attend_all(backend, heads, images, &qkv);
         drop(qkv);
         let x = block.proj.apply(backend, x.rows(), &backend.lhs(&attended), Some(&x));
-        let normed = block.norms[1].apply(backend, &x);
-        let inner = block.mlp[0].apply(backend, x.rows(), &backend.lhs(&normed), None);
-        block.mlp[1].apply(backend, x.rows(), &B::Family::gelu(backend, Gelu::Tanh, &inner), Some(&x))
+        let inner = block.mlp[0].apply_gelu(backend, Gelu::Tanh, &block.norms[1].apply_lhs(backend, &x));
+        block.mlp[1].apply(backend, x.rows(), &inner, Some(&x))
     }
 }

@@ -18,6 +18,12 @@ impl<B: Backend> TowerLinear<B> {
         backend.linear(&call, x, residual, &mut out);
         out
     }
+
+    /// GELU of the layer's output for rows, as the input of a further layer.
+    pub(super) fn apply_gelu(&self, backend: &B, kind: Gelu, x: &B::Lhs) -> B::Lhs {
+        let call = LinearCall { weight: &self.weight, bias: Some(&self.bias), lora: &[] };
+        B::Family::linear_gelu(backend, &call, kind, x)
+    }
 }
 
 /// A LayerNorm with a bias.
@@ -29,8 +35,16 @@ pub(super) struct TowerNorm<B: Backend> {
 
 impl<B: Backend> TowerNorm<B> {
     pub(super) fn apply(&self, backend: &B, x: &B::Rows) -> B::Rows {
-        let norm = LayerNorm { weight: &self.weight, bias: &self.bias, eps: self.eps };
-        B::Family::layer_norm(backend, norm, x)
+        B::Family::layer_norm(backend, self.norm(), x)
+    }
+
+    /// The norm of rows, as the input of a layer.
+    pub(super) fn apply_lhs(&self, backend: &B, x: &B::Rows) -> B::Lhs {
+        B::Family::layer_norm_lhs(backend, self.norm(), x)
+    }
+
+    fn norm(&self) -> LayerNorm<'_, B> {
+        LayerNorm { weight: &self.weight, bias: &self.bias, eps: self.eps }
     }
 }
 
@@ -57,8 +71,8 @@ impl<B: Backend> Merger<B> {
             false => B::Family::join_rows(backend, self.norm.apply(backend, x), count),
         };
         let [first, second] = &self.mlp;
-        let inner = first.apply(backend, joined.rows(), &backend.lhs(&joined), None);
-        second.apply(backend, joined.rows(), &B::Family::gelu(backend, Gelu::Erf, &inner), None)
+        let inner = first.apply_gelu(backend, Gelu::Erf, &backend.lhs(&joined));
+        second.apply(backend, joined.rows(), &inner, None)
     }
 }
 

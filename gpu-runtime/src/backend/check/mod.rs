@@ -4,7 +4,7 @@
 //! `trainyard doctor` runs it on a GPU. The functions of the other files call ops and return the results; tests compare
 //! these for more inputs and backends.
 //!
-//! - `blocks.rs`, `attention.rs`, `head.rs`, `family.rs`, `mixers.rs`: ops of models. `storage.rs`: weights, parameters, rows. `sampling.rs`:
+//! - `blocks.rs`, `attention.rs`, `head.rs`, `family.rs`, `mixers.rs`, `vision.rs`: ops of models. `storage.rs`: weights, parameters, rows. `sampling.rs`:
 //!   sampled tokens and scores.
 //! - `suite.rs`: which inputs the suite has.
 
@@ -17,6 +17,7 @@ mod mixers;
 mod sampling;
 mod storage;
 mod suite;
+mod vision;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,6 +31,7 @@ pub(crate) use head::{head_parts, heads, score_parts, spread};
 #[cfg(test)]
 pub(crate) use mixers::{Convolution, Recurrence, span, values, whole};
 pub(crate) use mixers::{convolutions, recurrences, scaled};
+pub(crate) use vision::{image_attention, tower_rows};
 
 use super::{Backend, Dtype, HostBackend, HostKernels};
 use crate::fault::panic_text;

@@ -2,8 +2,8 @@
 
 use super::access::{HostAccess, Results};
 use super::{
-    activations, attention, convolutions, embeddings, experts, gates, head_parts, heads, latent_heads, linears, norms,
-    recurrences, rotations, scalar_heads, scaled, score_parts, sigmoid, sinks, spread,
+    activations, attention, convolutions, embeddings, experts, gates, head_parts, heads, image_attention, latent_heads,
+    linears, norms, recurrences, rotations, scalar_heads, scaled, score_parts, sigmoid, sinks, spread, tower_rows,
 };
 use crate::backend::check::{sampling, storage};
 use crate::backend::{
@@ -84,5 +84,7 @@ pub(super) fn cases<B: HostAccess>() -> Vec<Case<B>> {
         case("short convolution", |b| convolutions(b, CONVOLUTION, &[9, 1, 4], 30), SUMS, SUMS),
         case("gated delta net", |b| recurrences(b, DELTA_NET, &[70, 3], 31), SUMS, SUMS),
         case("Mamba-2", |b| recurrences(b, MAMBA, &[70, 3], 32), SUMS, SUMS),
+        case("rows of vision towers", |b| tower_rows(b, 6, 40, 33), SUMS, ROUNDED),
+        case("attention within images", |b| image_attention(b, &[70, 1, 33], 3, 16, 34), SUMS, ROUNDED),
     ]
 }

@@ -37,6 +37,7 @@ pub(super) fn lora_project(cpu: &Cpu, x: &PackedLhs, lora: &[Segment<'_>]) -> Lo
         out,
         start: SumStart::Zero,
         low_rank: Vec::new(),
+        bias: None,
     });
     run_gemms(cpu, &mut gemms.collect::<Vec<_>>());
     lora.iter().zip(&mut zs).for_each(|(s, z)| scale(z, s.scale));
@@ -88,17 +89,18 @@ fn forward_with(
     let (aligned, others): (Vec<_>, Vec<_>) = updates.partition(|update| update.at.is_multiple_of(NR));
     let out = &mut out[..x.rows() * w.n()];
     let start = residual.map_or(SumStart::Zero, |residual| SumStart::Of(residual));
-    let mut gemm = Gemm { x, rows: 0..x.rows(), x_k: 0, w: w.into(), out: &mut *out, start, low_rank: aligned };
-    let activation = activation.filter(|_| others.is_empty() && call.bias.is_none());
+    let bias = call.bias.map(|bias| &bias[..]).filter(|_| others.is_empty());
+    let mut gemm = Gemm { x, rows: 0..x.rows(), x_k: 0, w: w.into(), out: &mut *out, start, low_rank: aligned, bias };
+    let activation = activation.filter(|_| others.is_empty());
     let activated = activation.and_then(|activation| run_activated(cpu, &mut gemm, activation));
     if activated.is_none() {
         run_gemms(cpu, &mut [gemm]);
     }
     if !others.is_empty() {
         add_low_rank(cpu, out, w.n(), &others);
-    }
-    if let Some(bias) = call.bias {
-        add_bias(cpu, out, bias);
+        if let Some(bias) = call.bias {
+            add_bias(cpu, out, bias);
+        }
     }
     (zs, activated)
 }
@@ -149,7 +151,7 @@ fn d_lora_project(cpu: &Cpu, dy: &OutputGradient<'_>, lora: &[Segment<'_>]) -> L
             Some(own) => (own, 0..s.rows.len(), 0),
             None => (lhs, s.rows.clone(), s.column),
         };
-        Gemm { x, rows, x_k, w: s.b.transposed(cpu), out, start: SumStart::Zero, low_rank: Vec::new() }
+        Gemm { x, rows, x_k, w: s.b.transposed(cpu), out, start: SumStart::Zero, low_rank: Vec::new(), bias: None }
     });
     run_gemms(cpu, &mut gemms.collect::<Vec<_>>());
     lora.iter().zip(&mut dzs).for_each(|(s, dz)| scale(dz, s.scale));
@@ -177,7 +179,7 @@ pub(super) fn d_input(
     let low_rank: Vec<_> = updates.into_iter().map(|(_, update)| update).collect();
     match base {
         Some((x, w)) => {
-            let gemm = Gemm { x, rows: 0..x.rows(), x_k: 0, w, out: dx, start: SumStart::Zero, low_rank };
+            let gemm = Gemm { x, rows: 0..x.rows(), x_k: 0, w, out: dx, start: SumStart::Zero, low_rank, bias: None };
             run_gemms(cpu, &mut [gemm]);
         }
         None => {

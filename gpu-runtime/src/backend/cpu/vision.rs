@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use super::Cpu;
+use super::attention::attention_within;
 use super::elementwise::gelu_tanh;
 use super::gemm::PackedLhs;
-use super::matrix::Matrix;
+#[cfg(target_arch = "x86_64")]
+use super::gemm::{ActivatedGemm, run_activated_gemm};
 use super::parallel::for_rows;
 use super::rows::HostRows;
-use super::vexp::{exp, max, multiversion, sum_by};
-use crate::backend::{
-    ATTENTION_QUERIES, Backend, Gelu, LayerNorm, LinearCall, MatrixRole, RowMix, Rows, Source, VisionOps,
-};
+use super::vexp::{exp, multiversion, sum_by};
+use crate::backend::{Backend, Gelu, LayerNorm, LinearCall, RowMix, Rows, VisionOps};
 
 multiversion! {
     fn layer_norm_row(x: &[f32], w: &[f32], b: &[f32], eps: f32, y: &mut [f32]) {
@@ -63,62 +63,11 @@ multiversion! {
     }
 }
 
-multiversion! {
-    /// Replaces scores by the softmax of the scaled scores.
-    fn probabilities(scores: &mut [f32], scale: f32) {
-        let top = max(scores);
-        for x in scores.iter_mut() {
-            *x = exp(scale * (*x - top));
-        }
-        let sum = sum_by(scores, |x| x);
-        for x in scores.iter_mut() {
-            *x /= sum;
-        }
-    }
-}
-
 fn row_of(x: &HostRows, row: usize) -> &[f32] {
     &x[row * x.width()..(row + 1) * x.width()]
 }
 
-/// `x Wᵀ` with a matrix that takes part in only one product.
-fn product(cpu: &Cpu, x: &HostRows, weight: &Matrix, outputs: usize) -> HostRows {
-    let mut out = cpu.alloc(x.rows(), outputs);
-    cpu.linear(&LinearCall { weight, bias: None, lora: &[] }, &cpu.lhs(x), None, &mut out);
-    out
-}
-
-/// Attention of a head within an image, written to its columns of `out`.
-fn attend(cpu: &Cpu, head: usize, heads: usize, image: &Range<usize>, qkv: &HostRows, out: &mut HostRows) {
-    let width = qkv.width() / 3;
-    let (e, n) = (width / heads, image.len());
-    let scale = 1.0 / (e as f32).sqrt();
-    let part = |row: usize, which: usize| &row_of(qkv, row)[which * width + head * e..][..e];
-    let keys: Vec<f32> = image.clone().flat_map(|row| part(row, 1)).copied().collect();
-    let mut values = vec![0.0; n * e];
-    for (at, row) in image.clone().enumerate() {
-        part(row, 2).iter().enumerate().for_each(|(column, x)| values[column * n + at] = *x);
-    }
-    let keys = cpu.pack(&[Source::Host(&keys)], e, MatrixRole::Base);
-    let values = cpu.pack(&[Source::Host(&values)], n, MatrixRole::Base);
-    for first in image.clone().step_by(ATTENTION_QUERIES) {
-        let rows = first..image.end.min(first + ATTENTION_QUERIES);
-        let mut queries = HostRows::alloc(cpu, rows.len(), e);
-        for (to, row) in queries.chunks_exact_mut(e).zip(rows.clone()) {
-            to.copy_from_slice(part(row, 0));
-        }
-        let mut scores = product(cpu, &queries, &keys, n);
-        for_rows(cpu, &mut scores, n, |_, scores| probabilities(cpu.isa(), scores, scale));
-        let attended = product(cpu, &scores, &values, e);
-        for (row, from) in rows.zip(attended.chunks_exact(e)) {
-            out[row * width + head * e..][..e].copy_from_slice(from);
-        }
-    }
-}
-
 impl VisionOps<Self> for Cpu {
-    const HAS_VISION: bool = true;
-
     fn upload_rows(cpu: &Self, values: &[f32], width: usize) -> HostRows {
         let mut rows = HostRows::alloc(cpu, values.len() / width, width);
         rows.copy_from_slice(values);
@@ -142,6 +91,31 @@ impl VisionOps<Self> for Cpu {
         })
     }
 
+    fn layer_norm_lhs(cpu: &Self, norm: LayerNorm<'_, Self>, x: &HostRows) -> PackedLhs {
+        let LayerNorm { weight, bias, eps } = norm;
+        assert!(weight.len() == x.width() && bias.len() == x.width(), "the norm's width differs");
+        PackedLhs::of_rows(cpu, cpu.dtype, x.rows(), x.width(), |row, out| {
+            layer_norm_row(cpu.isa(), row_of(x, row), weight, bias, eps, out)
+        })
+    }
+
+    fn linear_gelu(cpu: &Self, call: &LinearCall<'_, Self>, kind: Gelu, x: &PackedLhs) -> PackedLhs {
+        #[cfg(target_arch = "x86_64")]
+        if call.lora.is_empty() {
+            let act = match kind {
+                Gelu::Tanh => gelu_row,
+                Gelu::Erf => gelu_erf_row,
+            };
+            let gemm = ActivatedGemm { x, w: call.weight.packed(), bias: call.bias.map(|bias| &bias[..]), act };
+            if let Some(activated) = run_activated_gemm(cpu, &gemm) {
+                return activated;
+            }
+        }
+        let mut out = HostRows::alloc(cpu, x.rows(), call.weight.packed().n());
+        cpu.linear(call, x, None, &mut out);
+        Self::gelu(cpu, kind, &out)
+    }
+
     fn mix_rows(cpu: &Self, table: &HostRows, mix: &RowMix) -> HostRows {
         let RowMix { per_row, rows, weights } = mix;
         assert!(rows.len() == weights.len(), "expected a factor for each row");
@@ -156,12 +130,8 @@ impl VisionOps<Self> for Cpu {
     }
 
     fn attend_all(cpu: &Self, heads: usize, images: &[Range<usize>], qkv: &HostRows) -> HostRows {
-        let mut out = HostRows::zeros(cpu, qkv.rows(), qkv.width() / 3);
-        for image in images {
-            for head in 0..heads {
-                attend(cpu, head, heads, image, qkv, &mut out);
-            }
-        }
+        let mut out = HostRows::alloc(cpu, qkv.rows(), qkv.width() / 3);
+        attention_within(cpu, heads, images, qkv, &mut out);
         out
     }
 

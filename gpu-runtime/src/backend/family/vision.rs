@@ -3,10 +3,7 @@
 
 use std::ops::Range;
 
-use crate::backend::Backend;
-
-/// Queries whose scores to all patches of an image are stored at a time: 32 MB of them for an image of 2^14 patches.
-pub const ATTENTION_QUERIES: usize = 512;
+use crate::backend::{Backend, LinearCall};
 
 /// Form of the GELU (Hendrycks & Gimpel 2016, arXiv:1606.08415) of an MLP without a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +38,20 @@ pub struct RowMix {
 /// Ops of vision towers on a backend `B`. A row's sums contain only its own image, in a fixed order: its bits do not
 /// depend on the other images of a pass.
 pub trait VisionOps<B: Backend> {
-    /// Whether the backend has these ops; otherwise, images are refused.
-    const HAS_VISION: bool;
-
     /// Uploads rows of `width` elements.
     fn upload_rows(backend: &B, values: &[f32], width: usize) -> B::Rows;
 
     /// LayerNorm of every row, in f32: the mean, then the mean of squared differences, then
     /// `(x − mean) / sqrt(variance + eps) · weight + bias`. The order of sums depends only on the width.
     fn layer_norm(backend: &B, norm: LayerNorm<'_, B>, x: &B::Rows) -> B::Rows;
+
+    /// Returns [`Backend::lhs`] of [`VisionOps::layer_norm`], with its bits.
+    fn layer_norm_lhs(backend: &B, norm: LayerNorm<'_, B>, x: &B::Rows) -> B::Lhs {
+        backend.lhs(&Self::layer_norm(backend, norm, x))
+    }
+
+    /// Returns [`VisionOps::gelu`] of [`Backend::linear`] without a residual, with its bits.
+    fn linear_gelu(backend: &B, call: &LinearCall<'_, B>, kind: Gelu, x: &B::Lhs) -> B::Lhs;
 
     /// Returns [`Backend::lhs`] of GELU of every element.
     fn gelu(backend: &B, kind: Gelu, x: &B::Rows) -> B::Lhs;

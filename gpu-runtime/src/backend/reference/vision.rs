@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Matrix, Reference, add_scaled, dot, log_sum_exp};
-use crate::backend::{Gelu, LayerNorm, RowMix, Rows, VisionOps};
+use crate::backend::{Backend, Gelu, LayerNorm, LinearCall, RowMix, Rows, VisionOps};
 
 /// The error function in f64: a series of positive terms, and 1 where that is the nearest f64.
 fn erf(x: f64) -> f64 {
@@ -29,8 +29,6 @@ pub(crate) fn gelu(kind: Gelu, x: f32) -> f32 {
 }
 
 impl VisionOps<Self> for Reference {
-    const HAS_VISION: bool = true;
-
     fn upload_rows(_: &Self, values: &[f32], width: usize) -> Matrix {
         Matrix::new(values.to_vec(), width)
     }
@@ -45,6 +43,12 @@ impl VisionOps<Self> for Reference {
             columns.map(|((x, w), b)| (x - mean) * scale * w + b).collect::<Vec<_>>()
         };
         Matrix::new((0..x.rows()).flat_map(row).collect(), x.width)
+    }
+
+    fn linear_gelu(b: &Self, call: &LinearCall<'_, Self>, kind: Gelu, x: &Matrix) -> Matrix {
+        let mut out = Matrix::zeros(x.rows(), call.weight.rows());
+        b.linear(call, x, None, &mut out);
+        Self::gelu(b, kind, &out)
     }
 
     fn gelu(_: &Self, kind: Gelu, x: &Matrix) -> Matrix {

@@ -2,6 +2,7 @@
 
 use super::golden::{Golden, adapter_training, full_parameter_steps, logprobs, lora_gradients, rounding_errors};
 use super::ops::close;
+use super::vision;
 use crate::backend::check;
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::cuda::Cuda;
@@ -171,6 +172,28 @@ fn every_family_is_in_one_of_the_lists() {
     let mut listed: Vec<_> = lists.iter().flat_map(|list| list.always.iter().chain(list.in_full)).copied().collect();
     listed.sort_unstable();
     assert_eq!(listed, families());
+}
+
+#[test]
+fn ops_of_towers_agree() {
+    on_backend(Dtype::F32, |cuda| {
+        let cuda = &cuda;
+        compare!(cuda, check::tower_rows, 7, 33, 20);
+        compare!(cuda, check::image_attention, &[40, 1, 33], 2, 12, 21);
+        compare!(cuda, check::image_attention, &[5], 1, 64, 22);
+    });
+}
+
+/// Embeddings of images are PyTorch's, and so are log-probabilities and gradients behind them.
+#[test]
+fn models_with_images_are_golden() {
+    on_backend_with(SEED, Dtype::F32, |_| {
+        for family in vision::FAMILIES {
+            vision::embeddings(family, Cuda::open(0, Dtype::F32).unwrap());
+            let g = is_golden(&vision::folder(family), Cuda::open(0, Dtype::F32).unwrap(), 1);
+            g.backend.gpu().synchronize().unwrap();
+        }
+    });
 }
 
 /// Weights rounded to bf16 alone change a family's numbers, some a lot. Sums of bf16 products add less than that again.

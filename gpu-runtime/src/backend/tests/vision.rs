@@ -7,46 +7,18 @@ use trainyard_images::{Patches, Preprocessor, RgbImage, Size};
 use super::golden::{Golden, adapter_training, cpu, full_parameter_training, logprobs, lora_gradients, root, tensors};
 use super::ops::close;
 use crate::backend::check::HostAccess;
-use crate::backend::check::access::{Numbers, Results};
+use crate::backend::check::access::Numbers;
+use crate::backend::check::{image_attention, tower_rows};
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::Reference;
-use crate::backend::{Dtype, Gelu, LayerNorm, LinearCall, MatrixRole, Passes, RowMix, Source, VisionOps};
+use crate::backend::{Dtype, Passes, VisionOps};
 use crate::load::load;
 use crate::vision::{ImageEmbedding, Tower};
 
-const FAMILIES: [&str; 4] = ["qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "kimi_k25"];
+pub(super) const FAMILIES: [&str; 4] = ["qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "kimi_k25"];
 
-fn folder(family: &str) -> String {
+pub(super) fn folder(family: &str) -> String {
     format!("vision/{family}")
-}
-
-/// Everything that a tower computes of some rows, apart from attention.
-fn row_ops<B: HostAccess>(b: &B, rows: usize, width: usize, seed: u64) -> Results {
-    let numbers = |salt, len| Numbers(seed + salt).take(len);
-    let x = B::Family::upload_rows(b, &numbers(0, rows * width), width);
-    let vector = |salt| b.vector(&[Source::Host(&numbers(salt, width))], 0.5);
-    let norm = B::Family::layer_norm(b, LayerNorm { weight: &vector(1), bias: &vector(2), eps: 1e-6 }, &x);
-    let weight = b.pack(&[Source::Host(&numbers(3, 5 * width))], width, MatrixRole::Base);
-    let gelu = |kind| {
-        let mut out = b.alloc(rows, 5);
-        b.linear(&LinearCall { weight: &weight, bias: None, lora: &[] }, &B::Family::gelu(b, kind, &x), None, &mut out);
-        b.values(&out)
-    };
-    let table = (0..3 * rows).map(|i| (i * 7 + seed as usize) % rows).collect();
-    let mix = RowMix { per_row: 3, rows: table, weights: numbers(4, 3 * rows) };
-    let mixed = B::Family::mix_rows(b, &x, &mix);
-    let mut sum = b.copy(&mixed);
-    let order: Vec<usize> = (0..rows).rev().collect();
-    B::Family::add_rows(b, &x, &order, &mut sum);
-    let joined = B::Family::join_rows(b, b.copy(&x), rows);
-    vec![
-        ("norm", b.values(&norm)),
-        ("gelu with tanh", gelu(Gelu::Tanh)),
-        ("gelu with erf", gelu(Gelu::Erf)),
-        ("mix", b.values(&mixed)),
-        ("sum", b.values(&sum)),
-        ("joined", b.values(&joined)),
-    ]
 }
 
 /// Attention within images of these numbers of rows.
@@ -65,9 +37,9 @@ proptest! {
 
     #[test]
     fn ops_of_rows_agree(rows in 1usize..20, width in 1usize..90, seed in 0u64..1 << 40) {
-        let expected = row_ops(&Reference, rows, width, seed);
+        let expected = tower_rows(&Reference, rows, width, seed);
         for isa in Isa::available() {
-            close(isa.name(), &row_ops(&cpu(isa), rows, width, seed), &expected, 2e-5);
+            close(isa.name(), &tower_rows(&cpu(isa), rows, width, seed), &expected, 2e-5);
         }
     }
 
@@ -75,11 +47,22 @@ proptest! {
     fn attention_within_images_agrees(
         images in prop::collection::vec(1usize..40, 1..4), heads in 1usize..4, e in 1usize..20, seed in 0u64..1 << 40,
     ) {
-        let qkv = Numbers(seed).take(images.iter().sum::<usize>() * 3 * heads * e);
-        let expected = vec![("out", attended(&Reference, &images, heads, e, &qkv))];
+        let expected = image_attention(&Reference, &images, heads, e, seed);
         for isa in Isa::available() {
-            let found = vec![("out", attended(&cpu(isa), &images, heads, e, &qkv))];
-            close(isa.name(), &found, &expected, 2e-5);
+            close(isa.name(), &image_attention(&cpu(isa), &images, heads, e, seed), &expected, 2e-5);
+        }
+    }
+
+    /// Inputs that bf16 has exactly: scores are exact sums, and probabilities and outputs are rounded once each.
+    #[test]
+    fn attention_in_bf16_agrees(rows in prop_oneof![1usize..40, 120usize..300], e in 1usize..80, seed in 0u64..1 << 40) {
+        let heads = 2;
+        let qkv: Vec<f32> = Numbers(seed).take(rows * 3 * heads * e).iter().map(|x| Dtype::Bf16.round(*x)).collect();
+        let expected = vec![("out", attended(&Reference, &[rows], heads, e, &qkv))];
+        for isa in Isa::available() {
+            let cpu = Cpu::with_isa(2, isa).with_dtype(Dtype::Bf16);
+            let tolerance = if isa >= Isa::Avx512Bf16 { 4e-3 } else { 2e-5 };
+            close(isa.name(), &vec![("out", attended(&cpu, &[rows], heads, e, &qkv))], &expected, tolerance);
         }
     }
 
@@ -107,7 +90,7 @@ fn values<B: HostAccess>(b: &B, embedding: &ImageEmbedding<B>) -> Vec<Vec<f32>> 
     std::iter::once(&embedding.rows).chain(&embedding.deepstack).map(|rows| b.values(rows)).collect()
 }
 
-fn embeddings<B: HostAccess>(family: &str, backend: B) {
+pub(super) fn embeddings<B: HostAccess>(family: &str, backend: B) {
     let expected = tensors(&root().join(folder(family)).join("vision.safetensors"));
     let g = Golden::open(&folder(family), backend);
     assert_eq!(g.images.len(), 3);

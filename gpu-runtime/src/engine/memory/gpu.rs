@@ -41,8 +41,9 @@ impl EngineOptions {
 
     /// Returns options with parts that suit GPUs with these models; `memory_bytes` counts the memory of `ranks` GPUs. A
     /// GPU needs passes of thousands of rows, and recomputes nothing if all blocks save their activations. The memory
-    /// left by weights and by a checkpoint of all parameters goes first to runs, up to 4 GiB of each GPU. Of the rest,
-    /// three fifths are for a pass (if 4,096 rows need that much), and at most three tenths for keys and values.
+    /// left by weights, embeddings of images and a checkpoint of all parameters goes first to runs, up to 4 GiB of each GPU. Of
+    /// the rest, three fifths are for a pass (if 4,096 rows or an image need that much), and at most three tenths for keys and
+    /// values.
     #[must_use]
     pub fn divided_on_gpus(self, models: &[(String, ModelSource)], ranks: usize, configured: ConfiguredParts) -> Self {
         let configs: Vec<&ModelConfig> = distinct(models.iter().map(|(_, model)| model)).collect();
@@ -60,14 +61,18 @@ impl EngineOptions {
             .collect();
         let bytes = |config: &ModelConfig| ParamTable::new(config).elements() * self.dtype.bytes();
         let most = |of: &dyn Fn(&[ModelConfig]) -> usize| own.iter().map(|own| of(own)).max().unwrap_or(0) * ranks;
-        let weights = most(&|own| own.iter().map(bytes).sum());
+        let tower = |config: &ModelConfig| config.tower_bytes(self.dtype.bytes());
+        let weights = most(&|own| own.iter().map(|config| bytes(config) + tower(config)).sum());
+        let takes_images = models.iter().any(|config| config.vision.is_some());
+        let embeddings = if takes_images { self.image_cache_bytes * ranks } else { 0 };
         let checkpoint = most(&|own| own.iter().map(bytes).max().unwrap_or(0));
         let checkpoint_bytes = configured.checkpoint_bytes.unwrap_or(small.checkpoint_bytes);
-        let fixed = weights + checkpoint.max(checkpoint_bytes);
+        let fixed = weights + embeddings + checkpoint.max(checkpoint_bytes);
         let given = configured.activation_bytes.unwrap_or(0) + configured.kv_bytes.unwrap_or(0) / KV_PART;
         let left = budget.saturating_sub(fixed + given);
         let spare = left.saturating_sub(RUNS * ranks);
-        let enough = most(&|own| own.iter().map(|config| self.pass_bytes(config)).max().unwrap_or(0));
+        let of_pass = |config: &ModelConfig| self.pass_bytes(config).max(config.tower_pass_bytes());
+        let enough = most(&|own| own.iter().map(of_pass).max().unwrap_or(0));
         let pass = (small.activation_bytes.min(left / 8) + spare / 5 * 3).min(enough.max(small.activation_bytes));
         Self {
             activation_bytes: configured.activation_bytes.unwrap_or(pass),

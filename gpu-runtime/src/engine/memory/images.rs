@@ -1,6 +1,6 @@
 //! Memory of vision towers: weights, a pass over the largest image, and cached embeddings.
 
-use crate::backend::{Backend, VisionOps};
+use crate::backend::Backend;
 use crate::config::ModelConfig;
 use crate::engine::EngineOptions;
 
@@ -18,7 +18,7 @@ pub(super) struct ImageMemory {
 impl ImageMemory {
     /// The memory of the towers of these models, each set of weights once.
     pub(super) fn new<B: Backend>(backend: &B, models: &[ModelConfig], options: &EngineOptions) -> Self {
-        if !B::Family::HAS_VISION || models.iter().all(|config| config.vision.is_none()) {
+        if models.iter().all(|config| config.vision.is_none()) {
             return Self::default();
         }
         let element = backend.dtype().bytes();

@@ -10,7 +10,7 @@ use crate::backend::cpu::{Cpu, Isa};
 
 /// Tests of the tiles, and for each kernel that uses them the tests that finish in seconds; those run the kernel for
 /// every instruction set.
-const TESTS: [&str; 9] = [
+const TESTS: [&str; 10] = [
     "backend::cpu::amx::",
     "backend::cpu::attention::",
     "backend::cpu::gemm::",
@@ -20,6 +20,7 @@ const TESTS: [&str; 9] = [
     "backend::cpu::tests::attention_kv::sequences_in_one_pass_may_be_at_different_positions",
     "backend::cpu::tests::head::log_probabilities_and_their_gradients",
     "backend::cpu::tests::invariance::products_of_matrices",
+    "backend::tests::vision::attention_does_not_depend_on_other_images",
 ];
 
 #[test]

@@ -5,8 +5,20 @@ use super::super::gemm::{Extents, Strided, strided};
 use super::super::kv::FloatPool;
 use super::super::parallel::SharedPtr;
 use super::super::vexp::{exp, max, multiversion, sum_by};
-use super::inputs::{QUERY_ROWS, chosen, group, slots, visible};
-use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK as BLOCK, Span};
+use super::inputs::{QUERY_ROWS, Reach, chosen, group, slots};
+use crate::backend::{AttentionCall, AttentionShape, BlockId, KV_BLOCK as BLOCK, Span};
+
+/// Keys and values in blocks of floats.
+pub(super) trait KeyFloats: Sync {
+    /// One head's transposed keys, `[head_dim][KV_BLOCK]`, and values, `[KV_BLOCK][head_dim]`, in a block.
+    fn tile(&self, layer: usize, head: usize, id: BlockId) -> (&[f32], &[f32]);
+}
+
+impl KeyFloats for FloatPool {
+    fn tile(&self, layer: usize, head: usize, id: BlockId) -> (&[f32], &[f32]) {
+        Self::tile(self, layer, head, id)
+    }
+}
 
 multiversion! {
     /// Replaces the scores of a tile, `s[rows, BLOCK]`, by exp(scale · score - m), updates the running maxima `m[rows]` and
@@ -105,7 +117,8 @@ fn query_tiles(shape: &AttentionShape, spans: &[Span], width: usize) -> Vec<Quer
 pub(super) fn attention(
     cpu: &Cpu,
     call: AttentionCall<'_>,
-    kv: &FloatPool,
+    reach: Reach,
+    kv: &impl KeyFloats,
     qkv: &[f32],
     out: &mut [f32],
     lse: &mut [f32],
@@ -119,7 +132,7 @@ pub(super) fn attention(
         let tile = &tiles[i];
         let mut o = vec![0f32; tile.rows * hd];
         let (mut m, mut l) = (vec![f32::NEG_INFINITY; tile.rows], vec![0f32; tile.rows]);
-        attend(cpu, call, kv, &spans[tile.span], tile, qkv, &mut o, &mut m, &mut l);
+        attend(cpu, call, reach, kv, tile, qkv, [&mut o, &mut m, &mut l]);
         for r in 0..tile.rows {
             let (row, column) = ((tile.at + r * tile.stride) / width, (tile.at + r * tile.stride) % width);
             scale_row(cpu.isa(), &mut o[r * hd..(r + 1) * hd], 1.0 / l[r]);
@@ -139,31 +152,31 @@ pub(super) fn attention(
 fn attend(
     cpu: &Cpu,
     call: AttentionCall<'_>,
-    kv: &FloatPool,
-    span: &Span,
+    reach: Reach,
+    kv: &impl KeyFloats,
     tile: &QueryTile,
     qkv: &[f32],
-    o: &mut [f32],
-    m: &mut [f32],
-    l: &mut [f32],
+    [o, m, l]: [&mut [f32]; 3],
 ) {
     let AttentionCall { shape, layer, window, .. } = call;
-    let (hd, rows) = (shape.head_dim, tile.rows);
+    let (hd, rows, span) = (shape.head_dim, tile.rows, &call.spans[tile.span]);
+    let sees = |position: usize| reach.keys(span, position, window);
     let last = tile.position + (rows - 1) * tile.step;
+    let blocks = sees(tile.position).start / BLOCK..sees(last).end.div_ceil(BLOCK);
     let mut s = [0f32; QUERY_ROWS * BLOCK];
     let mut seen = [0; QUERY_ROWS];
     // A group of heads may have more rows than a tile.
     for base in (0..rows).step_by(QUERY_ROWS) {
         let count = (rows - base).min(QUERY_ROWS);
         let queries = Strided { data: &qkv[tile.at + base * tile.stride..], row_stride: tile.stride, col_stride: 1 };
-        for block in visible(tile.position, window).start / BLOCK..=last / BLOCK {
+        for block in blocks.clone() {
             let (kt, v) = kv.tile(layer, tile.kv_head, span.blocks[block]);
             strided(cpu, Extents { m: count, n: BLOCK, k: hd }, queries, kt, BLOCK, &mut s, BLOCK, false);
             for (r, seen) in seen[..count].iter_mut().enumerate() {
                 let ahead = (base + r) * tile.step;
                 // In decoding all queries are of one row.
                 let row = span.rows.start + tile.position + ahead - span.start;
-                *seen = slots(&visible(tile.position + ahead, window), block) & chosen(&call, row, block);
+                *seen = slots(&sees(tile.position + ahead), block) & chosen(&call, row, block);
             }
             let (m, l) = (&mut m[base..base + count], &mut l[base..base + count]);
             let (s_rows, o_rows) = (&mut s[..count * BLOCK], &mut o[base * hd..(base + count) * hd]);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK as BLOCK};
+use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK as BLOCK, Span};
 
 /// Inputs of `attention_backward` apart from keys and values.
 pub(in crate::backend::cpu) struct AttentionGradient<'a> {
@@ -22,6 +22,25 @@ pub(super) const QUERY_ROWS: usize = 48;
 /// Query heads that share a key head.
 pub(super) fn group(shape: &AttentionShape) -> usize {
     shape.heads / shape.kv_heads
+}
+
+/// The keys of its sequence that a row attends to.
+#[derive(Clone, Copy)]
+pub(in crate::backend::cpu) enum Reach {
+    /// Those up to its own position, within the window.
+    Past,
+    /// All keys of the sequence.
+    Whole,
+}
+
+impl Reach {
+    /// Positions that the row of a sequence at `position` sees.
+    pub(super) fn keys(self, span: &Span, position: usize, window: Option<usize>) -> Range<usize> {
+        match self {
+            Self::Past => visible(position, window),
+            Self::Whole => 0..span.start + span.rows.len(),
+        }
+    }
 }
 
 /// Keys that a row at `position` sees.

@@ -4,14 +4,22 @@
 
 mod backward;
 mod forward;
+mod image;
+mod image_floats;
 mod inputs;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod tiles;
 
+use std::ops::Range;
+
 use super::Cpu;
+#[cfg(target_arch = "x86_64")]
+use super::kv::tile_unit;
 use super::kv::{KvPool, Storage};
-use crate::backend::{AttentionCall, Span};
+use crate::backend::{AttentionCall, AttentionShape, IndexKeys, Span};
+use image::ImageAttention;
 pub(super) use inputs::AttentionGradient;
+use inputs::Reach;
 
 /// Writes `out[rows, heads * head_dim]` and the log-sum-exp of the scores, `lse[rows, heads]`, from rotated queries in `qkv`
 /// and the sequences' keys and values.
@@ -25,9 +33,9 @@ pub(super) fn attention(
 ) {
     assert!(disjoint(call.spans), "spans overlap");
     match kv.storage() {
-        Storage::Floats(kv) => forward::attention(cpu, call, kv, qkv, out, lse),
+        Storage::Floats(kv) => forward::attention(cpu, call, Reach::Past, kv, qkv, out, lse),
         #[cfg(target_arch = "x86_64")]
-        Storage::Tiles(kv) => tiles::attention(cpu, call, kv, qkv, out, lse),
+        Storage::Tiles(kv) => tiles::attention(cpu, call, Reach::Past, kv, qkv, out, lse),
     }
 }
 
@@ -46,6 +54,23 @@ pub(super) fn attention_backward(
         #[cfg(target_arch = "x86_64")]
         Storage::Tiles(kv) => tiles::attention_backward(cpu, call, kv, g, d_qkv),
     }
+}
+
+/// Writes the attention of every row of `qkv`, `[rows, 3 · heads · e]`, to all rows of its image, `out[rows, heads · e]`. Images
+/// are consecutive rows.
+pub(super) fn attention_within(cpu: &Cpu, heads: usize, images: &[Range<usize>], qkv: &[f32], out: &mut [f32]) {
+    let rows: usize = images.iter().map(ExactSizeIterator::len).sum();
+    let head_dim = out.len().checked_div(rows * heads).unwrap_or(0);
+    let scale = 1.0 / (head_dim as f32).sqrt();
+    let shape = AttentionShape { layers: 1, heads, kv_heads: heads, head_dim, scale, index: IndexKeys::NONE };
+    assert!(qkv.len() == rows * shape.qkv_width() && out.len() == rows * shape.q_width(), "rows outside of images");
+    let of = ImageAttention::new(shape, images, qkv);
+    let mut lse = cpu.buffer(rows * heads);
+    #[cfg(target_arch = "x86_64")]
+    if let Some(unit) = tile_unit(cpu) {
+        return tiles::attention_within(cpu, unit, &of, out, &mut lse);
+    }
+    image_floats::attention_within(cpu, &of, out, &mut lse);
 }
 
 /// Whether spans have their rows in order and to themselves.

@@ -2,6 +2,7 @@
 
 use super::super::packed::NR;
 use super::super::{Cpu, Isa};
+use super::additions::Additions;
 use super::dispatch::f32_tile;
 #[cfg(target_arch = "x86_64")]
 use super::fused::compute_fused_block;
@@ -13,7 +14,6 @@ use super::strip::{PanelPart, rhs_strip};
 use super::tiled::compute_tiled_block;
 use super::tiles::{MR_F32, STRIP, TileOut, WriteMode, through_edge};
 use super::transpose::GROUP;
-use super::update::LowRankUpdate;
 use crate::backend::Dtype;
 use crate::blocks::BLOCK;
 
@@ -22,7 +22,7 @@ const DEPTH: usize = 768;
 /// The same for few rows by weights in blocks, whose dequantized parts stay in the first-level cache.
 const DEPTH_OF_BLOCKS: usize = 256;
 
-/// Computes `c (+)= x · Wᵀ` for one block in the mode `c.write`. With tiles it also adds the updates `fused`. Each
+/// Computes `c (+)= x · Wᵀ` for one block in the mode `c.write`. With tiles it also makes the additions. Each
 /// output element is one chain of multiply-adds over `k` in order.
 ///
 /// # Safety
@@ -33,15 +33,15 @@ pub(super) unsafe fn compute_block(
     x: &PackedLhs,
     w: &GemmRhs<'_>,
     block: &OutputBlock,
-    fused: &[LowRankUpdate<'_>],
+    additions: Additions<'_>,
     c: TileOut,
 ) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: as the caller ensures; left sides are tiles nowhere but with AVX-512 BF16.
-    if unsafe { compute_tiled_block(cpu, x, w, block, fused, c, None) }.is_some() {
+    if unsafe { compute_tiled_block(cpu, x, w, block, additions, c, None) }.is_some() {
         return;
     }
-    debug_assert!(fused.is_empty(), "updates of other left sides are added apart");
+    debug_assert!(additions.updates.is_empty() && additions.bias.is_none(), "other left sides get these apart");
     #[cfg(target_arch = "x86_64")]
     // SAFETY: as the caller ensures.
     if unsafe { compute_fused_block(cpu, x, w, block, c) }.is_some() {

@@ -10,6 +10,7 @@ use super::super::elementwise::GatedRow;
 use super::super::packed::NR;
 use super::super::parallel::SharedPtr;
 use super::super::tile_layout::{TILE, TILE_K};
+use super::additions::Additions;
 use super::lhs::{LhsData, PackedLhs};
 use super::matmul::{Gemm, STREAMED_BYTES, SumStart};
 use super::partition::{GemmWork, OutputBlock, blocks_of_columns, check_fit};
@@ -22,7 +23,7 @@ pub(crate) fn run_gated_gemm(cpu: &Cpu, gemm: &mut Gemm<'_>, act: GatedRow) -> O
     const { assert!(NR == TILE_K, "a strip is a tile of the left side") };
     let (n, rows) = (gemm.w.n(), gemm.x.rows());
     let width = n / 2;
-    let whole = gemm.rows == (0..rows) && n.is_multiple_of(2 * NR) && rows > STAGED_TILES * TILE;
+    let whole = gemm.bias.is_none() && gemm.rows == (0..rows) && n.is_multiple_of(2 * NR) && rows > STAGED_TILES * TILE;
     let fused = gemm.low_rank.iter().all(|update| update.at.is_multiple_of(NR) && can_fuse(update, &gemm.rows));
     if !whole || !fused || !gemm.x.is_tiled() || !matches!(gemm.start, SumStart::Zero) {
         return None;
@@ -39,12 +40,13 @@ pub(crate) fn run_gated_gemm(cpu: &Cpu, gemm: &mut Gemm<'_>, act: GatedRow) -> O
     let (out, words) = (SharedPtr(gemm.out.as_mut_ptr()), SharedPtr(words.as_mut_ptr()));
     let blocks = blocks_of_columns(cpu, 0..rows, gemm.x.tile_rows(), &gemm.w, width);
     let gemm = &*gemm;
+    let additions = Additions { updates: &gemm.low_rank, bias: None };
     cpu.pool.run(blocks.len(), |task| {
         let (rows, columns) = &blocks[task];
         let start = Instant::now();
         let block = OutputBlock { rows: rows.clone(), columns: columns.clone(), x_k: gemm.x_k, w_k: 0..gemm.w.k() };
         // Sides were found to be in tiles.
-        let Some(tiled) = TiledBlock::of(cpu, gemm.x, &gemm.w, &block, &gemm.low_rank) else { return };
+        let Some(tiled) = TiledBlock::of(cpu, gemm.x, &gemm.w, &block, additions) else { return };
         let (len, used) = (tiled.strip_len(), rows.len() * NR);
         let (mut sums, mut scratch) = (cpu.buffer(3 * len), tiled.scratch(cpu));
         let (gate, rest) = sums.split_at_mut(len);
@@ -80,7 +82,7 @@ pub(crate) fn run_gated_gemm(cpu: &Cpu, gemm: &mut Gemm<'_>, act: GatedRow) -> O
 /// The processor has AVX-512 BF16; the left side, with `row_words` words per row, has the rows, which are not accessed
 /// elsewhere.
 #[target_feature(enable = "avx512f,avx512bf16")]
-unsafe fn store_tiles(x: &[f32], first: usize, tile: *mut u32, row_words: usize) {
+pub(super) unsafe fn store_tiles(x: &[f32], first: usize, tile: *mut u32, row_words: usize) {
     for (i, row) in x.as_chunks::<TILE_K>().0.iter().enumerate() {
         let row_at = first + i;
         // SAFETY: as the caller ensures; 32 elements are read.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::super::Cpu;
 use super::super::parallel::SharedPtr;
+use super::additions::Additions;
 use super::block::compute_block;
 use super::partition::{GemmWork, OutputBlock, output_blocks};
 use super::tiles::{TileOut, WriteMode};
@@ -37,7 +38,14 @@ impl LowRankUpdate<'_> {
             // SAFETY: the intersection lies in the block.
             unsafe {
                 let at = out.at.add((r.start - rows.start) * out.stride + c.start - columns.start);
-                compute_block(cpu, z, w, &block, &[], TileOut { at, stride: out.stride, write: WriteMode::Add });
+                compute_block(
+                    cpu,
+                    z,
+                    w,
+                    &block,
+                    Additions::default(),
+                    TileOut { at, stride: out.stride, write: WriteMode::Add },
+                );
             }
         }
     }

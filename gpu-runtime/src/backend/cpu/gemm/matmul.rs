@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::super::Cpu;
 use super::super::packed::NR;
 use super::super::parallel::SharedPtr;
+use super::additions::{Additions, add_bias_to_block};
 use super::block::compute_block;
 use super::lhs::PackedLhs;
 use super::partition::{GemmWork, OutputBlock, check_fit, output_blocks};
@@ -34,6 +35,8 @@ pub(crate) struct Gemm<'a> {
     pub start: SumStart<'a>,
     /// Added afterwards, block by block; each begins at a multiple of [`NR`] columns. Rows are those of `x`.
     pub low_rank: Vec<LowRankUpdate<'a>>,
+    /// Added to every row at the end: `[n]`.
+    pub bias: Option<&'a [f32]>,
 }
 
 /// The value that sums start from.
@@ -51,7 +54,7 @@ pub(crate) fn matmul<'a>(cpu: &Cpu, x: &PackedLhs, w: impl Into<GemmRhs<'a>>, c:
     let w = w.into();
     assert!(x.k() == w.k(), "GEMM of mismatched matrices");
     let start = if accumulate { SumStart::Output } else { SumStart::Zero };
-    run_gemms(cpu, &mut [Gemm { x, rows: 0..x.rows(), x_k: 0, w, out: c, start, low_rank: Vec::new() }]);
+    run_gemms(cpu, &mut [Gemm { x, rows: 0..x.rows(), x_k: 0, w, out: c, start, low_rank: Vec::new(), bias: None }]);
 }
 
 /// Runs several GEMMs in one parallel region. Their outputs are distinct.
@@ -68,6 +71,7 @@ pub(crate) fn run_gemms(cpu: &Cpu, gemms: &mut [Gemm<'_>]) {
                 gemm.rows.end <= gemm.x.rows() && gemm.out.len() >= gemm.rows.len() * gemm.w.n(),
                 "GEMM out of bounds"
             );
+            assert!(gemm.bias.is_none_or(|bias| bias.len() == gemm.w.n()), "GEMM with a bias of another width");
             if let SumStart::Of(values) = gemm.start {
                 assert!(values.len() >= gemm.rows.len() * gemm.w.n(), "GEMM with too few values to add to");
             }
@@ -94,17 +98,26 @@ pub(crate) fn run_gemms(cpu: &Cpu, gemms: &mut [Gemm<'_>]) {
             };
             let (together, apart) = gemm.low_rank.split_at(fused[*i]);
             let out = TileOut { at, stride: n, write };
+            // Tiles add it while the sums are in the cache, unless something comes before it.
+            let (early, late) = match apart.is_empty() && is_tiled(gemm.x) {
+                true => (gemm.bias, None),
+                false => (None, gemm.bias),
+            };
+            let additions = Additions { updates: together, bias: early };
             match gemm.start {
                 SumStart::Of(values) => {
                     let from = values.as_ptr().add((rows.start - gemm.rows.start) * n + columns.start);
-                    add_to_values(cpu, gemm, &block, together, from, out);
+                    add_to_values(cpu, gemm, &block, additions, from, out);
                 }
-                SumStart::Zero | SumStart::Output => compute_block(cpu, gemm.x, &gemm.w, &block, together, out),
+                SumStart::Zero | SumStart::Output => compute_block(cpu, gemm.x, &gemm.w, &block, additions, out),
             }
             together.iter().for_each(|update| work.add(update.work(rows, columns)));
             for low_rank in apart {
                 let out = TileOut { at, stride: n, write: WriteMode::Add };
                 low_rank.add_to_block(cpu, rows, columns, out, &mut work);
+            }
+            if let Some(bias) = late {
+                add_bias_to_block(cpu.isa(), bias, &block, out);
             }
         }
         cpu.meter.count(start, work.terms, work.weight_bytes);
@@ -116,21 +129,32 @@ unsafe fn add_to_values(
     cpu: &Cpu,
     gemm: &Gemm<'_>,
     block: &OutputBlock,
-    fused: &[LowRankUpdate<'_>],
+    additions: Additions<'_>,
     from: *const f32,
     out: TileOut,
 ) {
     // SAFETY: as the caller ensures; the values and the output do not overlap.
     unsafe {
         #[cfg(target_arch = "x86_64")]
-        if compute_tiled_block(cpu, gemm.x, &gemm.w, block, fused, out, Some(from)).is_some() {
+        if compute_tiled_block(cpu, gemm.x, &gemm.w, block, additions, out, Some(from)).is_some() {
             return;
         }
         for i in 0..block.rows.len() {
             let at = i * out.stride;
             std::ptr::copy_nonoverlapping(from.add(at), out.at.add(at), block.columns.len());
         }
-        compute_block(cpu, gemm.x, &gemm.w, block, fused, out);
+        compute_block(cpu, gemm.x, &gemm.w, block, additions, out);
+    }
+}
+
+/// Whether a left side is in tiles.
+fn is_tiled(x: &PackedLhs) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return x.is_tiled();
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = x;
+        false
     }
 }
 
@@ -168,6 +192,6 @@ pub(crate) fn matmul_block<'a>(
     let (start, work) = (Instant::now(), GemmWork::of(&block, &w));
     let out = TileOut { at: c.as_mut_ptr(), stride: ldc, write: WriteMode::add_if(accumulate) };
     // SAFETY: checked above: `c` holds the block, left side and weights hold its rows, columns and positions.
-    unsafe { compute_block(cpu, x, &w, &block, &[], out) };
+    unsafe { compute_block(cpu, x, &w, &block, Additions::default(), out) };
     cpu.meter.count(start, work.terms, work.weight_bytes);
 }

@@ -5,7 +5,8 @@
 //! - [`matmul`]: rows by packed weights, with the low-rank updates of adapters ([`update`], [`low_rank`]). A [`block`]
 //!   of the output ([`partition`]) is a task; it reads the left side ([`lhs`]) in tiles and the weights ([`rhs`]) in
 //!   strips ([`strip`], [`transpose`]), and [`dispatch`] picks the kernel ([`tiles`]). Left sides in bf16 consist of
-//!   tiles: [`tiled`] computes a block of them, and [`gated`] a block of gate and up with their activation;
+//!   tiles: [`tiled`] computes a block of them, [`gated`] a block of gate and up with their activation,
+//!   and [`activated`] one whose activation is all that is stored;
 //! - [`gradient`]: `leftᵀ · right`, for gradients of weights ([`outer`]). With bf16 weights on a processor that
 //!   multiplies bf16, [`tiled_gradient`] computes it from rows that may have been packed before ([`sides`]);
 //! - [`strided`]: small plain f32 matrices on the calling thread, for attention.
@@ -17,6 +18,9 @@
 //! With bf16 weights, the left side is rounded to bf16 where the processor multiplies bf16; elsewhere it stays f32, which
 //! costs nothing there.
 
+#[cfg(target_arch = "x86_64")]
+mod activated;
+mod additions;
 mod block;
 mod dispatch;
 #[cfg(target_arch = "x86_64")]
@@ -31,6 +35,8 @@ mod outer;
 mod partition;
 mod rhs;
 mod rows_view;
+#[cfg(target_arch = "x86_64")]
+mod scratch;
 mod sides;
 mod strided;
 mod strip;
@@ -45,6 +51,8 @@ mod transpose;
 mod update;
 
 #[cfg(target_arch = "x86_64")]
+pub(super) use activated::{ActivatedGemm, run_activated_gemm};
+#[cfg(target_arch = "x86_64")]
 pub(super) use gated::run_gated_gemm;
 pub(super) use gradient::{add_weight_gradient, add_weight_gradients, uses_tiles};
 pub(super) use lhs::PackedLhs;
@@ -57,6 +65,8 @@ pub(super) use sides::{PackedSide, pack_between, pack_input, pack_output_gradien
 pub(super) use strided::{Extents, Strided, strided};
 pub(super) use update::LowRankUpdate;
 
+#[cfg(test)]
+mod bias_tests;
 #[cfg(test)]
 mod block_tests;
 #[cfg(test)]

@@ -221,12 +221,12 @@ proptest! {
                 let (mut within, mut after) = (vec![0.5; rows * n], vec![0.5; rows * n]);
                 let w = GemmRhs::Matrix(&weights);
                 let start = if accumulate { SumStart::Output } else { SumStart::Zero };
-                let gemm = Gemm { x: &lhs, rows: 0..rows, x_k: 0, w, out: &mut within, start, low_rank: updates() };
+                let gemm = Gemm { x: &lhs, rows: 0..rows, x_k: 0, w, out: &mut within, start, low_rank: updates(), bias: None };
                 run_gemms(&cpu, &mut [gemm]);
                 if accumulate {
                     let (old, mut apart) = (vec![0.5; rows * n], vec![f32::NAN; rows * n]);
                     let start = SumStart::Of(&old);
-                    let gemm = Gemm { x: &lhs, rows: 0..rows, x_k: 0, w, out: &mut apart, start, low_rank: updates() };
+                    let gemm = Gemm { x: &lhs, rows: 0..rows, x_k: 0, w, out: &mut apart, start, low_rank: updates(), bias: None };
                     run_gemms(&cpu, &mut [gemm]);
                     prop_assert_eq!(&apart, &within, "{:?} {:?}", isa, dtype);
                 }
@@ -251,7 +251,7 @@ proptest! {
                 let packed = PackedMatrix::pack(&cpu, dtype, k - skip, &[&part]);
                 let lhs = PackedLhs::new(&cpu, dtype, &x, k);
                 let mut out = vec![0.0; (m - from) * n];
-                let gemm = Gemm { x: &lhs, rows: from..m, x_k: skip, w: GemmRhs::Matrix(&packed), out: &mut out, start: SumStart::Zero, low_rank: Vec::new() };
+                let gemm = Gemm { x: &lhs, rows: from..m, x_k: skip, w: GemmRhs::Matrix(&packed), out: &mut out, start: SumStart::Zero, low_rank: Vec::new(), bias: None };
                 run_gemms(&cpu, &mut [gemm]);
                 let own: Vec<f32> = x.chunks_exact(k).skip(from).flat_map(|row| row[skip..].to_vec()).collect();
                 let mut expected = vec![0.0; (m - from) * n];

@@ -9,9 +9,11 @@ use super::super::buffer::Buffer;
 use super::super::packed::NR;
 use super::super::tile_layout::{PREFETCH, Segment, TILE, TILE_BYTES, TILE_K};
 use super::super::tile_unit::TileUnit;
+use super::additions::{Additions, add_bias_to_block};
 use super::lhs::{LhsData, PackedLhs};
 use super::partition::OutputBlock;
 use super::rhs::GemmRhs;
+use super::scratch::through_scratch;
 use super::tiled_rhs::TiledRhs;
 use super::tiles::{TileOut, WriteMode};
 use super::update::LowRankUpdate;
@@ -96,7 +98,7 @@ pub(super) fn can_fuse(update: &LowRankUpdate<'_>, rows: &Range<usize>) -> bool 
     in_tiles && whole(update.rows.start) && ends && update.terms.len() < SEGMENTS
 }
 
-/// `c (+)= x · Wᵀ` for one block, then the updates that [`can_fuse`], whose columns do not overlap. With `from`, which has the
+/// `c (+)= x · Wᵀ` for one block, then the updates that [`can_fuse`], whose columns do not overlap, and the bias. With `from`, which has the
 /// stride of `c`, sums begin with its elements instead. `None` without writing anything where the sides are not in tiles.
 ///
 /// # Safety
@@ -108,11 +110,11 @@ pub(super) unsafe fn compute_tiled_block(
     x: &PackedLhs,
     w: &GemmRhs<'_>,
     block: &OutputBlock,
-    updates: &[LowRankUpdate<'_>],
+    additions: Additions<'_>,
     c: TileOut,
     from: Option<*const f32>,
 ) -> Option<()> {
-    let block = TiledBlock::of(cpu, x, w, block, updates)?;
+    let block = TiledBlock::of(cpu, x, w, block, additions)?;
     // SAFETY: as the caller ensures.
     unsafe {
         block.unit.configure();
@@ -124,6 +126,9 @@ pub(super) unsafe fn compute_tiled_block(
                 from.inspect(|from| std::ptr::copy_nonoverlapping(from.add(at), c.at.add(at), columns));
             }
             block.compute_direct(cpu, c);
+            if let Some(bias) = additions.bias {
+                add_bias_to_block(cpu.isa(), bias, block.block, c);
+            }
         }
     }
     Some(())
@@ -134,7 +139,7 @@ pub(super) struct TiledBlock<'a> {
     pub(super) unit: TileUnit,
     tiled: Tiled<'a>,
     block: &'a OutputBlock,
-    updates: &'a [LowRankUpdate<'a>],
+    additions: Additions<'a>,
 }
 
 impl<'a> TiledBlock<'a> {
@@ -144,9 +149,9 @@ impl<'a> TiledBlock<'a> {
         x: &'a PackedLhs,
         w: &GemmRhs<'a>,
         block: &'a OutputBlock,
-        updates: &'a [LowRankUpdate<'a>],
+        additions: Additions<'a>,
     ) -> Option<Self> {
-        Some(Self { unit: TileUnit::of(cpu.isa())?, tiled: Tiled::of(x, w)?, block, updates })
+        Some(Self { unit: TileUnit::of(cpu.isa())?, tiled: Tiled::of(x, w)?, block, additions })
     }
 
     fn row_tiles(&self) -> Range<usize> {
@@ -157,7 +162,7 @@ impl<'a> TiledBlock<'a> {
     /// the next tile has the same updates: else the two are computed one by one.
     fn add_updates(&self, tile: usize, column: usize, segments: &mut [Segment; SEGMENTS]) -> (usize, bool) {
         let (mut count, mut same) = (1, true);
-        for update in self.updates {
+        for update in self.additions.updates {
             let own = update.rows.start / TILE..update.rows.end.div_ceil(TILE);
             if !update.columns().contains(&column) {
                 continue;
@@ -262,6 +267,7 @@ impl<'a> TiledBlock<'a> {
             // SAFETY: as the caller ensures; `c` holds the block's rows and columns, and the processor has AVX-512.
             unsafe {
                 self.sum_strip(cpu, column, adds, &mut sums, &mut scratch);
+                self.additions.add_bias(cpu, column, &mut sums[own.clone()]);
                 store_strip(&sums[own], columns, to);
             }
         }
@@ -360,39 +366,4 @@ pub(super) unsafe fn store_strip(sums: &[f32], columns: usize, out: TileOut) {
             }
         }
     }
-}
-
-/// Runs a kernel on a copy of an output that has fewer rows or columns than its tiles, from row `skipped` of the tiles on.
-///
-/// # Safety
-/// `out` holds `rows` rows of `columns` elements, at most [`ROWS`] with those skipped and [`NR`].
-pub(super) unsafe fn through_scratch(
-    skipped: usize,
-    rows: usize,
-    columns: usize,
-    out: TileOut,
-    run: impl FnOnce(TileOut),
-) {
-    // The kernel writes all that is read; where it adds, rows beyond the output may hold anything.
-    let mut scratch = std::mem::MaybeUninit::<Scratch>::uninit();
-    let at = scratch.as_mut_ptr().cast::<f32>();
-    // SAFETY: as the caller ensures.
-    unsafe {
-        let own = at.add(skipped * NR);
-        if out.write == WriteMode::Add {
-            for i in 0..rows {
-                std::ptr::copy_nonoverlapping(out.at.add(i * out.stride), own.add(i * NR), columns);
-            }
-        }
-        run(TileOut { at, stride: NR, write: out.write });
-        for i in 0..rows {
-            std::ptr::copy_nonoverlapping(own.add(i * NR), out.at.add(i * out.stride), columns);
-        }
-    }
-}
-
-/// Room for the largest tiles.
-#[repr(align(64))]
-struct Scratch {
-    _rows: [f32; ROWS * NR],
 }

@@ -11,8 +11,8 @@ use super::super::parallel::SharedPtr;
 use super::super::tile_layout::{TILE, TILE_BYTES, TILE_K, TileLhs, TileRhs};
 use super::super::tile_unit::TileUnit;
 use super::outer::{GradientSide, WeightGradient};
+use super::scratch::through_scratch;
 use super::sides::{PackedSide, SideForm, TILE_WORDS, groups};
-use super::tiled::through_scratch;
 use super::tiles::{TileOut, WriteMode};
 use crate::backend::Held;
 

@@ -40,7 +40,7 @@ pub(super) enum Storage {
 
 /// The unit that computes attention on bf16 tiles; `None` if the processor does not multiply bf16 or the type is f32.
 #[cfg(target_arch = "x86_64")]
-fn tile_unit(cpu: &Cpu) -> Option<TileUnit> {
+pub(super) fn tile_unit(cpu: &Cpu) -> Option<TileUnit> {
     TileUnit::of(cpu.isa()).filter(|_| cpu.input_type(cpu.dtype) == Dtype::Bf16)
 }
 

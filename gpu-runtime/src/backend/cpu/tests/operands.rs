@@ -132,7 +132,8 @@ fn wide_outputs_are_activated_on_the_way_where_gemms_have_tiles() {
         for activation in [Activation::Silu, Activation::GeluTanh, Activation::ClampedSwish] {
             let (mut out, mut own) = (cpu.alloc(count, 2 * width), cpu.alloc(count, 2 * width));
             let (w, start) = (weight.packed().into(), SumStart::Zero);
-            let mut gemm = Gemm { x: &x, rows: 0..count, x_k: 0, w, out: &mut out, start, low_rank: Vec::new() };
+            let mut gemm =
+                Gemm { x: &x, rows: 0..count, x_k: 0, w, out: &mut out, start, low_rank: Vec::new(), bias: None };
             let act = run_gated_gemm(&cpu, &mut gemm, gated_row(activation).unwrap());
             assert_eq!(act.is_some(), uses_tiles(&cpu), "{:?}", cpu.isa());
             let Some(act) = act else { continue };

@@ -48,5 +48,6 @@ pub(crate) const SOURCES: &[Source] = sources![
     "tensor_lora",
     "tensor_outer",
     "ungated",
+    "vision",
     "vocabulary",
 ];

@@ -98,22 +98,26 @@ __device__ __forceinline__ const u16* cached(const u64* blocks, u32 block, u32 l
   return (const u16*)blocks[block] + (u64)(layer * 2 + part) * KEYS * kv_width + kv_head * head_dim;
 }
 
-// A tile of queries: query m is head m % shared of row m / shared.
-struct Queries {
+// A tile of queries: query m is head m % shared of row m / shared. ALL: they see all keys of their sequence, not those up to their own.
+template <bool ALL>
+struct QueryTile {
   Tile tile;
   u32 shared, kv_head, kv_width, used;
 
-  __device__ __forceinline__ Queries(const Tile& tile, u32 heads, u32 kv_heads, u32 head_dim)
+  __device__ __forceinline__ QueryTile(const Tile& tile, u32 heads, u32 kv_heads, u32 head_dim)
       : tile(tile), shared(heads / kv_heads), kv_head(blockIdx.y), kv_width(kv_heads * head_dim),
         used(tile.count * (heads / kv_heads)) {}
 
   // Of the two queries that a thread has results of, the one `part`.
   __device__ __forceinline__ u32 own(u32 part) const { return threadIdx.x / 32 * 16 + lane_id() / 4 + part * 8; }
   __device__ __forceinline__ u32 row(u32 m) const { return tile.row + m / shared; }
-  __device__ __forceinline__ u32 position(u32 m) const { return tile.position + m / shared; }
+  // The last position that a query sees.
+  __device__ __forceinline__ u32 position(u32 m) const { return ALL ? tile.end - 1 : tile.position + m / shared; }
   __device__ __forceinline__ u32 head(u32 m) const { return kv_head * shared + m % shared; }
   __device__ __forceinline__ u32 first_tile(u32 window) const { return first_key(tile.position, window) / KEYS; }
-  __device__ __forceinline__ u32 last_tile() const { return (tile.position + tile.count - 1) / KEYS; }
+  // Behind the last position that one of them sees.
+  __device__ __forceinline__ u32 seen() const { return ALL ? tile.end : tile.position + tile.count; }
+  __device__ __forceinline__ u32 last_tile() const { return (seen() - 1) / KEYS; }
 
   // Whether no query of this warp is one.
   __device__ __forceinline__ bool idle() const { return threadIdx.x / 32 * 16 >= used; }
@@ -127,7 +131,7 @@ struct Queries {
   // Starts the copy of keys and values 32 · block.. up to the last one that a query sees.
   template <u32 W>
   __device__ __forceinline__ void load(const Copier<W>& copier, u32 to, u32 block, u32 layer, u32 head_dim) const {
-    u32 count = min(KEYS, tile.position + tile.count - block * KEYS);
+    u32 count = min(KEYS, seen() - block * KEYS);
     const u16* keys = cached(tile.blocks, block, layer, 0, kv_head, kv_width, head_dim);
     copier.template start<KEYS>(to, keys, count, kv_width);
     copier.template start<KEYS>(to + KEYS * W * 2, keys + (u64)KEYS * kv_width, count, kv_width);
@@ -166,6 +170,8 @@ struct Queries {
       if (i * 8 < head_dim) to[i * 4] = make_float2(from[i][2 * part] * factor, from[i][2 * part + 1] * factor);
   }
 };
+
+using Queries = QueryTile<false>;
 
 // c[n][..] = a · rows of `tile`ᵀ, 8 rows for each n.
 template <u32 W, u32 N>
@@ -292,11 +298,11 @@ struct __align__(16) State {
 };
 
 // The output of each query, and the log-sum-exp of its scaled scores, [rows][heads]. blockIdx.x is the tile, blockIdx.y the key head.
-// ONE: of split blockIdx.z alone, what the output is made of, [rows][heads][splits], and its states.
-template <u32 W, bool ONE>
+// ONE: of split blockIdx.z alone, what the output is made of, [rows][heads][splits], and its states. ALL: see QueryTile.
+template <u32 W, bool ONE, bool ALL>
 __device__ __forceinline__ void forward(const float* qkv, const Tile* tiles, float* out, float* log_sums, State* states, SHAPE) {
   __shared__ __align__(128) u16 memory[2][2][KEYS * W];
-  Queries queries(tiles[blockIdx.x], heads, kv_heads, head_dim);
+  QueryTile<ALL> queries(tiles[blockIdx.x], heads, kv_heads, head_dim);
   u64 q_width = heads * head_dim;
   u32 first = queries.first_tile(window), last = queries.last_tile();
   if (ONE) {
@@ -310,7 +316,7 @@ __device__ __forceinline__ void forward(const float* qkv, const Tile* tiles, flo
     last = min(last, begin + SPLIT - 1);
   }
   u32 q[W / 16][4];
-  queries.as_left_sides<W>(q, memory[0][0], qkv, q_width + 2 * queries.kv_width, head_dim);
+  queries.template as_left_sides<W>(q, memory[0][0], qkv, q_width + 2 * queries.kv_width, head_dim);
   Softmax<W> all, split;
   u32 position[2] = {queries.position(queries.own(0)), queries.position(queries.own(1))};
   uint2 whole = queries.whole(window);
@@ -318,10 +324,10 @@ __device__ __forceinline__ void forward(const float* qkv, const Tile* tiles, flo
   Copier<W> copier(head_dim);
   u32 stage = shared_address(memory), other = stage + 2 * KEYS * W * 2;
   scale *= LOG2_E;
-  queries.load<W>(copier, stage, first, layer, head_dim);
+  queries.template load<W>(copier, stage, first, layer, head_dim);
   commit();
   for (u32 tile = first; tile <= last; tile++) {
-    if (tile < last) queries.load<W>(copier, other, tile + 1, layer, head_dim);
+    if (tile < last) queries.template load<W>(copier, other, tile + 1, layer, head_dim);
     commit();
     wait_for_older<1>();
     __syncthreads();
@@ -349,10 +355,10 @@ __device__ __forceinline__ void forward(const float* qkv, const Tile* tiles, flo
       if (m < queries.used && lane_id() % 4 == 0)
         states[at * gridDim.z + blockIdx.z] = State{split.largest[part], total, split.rounded[2 * part], 0};
       float* to = out + blockIdx.z * head_dim - (u64)queries.head(m) * head_dim + (u64)queries.head(m) * gridDim.z * head_dim;
-      queries.put<W / 8>(to, q_width * gridDim.z, part, split.o, 1.f, head_dim);
+      queries.template put<W / 8>(to, q_width * gridDim.z, part, split.o, 1.f, head_dim);
     } else {
       if (m < queries.used && lane_id() % 4 == 0) log_sums[at] = all.largest[part] * LN_2 + logf(all.total[part]);
-      queries.put<W / 8>(out, q_width, part, all.o, 1.f / all.rounded[2 * part], head_dim);
+      queries.template put<W / 8>(out, q_width, part, all.o, 1.f / all.rounded[2 * part], head_dim);
     }
   }
 }
@@ -360,11 +366,15 @@ __device__ __forceinline__ void forward(const float* qkv, const Tile* tiles, flo
 #define FORWARD(W)                                                                                                                 \
   extern "C" __global__ void __launch_bounds__(128)                                                                                \
       tensor_attention_##W(const float* qkv, const Tile* tiles, float* out, float* log_sums, SHAPE) {                              \
-    forward<W, false>(qkv, tiles, out, log_sums, nullptr, heads, kv_heads, head_dim, layer, window, scale);                        \
+    forward<W, false, false>(qkv, tiles, out, log_sums, nullptr, heads, kv_heads, head_dim, layer, window, scale);                 \
   }                                                                                                                                \
   extern "C" __global__ void __launch_bounds__(128)                                                                                \
       tensor_attention_split_##W(const float* qkv, const Tile* tiles, float* parts, State* states, SHAPE) {                        \
-    forward<W, true>(qkv, tiles, parts, nullptr, states, heads, kv_heads, head_dim, layer, window, scale);                         \
+    forward<W, true, false>(qkv, tiles, parts, nullptr, states, heads, kv_heads, head_dim, layer, window, scale);                  \
+  }                                                                                                                                \
+  extern "C" __global__ void __launch_bounds__(128)                                                                                \
+      tensor_attention_all_##W(const float* qkv, const Tile* tiles, float* out, float* log_sums, SHAPE) {                          \
+    forward<W, false, true>(qkv, tiles, out, log_sums, nullptr, heads, kv_heads, head_dim, layer, window, scale);                  \
   }
 
 FORWARD(64)

@@ -23,16 +23,19 @@ pub(crate) struct DeviceKvPool<T: RowElement = f32> {
 
 const MOST_HEAD_DIM: usize = 256;
 
+/// Refuses heads that kernels do not compute.
+pub(super) fn check_heads(extents: Extents, shape: &AttentionShape) -> Result {
+    extents.check(shape.head_dim <= MOST_HEAD_DIM, "the width of a head", shape.head_dim, || {
+        format!("at most {MOST_HEAD_DIM}")
+    })?;
+    let divides = shape.kv_heads > 0 && shape.heads.is_multiple_of(shape.kv_heads);
+    extents.check(divides, "the number of key heads", shape.kv_heads, || format!("a divisor of {}", shape.heads))
+}
+
 impl<T: RowElement> DeviceKvPool<T> {
     /// A pool without blocks for a model's attention.
     pub(crate) fn new(shape: &AttentionShape) -> Result<Self> {
-        let extents = Extents("a pool of keys and values");
-        extents.check(shape.head_dim <= MOST_HEAD_DIM, "the width of a head", shape.head_dim, || {
-            format!("at most {MOST_HEAD_DIM}")
-        })?;
-        let divides = shape.kv_heads > 0 && shape.heads.is_multiple_of(shape.kv_heads);
-        extents
-            .check(divides, "the number of key heads", shape.kv_heads, || format!("a divisor of {}", shape.heads))?;
+        check_heads(Extents("a pool of keys and values"), shape)?;
         Ok(Self { shape: *shape, blocks: Vec::new(), free: BTreeSet::new() })
     }
 
@@ -88,15 +91,15 @@ impl<T: RowElement> DeviceKvPool<T> {
 /// A row of the batch as kernels read it.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-struct Row {
+pub(super) struct Row {
     /// Address of the addresses of its sequence's blocks.
-    blocks: u64,
+    pub(super) blocks: u64,
     /// Address for layer 0 of the row's keys; 0 if they are already written.
-    to: u64,
-    /// Position of the row; `u32::MAX` if it belongs to no sequence.
-    position: u32,
+    pub(super) to: u64,
+    /// Position of the row, the last one that it sees; `u32::MAX` if it belongs to no sequence.
+    pub(super) position: u32,
     /// Behind the sequence's last row.
-    end: u32,
+    pub(super) end: u32,
 }
 
 impl Element for Row {}
@@ -114,6 +117,11 @@ pub(crate) struct DeviceSpans<T: RowElement = f32> {
 }
 
 impl<T: RowElement> DeviceSpans<T> {
+    /// Sequences of these rows and tiles, which refer to `blocks`, addresses of blocks. All begin at position 0.
+    pub(super) fn of_parts(rows: Slice<Row>, blocks: Slice<u64>, tiles: Tiles) -> Self {
+        Self { rows, _blocks: blocks, tiles, whole: true, element: PhantomData }
+    }
+
     /// Uploads the spans of a batch of `rows` rows.
     pub(crate) fn upload(device: &CudaDevice, pool: &DeviceKvPool<T>, spans: &[Span], rows: usize) -> Result<Self> {
         let extents = Extents("the sequences of a pass");
@@ -220,7 +228,18 @@ pub(crate) fn kv_write<T: RowElement>(
     qkv: &DeviceRows,
 ) -> Result {
     let extents = Extents("kv_write");
-    let rows = call.check(extents, pool, qkv)?;
+    call.check(extents, pool, qkv)?;
+    write_rows(device, extents, call, qkv)
+}
+
+/// [`kv_write`] to the blocks that the call's rows refer to.
+pub(super) fn write_rows<T: RowElement>(
+    device: &CudaDevice,
+    extents: Extents,
+    call: DeviceAttention<'_, T>,
+    qkv: &DeviceRows,
+) -> Result {
+    let [rows, _] = qkv.extents(extents, "q, k and v")?;
     let [stride, q_width, kv_width, layer] =
         [call.shape.qkv_width(), call.shape.q_width(), call.shape.kv_width(), call.layer]
             .map(|extent| extents.index("the width of q, k and v", extent));
@@ -244,7 +263,18 @@ pub(crate) fn attention(
     qkv: &DeviceRows,
 ) -> Result<[DeviceRows; 2]> {
     let extents = Extents("attention");
-    let rows = call.check(extents, pool, qkv)?;
+    call.check(extents, pool, qkv)?;
+    attend_rows(device, extents, call, qkv)
+}
+
+/// [`attention`] over the blocks that the call's rows refer to.
+pub(super) fn attend_rows(
+    device: &CudaDevice,
+    extents: Extents,
+    call: DeviceAttention<'_>,
+    qkv: &DeviceRows,
+) -> Result<[DeviceRows; 2]> {
+    let [rows, _] = qkv.extents(extents, "q, k and v")?;
     let mut out = DeviceRows::uninitialised(device, qkv.rows(), call.shape.q_width())?;
     let mut log_sums = DeviceRows::uninitialised(device, qkv.rows(), call.shape.heads)?;
     let arguments = [qkv.data().into(), (&call.spans.rows).into(), out.data_mut().into(), log_sums.data_mut().into()];

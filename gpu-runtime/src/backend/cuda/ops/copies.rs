@@ -11,7 +11,7 @@ use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::kernels::Argument;
 
 /// Indices of rows as kernels take them, all below `limit`.
-fn indices(device: &CudaDevice, extents: Extents, rows: &[usize], limit: usize) -> Result<Slice<u32>> {
+pub(super) fn indices(device: &CudaDevice, extents: Extents, rows: &[usize], limit: usize) -> Result<Slice<u32>> {
     let index = |row: &usize| {
         extents.below("a row", *row, limit)?;
         extents.index("a row", *row)

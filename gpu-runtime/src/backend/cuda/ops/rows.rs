@@ -77,6 +77,13 @@ impl<T: RowElement> DeviceRows<T> {
         self.data.to_host()
     }
 
+    /// Rows that each consist of `count` of these rows.
+    pub(crate) fn joined(self, count: usize) -> Result<Self> {
+        let joins = count > 0 && self.rows.is_multiple_of(count);
+        Extents("join rows").check(joins, "the number of rows", self.rows, || format!("a multiple of {count}"))?;
+        Ok(Self { data: self.data, rows: self.rows / count, width: self.width * count })
+    }
+
     /// Returns a copy on the device.
     pub fn copy(&self) -> Result<Self> {
         Ok(Self { data: self.data.copy(0..self.data.len())?, rows: self.rows, width: self.width })

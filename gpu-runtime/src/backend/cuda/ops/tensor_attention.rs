@@ -77,6 +77,25 @@ pub(crate) fn tensor_attention(
     Ok([out, log_sums])
 }
 
+/// Attention of every row to all keys of its sequence, with the arithmetic of [`tensor_attention`]: the output, `[rows, q_width]`.
+/// Every row of `qkv` belongs to a sequence, which begins at position 0.
+pub(super) fn tensor_attention_all(
+    device: &CudaDevice,
+    call: DeviceAttention<'_, bf16>,
+    qkv: &DeviceRows,
+) -> Result<DeviceRows> {
+    let extents = Extents("tensor_attention_all");
+    let (shape, tiles) = (call.shape, &call.spans.tiles);
+    let name = kernel(extents, "tensor_attention_all", shape)?;
+    let mut out = DeviceRows::uninitialised(device, qkv.rows(), shape.q_width())?;
+    let mut log_sums = DeviceRows::<f32>::uninitialised(device, qkv.rows(), shape.heads)?;
+    let arguments = [qkv.data().into(), (&tiles.queries).into(), out.data_mut().into(), log_sums.data_mut().into()];
+    let arguments = [&arguments[..], &call.shape(extents)?].concat();
+    let grid = [extents.index("the tiles", tiles.queries.len())?, call.heads(extents)?[1], 1];
+    device.launch(&name, grid, THREADS, &arguments)?;
+    Ok(out)
+}
+
 /// Gradient with respect to rotated `qkv`, `[rows, qkv_width]`, zero in rows of no sequence, given what [`tensor_attention`] returned
 /// and the gradient with respect to its output. Every sequence starts at position 0, and its keys and values are still in the pool.
 /// A key's and value's sum runs over the query heads that share it, in each over the queries in order; a query's over the tiles in

@@ -36,4 +36,5 @@ mod support;
 mod tensor_attention;
 mod transfer_faults;
 mod transfers;
+mod vision;
 mod vocabulary;

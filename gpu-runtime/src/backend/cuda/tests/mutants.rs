@@ -128,6 +128,13 @@ const MUTANTS: &[(&str, Change, &str)] = &[
     ("tensor_outer_products", Delete(WAIT, 0), "outer::gradients_on_tensor_cores"),
     ("tensor_outer_products", Delete(WARP, 0), "outer::gradients_on_tensor_cores"),
     ("tensor_outer_products", Delete(BARRIER, 1), "outer::gradients_on_tensor_cores"),
+    ("tensor_attention_all_64", Delete(WAIT, 0), "vision::rows_attend_to_all_rows_of_their_image_on_tensor_cores"),
+    ("tensor_attention_all_128", Delete(BARRIER, 2), "vision::rows_attend_to_all_rows_of_their_image_on_tensor_cores"),
+    ("layer_norm_f32", Delete(BARRIER, 1), "vision::rows_are_normalised_around_their_means"),
+    ("layer_norm_bf16", Shift(HALF, 0, 2), "vision::rows_are_normalised_around_their_means"),
+    ("gelu_f32", Replace("setp.ge.u32", 0, "setp.gt.u32"), "vision::elements_are_activated"),
+    ("mix_rows", Shift(FLOAT, 0, 4), "vision::rows_are_mixed_and_added"),
+    ("add_rows", Replace("setp.ge.u32", 0, "setp.gt.u32"), "vision::rows_are_mixed_and_added"),
     ("spread", Shift(FLOAT, 0, 4), "vocabulary::rows_are_spread"),
 ];
 

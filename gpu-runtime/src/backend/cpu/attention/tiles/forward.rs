@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::inputs::{chosen as chosen_keys, group, visible};
+use super::super::inputs::{Reach, chosen as chosen_keys, group};
 use super::pack::columns;
 use super::softmax::{Keys, Softmax, rescale};
 use super::vector::{HeadRows, load_floats, prefetch_to_write, store_floats, store_some, transpose_floats};
@@ -11,8 +11,28 @@ use crate::backend::cpu::Cpu;
 use crate::backend::cpu::buffer::Buffer;
 use crate::backend::cpu::kv::TilePool;
 use crate::backend::cpu::parallel::SharedPtr;
-use crate::backend::cpu::tile_layout::{TileLhs, TileRhs};
-use crate::backend::{AttentionCall, AttentionShape, Span};
+use crate::backend::cpu::tile_layout::{TileLhs, TileRhs, TileRow};
+use crate::backend::cpu::tile_unit::TileUnit;
+use crate::backend::{AttentionCall, AttentionShape, BlockId, Span};
+
+/// Keys and values in blocks of tiles.
+pub(in super::super) trait KeyTiles: Sync {
+    /// The unit that multiplies the tiles.
+    fn unit(&self) -> TileUnit;
+
+    /// One head's keys, `[KV_BLOCK][width]`, and transposed values, `[width][KV_BLOCK]`, in a block.
+    fn tile(&self, layer: usize, head: usize, id: BlockId) -> (&[TileRow], &[TileRow]);
+}
+
+impl KeyTiles for TilePool {
+    fn unit(&self) -> TileUnit {
+        Self::unit(self)
+    }
+
+    fn tile(&self, layer: usize, head: usize, id: BlockId) -> (&[TileRow], &[TileRow]) {
+        Self::tile(self, layer, head, id)
+    }
+}
 
 /// Blocks of keys between two updates of the maximum. Such tiles begin at the sequence's first token.
 const BLOCKS: usize = CHOSEN_BLOCKS;
@@ -69,10 +89,11 @@ fn query_tiles(shape: &AttentionShape, spans: &[Span], width: usize) -> Vec<Quer
 }
 
 /// Inputs and outputs that all tiles share.
-struct Pass<'a> {
+struct Pass<'a, K> {
     cpu: &'a Cpu,
     call: AttentionCall<'a>,
-    kv: &'a TilePool,
+    reach: Reach,
+    kv: &'a K,
     qkv: &'a [f32],
     out: SharedPtr<f32>,
     out_len: usize,
@@ -84,7 +105,8 @@ struct Pass<'a> {
 pub(in super::super) fn attention(
     cpu: &Cpu,
     call: AttentionCall<'_>,
-    kv: &TilePool,
+    reach: Reach,
+    kv: &impl KeyTiles,
     qkv: &[f32],
     out: &mut [f32],
     lse: &mut [f32],
@@ -92,7 +114,7 @@ pub(in super::super) fn attention(
     let tiles = query_tiles(call.shape, call.spans, call.shape.qkv_width());
     let (out_len, lse_len) = (out.len(), lse.len());
     let (out, lse) = (SharedPtr(out.as_mut_ptr()), SharedPtr(lse.as_mut_ptr()));
-    let pass = Pass { cpu, call, kv, qkv, out, out_len, lse, lse_len };
+    let pass = Pass { cpu, call, reach, kv, qkv, out, out_len, lse, lse_len };
     let per_task = (tiles.len() / (8 * cpu.pool.threads())).clamp(1, TASK);
     cpu.pool.run(tiles.len().div_ceil(per_task), |i| {
         let part = i * per_task..tiles.len().min((i + 1) * per_task);
@@ -114,7 +136,7 @@ pub(in super::super) fn attention(
     });
 }
 
-impl Pass<'_> {
+impl<K: KeyTiles> Pass<'_, K> {
     /// Elements of outputs and scores of a tile, and words of its queries and probabilities.
     fn scratch_len(&self) -> [usize; 2] {
         let rows = padded(self.call.shape.head_dim) + BLOCKS * BLOCK;
@@ -147,16 +169,17 @@ impl Pass<'_> {
         columns::<C>(self.queries(tile), wide, q);
         self.prefetch_output(tile);
 
+        let span = &spans[tile.span];
+        let sees = |position: usize| self.reach.keys(span, position, window);
         // Lanes without a query see what the last query sees.
         let position = |i: usize| tile.position + i.min(tile.count - 1) * tile.step;
-        let mut sight: [Sight; C] = std::array::from_fn(|c| Sight::new(|i| visible(position(16 * c + i), window)));
+        let mut sight: [Sight; C] = std::array::from_fn(|c| Sight::new(|i| sees(position(16 * c + i))));
         let last = position(tile.count - 1);
-        let seen_by_all = if chosen.is_some() { 0..0 } else { visible(last, window).start..tile.position + 1 };
-        let span = &spans[tile.span];
+        let seen_by_all = if chosen.is_some() { 0..0 } else { sees(last).start..sees(tile.position).end };
         // In decoding all queries are of one row.
         let word = |i: usize, block| chosen_keys(&self.call, span.rows.start + position(i) - span.start, block);
         let mut softmax = Softmax::<C>::new();
-        let (first, end) = (visible(tile.position, window).start / BLOCK, last / BLOCK + 1);
+        let (first, end) = (sees(tile.position).start / BLOCK, sees(last).end.div_ceil(BLOCK));
         let mut from = first;
         while from < end {
             let to = (from / BLOCKS * BLOCKS + BLOCKS).min(end);

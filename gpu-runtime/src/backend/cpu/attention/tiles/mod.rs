@@ -8,6 +8,7 @@
 mod backward;
 mod forward;
 mod gradient;
+mod image;
 mod pack;
 mod results;
 mod softmax;
@@ -17,6 +18,7 @@ use std::ops::Range;
 
 pub(super) use backward::attention_backward;
 pub(super) use forward::attention;
+pub(super) use image::attention_within;
 pub(in crate::backend::cpu) use pack::write_token;
 
 use super::super::buffer::Buffer;

@@ -9,6 +9,7 @@ mod family;
 mod lora;
 mod mixers;
 mod sampling;
+mod vision;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -120,6 +121,7 @@ fn kernels_move_what_the_table_says() {
         family::count(&mut counts);
         mixers::count(&mut counts);
         sampling::count(&mut counts);
+        vision::count(&mut counts);
         let found = counts.lines;
         if std::env::var_os(RECORD).is_some() {
             let lines = found.iter().map(|((kernel, shape), line)| format!("{kernel}\t{shape}\t{line}\n"));

@@ -1,5 +1,5 @@
 //! Biases and activations on the way against those of the output: equal bits.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 

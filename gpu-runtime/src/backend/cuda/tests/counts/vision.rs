@@ -1,5 +1,7 @@
 //! Ops of the tower of Qwen3-VL-8B: 1,152 columns, 16 heads of 72.
 
+use std::slice::from_ref;
+
 use half::bf16;
 
 use super::super::support::{rows, values};
@@ -43,13 +45,13 @@ fn attention(counts: &mut Counts<'_>) {
         counts.count(
             &format!("256 rows of 1 head of {head_dim} in an image"),
             &[written, (kernel, "pair", 256 * 256)],
-            |device| tensor_attend_images(device, &of, &[0..256], &qkv).unwrap(),
+            |device| tensor_attend_images(device, &of, from_ref(&(0..256)), &qkv).unwrap(),
         );
     }
     let (of, qkv) = image(counts, 64, 64);
     let work = [("kv_write_f32", "element", 2 * 64 * 64), ("attention", "pair", 64 * 64)];
     counts.count("64 rows of 1 head of 64 in an image", &work, |device| {
-        attend_images(device, &of, &[0..64], &qkv).unwrap()
+        attend_images(device, &of, from_ref(&(0..64)), &qkv).unwrap()
     });
 }
 

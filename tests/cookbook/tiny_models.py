@@ -51,18 +51,18 @@ def byte_characters() -> list[str]:
     return [chr(byte) if byte in printable else chr(256 + others.index(byte)) for byte in range(256)]
 
 
-def vocabulary() -> list[str]:
-    """Returns all tokens in the order of their ids."""
+def vocabulary(fixed: tuple[str, ...] = FIXED) -> list[str]:
+    """Returns all tokens in the order of their ids; `fixed` are those that configurations of towers name."""
     tokens = [*FIRST, *byte_characters(), *SPECIAL]
     tokens += [f"<|unused_{at}|>" for at in range(len(tokens), LAST_FIXED)]
-    tokens += FIXED
+    tokens += fixed
     return tokens + [f"<|unused_{at}|>" for at in range(len(tokens), VOCABULARY)]
 
 
-def tokenizer() -> dict:
+def tokenizer(fixed: tuple[str, ...] = FIXED) -> dict:
     """Returns the content of `tokenizer.json`: tokens of one byte, without merges."""
-    tokens = vocabulary()
-    special = [token for token in tokens if token in {*FIRST, *SPECIAL, *FIXED}]
+    tokens = vocabulary(fixed)
+    special = [token for token in tokens if token in {*FIRST, *SPECIAL, *fixed}]
     return {
         "version": "1.0",
         "truncation": None,
@@ -86,8 +86,10 @@ def tokenizer() -> dict:
     }  # fmt: skip
 
 
-def tiny(family: str, destination: pathlib.Path) -> pathlib.Path:
-    """Makes the model of a folder of `tests/golden` there, with a long context and a tokenizer."""
+def tiny(
+    family: str, destination: pathlib.Path, fixed: tuple[str, ...] = FIXED, template: str = TEMPLATE
+) -> pathlib.Path:
+    """Makes the model of a folder of `tests/golden` there, with a long context, a tokenizer and a chat template."""
     source = GOLDEN / family
     destination.mkdir(parents=True, exist_ok=True)
     for name in ("model.safetensors", "preprocessor_config.json"):
@@ -98,11 +100,11 @@ def tiny(family: str, destination: pathlib.Path) -> pathlib.Path:
     text |= {"max_position_embeddings": CONTEXT, "bos_token_id": 0, "eos_token_id": 1}
     files = {
         "config.json": described,
-        "tokenizer.json": tokenizer(),
+        "tokenizer.json": tokenizer(fixed),
         "tokenizer_config.json": {
             "tokenizer_class": "PreTrainedTokenizerFast", "eos_token": FIRST[1], "pad_token": FIRST[0],
             "bos_token": FIRST[0], "model_max_length": CONTEXT, "clean_up_tokenization_spaces": False,
-            "chat_template": TEMPLATE,
+            "chat_template": template,
         },
     }  # fmt: skip
     for name, content in files.items():

@@ -1,4 +1,4 @@
-"""A model with a vision tower: an image has the same bits in every place, in the trainer and in the sampler."""
+"""Models with a vision tower: an image has the same bits in every place, in the trainer and in the sampler."""
 
 import numpy as np
 import pytest
@@ -8,16 +8,19 @@ from helpers import TOKENS, WAIT, assert_agree, assert_bits_equal, datum, forwar
 from pictures import example, image, png, scored, text, with_image
 from server import GOLDEN
 
-VISION = "tiny-qwen3_vl"
-FOLDER = GOLDEN / "vision" / "qwen3_vl"
-MODELS = {VISION: FOLDER}
+MODELS = {f"tiny-{family}": GOLDEN / "vision" / family for family in ("qwen3_vl", "kimi_k25")}
 
 IMAGE_TOKEN = 505
 
 
-def test_equal_images_have_equal_bits_wherever_they_are(service):
+@pytest.fixture(params=MODELS)
+def model(request):
+    return request.param
+
+
+def test_equal_images_have_equal_bits_wherever_they_are(service, model):
     """Three times in a call, alone, and between others."""
-    run = lora(service, VISION)
+    run = lora(service, model)
     thrice = logprobs(forward(run, [with_image(), with_image(), with_image()]))
     (alone,) = logprobs(forward(run, [with_image()]))
     between = logprobs(forward(run, [with_image(1), with_image(), datum(TOKENS), with_image(2)]))[1]
@@ -26,9 +29,9 @@ def test_equal_images_have_equal_bits_wherever_they_are(service):
     assert not np.array_equal(alone[-3:], other[-3:]), "the image has an effect"
 
 
-def test_the_sampler_scores_as_the_trainer_and_leaves_images_out(service):
-    run = lora(service, VISION)
-    sampler = service.create_sampling_client(base_model=VISION).result(WAIT)
+def test_the_sampler_scores_as_the_trainer_and_leaves_images_out(service, model):
+    run = lora(service, model)
+    sampler = service.create_sampling_client(base_model=model).result(WAIT)
     chunks = [text(TOKENS[:3]), image(), text(TOKENS[3:])]
     found = scored(sampler, chunks)
     assert [at for at, value in enumerate(found) if value is None] == [0, *range(3, 9)]
@@ -40,8 +43,8 @@ def test_the_sampler_scores_as_the_trainer_and_leaves_images_out(service):
     assert_agree([np.float32(found[9:])], [trained[8:]])
 
 
-def test_a_completion_has_no_placeholders(service):
-    sampler = service.create_sampling_client(base_model=VISION).result(WAIT)
+def test_a_completion_has_no_placeholders(service, model):
+    sampler = service.create_sampling_client(base_model=model).result(WAIT)
     chunks = types.ModelInput(chunks=[text([5]), image(), text([7])])
     params = types.SamplingParams(max_tokens=64, seed=3, temperature=8.0, stop=[])
     (sequence,) = sampler.sample(chunks, 1, params).result(WAIT).sequences
@@ -58,10 +61,10 @@ def test_a_completion_has_no_placeholders(service):
         (types.ImageChunk(data=png(3, 2)[:200], format="png", expected_tokens=6), ["token 1", "truncated"]),
     ],
 )
-def test_wrong_images_are_refused_in_training_and_sampling(service, chunk, names):
-    run = lora(service, VISION)
+def test_wrong_images_are_refused_in_training_and_sampling(service, model, chunk, names):
+    run = lora(service, model)
     refused(lambda: forward(run, [example(text([1]), chunk)]), "data[0].model_input", *names)
-    sampler = service.create_sampling_client(base_model=VISION).result(WAIT)
+    sampler = service.create_sampling_client(base_model=model).result(WAIT)
     refused(lambda: scored(sampler, [text([1]), chunk]), "prompt", *names)
     # The run goes on.
     forward(run, [with_image()])

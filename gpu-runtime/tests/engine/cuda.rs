@@ -11,6 +11,7 @@ use trainyard_protocol::{
     RunSpec, SampleResult, SamplerSource, SaveRun, SaveSampler, SaveTarget,
 };
 
+use crate::images;
 use crate::support::*;
 
 /// Set in these processes.
@@ -106,6 +107,19 @@ fn restore(run: &str, dir: &Path) -> Operation {
     let (lora, head) = (Some(lora(4, 1)), ModelHead::Unembedding);
     let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head };
     Operation::RestoreRun(RestoreRun { run: RunId::new(run), spec, dir: dir.to_owned() })
+}
+
+/// Images have equal bits alone and together, and samples behind them agree with the trainer.
+#[test]
+fn images_are_trained_and_sampled() {
+    simulated("images_are_trained_and_sampled", ("CUDASIM_SEED", "5"), || {
+        for (family, dtype) in [("vision/qwen3_vl", Dtype::Bf16), ("vision/qwen3_5_vl", Dtype::F32)] {
+            let mut d = open(family, dtype);
+            images::train(&mut d, family, Some(lora(4, 1)));
+            images::equal_bits(&mut d, family);
+            images::few_samples_agree(&mut d, family, 2e-2);
+        }
+    });
 }
 
 #[test]

@@ -13,7 +13,8 @@ use crate::support::{
     Driver, RankDriver, datum, golden, layout_options, lora, loss_result, params, sample, sample_result, tokens,
 };
 
-pub(crate) const FAMILIES: [&str; 4] = ["vision/qwen3_vl", "vision/qwen3_vl_moe", "vision/qwen3_5_vl", "vision/kimi_k25"];
+pub(crate) const FAMILIES: [&str; 4] =
+    ["vision/qwen3_vl", "vision/qwen3_vl_moe", "vision/qwen3_5_vl", "vision/kimi_k25"];
 const IMAGES: [(&str, Format); 3] = [("a.png", Format::Png), ("b.png", Format::Png), ("c.jpg", Format::Jpeg)];
 /// Tokens of clients are below the placeholders of these models.
 const TEXT: usize = 500;

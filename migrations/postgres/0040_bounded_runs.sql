@@ -1,7 +1,7 @@
 -- Positions in the run's order before this one have ended. Rows of their requests may be missing: garbage collection
 -- deletes them while the session is open, and the requests are never executed again.
 ALTER TABLE runs ADD COLUMN ended_before BIGINT NOT NULL DEFAULT 0 CHECK (ended_before >= 0);
--- Requests that nothing reads any more: their results were deleted, and no recovery executes them.
+-- Requests whose results were deleted and that no recovery executes.
 CREATE INDEX requests_ended ON requests (finished_at, arrival) WHERE dropped AND NOT replays;
 -- Sampling sessions without weights, which garbage collection deletes while their sessions are open.
 CREATE INDEX sampling_sessions_collected ON sampling_sessions (created_at, id) WHERE collected;

@@ -29,7 +29,7 @@ pub const SAMPLERS: u64 = 100_000;
 pub const PROJECTS: u64 = 100_000;
 /// Maximum number of users of an organisation, with disabled ones.
 pub const USERS: u64 = 100_000;
-/// Maximum number of API keys of an organisation, with those that are no longer accepted.
+/// Maximum number of API keys of an organisation, revoked ones included.
 pub const KEYS: u64 = 100_000;
 /// Maximum number of pieces in which a file of an upload arrives.
 pub const UPLOAD_PIECES: usize = 65_536;

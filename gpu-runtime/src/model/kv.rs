@@ -9,7 +9,8 @@ use crate::backend::{AttentionShape, Backend, BlockId, IndexerOps, KV_BLOCK, Spa
 /// Blocks or states without holders, not yet released to the backend.
 type Freed<T> = Arc<Mutex<Vec<T>>>;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a pool or its list. A pass that panicked fails its requests, whose blocks are freed with them.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic between two writes leaves ids that are free or in use, as before.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

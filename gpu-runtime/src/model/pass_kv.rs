@@ -1,8 +1,8 @@
 //! The keys and values that a pass writes and reads.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-use super::kv::KvCache;
+use super::kv::{KvCache, lock};
 use crate::backend::{AttentionShape, Backend};
 
 /// A pool of keys and values as a pass uses it.
@@ -24,8 +24,7 @@ impl<B: Backend> Copy for PassKv<'_, B> {}
 
 impl<'m, B: Backend> PassKv<'m, B> {
     pub(super) fn lock(&self) -> MutexGuard<'m, KvCache<B>> {
-        // A pass that panicked fails its requests, whose blocks are freed with them; the pool's ids stay consistent.
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(self.pool)
     }
 
     /// Returns the layer of the pool for the model's layer `index` of that kind.

@@ -53,6 +53,11 @@ impl Saved {
         times
     }
 
+    /// Number of blocks that are repeated, each as often as that happens.
+    pub(crate) fn repetitions(self, layers: usize) -> usize {
+        self.repeated(layers).into_iter().sum()
+    }
+
     /// What a pass through `layers` blocks may keep, the most first. Of inputs there are at least so many that no block is
     /// repeated more than [`MOST_REPEATED`] times.
     pub(crate) fn choices(layers: usize) -> impl Iterator<Item = Self> {
@@ -175,7 +180,7 @@ mod tests {
                     assert_eq!(input, Some(layer));
                 }
                 assert!(kept.inputs.is_empty());
-                assert_eq!(saved.repeated(layers).iter().sum::<usize>(), repeated);
+                assert_eq!(saved.repetitions(layers), repeated);
                 assert_eq!(repeated + forward, fewest, "{layers} blocks, {inputs} inputs");
             }
         }

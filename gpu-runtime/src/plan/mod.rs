@@ -129,7 +129,7 @@ pub fn plan(
         memory_capacity: device.memory_bytes,
         exceeds_by,
         saved_blocks: held.saved.blocks,
-        repeated_blocks: held.saved.repeated(own.num_layers()).into_iter().sum(),
+        repeated_blocks: held.saved.repetitions(own.num_layers()),
         blocks: own.num_layers(),
         tokens_per_step,
         training_tokens_per_second: tokens_per_step as f64 / training.seconds,

@@ -84,7 +84,7 @@ impl Costs<'_> {
         let [blocks, head, lora] = self.multiplications();
         let attention = self.attention(own.num_layers(), 0.5);
         let layers = own.num_layers();
-        let computed_again = layers - held.saved.blocks + held.saved.repeated(layers).into_iter().sum::<usize>();
+        let computed_again = layers - held.saved.blocks + held.saved.repetitions(layers);
         let recomputed = computed_again as f64 / layers.max(1) as f64;
         // A multiplication is two operations. Gradients of weights are those of what is trained.
         let weight_gradients = if work.lora.is_some() { lora } else { blocks + head };

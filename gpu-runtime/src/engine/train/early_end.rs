@@ -37,7 +37,7 @@ impl<B: Backend> Trainer<B> {
             // Replicas that gather a run's parameters decide in the steps of the pass.
             Some((task, run)) if !run.is_divided() => {
                 let blocks = run.base.config().num_layers();
-                end.of_blocks(blocks, task.trains, plan.saved.repeated(blocks).iter().sum())
+                end.of_blocks(blocks, task.trains, plan.saved.repetitions(blocks))
             }
             _ => end,
         }

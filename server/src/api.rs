@@ -6,32 +6,38 @@ mod catalogue;
 mod client;
 mod futures;
 mod inference;
-mod lookup;
 mod pages;
 mod request;
 mod sampling;
 mod sessions;
-mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 mod training;
 mod weights;
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::{any, get, put};
 use utoipa::openapi::OpenApi;
 
 use self::pages::{console, docs, health, index, missing};
 pub(crate) use self::request::refusals::{Binary, Refusals};
 use self::request::{extract, fallback};
-use self::table::Group;
 use crate::auth::require_key;
 use crate::bodies::answers;
 use crate::endpoint::Endpoint;
+use crate::endpoint::table::Group;
 use crate::inference::error_form::in_own_form;
 use crate::metrics::count;
 use crate::state::AppState;
+
+type ByPath = HashMap<&'static str, Vec<&'static Endpoint>>;
 
 /// The folders' tables of endpoints.
 const GROUPS: [Group; 10] = [
@@ -50,6 +56,29 @@ const GROUPS: [Group; 10] = [
 /// Returns all endpoints, as the tables describe them.
 pub(crate) fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
     GROUPS.into_iter().flat_map(|group| group.endpoints)
+}
+
+/// Returns the endpoint that serves a method on a route's path, if it is in a table.
+fn find(method: &Method, path: &str) -> Option<&'static Endpoint> {
+    static ALL: LazyLock<ByPath> = LazyLock::new(|| {
+        let mut all = ByPath::new();
+        for endpoint in endpoints() {
+            all.entry(endpoint.path).or_default().push(endpoint);
+        }
+        all
+    });
+    let method = if *method == Method::HEAD { &Method::GET } else { method };
+    ALL.get(path)?.iter().copied().find(|endpoint| method.as_str().eq_ignore_ascii_case(endpoint.method))
+}
+
+/// Notes the endpoint of a request for the check of its key.
+async fn note(mut request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>();
+    let endpoint = path.and_then(|path| find(request.method(), path.as_str()));
+    if let Some(endpoint) = endpoint {
+        request.extensions_mut().insert(endpoint);
+    }
+    next.run(request).await
 }
 
 /// Returns the descriptions of all endpoints.
@@ -86,7 +115,7 @@ pub fn router(state: AppState) -> Router {
         .merge(if state.console { console::keyed() } else { Router::new() })
         .route_layer(key_check)
         .route_layer(from_fn_with_state(state.answers.clone(), answers::count))
-        .route_layer(from_fn(lookup::note))
+        .route_layer(from_fn(note))
         .merge(open())
         .merge(if state.console { console::open() } else { Router::new() })
         .route("/", get(index::index))

@@ -1,5 +1,7 @@
 //! Facts about an endpoint from the API's tables. Each request carries them as `&'static Endpoint`.
 
+pub(crate) mod table;
+
 use trainyard_scheduler::Scope;
 
 /// An endpoint of the API, as its table describes it.

@@ -26,8 +26,8 @@ use trainyard_protocol::TenantId;
 
 pub(super) use self::usage::{admin_usage_csv, billing_storage, billing_usage};
 
-use super::table::endpoints;
 use crate::auth::Principal;
+use crate::endpoint::table::endpoints;
 use crate::error::ApiError;
 
 endpoints! {

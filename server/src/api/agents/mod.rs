@@ -9,7 +9,7 @@ pub(super) mod agent_trajectories;
 #[cfg(test)]
 mod tests;
 
-use super::table::endpoints;
+use crate::endpoint::table::endpoints;
 use trainyard_scheduler::{AgentSession, AgentState};
 use trainyard_wire::agents::{AgentLimits, AgentSessionResponse};
 use trainyard_wire::timestamp::rfc3339;

@@ -15,7 +15,7 @@ pub(super) mod training_runs;
 
 pub(super) use self::measured::{metrics_export, run_metrics};
 
-use super::table::endpoints;
+use crate::endpoint::table::endpoints;
 
 endpoints! {
     keyed {

@@ -12,7 +12,7 @@ pub(super) mod own_key_revoke;
 pub(super) mod telemetry;
 pub(super) mod whoami;
 
-use super::table::endpoints;
+use crate::endpoint::table::endpoints;
 
 endpoints! {
     keyed {

@@ -4,7 +4,7 @@ pub(super) mod cancel_future;
 pub(super) mod retrieve_future;
 pub(super) mod retrieve_futures;
 
-use super::table::endpoints;
+use crate::endpoint::table::endpoints;
 
 endpoints! {
     keyed {

@@ -8,7 +8,7 @@ pub(super) mod oai_model;
 pub(super) mod oai_models;
 pub(super) mod oai_responses;
 
-use super::table::endpoints;
+use crate::endpoint::table::endpoints;
 
 endpoints! {
     keyed {

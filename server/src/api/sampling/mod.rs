@@ -5,7 +5,7 @@ pub(super) mod create_sampling_session;
 pub(super) mod join_sampling_session;
 pub(super) mod sampler;
 
-use super::table::endpoints;
+use crate::endpoint::table::endpoints;
 
 endpoints! {
     keyed {

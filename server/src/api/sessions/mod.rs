@@ -11,7 +11,7 @@ pub(super) mod sessions_search;
 pub(super) mod trace_download;
 pub(super) mod trace_export;
 
-use super::table::endpoints;
+use crate::endpoint::table::endpoints;
 
 endpoints! {
     keyed {

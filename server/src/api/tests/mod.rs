@@ -14,8 +14,7 @@ use serde_json::json;
 use trainyard_protocol::TenantId;
 
 use self::testing::*;
-use super::endpoints;
-use super::lookup::find;
+use super::{endpoints, find};
 use crate::auth::Keys;
 use crate::endpoint::{Endpoint, Needs};
 use crate::inference::error_form::short_path;

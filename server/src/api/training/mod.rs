@@ -7,7 +7,7 @@ pub(super) mod forward_backward;
 pub(super) mod get_info;
 pub(super) mod optim_step;
 
-use super::table::endpoints;
+use crate::endpoint::table::endpoints;
 
 endpoints! {
     keyed {

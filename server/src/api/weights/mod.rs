@@ -10,7 +10,7 @@ pub(super) mod save_weights_for_sampler;
 pub(super) mod upload_file;
 pub(super) mod weights_info;
 
-use super::table::endpoints;
+use crate::endpoint::table::endpoints;
 
 endpoints! {
     keyed {

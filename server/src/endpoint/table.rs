@@ -1,21 +1,21 @@
-//! Tables of endpoints: one per folder, in its `mod.rs`. Routes, descriptions, scopes and refusals follow from
+//! Tables of endpoints: one per folder of the API, in its `mod.rs`. Routes, descriptions, scopes and refusals follow from
 //! them.
 
 use axum::Router;
 use utoipa::openapi::OpenApi;
 
-use crate::endpoint::Endpoint;
+use super::Endpoint;
 use crate::state::AppState;
 
 /// The endpoints of a folder.
-pub(super) struct Group {
+pub(crate) struct Group {
     /// Returns the routes that require an API key.
-    pub(super) keyed: fn() -> Router<AppState>,
+    pub(crate) keyed: fn() -> Router<AppState>,
     /// Returns the routes that are open to all, or by the signature of their URL.
-    pub(super) open: fn() -> Router<AppState>,
+    pub(crate) open: fn() -> Router<AppState>,
     /// Returns the descriptions of all its endpoints.
-    pub(super) describe: fn() -> OpenApi,
-    pub(super) endpoints: &'static [Endpoint],
+    pub(crate) describe: fn() -> OpenApi,
+    pub(crate) endpoints: &'static [Endpoint],
 }
 
 /// Declares the constant `GROUP` of a folder. A line is an endpoint: its method, its path, its file, whose handler has the
@@ -31,7 +31,7 @@ macro_rules! endpoints {
         struct Descriptions;
 
         /// Table of this folder's endpoints.
-        pub(in crate::api) const GROUP: $crate::api::table::Group = $crate::api::table::Group {
+        pub(in crate::api) const GROUP: $crate::endpoint::table::Group = $crate::endpoint::table::Group {
             keyed: || axum::Router::new()$(.route($path, axum::routing::$method($name::$name)))*,
             open: || axum::Router::new()$(.route($open_path, axum::routing::$open_method($open_name::$open_name)))*,
             describe: <Descriptions as utoipa::OpenApi>::openapi,
@@ -54,4 +54,4 @@ macro_rules! endpoints {
         };
     };
 }
-pub(super) use endpoints;
+pub(crate) use endpoints;

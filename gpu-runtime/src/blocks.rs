@@ -223,6 +223,15 @@ impl BlockRows {
         is_whole.then_some(Self { format, columns, bytes })
     }
 
+    /// These rows, and then those of `rest`; `None` unless both have the same format and length of rows.
+    pub(crate) fn followed_by(mut self, rest: Self) -> Option<Self> {
+        let is_alike = self.format == rest.format && self.columns == rest.columns;
+        is_alike.then(|| {
+            self.bytes.extend(rest.bytes);
+            self
+        })
+    }
+
     /// Returns the format of all blocks.
     pub fn format(&self) -> BlockFormat {
         self.format

@@ -20,6 +20,12 @@ pub(super) enum Rotation {
     None,
 }
 
+/// A module of a block whose rows are those of two modules of a file, one after the other.
+pub(super) struct JoinedRows {
+    pub(super) whole: &'static str,
+    pub(super) parts: [&'static str; 2],
+}
+
 /// A family in GGUF files.
 pub(super) struct Architecture {
     /// `general.architecture`, and the prefix of its metadata keys.
@@ -32,6 +38,10 @@ pub(super) struct Architecture {
     pub(super) whole: &'static [(&'static str, &'static str)],
     /// llama.cpp's module names within a block and Hugging Face's, where they differ from [`COMMON_MODULES`].
     pub(super) modules: &'static [(&'static str, &'static str)],
+    /// Modules whose rows a file has in two modules of a block: both names as in Hugging Face's folders.
+    pub(super) joined: &'static [JoinedRows],
+    /// Name of the norm behind the last block.
+    pub(super) final_norm: &'static str,
     /// Whether the halves of each head's q and k rows are interleaved.
     pub(super) interleaves_heads: bool,
     /// Whether 1 was added to the weights of norms.
@@ -43,8 +53,8 @@ pub(super) struct Architecture {
     pub(super) has_long_factors: bool,
     /// Whether the last blocks of files may be those that only predict further tokens.
     pub(super) predicts_further: bool,
-    /// Whether blocks have one part each, which their numbers of key heads and the widths of their MLPs tell.
-    pub(super) has_single_parts: bool,
+    /// Whether files have a number of key heads for each block, which is 0 where a block has no attention.
+    pub(super) has_heads_by_block: bool,
     /// Whether there may be blocks with an MLP in place of experts.
     pub(super) has_mlp: bool,
     /// Settings that are true if some block has a tensor of this name.
@@ -81,13 +91,15 @@ pub(super) const LLAMA: Architecture = Architecture {
     class: "LlamaForCausalLM",
     whole: &[],
     modules: &[],
+    joined: &[],
+    final_norm: "output_norm.weight",
     interleaves_heads: true,
     adds_one_to_norms: false,
     tiles_value_heads: false,
     rotation: Rotation::Whole,
     has_long_factors: false,
     predicts_further: false,
-    has_single_parts: false,
+    has_heads_by_block: false,
     has_mlp: true,
     tensor_settings: &[ATTENTION_BIAS, MLP_BIAS],
     has_experts: false,

@@ -102,7 +102,7 @@ fn not_of_width(own: &Own<'_>, name: &str, found: u64, width: u64) -> LoadError 
 }
 
 /// The factor of `width` whose product is `part` when it is rounded down.
-fn share(part: u64, width: u64) -> f64 {
+pub(super) fn share(part: u64, width: u64) -> f64 {
     let factor = part as f64 / width as f64;
     if (width as f64 * factor) as u64 == part { factor } else { factor.next_up() }
 }

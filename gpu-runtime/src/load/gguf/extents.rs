@@ -20,7 +20,7 @@ pub(super) fn layers(file: &GgufFile, family: &Architecture) -> Result<u64, Load
 pub(super) fn kv_heads(file: &GgufFile, family: &Architecture) -> Result<Option<u64>, LoadError> {
     const KEY: &str = "attention.head_count_kv";
     let own = Own { file, arch: family.name };
-    if family.has_single_parts {
+    if family.has_heads_by_block {
         return one_of_blocks(&own, KEY, layers(file, family)?);
     }
     own.integer(KEY)

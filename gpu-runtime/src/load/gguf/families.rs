@@ -2,7 +2,7 @@
 
 use super::architecture::{Architecture, LLAMA};
 use super::metadata::GgufFile;
-use super::{dense, moe, recurrent};
+use super::{dense, hybrid, moe, recurrent};
 use crate::config::LoadError;
 
 /// Every family, sorted by name.
@@ -11,6 +11,10 @@ const ALL: &[Architecture] = &[
     dense::GEMMA3,
     moe::GLM4_MOE,
     moe::GPT_OSS,
+    hybrid::GRANITE,
+    hybrid::GRANITE_HYBRID,
+    hybrid::GRANITE_MOE,
+    hybrid::LFM2,
     LLAMA,
     dense::MISTRAL3,
     recurrent::NEMOTRON_H,

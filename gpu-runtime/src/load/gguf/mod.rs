@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use self::architecture::Architecture;
+use self::joined::JoinedTensors;
 use self::metadata::GgufFile;
 use self::tensors::GgufSource;
 use super::errors::io;
@@ -21,6 +23,8 @@ mod error;
 mod extents;
 mod families;
 mod header;
+mod hybrid;
+mod joined;
 mod metadata;
 mod moe;
 mod names;
@@ -59,7 +63,7 @@ pub(super) fn load(path: &Path) -> Result<ModelSource, LoadError> {
     let mut config = folders::config(Keys::new(&name, &json))?;
     config.eos_token_ids = config::end_tokens(&file)?;
     tensors.check_experts(&config)?;
-    let tensors = apart(tensors, &config)?;
+    let tensors = apart(tensors, family, &config)?;
     check::check(&config, &*tensors)?;
     check::read_corrections(&mut config, &*tensors)?;
     let files = tokenizer::files(&file, &json, &config.eos_token_ids)?;
@@ -68,9 +72,13 @@ pub(super) fn load(path: &Path) -> Result<ModelSource, LoadError> {
 }
 
 /// The tensors by the names of the parameter table: files fuse what Hugging Face's folders do.
-fn apart(tensors: GgufSource, config: &ModelConfig) -> Result<Box<dyn TensorSource>, LoadError> {
-    Ok(match config.spelling.fused {
+fn apart(tensors: GgufSource, family: &Architecture, config: &ModelConfig) -> Result<Box<dyn TensorSource>, LoadError> {
+    let tensors: Box<dyn TensorSource> = match family.joined {
         [] => Box::new(tensors),
-        _ => Box::new(FusedTensors::new(Box::new(tensors), config)?),
+        joined => Box::new(JoinedTensors::new(Box::new(tensors), joined)?),
+    };
+    Ok(match config.spelling.fused {
+        [] => tensors,
+        _ => Box::new(FusedTensors::new(tensors, config)?),
     })
 }

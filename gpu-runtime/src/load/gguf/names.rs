@@ -10,7 +10,8 @@ pub(super) const ROPE_SHORT: &str = "rope_factors_short.weight";
 pub(super) const ROPE_LONG: &str = "rope_factors_long.weight";
 
 /// Tensors of a block whose extents llama.cpp's converter changes.
-const FORMS: [(&str, Form); 7] = [
+const FORMS: [(&str, Form); 8] = [
+    ("conv.conv.weight", Form::Kernel),
     ("linear_attn.A_log", Form::Vector),
     ("linear_attn.conv1d.weight", Form::Kernel),
     ("mixer.A_log", Form::Vector),
@@ -45,7 +46,7 @@ pub(super) fn form(canonical: &str) -> Option<Form> {
 pub(super) fn canonical(family: &Architecture, name: &str) -> Option<String> {
     match name {
         "token_embd.weight" => return Some("model.embed_tokens.weight".to_owned()),
-        "output_norm.weight" => return Some("model.norm.weight".to_owned()),
+        name if name == family.final_norm => return Some("model.norm.weight".to_owned()),
         "output.weight" => return Some("lm_head.weight".to_owned()),
         _ => {}
     }

@@ -85,7 +85,7 @@ pub(super) const NEMOTRON_H: Architecture = Architecture {
         ("ffn_latent_up", "mlp.fc2_latent_proj"),
     ],
     rotation: Rotation::None,
-    has_single_parts: true,
+    has_heads_by_block: true,
     has_mlp: false,
     tensor_settings: &[ATTENTION_BIAS, MLP_BIAS],
     settings: |file, json| nemotron(&Own { file, arch: "nemotron_h" }, "mlp", json),
@@ -149,7 +149,7 @@ fn qwen35_moe(file: &GgufFile, json: &mut Map<String, Value>) -> Result<(), Load
 }
 
 /// Elements of a value head.
-fn width_of_heads(own: &Own<'_>, heads: u64) -> Result<u64, LoadError> {
+pub(super) fn width_of_heads(own: &Own<'_>, heads: u64) -> Result<u64, LoadError> {
     let inner = own.required("ssm.inner_size")?;
     match inner.checked_div(heads).filter(|width| *width > 0 && inner.is_multiple_of(heads)) {
         Some(width) => Ok(width),

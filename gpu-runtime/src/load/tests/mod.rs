@@ -19,6 +19,7 @@ mod full_size;
 mod gemma3;
 mod gguf;
 mod gguf_experts;
+mod gguf_hybrid;
 mod gguf_newer;
 mod gguf_recurrent;
 mod granitemoehybrid;

@@ -67,6 +67,8 @@ fn pre_tokenizers_split_numbers_as_their_models_do() {
         ("gpt-2", "ab ab1234", &["ab", "Ġab", "1234"]),
         ("qwen2", "ab ab1234", &["ab", "Ġab", "1", "2", "3", "4"]),
         ("llama-bpe", "ab ab1234", &["<s>", "ab", "Ġab", "123", "4"]),
+        ("lfm2", "ab ab1234", &["<s>", "ab", "Ġab", "123", "4"]),
+        ("refact", "ab ab1234", &["ab", "Ġab", "1", "2", "3", "4"]),
         ("qwen35", "ab ab1234", &["ab", "Ġab", "1", "2", "3", "4"]),
         ("tekken", "ab ab1234", &["<s>", "ab", "Ġab", "1", "2", "3", "4"]),
         ("dbrx", "ab ab1234", &["ab", "Ġab", "123", "4"]),

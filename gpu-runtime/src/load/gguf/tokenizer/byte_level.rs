@@ -88,7 +88,10 @@ pub(super) fn pipeline(file: &GgufFile, vocabulary: &Vocabulary<'_>) -> Result<P
 fn pre_tokenizer(name: &str) -> Result<Value, LoadError> {
     let steps = match name {
         "gpt-2" => return Ok(byte_level(true)),
-        "smollm" => vec![json!({"type": "Digits", "individual_digits": true}), byte_level(true)],
+        // Refact, StarCoder and Granite 3 split as SmolLM does.
+        "smollm" | "refact" | "starcoder" => {
+            vec![json!({"type": "Digits", "individual_digits": true}), byte_level(true)]
+        }
         // DBRX has Llama 3's pattern; so do Phi-4 and OLMo.
         "dbrx" => vec![split(LLAMA3), byte_level(false)],
         "qwen35" => vec![split(QWEN35), byte_level(false)],
@@ -106,8 +109,7 @@ fn pre_tokenizer(name: &str) -> Result<Value, LoadError> {
             byte_level(false),
         ],
         other => {
-            const SUPPORTED: &str =
-                "default, gpt-2, smollm, llama-bpe, qwen2, qwen35, gpt-4o, deepseek-v3, kimi-k2, tekken, dbrx";
+            const SUPPORTED: &str = "default, gpt-2, smollm, refact, starcoder, llama-bpe, lfm2, qwen2, qwen35, gpt-4o, deepseek-v3, kimi-k2, tekken, dbrx";
             return Err(LoadError::Unsupported(format!("GGUF pre-tokenizer {other:?} (supported: {SUPPORTED})")));
         }
     };
@@ -115,7 +117,7 @@ fn pre_tokenizer(name: &str) -> Result<Value, LoadError> {
 }
 
 fn is_llama3(pre: &str) -> bool {
-    matches!(pre, "llama-bpe" | "llama3" | "llama-v3")
+    matches!(pre, "llama-bpe" | "llama3" | "llama-v3" | "lfm2")
 }
 
 fn is_qwen(pre: &str) -> bool {

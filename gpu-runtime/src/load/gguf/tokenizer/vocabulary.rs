@@ -14,7 +14,7 @@ const CONTROL: u64 = 3;
 const USER_DEFINED: u64 = 4;
 
 /// Pre-tokenizers whose models add `bos` by default.
-const ADDS_BOS: [&str; 4] = ["llama3", "llama-v3", "llama-bpe", "tekken"];
+const ADDS_BOS: [&str; 5] = ["llama3", "llama-v3", "llama-bpe", "lfm2", "tekken"];
 
 /// The tokens by id, and the ids of those with a role.
 pub(super) struct Vocabulary<'a> {

@@ -3,6 +3,7 @@
 
 pub mod backend;
 pub mod blocks;
+mod byte_chars;
 mod checkpoint;
 pub mod collective;
 pub mod config;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use half::{bf16, f16};
+use half::f16;
 use safetensors::Dtype;
 
 use super::{Entry, SafetensorsSource};
@@ -120,7 +120,8 @@ fn widen(dtype: Dtype, bytes: &[u8], into: &mut [f32]) {
     }
     match dtype {
         Dtype::F16 => each(bytes, into, |b| f16::from_le_bytes(b).to_f32()),
-        Dtype::BF16 => each(bytes, into, |b| bf16::from_le_bytes(b).to_f32()),
+        // The upper half of an f32.
+        Dtype::BF16 => each(bytes, into, |b| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16)),
         Dtype::F64 => each(bytes, into, |b| f64::from_le_bytes(b) as f32),
         // `floats` lets nothing else through.
         _ => each(bytes, into, f32::from_le_bytes),
@@ -129,7 +130,24 @@ fn widen(dtype: Dtype, bytes: &[u8], into: &mut [f32]) {
 
 #[cfg(test)]
 mod tests {
+    use half::bf16;
+
     use super::*;
+
+    /// Every number of 16 bits becomes the f32 that `half` has for it.
+    #[test]
+    fn halves_are_widened_without_loss() {
+        let bytes: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
+        let (mut brain, mut half) = (vec![0.0; 1 << 16], vec![0.0; 1 << 16]);
+        widen(Dtype::BF16, &bytes, &mut brain);
+        widen(Dtype::F16, &bytes, &mut half);
+        for bits in 0..=u16::MAX {
+            let (brain, half) = (brain[usize::from(bits)], half[usize::from(bits)]);
+            let (expected, of_half) = (bf16::from_bits(bits).to_f32(), f16::from_bits(bits).to_f32());
+            assert!(brain.to_bits() == expected.to_bits() || brain.is_nan() && expected.is_nan(), "{bits:x}");
+            assert!(half.to_bits() == of_half.to_bits(), "{bits:x}");
+        }
+    }
 
     #[test]
     fn pieces_cover_the_runs_in_their_order() {

@@ -11,7 +11,7 @@ pub struct Runs {
     pub len: usize,
     /// Elements from the beginning of a run to that of the next one, at least `len`.
     pub stride: usize,
-    /// Number of runs.
+    /// How many runs there are.
     pub count: usize,
 }
 

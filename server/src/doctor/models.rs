@@ -82,7 +82,7 @@ fn advice(error: &LoadError) -> &'static str {
     }
 }
 
-/// What became of [`TEXT`], or why there is no tokenizer; `None` if the model has no file of one.
+/// What became of [`TEXT`], or why the tokenizer can't be read; `None` for a model without a file of one.
 fn tried(source: &ModelSource) -> Option<Result<RoundTrip, LoadError>> {
     match source.files.get("tokenizer.json") {
         Some(json) => Some(round_trip(json, TEXT)),

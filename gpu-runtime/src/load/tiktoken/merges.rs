@@ -5,8 +5,8 @@
 //! overlap: tiktoken takes the first, this list the one whose left part has the lower rank. In vocabularies that were trained by
 //! joining pairs, texts in which these two are not the same were not found.
 
+use super::errors::{RANKS, malformed};
 use super::ranks::Ranks;
-use super::{RANKS, malformed};
 use crate::config::LoadError;
 
 /// Maximum number of merges per token, on average by length. Real vocabularies imply two or three. One made of all texts of two

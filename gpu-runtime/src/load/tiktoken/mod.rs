@@ -4,6 +4,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use self::errors::{CONFIG, RANKS, malformed, quoted};
 use self::merges::{Merge, merges};
 use self::ranks::Ranks;
 use self::special::{Added, added};
@@ -11,6 +12,7 @@ use super::bpe::{KIMI_K2, byte_level, split};
 use crate::byte_chars::chars;
 use crate::config::{LoadError, ModelFiles};
 
+mod errors;
 mod merges;
 mod ranks;
 mod special;
@@ -20,11 +22,7 @@ mod fuzz;
 #[cfg(test)]
 mod tests;
 
-/// The file with tokens and ranks.
-const RANKS: &str = "tiktoken.model";
-/// The file that names the class and the special tokens.
-const CONFIG: &str = "tokenizer_config.json";
-/// Bytes of it that are parsed.
+/// Bytes of a `tokenizer_config.json` that are parsed.
 const MAX_CONFIG: usize = 1 << 25;
 
 /// Classes of tokenizers whose pattern and special tokens are known: those of Kimi-K2 and its successors, and of Moonlight.
@@ -85,19 +83,6 @@ fn check_class(config: &Map<String, Value>) -> Result<(), LoadError> {
                 "{RANKS} with {class} of tokenizer in auto_map of {CONFIG} (supported: {supported})"
             )))
         }
-    }
-}
-
-fn malformed(file: &str, reason: impl Into<String>) -> LoadError {
-    LoadError::Malformed { path: file.to_owned(), reason: reason.into() }
-}
-
-/// Returns the beginning of a text of a file, for errors.
-fn quoted(text: &str) -> String {
-    const SHOWN: usize = 60;
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
-        None => format!("{text:?}"),
     }
 }
 

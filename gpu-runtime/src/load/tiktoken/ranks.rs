@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{RANKS, malformed, quoted};
+use super::errors::{RANKS, malformed, quoted};
 use crate::config::LoadError;
 
 /// Bytes of a file. That of Kimi-K2 has three million.

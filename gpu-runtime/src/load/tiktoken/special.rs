@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{CONFIG, malformed, quoted};
+use super::errors::{CONFIG, malformed, quoted};
 use crate::byte_chars::byte_of;
 use crate::config::LoadError;
 

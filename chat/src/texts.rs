@@ -34,6 +34,13 @@ pub fn without_tokenizer(model: &str) -> ChatError {
     ChatError::invalid(format!("model: {model:?} has no tokenizer.json, so it accepts only tokens"))
 }
 
+/// Returns the refusal of a model with a `tiktoken.model` of which no `tokenizer.json` could be made.
+fn unreadable_ranks(model: &str) -> ChatError {
+    ChatError::invalid(format!(
+        "model: the tiktoken.model of {model:?} can't be used, so it accepts only tokens; `trainyard doctor` tells why"
+    ))
+}
+
 impl ModelText {
     /// Reads the files of a model; `file` finds them by name.
     ///
@@ -41,7 +48,11 @@ impl ModelText {
     ///
     /// [`ChatError::Invalid`] if the tokenizer is missing or can't be read. An invalid template is only logged.
     pub fn read(model: &str, file: impl Fn(&str) -> Option<bytes::Bytes>) -> Result<Self, ChatError> {
-        let json = file("tokenizer.json").ok_or_else(|| without_tokenizer(model))?;
+        let missing = || match file("tiktoken.model") {
+            Some(_) => unreadable_ranks(model),
+            None => without_tokenizer(model),
+        };
+        let json = file("tokenizer.json").ok_or_else(missing)?;
         let tokenizer = TextTokenizer::from_json(&json)
             .map_err(|error| ChatError::invalid(format!("model: the tokenizer of {model:?} can't be used: {error}")))?;
         let object = |name: &str| file(name).and_then(|json| serde_json::from_slice::<Value>(&json).ok());
@@ -162,6 +173,15 @@ mod tests {
         };
         assert_eq!((rendered(vec![]), rendered(vec![minijinja::Value::from(1)])), ("c".into(), "d<|end|>".into()));
         assert_eq!(text.end, Some(EndToken { id: EOS, text: "<|end|>".to_owned() }));
+    }
+
+    #[test]
+    fn a_model_whose_ranks_are_not_read_is_refused_by_name() {
+        let file = |name: &str| (name == "tiktoken.model").then(|| bytes::Bytes::from_static(b"?"));
+        let refused = ModelText::read("m", file).err().unwrap().to_string();
+        assert!(refused.starts_with("model: the tiktoken.model of \"m\" can't be used"), "{refused}");
+        let refused = ModelText::read("m", |_| None).err().unwrap().to_string();
+        assert!(refused.starts_with("model: \"m\" has no tokenizer.json"), "{refused}");
     }
 
     #[test]

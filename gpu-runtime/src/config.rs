@@ -1,7 +1,6 @@
 //! Configuration and files of a model, independent of the file format.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::PathBuf;
 
 use trainyard_protocol::MemoryPlan;
@@ -18,8 +17,10 @@ mod weight_files;
 
 pub use crate::backend::{Activation, RouterRule, RouterScores};
 pub use crate::backend::{ConvolutionShape, RecurrentRule, RecurrentShape, StateShape};
-use crate::blocks::{BlockFormat, BlockRows};
 use crate::parallel::LayoutError;
+pub use crate::runs::Runs;
+pub use crate::tensor_source::TensorSource;
+pub(crate) use crate::tensor_source::{absent_part, read_span};
 pub use experts::{ExpertStorage, Experts};
 pub use indexer::Indexer;
 pub use latent::LatentAttention;
@@ -245,56 +246,6 @@ pub enum RopeScaling {
 /// Tokenizer and configuration files by name (`tokenizer.json`, `tokenizer_config.json`,
 /// `config.json`, …), as a Hugging Face folder has them. Never weights.
 pub type ModelFiles = BTreeMap<String, Vec<u8>>;
-
-/// Read access to a checkpoint's tensors under the names of the parameter table
-/// (`model.layers.0.self_attn.q_proj.weight`), whatever their names in the file.
-pub trait TensorSource: Send {
-    /// Returns the tensor's extents, outermost first; `None` if the tensor does not exist.
-    fn shape(&self, name: &str) -> Option<Vec<usize>>;
-
-    /// Returns the tensor's elements, row-major, converted or dequantized to f32.
-    fn read(&self, name: &str) -> Result<Vec<f32>, LoadError>;
-
-    /// Reads only these elements, like [`TensorSource::read`].
-    ///
-    /// # Errors
-    /// Errors of [`TensorSource::read`], and an error if the tensor does not have these elements.
-    fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
-        let all = self.read(name)?;
-        all.get(elements.clone()).map(<[f32]>::to_vec).ok_or_else(|| absent_part(name, &elements))
-    }
-
-    /// Returns the format of the blocks that [`TensorSource::read_blocks`] reads; `None` if the tensor's rows are not
-    /// whole blocks of a format that weights can be kept in.
-    fn block_format(&self, _name: &str) -> Option<BlockFormat> {
-        None
-    }
-
-    /// Returns the tensor's rows in their blocks, with the elements of [`TensorSource::read`]; `None` without
-    /// [`TensorSource::block_format`].
-    fn read_blocks(&self, _name: &str) -> Result<Option<BlockRows>, LoadError> {
-        Ok(None)
-    }
-
-    /// Returns the quantized type that a tensor has in its file, by its usual name; `None` for floats of 16 bits or more.
-    fn quantized_type(&self, _name: &str) -> Option<String> {
-        None
-    }
-
-    /// Returns the names of all tensors, sorted.
-    fn names(&self) -> Vec<String>;
-
-    /// Returns the reason why the tensor of this name can't be read, if its type already shows this. A tensor that the
-    /// model does not use may have any type.
-    fn refusal(&self, _name: &str) -> Option<LoadError> {
-        None
-    }
-}
-
-/// A tensor that does not have some elements.
-pub(crate) fn absent_part(name: &str, elements: &Range<usize>) -> LoadError {
-    LoadError::MissingTensor(format!("{name}, elements {elements:?},"))
-}
 
 /// A model found on disk and checked: every tensor that its family needs is there with the right shape.
 pub struct ModelSource {

@@ -3,6 +3,7 @@
 
 pub mod backend;
 pub mod blocks;
+mod byte_chars;
 mod checkpoint;
 pub mod collective;
 pub mod config;
@@ -21,8 +22,10 @@ mod model;
 mod parallel;
 pub mod plan;
 pub mod rng;
+mod runs;
 mod sampling;
 mod stop;
+mod tensor_source;
 pub mod tokenizer;
 mod tokenizer_file;
 mod vision;

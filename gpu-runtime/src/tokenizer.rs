@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::byte_chars::byte_of;
 use crate::config::LoadError;
 use crate::tokenizer_file::TokenizerFile;
 
@@ -96,20 +97,6 @@ impl TextTokenizer {
             return entry.replace('\u{2581}', " ").into_bytes();
         }
         self.tokenizer.decode_entry(&entry).unwrap_or(entry).into_bytes()
-    }
-}
-
-/// The byte that a character of a byte-level vocabulary stands for (Radford et al. 2019): printable Latin-1 stands for
-/// itself, the other bytes for the characters from U+0100 on, in order.
-fn byte_of(character: char) -> Option<u8> {
-    let prints = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
-    let code = u32::from(character);
-    match u8::try_from(code) {
-        Ok(byte) => prints(byte).then_some(byte),
-        Err(_) => {
-            let rank = usize::try_from(code.checked_sub(0x100)?).ok()?;
-            (0..=u8::MAX).filter(|&byte| !prints(byte)).nth(rank)
-        }
     }
 }
 

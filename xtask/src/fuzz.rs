@@ -45,6 +45,8 @@ const TARGETS: &[Target] = &[
     images("images_png", "mutated_png_files_with_valid_checksums_never_panic"),
     target_of("templates", "trainyard-chat", "template::fuzz::mutated_templates"),
     target_of("tokenizer", "trainyard-gpu-runtime", "tokenizer_file::tests::mutated_files"),
+    target_of("tiktoken", "trainyard-gpu-runtime", "load::tiktoken::fuzz::mutated_ranks"),
+    target_of("tiktoken_config", "trainyard-gpu-runtime", "load::tiktoken::fuzz::mutated_special_tokens"),
     target_of("json_schema", "trainyard-gpu-runtime", "grammar::fuzz::mutated_schemas"),
     target_of("custom_loss", "trainyard-gpu-runtime", "loss::custom::tests::fuzz::mutated_graphs"),
     target_of("custom_loss_text", "trainyard-gpu-runtime", "loss::custom::tests::fuzz::mutated_texts_of_graphs"),

@@ -7,6 +7,7 @@ use trainyard_protocol::{BaseModel, CallMarks, OpError, Vision};
 
 use super::WeightStorage;
 use super::fingerprint::Fingerprint;
+use super::load_progress::LoadProgress;
 use super::rank_groups::RankGroups;
 use crate::backend::{Backend, IndexerOps, PlannedPart};
 use crate::blocks::{BLOCK, BlockFormat};
@@ -18,7 +19,7 @@ use crate::interrupt;
 use crate::load::pack;
 use crate::loss::ImageRules;
 use crate::model::zero::replicas::own_part;
-use crate::model::{Model, ParamSpec, ParamValue, ShardAxis, TrainedParams, Weights, WholeModel};
+use crate::model::{Model, ParamSpec, ParamValue, TrainedParams, Weights, WholeModel};
 use crate::parallel::Parallel;
 use crate::stop::Detokenizer;
 use crate::vision::Tower;
@@ -160,8 +161,11 @@ impl<B: Backend> Base<B> {
                 let mut model = model.with_indexers(backend, &*source.tensors, &mut seen)?;
                 model.tensor_ranks = groups.tensor.clone();
                 let model = Arc::new(model);
+                let mut progress =
+                    LoadProgress::begin(&name, model.table.specs.iter().filter(|spec| spec.len() > 0).count());
                 let mut read = |index: usize| -> Result<ParamValue<'static, B>, LoadError> {
                     let spec = &model.table.specs[index];
+                    progress.read(source.tensors.bytes_read());
                     let kept = match storage {
                         WeightStorage::Blocks | WeightStorage::Packed(_) => source.tensors.read_blocks(&spec.name)?,
                         WeightStorage::Widened => None,
@@ -173,19 +177,16 @@ impl<B: Backend> Base<B> {
                         }
                         return Ok(ParamValue::Blocks(blocks));
                     }
-                    if ranks.rank() > 0 || spec.shard == ShardAxis::Expert {
-                        let values = model.shard.read(spec, &*source.tensors)?;
-                        if spec.shard == ShardAxis::Expert {
-                            fingerprint.add(&spec.name, &values);
-                        }
-                        return Ok(ParamValue::Host(Cow::Owned(values)));
+                    let values = model.shard.read(spec, &*source.tensors)?;
+                    // The digest is of all elements: each rank of the first replica adds those that it counts.
+                    if groups.replicas.rank() == 0 && model.shard.counts(spec) && !values.is_empty() {
+                        let elements = source.tensors.shape(&spec.name).map_or(0, |shape| shape.iter().product());
+                        fingerprint.add_runs(&spec.name, elements, model.shard.runs(spec, elements), &values);
                     }
-                    // The digest is of all elements: each rank adds its experts, and rank 0 all else.
-                    let values = source.tensors.read(&spec.name)?;
-                    fingerprint.add(&spec.name, &values);
-                    Ok(ParamValue::Host(model.shard.slice(spec, Cow::Owned(values))))
+                    Ok(ParamValue::Host(Cow::Owned(values)))
                 };
                 let weights = Weights::from_values(backend, &model, &mut read)?;
+                progress.end(source.tensors.bytes_read());
                 for (name, values) in model.whole.config.corrections() {
                     fingerprint.add(&name, values);
                 }

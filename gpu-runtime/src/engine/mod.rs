@@ -8,6 +8,7 @@ mod fair_share;
 mod fingerprint;
 mod image_starts;
 mod images;
+mod load_progress;
 mod lockstep;
 mod memory;
 mod optimizer;

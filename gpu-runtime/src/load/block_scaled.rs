@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::keys::Keys;
 use super::safetensors::SafetensorsSource;
 use crate::config::{LoadError, TensorSource, absent_part};
+use crate::runs::Runs;
 
 /// Suffix of the names of tensors of scales, after the names of the tensors that they scale.
 const SUFFIX: &str = "_scale_inv";
@@ -80,22 +81,36 @@ impl TensorSource for BlockScaled {
             return self.inner.read(name);
         }
         let [rows, columns] = self.extents(name)?;
+        self.read_runs(name, Runs::one(0..rows * columns))
+    }
+
+    fn read_runs(&self, name: &str, runs: Runs) -> Result<Vec<f32>, LoadError> {
+        if !self.inner.is_packed(name) {
+            return self.inner.read_runs(name, runs);
+        }
+        let ([rows, columns], span) = (self.extents(name)?, runs.span());
+        if span.end > rows * columns {
+            return Err(absent_part(name, &span));
+        }
         let scales = self.inner.read(&format!("{name}{SUFFIX}"))?;
-        let bytes = self.inner.read_bytes(name, 0..rows * columns)?;
+        let bytes = self.inner.read_packed_runs(name, runs)?;
         let values: [f32; 256] = std::array::from_fn(|bits| e4m3(bits as u8));
         let of_row = columns.div_ceil(self.block[1]);
-        let element = |(at, byte): (usize, &u8)| {
+        let element = |(at, byte): (usize, u8)| {
             let (row, column) = (at / columns, at % columns);
-            values[usize::from(*byte)] * scales[row / self.block[0] * of_row + column / self.block[1]]
+            values[usize::from(byte)] * scales[row / self.block[0] * of_row + column / self.block[1]]
         };
-        Ok(bytes.iter().enumerate().map(element).collect())
+        Ok(runs.ranges().flatten().zip(bytes).map(element).collect())
     }
 
     fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
         if !self.inner.is_packed(name) {
             return self.inner.read_part(name, elements);
         }
-        self.read(name)?.get(elements.clone()).map(<[f32]>::to_vec).ok_or_else(|| absent_part(name, &elements))
+        match elements.start > elements.end {
+            true => Err(absent_part(name, &elements)),
+            false => self.read_runs(name, Runs::one(elements)),
+        }
     }
 
     fn quantized_type(&self, name: &str) -> Option<String> {
@@ -104,6 +119,10 @@ impl TensorSource for BlockScaled {
 
     fn refusal(&self, name: &str) -> Option<LoadError> {
         if self.inner.is_packed(name) { None } else { self.inner.refusal(name) }
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.inner.bytes_read()
     }
 
     fn names(&self) -> Vec<String> {

@@ -8,8 +8,9 @@ use std::ops::Range;
 use super::layout::{Arrangement, Columns, FileTensor, file_tensors};
 use super::storage::with_storage_of;
 use crate::blocks::{BlockFormat, BlockRows};
-use crate::config::{LoadError, ModelConfig, TensorSource, absent_part};
+use crate::config::{LoadError, ModelConfig, TensorSource, absent_part, read_span};
 use crate::model::ParamTable;
+use crate::runs::Runs;
 
 /// A checkpoint by the names of the parameter table.
 pub(super) struct FusedTensors {
@@ -120,6 +121,20 @@ impl TensorSource for FusedTensors {
         }
     }
 
+    fn read_runs(&self, name: &str, runs: Runs) -> Result<Vec<f32>, LoadError> {
+        match self.places.get(name) {
+            None => self.inner.read_runs(name, runs),
+            Some(place) if place.columns.is_none() => {
+                let (span, len) = (runs.span(), place.shape.iter().product::<usize>());
+                match span.end {
+                    end if end > len => Err(absent_part(name, &span)),
+                    _ => self.inner.read_runs(&place.tensor, runs.shifted(place.first)),
+                }
+            }
+            Some(_) => read_span(self, name, runs),
+        }
+    }
+
     fn quantized_type(&self, name: &str) -> Option<String> {
         self.inner.quantized_type(self.places.get(name).map_or(name, |place| &place.tensor))
     }
@@ -134,6 +149,10 @@ impl TensorSource for FusedTensors {
 
     fn read_blocks(&self, name: &str) -> Result<Option<BlockRows>, LoadError> {
         if self.places.contains_key(name) { Ok(None) } else { self.inner.read_blocks(name) }
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.inner.bytes_read()
     }
 
     fn names(&self) -> Vec<String> {

@@ -15,11 +15,12 @@ use super::mxfp4_stacks::Mxfp4Stacks;
 use super::packed_int4::{self, PackedInt4, group_size};
 use super::safetensors::SafetensorsSource;
 use super::storage::with_storage_of;
+use super::tiktoken::tokenizer_of_ranks;
 use super::{check, families, tower};
 use crate::config::{ExpertStorage, LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 
 /// Files that a client may need to tokenize and render; never weights.
-const FILES: [&str; 12] = [
+const FILES: [&str; 16] = [
     "added_tokens.json",
     "chat_template.jinja",
     "chat_template.json",
@@ -28,9 +29,14 @@ const FILES: [&str; 12] = [
     "merges.txt",
     "preprocessor_config.json",
     "special_tokens_map.json",
+    "tiktoken.model",
+    // Code of tokenizers, which only clients execute, if they trust it.
+    "tokenization_kimi.py",
+    "tokenization_moonshot.py",
     "tokenizer.json",
     "tokenizer.model",
     "tokenizer_config.json",
+    "tool_declaration_ts.py",
     "vocab.json",
 ];
 
@@ -65,6 +71,13 @@ pub(super) fn load(folder: &Path) -> Result<ModelSource, LoadError> {
     check::read_corrections(&mut config, &*tensors)?;
     let weight_files = WeightFiles::at(&paths)?;
     let mut files = files(folder)?;
+    match tokenizer_of_ranks(&files, config.vocab_size) {
+        Ok(made) => files.extend(made.map(|json| ("tokenizer.json".to_owned(), json))),
+        Err(error) => {
+            let path = folder.display();
+            tracing::warn!(%path, %error, "the model's tokenizer can't be read; it is served without text");
+        }
+    }
     if is_untied {
         files.insert("config.json".to_owned(), untied(json));
     }

@@ -6,6 +6,7 @@ use crate::config::{LoadError, ModelConfig, ModelSource};
 use errors::{io, malformed};
 
 mod block_scaled;
+mod bpe;
 mod check;
 mod errors;
 mod families;
@@ -22,6 +23,7 @@ mod packed;
 mod packed_int4;
 mod safetensors;
 mod storage;
+mod tiktoken;
 mod tower;
 
 pub(crate) use check::HEAD;
@@ -29,6 +31,7 @@ pub(crate) use hf::{INDEX, plain_files, untied};
 pub use hub_cache::{location, open};
 pub(crate) use layout::{Arrangement, Columns, FileTensor, file_tensors, has_own_form};
 pub(crate) use packed::pack;
+pub use tiktoken::tokenizer_of_ranks;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::mxfp4::{self, BLOCK, BLOCK_BYTES};
 use super::safetensors::SafetensorsSource;
-use crate::config::{LoadError, TensorSource, absent_part};
+use crate::config::{LoadError, TensorSource, absent_part, read_span};
+use crate::runs::Runs;
 
 /// Suffixes of the tensors with elements and with shared exponents.
 const BLOCKS: &str = "_blocks";
@@ -119,6 +120,13 @@ impl TensorSource for Mxfp4Stacks {
         Ok(values)
     }
 
+    fn read_runs(&self, name: &str, runs: Runs) -> Result<Vec<f32>, LoadError> {
+        match self.extents(name) {
+            Some(_) => read_span(self, name, runs),
+            None => self.inner.read_runs(name, runs),
+        }
+    }
+
     fn quantized_type(&self, name: &str) -> Option<String> {
         self.extents(name).map(|_| "MXFP4".to_owned())
     }
@@ -128,6 +136,10 @@ impl TensorSource for Mxfp4Stacks {
             return self.inner.refusal(name);
         }
         [BLOCKS, SCALES].into_iter().find_map(|suffix| self.inner.packed_refusal(&format!("{name}{suffix}")))
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.inner.bytes_read()
     }
 
     fn names(&self) -> Vec<String> {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::blocks::{BLOCK, BlockFormat, BlockRows, PackedForm, Quantizer};
-use crate::config::{LoadError, ModelSource, TensorSource, absent_part};
+use crate::config::{LoadError, ModelSource, TensorSource, absent_part, read_span};
 use crate::model::ParamTable;
+use crate::runs::Runs;
 
 /// A checkpoint with tensors that are packed.
 struct PackedTensors {
@@ -109,6 +110,14 @@ impl TensorSource for PackedTensors {
         Ok(values[elements.start - first..elements.end - first].to_vec())
     }
 
+    fn read_runs(&self, name: &str, runs: Runs) -> Result<Vec<f32>, LoadError> {
+        // Columns that begin or end within a block need all of it.
+        match self.quantizer(name) {
+            Some(_) => read_span(self, name, runs),
+            None => self.inner.read_runs(name, runs),
+        }
+    }
+
     fn block_format(&self, name: &str) -> Option<BlockFormat> {
         self.quantizer(name).map(Quantizer::format).or_else(|| self.inner.block_format(name))
     }
@@ -122,6 +131,10 @@ impl TensorSource for PackedTensors {
         self.quantizer(name)
             .map(|quantizer| quantizer.format().name().to_owned())
             .or_else(|| self.inner.quantized_type(name))
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.inner.bytes_read()
     }
 
     fn names(&self) -> Vec<String> {

@@ -7,7 +7,8 @@ use safetensors::Dtype;
 
 use super::keys::Keys;
 use super::safetensors::SafetensorsSource;
-use crate::config::{LoadError, TensorSource, absent_part};
+use crate::config::{LoadError, TensorSource, absent_part, read_span};
+use crate::runs::Runs;
 
 /// Type of the packed elements, and how many of them share one.
 pub(super) const PACKED: Dtype = Dtype::I32;
@@ -141,6 +142,13 @@ impl TensorSource for PackedInt4 {
         Ok(elements.map(value).collect())
     }
 
+    fn read_runs(&self, name: &str, runs: Runs) -> Result<Vec<f32>, LoadError> {
+        match self.extents(name) {
+            Some(_) => read_span(self, name, runs),
+            None => self.inner.read_runs(name, runs),
+        }
+    }
+
     fn quantized_type(&self, name: &str) -> Option<String> {
         self.extents(name).map(|_| "pack-quantized int4".to_owned())
     }
@@ -151,6 +159,10 @@ impl TensorSource for PackedInt4 {
         }
         let refusal = self.inner.packed_refusal(&format!("{name}{PACKED_SUFFIX}"));
         refusal.or_else(|| self.inner.refusal(&format!("{name}{SCALE_SUFFIX}")))
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.inner.bytes_read()
     }
 
     fn names(&self) -> Vec<String> {

@@ -19,6 +19,7 @@ use crate::backend::Params;
 use crate::collective::Ranks;
 use crate::config::{HeadNorms, LoadError, Mixer, ModelConfig, TensorSource, VocabularyPart};
 use crate::parallel::{LayoutError, Parallel};
+use crate::runs::Runs;
 
 /// A rank's part of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,66 +97,59 @@ impl Shard {
         self.rank % self.tensor
     }
 
+    /// This rank's part of a parameter, with the extents of `own`, among all `len` elements of it.
+    pub(crate) fn runs(&self, own: &ParamSpec, len: usize) -> Runs {
+        let (held, rank) = (own.len(), self.tensor_rank());
+        if held == len {
+            return Runs::one(0..len);
+        }
+        match own.shard {
+            ShardAxis::Replicated => Runs::one(0..len),
+            ShardAxis::Outputs | ShardAxis::KvHeads | ShardAxis::Expert | ShardAxis::Experts => {
+                let start = self.part(own.shard) * held;
+                Runs::one(start..start + held)
+            }
+            ShardAxis::Vocabulary => {
+                let start = (rank * held).min(len);
+                Runs::one(start..(start + held).min(len))
+            }
+            ShardAxis::StackedOutputs(count) => {
+                let held = held / count;
+                Runs { first: rank * held, len: held, stride: len / count, count }
+            }
+            ShardAxis::Inputs => {
+                let (columns, rows) = (own.shape[1..].iter().product(), own.shape[0]);
+                Runs { first: rank * columns, len: columns, stride: len / rows, count: rows }
+            }
+        }
+    }
+
     /// This rank's part of a parameter, with the extents of `own`, from all its elements.
     pub(crate) fn slice<'v>(&self, own: &ParamSpec, all: Cow<'v, [f32]>) -> Cow<'v, [f32]> {
         if all.len() == own.len() {
             return all;
         }
-        let columns: usize = own.shape[1..].iter().product();
-        match own.shard {
-            ShardAxis::Replicated => all,
-            ShardAxis::Outputs | ShardAxis::KvHeads | ShardAxis::Expert | ShardAxis::Experts => {
-                let start = self.part(own.shard) * own.len();
-                match all {
-                    Cow::Borrowed(all) => Cow::Borrowed(&all[start..][..own.len()]),
-                    Cow::Owned(all) => Cow::Owned(all[start..][..own.len()].to_vec()),
-                }
-            }
-            ShardAxis::Vocabulary => {
-                let start = (self.tensor_rank() * own.len()).min(all.len());
-                let held = &all[start..(start + own.len()).min(all.len())];
-                Cow::Owned(padded(held.to_vec(), own))
-            }
-            ShardAxis::StackedOutputs(_) => self.stacked(own, all.len()).flat_map(|part| &all[part]).copied().collect(),
-            ShardAxis::Inputs => {
-                let (width, start) = (all.len() / own.shape[0], self.tensor_rank() * columns);
-                all.chunks_exact(width).flat_map(|row| &row[start..start + columns]).copied().collect()
-            }
+        let runs = self.runs(own, all.len());
+        match all {
+            _ if own.shard == ShardAxis::Replicated => all,
+            Cow::Borrowed(all) if runs.is_joined() && runs.elements() == own.len() => Cow::Borrowed(&all[runs.span()]),
+            all => Cow::Owned(padded(runs.of_span(&all[runs.span()]), own)),
         }
     }
 
-    /// Reads this rank's part of a parameter from a checkpoint; reads only that part if it is contiguous.
+    /// Reads this rank's part of a parameter from a checkpoint, and nothing else of it where the source can read runs apart.
     ///
     /// # Errors
     /// If the parameter cannot be read.
     pub(crate) fn read(&self, own: &ParamSpec, tensors: &dyn TensorSource) -> Result<Vec<f32>, LoadError> {
         let whole = tensors.shape(&own.name).map_or(0, |shape| shape.iter().product());
-        match own.shard {
-            ShardAxis::Outputs | ShardAxis::KvHeads | ShardAxis::Expert | ShardAxis::Experts if own.len() < whole => {
-                let start = self.part(own.shard) * own.len();
-                if own.len() == 0 {
-                    return Ok(Vec::new());
-                }
-                tensors.read_part(&own.name, start..start + own.len())
+        match own.len() {
+            held if held >= whole || own.shard == ShardAxis::Replicated => {
+                tensors.read(&own.name).map(|all| self.slice(own, Cow::Owned(all)).into_owned())
             }
-            ShardAxis::Vocabulary if own.len() < whole => {
-                let start = (self.tensor_rank() * own.len()).min(whole);
-                let held = start..(start + own.len()).min(whole);
-                tensors.read_part(&own.name, held).map(|held| padded(held, own))
-            }
-            ShardAxis::StackedOutputs(_) if own.len() < whole => {
-                let parts = self.stacked(own, whole).map(|part| tensors.read_part(&own.name, part));
-                parts.collect::<Result<Vec<_>, _>>().map(|parts| parts.concat())
-            }
-            _ => tensors.read(&own.name).map(|all| self.slice(own, Cow::Owned(all)).into_owned()),
+            0 => Ok(Vec::new()),
+            _ => tensors.read_runs(&own.name, self.runs(own, whole)).map(|held| padded(held, own)),
         }
-    }
-
-    /// Elements of this rank's part of a parameter with [`ShardAxis::StackedOutputs`] among all `len` elements.
-    fn stacked(&self, own: &ParamSpec, len: usize) -> impl Iterator<Item = Range<usize>> {
-        let stacked = stacked_parts(own);
-        let (each, held, rank) = (len / stacked, own.len() / stacked, self.tensor_rank());
-        (0..stacked).map(move |part| part * each + rank * held..part * each + (rank + 1) * held)
     }
 
     /// Index of this rank's part among the equal parts along an axis.

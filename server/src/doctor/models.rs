@@ -22,8 +22,7 @@ pub(super) fn check(config: &Config) -> (Vec<Check>, Vec<ModelSource>) {
         match load::open(path) {
             Ok(source) => {
                 checks.push(Check::ok(MODELS, name, describe(&source, path, config)));
-                let json = source.files.get("tokenizer.json");
-                tokenizers.push(tokenizer(name, json.map(|json| round_trip(json, TEXT)), &source));
+                tokenizers.push(tokenizer(name, tried(&source), &source));
                 sources.push(source);
             }
             Err(error) => checks.push(Check::failure(MODELS, name, error.to_string(), advice(&error))),
@@ -83,13 +82,21 @@ fn advice(error: &LoadError) -> &'static str {
     }
 }
 
+/// What became of [`TEXT`], or why the tokenizer can't be read; `None` for a model without a file of one.
+fn tried(source: &ModelSource) -> Option<Result<RoundTrip, LoadError>> {
+    match source.files.get("tokenizer.json") {
+        Some(json) => Some(round_trip(json, TEXT)),
+        None => load::tokenizer_of_ranks(&source.files, source.config.vocab_size).err().map(Err),
+    }
+}
+
 fn tokenizer(name: &str, tried: Option<Result<RoundTrip, LoadError>>, source: &ModelSource) -> Check {
     const NO_TOKENIZER: &str = "clients need a tokenizer of their own, and stop strings are refused: put tokenizer.json \
                                 beside the weights";
     match tried {
         None => Check::warning(TOKENIZERS, name, "missing", NO_TOKENIZER),
         Some(Err(error)) => {
-            let advice = "the model would be served without text: replace tokenizer.json with the model's";
+            let advice = "the model would be served without text: replace the file with the model's, or put a tokenizer.json beside it";
             Check::warning(TOKENIZERS, name, error.to_string(), advice)
         }
         Some(Ok(trip)) => judge(name, &trip, source.config.vocab_size),
@@ -112,6 +119,9 @@ fn judge(name: &str, trip: &RoundTrip, vocab_size: usize) -> Check {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::super::Status;
     use super::*;
     use crate::config::{ServeFlags, SharedFlags};
@@ -133,6 +143,27 @@ mod tests {
         let damaged = &checked(&file)[0];
         assert_eq!(damaged.status, Status::Failure);
         assert!(damaged.advice.as_ref().unwrap().contains("download"), "{damaged:?}");
+    }
+
+    /// A `tiktoken.model` is tried like a `tokenizer.json`, and what is wrong with it is told with its line.
+    #[test]
+    fn ranks_are_tried_too() {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["config.json", "model.safetensors"] {
+            fs::copy(golden.join(name), dir.path().join(name)).unwrap();
+        }
+        let tried = || checked(dir.path()).pop().unwrap();
+        assert_eq!((tried().status, tried().value.as_str()), (Status::Warning, "missing"));
+        let class = r#"{"auto_map": {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer", null]}}"#;
+        fs::write(dir.path().join("tokenizer_config.json"), class).unwrap();
+        fs::write(dir.path().join("tiktoken.model"), "AA== 0\nAA== 1\n").unwrap();
+        let damaged = tried();
+        assert_eq!(damaged.status, Status::Warning);
+        assert_eq!(damaged.value, "tiktoken.model: line 2: its token is in line 1 already");
+        let ranks = (0..=u8::MAX).map(|byte| format!("{} {byte}\n", STANDARD.encode([byte])));
+        fs::write(dir.path().join("tiktoken.model"), ranks.collect::<String>()).unwrap();
+        assert_eq!(tried().status, Status::Ok, "{}", tried().value);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::dtype::Dtype;
 use super::header::TensorInfo;
 use super::metadata::GgufFile;
 use crate::config::LoadError;
+use crate::runs::Runs;
 
 /// A tensor of the file, or one of the matrices that are stacked in it.
 #[derive(Clone)]
@@ -39,6 +40,14 @@ impl Entry {
             return Err(file.malformed(format!("truncated GGUF file: tensor {name} ends at byte {end} of {size}")));
         }
         Ok(Self { dtype, shape: shape.clone(), offset, elements, order: Order::Kept, change: Change::None })
+    }
+
+    /// Whether runs are whole blocks of each row, and rows stay whole.
+    pub(super) fn has_columns(&self, runs: Runs) -> bool {
+        let block = self.dtype.block_size();
+        let are_blocks = [runs.first, runs.len, runs.stride].iter().all(|at| at.is_multiple_of(block));
+        let are_columns = self.shape.first() == Some(&runs.count) && runs.first + runs.len <= runs.stride;
+        are_blocks && are_columns && runs.stride * runs.count == self.elements && self.order.keeps_rows()
     }
 
     /// Elements of each of the matrices, or rows, that are stacked along the first extent, if they begin with blocks of their

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::architecture::Architecture;
 use super::conversion::{Change, Order};
@@ -16,8 +17,9 @@ use super::names;
 use super::recurrent;
 use super::stacks::{ExpertStacks, SplitLatent};
 use crate::blocks::{BlockFormat, BlockRows};
-use crate::config::{LoadError, ModelConfig, TensorSource, absent_part, split_block};
+use crate::config::{LoadError, ModelConfig, TensorSource, absent_part, read_span, split_block};
 use crate::load::errors::{io, malformed};
+use crate::runs::Runs;
 
 /// Elements dequantized at a time; a multiple of every block size.
 const PIECE: usize = 1 << 20;
@@ -32,6 +34,7 @@ pub(super) struct GgufSource {
     latents: BTreeMap<String, SplitLatent>,
     /// Divisors of rotary frequencies, which are not parameters of the model, by their names in the file.
     rope_factors: BTreeMap<String, Entry>,
+    bytes_read: AtomicU64,
 }
 
 impl GgufSource {
@@ -45,6 +48,7 @@ impl GgufSource {
             experts: ExpertStacks::default(),
             latents: BTreeMap::new(),
             rope_factors: BTreeMap::new(),
+            bytes_read: AtomicU64::new(0),
         };
         let size = source.file.metadata().map_err(|e| io(&file.path, e))?.len();
         let blocks = if family.predicts_further { Some(layers(file, family)?) } else { None };
@@ -165,6 +169,12 @@ impl GgufSource {
         latent.heads(heads, |entry, elements| self.values(name, entry, elements))
     }
 
+    fn read_exact(&self, into: &mut [u8], offset: u64) -> Result<(), LoadError> {
+        self.file.read_exact_at(into, offset).map_err(|e| io(&self.path, e))?;
+        self.bytes_read.fetch_add(into.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Some elements of a tensor, as the file has them: whole blocks.
     fn values(&self, name: &str, entry: &Entry, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
         let mut values = Vec::with_capacity(elements.len());
@@ -173,7 +183,7 @@ impl GgufSource {
         while values.len() < elements.len() {
             let count = PIECE.min(elements.len() - values.len());
             raw.resize(entry.dtype.bytes(count), 0);
-            self.file.read_exact_at(&mut raw, offset).map_err(|e| io(&self.path, e))?;
+            self.read_exact(&mut raw, offset)?;
             let piece = entry.dtype.dequantize(&raw, count);
             values.extend(piece.map_err(|e| malformed(&self.path, format!("tensor {name}: {e}")))?);
             offset += raw.len() as u64;
@@ -239,6 +249,21 @@ impl TensorSource for GgufSource {
         entry.change.undo(name, values)
     }
 
+    fn read_runs(&self, name: &str, runs: Runs) -> Result<Vec<f32>, LoadError> {
+        let Some(entry) = self.find(name).filter(|entry| entry.has_columns(runs)) else {
+            return read_span(self, name, runs);
+        };
+        let mut values = Vec::with_capacity(runs.elements());
+        for run in runs.ranges() {
+            values.extend(self.values(name, &entry, run)?);
+        }
+        entry.change.undo(name, entry.order.restore(values, runs.count))
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
+    }
+
     fn quantized_type(&self, name: &str) -> Option<String> {
         self.find(name).map(|entry| entry.dtype).filter(|dtype| dtype.is_quantized()).map(|dtype| dtype.to_string())
     }
@@ -253,7 +278,7 @@ impl TensorSource for GgufSource {
     fn read_blocks(&self, name: &str) -> Result<Option<BlockRows>, LoadError> {
         let (Some(format), Some(entry)) = (self.block_format(name), self.find(name)) else { return Ok(None) };
         let mut raw = vec![0; entry.dtype.bytes(entry.elements)];
-        self.file.read_exact_at(&mut raw, entry.offset).map_err(|e| io(&self.path, e))?;
+        self.read_exact(&mut raw, entry.offset)?;
         Ok(BlockRows::new(format, entry.shape[1], entry.order.restore(raw, entry.shape[0])))
     }
 

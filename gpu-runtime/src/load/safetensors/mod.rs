@@ -5,15 +5,17 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use half::{bf16, f16};
 use safetensors::Dtype;
 
 use self::header::{Info, Infos};
 use super::errors::{io, malformed};
 use crate::config::{LoadError, Spelling, TensorSource, absent_part};
+use crate::runs::Runs;
 
 mod header;
+mod read;
 
 /// Longer headers are taken for damage; the format's own limit.
 const MAX_HEADER: u64 = 100_000_000;
@@ -21,14 +23,13 @@ const MAX_HEADER: u64 = 100_000_000;
 /// Element types that become numbers.
 const FLOATS: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::BF16, Dtype::F64];
 
-/// Elements are widened in pieces of this many bytes, so that a tensor is never held twice.
-const PIECE: usize = 1 << 22;
-
 /// The tensors of a checkpoint, in the spelling of the parameter table.
 pub(super) struct SafetensorsSource {
     shards: Vec<Shard>,
     tensors: BTreeMap<String, Entry>,
     spelling: Spelling,
+    /// Bytes of tensors that were read.
+    bytes_read: AtomicU64,
 }
 
 struct Shard {
@@ -50,7 +51,8 @@ struct Entry {
 impl SafetensorsSource {
     /// Opens the given files and reads their headers. [`Self::read_bytes`] reads tensors of the type `packed`.
     pub(super) fn open(paths: &[PathBuf], packed: Option<Dtype>, spelling: &Spelling) -> Result<Self, LoadError> {
-        let mut source = Self { shards: Vec::new(), tensors: BTreeMap::new(), spelling: spelling.clone() };
+        let (tensors, bytes_read) = (BTreeMap::new(), AtomicU64::new(0));
+        let mut source = Self { shards: Vec::new(), tensors, spelling: spelling.clone(), bytes_read };
         for path in paths {
             source.add(path, packed)?;
         }
@@ -97,20 +99,6 @@ impl SafetensorsSource {
         Err(LoadError::Unsupported(format!("tensor {name} has dtype {:?} (supported: {FLOATS:?})", entry.dtype)))
     }
 
-    /// The elements of some bytes of a tensor of floats, widened to f32.
-    fn values(&self, entry: &Entry, bytes: Range<usize>) -> Result<Vec<f32>, LoadError> {
-        let mut values = Vec::with_capacity(bytes.len() * 8 / entry.dtype.bitsize());
-        let mut piece = vec![0; PIECE.min(bytes.len())];
-        let mut done = bytes.start;
-        while done < bytes.end {
-            let piece = &mut piece[..PIECE.min(bytes.end - done)];
-            self.read_exact(entry, done, piece)?;
-            widen(entry.dtype, piece, &mut values);
-            done += piece.len();
-        }
-        Ok(values)
-    }
-
     /// Whether a tensor has elements for [`Self::read_bytes`].
     pub(super) fn is_packed(&self, name: &str) -> bool {
         self.tensors.get(name).is_some_and(|entry| entry.is_packed)
@@ -138,13 +126,25 @@ impl SafetensorsSource {
         Ok(bytes)
     }
 
+    /// Some bytes of a tensor of packed elements, one run after the other.
+    pub(super) fn read_packed_runs(&self, name: &str, runs: Runs) -> Result<Vec<u8>, LoadError> {
+        let entry = self.packed(name)?;
+        let mut bytes = vec![0; runs.elements()];
+        for (run, into) in runs.ranges().zip(bytes.chunks_mut(runs.len.max(1))) {
+            self.read_exact(entry, run.start, into)?;
+        }
+        Ok(bytes)
+    }
+
     /// Bytes of a tensor from byte `first` on.
     fn read_exact(&self, entry: &Entry, first: usize, into: &mut [u8]) -> Result<(), LoadError> {
         let shard = &self.shards[entry.shard];
         if first + into.len() > entry.length {
             return Err(malformed(&shard.path, "a part beyond its tensor"));
         }
-        shard.file.read_exact_at(into, entry.offset + first as u64).map_err(|e| io(&shard.path, e))
+        shard.file.read_exact_at(into, entry.offset + first as u64).map_err(|e| io(&shard.path, e))?;
+        self.bytes_read.fetch_add(into.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -155,16 +155,27 @@ impl TensorSource for SafetensorsSource {
 
     fn read(&self, name: &str) -> Result<Vec<f32>, LoadError> {
         let entry = self.floats(name)?;
-        self.values(entry, 0..entry.length)
+        self.values(entry, Runs::one(0..entry.length))
     }
 
     fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
-        let entry = self.floats(name)?;
-        let width = entry.dtype.bitsize() / 8;
-        if elements.start > elements.end || elements.end > entry.length / width {
+        if elements.start > elements.end {
             return Err(absent_part(name, &elements));
         }
-        self.values(entry, elements.start * width..elements.end * width)
+        self.read_runs(name, Runs::one(elements))
+    }
+
+    fn read_runs(&self, name: &str, runs: Runs) -> Result<Vec<f32>, LoadError> {
+        let entry = self.floats(name)?;
+        let width = entry.dtype.bitsize() / 8;
+        if runs.span().end > entry.length / width {
+            return Err(absent_part(name, &runs.span()));
+        }
+        self.values(entry, runs.bytes(width))
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
     }
 
     fn names(&self) -> Vec<String> {
@@ -208,14 +219,4 @@ fn entry(shard: usize, start: u64, info: Info, packed: Option<Dtype>) -> Entry {
     // The file has these bytes, as `header` checked, so that their number fits.
     let length = (end - first) as usize;
     Entry { shard, dtype, is_packed: packed == Some(dtype), shape, offset: start + first, length }
-}
-
-fn widen(dtype: Dtype, bytes: &[u8], into: &mut Vec<f32>) {
-    match dtype {
-        Dtype::F16 => into.extend(bytes.as_chunks().0.iter().map(|&b| f16::from_le_bytes(b).to_f32())),
-        Dtype::BF16 => into.extend(bytes.as_chunks().0.iter().map(|&b| bf16::from_le_bytes(b).to_f32())),
-        Dtype::F64 => into.extend(bytes.as_chunks().0.iter().map(|&b| f64::from_le_bytes(b) as f32)),
-        // `floats` lets nothing else through.
-        _ => into.extend(bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b))),
-    }
 }

@@ -30,6 +30,7 @@ mod kimi;
 mod lfm2;
 mod moonvit;
 mod qwen3_vl;
+mod ranges;
 mod tokenizer;
 
 pub(crate) use deepseek_v3::fp8;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::pipeline::Pipeline;
 use super::vocabulary::{Vocabulary, merges};
 use crate::config::LoadError;
+use crate::load::bpe::{KIMI_K2, byte_level, split};
 use crate::load::gguf::metadata::GgufFile;
 
 /// GPT-2's pattern for splitting text.
@@ -28,16 +29,6 @@ const TEKKEN: &str = concat!(
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
     r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-);
-
-/// Kimi-K2's pattern: as GPT-4o's, but Chinese characters are words of their own.
-const KIMI_K2: &str = concat!(
-    r"[\p{Han}]+",
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+",
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*",
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 );
 
 /// GPT-4o's pattern, also of gpt-oss: words by their capitals, up to three digits together.
@@ -122,12 +113,4 @@ fn is_llama3(pre: &str) -> bool {
 
 fn is_qwen(pre: &str) -> bool {
     matches!(pre, "qwen2" | "deepseek-r1-qwen")
-}
-
-fn split(pattern: &str) -> Value {
-    json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false})
-}
-
-fn byte_level(use_regex: bool) -> Value {
-    json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex})
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::architecture::JoinedRows;
 use crate::blocks::{BlockFormat, BlockRows};
-use crate::config::{LoadError, TensorSource, absent_part, split_block};
+use crate::config::{LoadError, TensorSource, absent_part, read_span, split_block};
+use crate::runs::Runs;
 
 /// A checkpoint with some modules joined.
 pub(super) struct JoinedTensors {
@@ -90,6 +91,17 @@ impl TensorSource for JoinedTensors {
             values.extend(self.inner.read_part(&whole.parts[1], part)?);
         }
         Ok(values)
+    }
+
+    fn read_runs(&self, name: &str, runs: Runs) -> Result<Vec<f32>, LoadError> {
+        match self.wholes.get(name) {
+            None => self.inner.read_runs(name, runs),
+            Some(_) => read_span(self, name, runs),
+        }
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.inner.bytes_read()
     }
 
     fn quantized_type(&self, name: &str) -> Option<String> {

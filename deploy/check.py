@@ -93,7 +93,7 @@ def check_gpu_variant(name: str) -> None:
     added = [entry for entry in container["env"] if entry not in plain_container["env"]]
     container["env"] = [entry for entry in container["env"] if entry not in added]
     assert {"name": "TRAINYARD_DEVICE", "value": "cuda"} in added, added
-    assert {entry["name"] for entry in added} <= {"TRAINYARD_DEVICE", "NCCL_SOCKET_IFNAME"}, added
+    assert {entry["name"] for entry in added} <= {"TRAINYARD_DEVICE", "NCCL_SOCKET_IFNAME", "CUDA_MODULE_LOADING"}, added
     assert found == plain, f"{name}-gpu.yaml differs from {name}.yaml in other things than a GPU needs"
 
 

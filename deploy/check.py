@@ -54,10 +54,56 @@ def check_compose() -> None:
             assert (HERE / "docker" / build["context"] / build["dockerfile"]).is_file(), f"{name}: no such Dockerfile"
 
 
+def check_compose_on_gpus() -> None:
+    """Its worker is one of compose.yaml, with the other image and a GPU; what that service has stays."""
+    folder = HERE / "docker"
+    base, gpu = (yaml.safe_load((folder / name).read_text()) for name in ("compose.yaml", "compose.gpu.yaml"))
+    assert set(gpu) == {"services"} and set(gpu["services"]) == {"worker"}, "compose.gpu.yaml changes workers alone"
+    worker, plain = gpu["services"]["worker"], base["services"]["worker"]
+    assert (folder / worker["build"]["context"] / worker["build"]["dockerfile"]).name == "Dockerfile.cuda"
+    assert worker["image"] != plain["image"], "an image of its own"
+    (device,) = worker["deploy"]["resources"]["reservations"]["devices"]
+    assert device["driver"] == "nvidia" and device["capabilities"] == ["gpu"], device
+    assert worker["shm_size"] == "8gb" and "privileged" not in worker and "cap_add" not in worker, worker
+
+
+def pod_of(document: dict) -> tuple[dict, dict]:
+    """A manifest's pod, and its container."""
+    pod = document["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    return pod, container
+
+
+def check_gpu_variant(name: str) -> None:
+    """A manifest for GPUs is that for processors, but for its names, its image, and what a GPU and NCCL need."""
+    folder = HERE / "kubernetes"
+    service = f"trainyard-{name}"
+    text = (folder / f"{name}-gpu.yaml").read_text().replace(f"{service}-gpu", service)
+    plain = list(yaml.safe_load_all((folder / f"{name}.yaml").read_text()))
+    found = list(yaml.safe_load_all(text))
+    (pod, container), (plain_pod, plain_container) = pod_of(found[0]), pod_of(plain[0])
+    assert container.pop("image") == "trainyard-cuda:latest" and plain_container.pop("image") == "trainyard:latest"
+    resources = container.pop("resources")
+    plain_container.pop("resources")
+    assert resources["limits"].pop("nvidia.com/gpu") == 1, f"{name}-gpu.yaml: no GPU"
+    assert resources["limits"]["memory"] == resources["requests"]["memory"], resources
+    (shared,) = (volume for volume in pod["volumes"] if volume.get("emptyDir", {}).get("medium") == "Memory")
+    pod["volumes"].remove(shared)
+    container["volumeMounts"].remove({"name": shared["name"], "mountPath": "/dev/shm"})
+    added = [entry for entry in container["env"] if entry not in plain_container["env"]]
+    container["env"] = [entry for entry in container["env"] if entry not in added]
+    assert {"name": "TRAINYARD_DEVICE", "value": "cuda"} in added, added
+    assert {entry["name"] for entry in added} <= {"TRAINYARD_DEVICE", "NCCL_SOCKET_IFNAME", "CUDA_MODULE_LOADING"}, added
+    assert found == plain, f"{name}-gpu.yaml differs from {name}.yaml in other things than a GPU needs"
+
+
 def main() -> None:
     check_units()
     check_images()
     check_compose()
+    check_compose_on_gpus()
+    for name in ("worker", "ranks"):
+        check_gpu_variant(name)
     for manifest in sorted((HERE / "kubernetes").glob("*.yaml")):
         run(sys.executable, TOOLS / "kubernetes-validate", "--strict", manifest)
 

@@ -78,6 +78,7 @@ pub(crate) use rope::rope_table;
 pub(crate) use scalar_head::{NAMES as SCALAR_HEAD_NAMES, RunHead};
 pub(crate) use score::target_logprobs;
 pub(crate) use shard::Shard;
+#[cfg(test)]
 pub(crate) use shard_axis::ShardAxis;
 #[cfg(test)]
 pub(crate) use train::train_pass;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -306,7 +305,7 @@ fn ranks_that_imply_too_many_merges_are_refused() {
 
 /// A vocabulary of Kimi-K2's size, whose tokens join two shorter ones.
 #[test]
-fn large_vocabularies_take_seconds() {
+fn large_vocabularies_hold_little_memory() {
     const RANKS_OF_KIMI: usize = 163_584;
     let (mut random, mut tokens) = (random(7), all_bytes());
     let mut seen: std::collections::BTreeSet<Vec<u8>> = tokens.iter().cloned().collect();
@@ -318,14 +317,9 @@ fn large_vocabularies_take_seconds() {
         }
     }
     let files = files(&lines(&tokens).join("\n"), &kimi(json!({"163839": {"content": "[PAD]", "special": true}})));
-    let before = Instant::now();
     let (json, peak) = heap::peak(|| tokenizer_of_ranks(&files, 163_840).unwrap().unwrap());
-    let made = before.elapsed();
     let tokenizer = Tokenizer::from_bytes(&json).unwrap();
-    let read = before.elapsed() - made;
-    println!("{} bytes; made in {made:?}, holding {peak} bytes; read in {read:?}", json.len());
     assert_eq!(tokenizer.get_vocab_size(true), 163_840);
-    assert!(made.as_secs() < 30, "{made:?}");
     assert!(peak < 200 << 20, "{peak}");
 }
 

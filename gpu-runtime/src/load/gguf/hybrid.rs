@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::architecture::{ATTENTION_BIAS, Architecture, JoinedRows, LLAMA};
 use super::config::share;
 use super::own::{Own, extend};
-use super::recurrent::width_of_heads;
+use super::recurrent::{MAMBA_VECTORS, width_of_heads};
 use crate::config::LoadError;
 
 const GATE_UP: JoinedRows = JoinedRows { whole: "mlp.gate_up_proj", parts: ["mlp.gate_proj", "mlp.up_proj"] };
@@ -16,7 +16,7 @@ pub(super) const GRANITE_HYBRID: Architecture = Architecture {
     name: "granitehybrid",
     model_type: "granitemoehybrid",
     class: "GraniteMoeHybridForCausalLM",
-    whole: &[("ssm_a", "mixer.A_log"), ("ssm_d", "mixer.D"), ("ssm_dt.bias", "mixer.dt_bias")],
+    whole: MAMBA_VECTORS,
     modules: &[
         ("ssm_in", "mixer.in_proj"),
         ("ssm_conv1d", "mixer.conv1d"),

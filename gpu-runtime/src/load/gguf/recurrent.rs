@@ -10,6 +10,10 @@ use super::moe::{SIGMOID, SOFTMAX};
 use super::own::{MOST_BLOCKS, Own, extend};
 use crate::config::LoadError;
 
+/// Vectors of Mamba-2 that are not the weight or bias of a module.
+pub(super) const MAMBA_VECTORS: &[(&str, &str)] =
+    &[("ssm_a", "mixer.A_log"), ("ssm_d", "mixer.D"), ("ssm_dt.bias", "mixer.dt_bias")];
+
 pub(super) const QWEN35: Architecture = Architecture {
     name: "qwen35",
     model_type: "qwen3_5_text",
@@ -70,7 +74,7 @@ pub(super) const NEMOTRON_H: Architecture = Architecture {
     name: "nemotron_h",
     model_type: "nemotron_h",
     class: "NemotronHForCausalLM",
-    whole: &[("ssm_a", "mixer.A_log"), ("ssm_d", "mixer.D"), ("ssm_dt.bias", "mixer.dt_bias")],
+    whole: MAMBA_VECTORS,
     modules: &[
         ("ssm_in", "mixer.in_proj"),
         ("ssm_conv1d", "mixer.conv1d"),

@@ -11,7 +11,8 @@ use tempfile::TempDir;
 use super::gguf::{gguf_name, metadata};
 use super::gguf_experts::write;
 use super::gguf_newer::{Metadata, Tensors, count, interleaved, raw, set, with_blocks};
-use super::{assert_reads_parts, assert_same_tensors, golden, refusal};
+use super::gguf_recurrent::assert_is;
+use super::{assert_same_tensors, golden, refusal};
 use crate::config::ModelConfig;
 use crate::load::load;
 
@@ -153,21 +154,6 @@ fn all() -> (Vec<(&'static str, PathBuf)>, [TempDir; 2]) {
         ("lfm2", golden("lfm2")),
     ];
     (of, [dense, mixture])
-}
-
-/// The same model, to the bit but for decays, which exponentiating cost their last bits.
-fn assert_is(file: &Path, folder: &Path) {
-    let (source, mut reference) = (load(file).unwrap(), load(folder).unwrap());
-    reference.config.eos_token_ids = vec![2];
-    assert_eq!(source.config, reference.config);
-    assert_eq!(source.tensors.names(), reference.tensors.names());
-    for name in source.tensors.names() {
-        assert_eq!(source.tensors.shape(&name), reference.tensors.shape(&name), "{name}");
-        let (found, expected) = (source.tensors.read(&name).unwrap(), reference.tensors.read(&name).unwrap());
-        let bound = if name.ends_with(".A_log") { 1e-6 } else { 0.0 };
-        assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= bound), "{name}: {found:?} {expected:?}");
-    }
-    assert_reads_parts(&source);
 }
 
 #[test]

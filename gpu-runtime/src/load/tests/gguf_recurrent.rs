@@ -220,7 +220,7 @@ fn all() -> (Vec<(&'static str, PathBuf)>, [TempDir; 2]) {
 
 /// The same model. Adding 1 cost weights of norms their last bits, and exponentiating cost decays theirs; all else is the same to
 /// the bit.
-fn assert_is(file: &Path, folder: &Path) {
+pub(super) fn assert_is(file: &Path, folder: &Path) {
     let (source, mut reference) = (load(file).unwrap(), load(folder).unwrap());
     reference.config.eos_token_ids = vec![2];
     assert_eq!(source.config, reference.config);

@@ -146,7 +146,7 @@ fn texts_are_split_before_tokens_are_found() {
         assert_eq!(encode(&tokenizer, text), expected, "{text:?}");
         assert_eq!(tokenizer.decode(&expected, false).unwrap(), text);
     }
-    // Bytes that are no text by themselves.
+    // Bytes that are not text by themselves.
     assert_eq!(tokenizer.decode(&[0xE6, 0x97, 0xA5], true).unwrap(), "日");
 }
 

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import tempfile
 
 import anthropic
 import httpx
@@ -10,6 +9,7 @@ import numpy as np
 import openai
 
 import chat_model
+import folders
 from helpers import KEY, WAIT, assert_agree, prompt
 from process import PATIENCE
 from server import GOLDEN
@@ -28,7 +28,7 @@ TEMPLATE = """\
 
 def write(name: str, template: str) -> pathlib.Path:
     """The tiny chat model with another template and a longer context."""
-    folder = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / name)
+    folder = chat_model.write(folders.new() / name)
     config = json.loads((GOLDEN / "llama" / "config.json").read_text())
     (folder / "config.json").unlink()
     (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 32_768}))

@@ -9,7 +9,6 @@ import contextlib
 import os
 import pathlib
 import sys
-import tempfile
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 HERE = pathlib.Path(__file__).parent
@@ -18,6 +17,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "client-sdk" / "python" / "src"
 import pytest
 
 import cuda_device
+import folders
 import postgres as pg
 from bucket import Bucket
 from deployment import KINDS, launch
@@ -43,15 +43,14 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    folders.begin(config)
     if layout := config.getoption("--parallel"):
         # Every process that a test starts inherits it.
         os.environ["TRAINYARD_PARALLEL"] = layout
     if config.getoption("--device") == "cuda":
         os.environ["TRAINYARD_DEVICE"] = "cuda"
         if not cuda_device.ON_GPU:
-            folder = tempfile.TemporaryDirectory(prefix="cuda-sim-")
-            config.add_cleanup(folder.cleanup)
-            os.environ["LD_LIBRARY_PATH"] = str(cuda_device.install(pathlib.Path(folder.name) / "libraries"))
+            os.environ["LD_LIBRARY_PATH"] = str(cuda_device.install(folders.new() / "libraries"))
             os.environ.update(cuda_device.SEVERAL)
 
 

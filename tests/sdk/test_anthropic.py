@@ -2,8 +2,6 @@
 
 import concurrent.futures
 import contextlib
-import pathlib
-import tempfile
 import threading
 
 import anthropic
@@ -11,13 +9,14 @@ import httpx
 import pytest
 
 import chat_model
+import folders
 from helpers import KEY, WAIT, cancelled, gauge, lora, sample, wait_until
 from process import PATIENCE
 
-FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+FOLDER = chat_model.write(folders.new() / "tiny-chat")
 MODEL = chat_model.NAME
 ENDLESS = chat_model.ENDLESS
-MODELS = {MODEL: FOLDER, ENDLESS: chat_model.write_endless(pathlib.Path(tempfile.mkdtemp()) / ENDLESS)}
+MODELS = {MODEL: FOLDER, ENDLESS: chat_model.write_endless(folders.new() / ENDLESS)}
 CHAT = [{"role": "user", "content": "Hi there, naïve café?"}]
 SYSTEM = "Be brief."
 STREAMS = 64

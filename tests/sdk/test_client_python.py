@@ -4,16 +4,15 @@ import asyncio
 import http.server
 import json
 import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 import pytest
 
 import chat_model
+import folders
 import trainyard
 from client_workload import LEARNING_RATE, MAX_TOKENS, PROMPT, RANK, SEED, STEPS, Expected, expected, tokens
 from helpers import WAIT, datum, lora, prompt
@@ -22,7 +21,7 @@ from server import KEY, REPOSITORY, TINY, TINY_MODELS
 from trainyard.generated.api.catalogue import checkpoints, training_runs
 from trainyard.models import ChatMessage, ChatRequest, CompletionRequest, MessagesRequest, ResponsesRequest
 
-FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / chat_model.NAME)
+FOLDER = chat_model.write(folders.new() / chat_model.NAME)
 MODELS = TINY_MODELS | {chat_model.NAME: FOLDER}
 
 ADAM = trainyard.AdamParams(learning_rate=LEARNING_RATE, beta1=0.9, beta2=0.95, eps=1e-8)

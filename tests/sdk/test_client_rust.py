@@ -2,22 +2,21 @@
 
 import json
 import os
-import pathlib
 import subprocess
-import tempfile
 import threading
 import time
 
 import pytest
 
 import chat_model
+import folders
 from client_workload import LEARNING_RATE, MAX_TOKENS, PROMPT, RANK, SEED, STEPS, Expected, expected, tokens
 from process import PATIENCE
 from server import BINARY, KEY, TINY, TINY_MODELS
 
 EXAMPLES = BINARY.parent / "examples"
 MODELS = TINY_MODELS | {
-    chat_model.NAME: chat_model.write(pathlib.Path(tempfile.mkdtemp()) / chat_model.NAME),
+    chat_model.NAME: chat_model.write(folders.new() / chat_model.NAME),
 }
 
 

@@ -2,7 +2,6 @@
 
 import pathlib
 import re
-import tempfile
 import threading
 
 import httpx
@@ -10,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 import chat_model
+import folders
 from browser import NARROW, Visit, chromium
 from cuda_device import is_simulated
 from helpers import ADAM, WAIT, client, datum, lora, refused, sample
@@ -19,7 +19,7 @@ from tenancy import CONFIG as TENANTS
 from tenancy import ROOT, new_key
 from wire import Wire
 
-MODELS = {SMOL: chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")}
+MODELS = {SMOL: chat_model.write(folders.new() / "tiny-chat")}
 SLOW = "tml-slow-0123456789-0123456789"
 """Of an organisation that may start 60 tokens per minute."""
 CONFIG = f"""{TENANTS}

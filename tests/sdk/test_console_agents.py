@@ -1,20 +1,19 @@
 """Agent sessions on the console, in a real browser: the list, a session turn by turn, its branches; another tenant sees none of it."""
 
-import pathlib
-import tempfile
 
 import httpx
 import pytest
 from playwright.sync_api import expect
 
 import chat_model
+import folders
 from agent_sessions import Session
 from browser import NARROW, Visit, chromium
 from server import SMOL, REPOSITORY
 from tenancy import CONFIG as TENANTS
 from tenancy import ROOT, new_key
 
-MODELS = {SMOL: chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")}
+MODELS = {SMOL: chat_model.write(folders.new() / "tiny-chat")}
 CONFIG = TENANTS
 PICTURES = REPOSITORY / "docs" / "users" / "console"
 

@@ -1,18 +1,17 @@
 """The console for who is new to it: names and comparisons of runs, a phone, the playground's ways, the first key, empty pages."""
 
 import os
-import pathlib
 import re
 import shlex
 import subprocess
 import sys
-import tempfile
 
 import httpx
 import pytest
 from playwright.sync_api import expect
 
 import chat_model
+import folders
 from browser import Visit, chromium
 from helpers import ADAM, WAIT, client, datum, lora
 from helpers import TOKENS as TEXT
@@ -21,7 +20,7 @@ from server import REPOSITORY, SMOL
 from tenancy import CONFIG as TENANTS
 from tenancy import ROOT, new_key, seconds_until, trainyard
 
-MODELS = {SMOL: chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")}
+MODELS = {SMOL: chat_model.write(folders.new() / "tiny-chat")}
 CONFIG = TENANTS
 HTML = {"accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
 PICTURES = REPOSITORY / "docs" / "users" / "console"

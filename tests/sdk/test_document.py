@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import tempfile
 
 import openapi_spec_validator
 import pytest
@@ -10,6 +9,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 import chat_model
 import document
+import folders
 import random_requests
 from cuda_device import is_simulated
 from process import PATIENCE
@@ -17,7 +17,7 @@ from server import KEY, SMOL
 from tenant_objects import Objects
 
 # The examples name this model.
-MODELS = {SMOL: chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")}
+MODELS = {SMOL: chat_model.write(folders.new() / "tiny-chat")}
 CONFIG = f"""
 [[tenants]]
 name = "local"

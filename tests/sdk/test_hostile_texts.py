@@ -5,10 +5,8 @@ somebody.
 
 import contextlib
 import json
-import pathlib
 import re
 import socket
-import tempfile
 import threading
 import urllib.parse
 
@@ -17,6 +15,7 @@ import pytest
 
 import chat_model
 import document
+import folders
 import wire as raw
 from document import Operation, Place
 from identity_provider import Key, claims, decode, encode
@@ -25,7 +24,7 @@ from tenant_objects import BETA, CONFIG, MODEL, Objects  # noqa: F401
 from test_tenant_isolation import CONSUMING, DOCUMENT, OPERATIONS, SIGNED, Request
 from test_tokens import exchange
 
-FOLDER = pathlib.Path(tempfile.mkdtemp())
+FOLDER = folders.new()
 MODELS = {MODEL: chat_model.write(FOLDER / "tiny-chat")}
 SECRET = "SECRET-OF-ANOTHER-FILE"
 OUTSIDE = FOLDER / "outside"

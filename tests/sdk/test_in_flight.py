@@ -2,9 +2,7 @@
 
 import contextlib
 import json
-import pathlib
 import socket
-import tempfile
 import threading
 import time
 import urllib.parse
@@ -13,6 +11,7 @@ import httpx
 import pytest
 
 import chat_model
+import folders
 import wire as raw
 from helpers import cancelled, wait_until
 from server import TINY_MODELS
@@ -20,7 +19,7 @@ from tenancy import CONFIG, admin
 from test_tokens import exchange
 
 MODEL = chat_model.ENDLESS
-MODELS = TINY_MODELS | {MODEL: chat_model.write_endless(pathlib.Path(tempfile.mkdtemp()) / MODEL)}
+MODELS = TINY_MODELS | {MODEL: chat_model.write_endless(folders.new() / MODEL)}
 CHAT = [{"role": "user", "content": "Hi"}]
 LONG = {"model": MODEL, "messages": CHAT, "max_tokens": chat_model.CONTEXT}
 ENDED_WITHIN = 5.0

@@ -1,14 +1,13 @@
 """Kimi-K2.5 with its tower, as its released files describe it: images in conversations, framed by the chat template."""
 
 import base64
-import pathlib
-import tempfile
 
 import openai
 import pytest
 from tinker import types
 
 import chat_model
+import folders
 import vision_model
 from helpers import KEY, WAIT
 from pictures import png
@@ -18,7 +17,7 @@ from trainyard.recipes.core import images  # isort: skip
 from trainyard.recipes.core.chat import Chat  # isort: skip
 
 MODEL = vision_model.KIMI
-FOLDER = vision_model.write_kimi(pathlib.Path(tempfile.mkdtemp()) / MODEL)
+FOLDER = vision_model.write_kimi(folders.new() / MODEL)
 MODELS = TINY_MODELS | {MODEL: FOLDER}
 BEGIN, END, PAD, CONTENT = range(503, 507)
 

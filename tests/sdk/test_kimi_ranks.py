@@ -3,13 +3,13 @@
 import base64
 import json
 import pathlib
-import tempfile
 import urllib.request
 
 import openai
 import pytest
 from tinker import types
 
+import folders
 from chat_model import stand_in
 from helpers import KEY, WAIT
 from server import GOLDEN, TINY_MODELS
@@ -97,7 +97,7 @@ def plain(folder: pathlib.Path) -> pathlib.Path:
     return folder
 
 
-ROOT = pathlib.Path(tempfile.mkdtemp())
+ROOT = folders.new()
 RANKS = "".join(f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(TOKENS))
 MODELS = TINY_MODELS | {
     RANKED: ranked(ROOT / RANKED, RANKS, "tokenization_kimi"),

@@ -2,8 +2,6 @@
 
 import concurrent.futures
 import json
-import pathlib
-import tempfile
 
 import httpx
 import openai
@@ -11,17 +9,18 @@ import pytest
 from tinker import types
 
 import chat_model
+import folders
 from helpers import KEY, WAIT, cancelled, client, lora, sample, wait_until
 from process import PATIENCE
 from server import GOLDEN, TINY, TINY_MODELS
 from tenancy import trainyard
 
-FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+FOLDER = chat_model.write(folders.new() / "tiny-chat")
 MODEL = chat_model.NAME
 SAME, UNLIKE = f"{MODEL}-again", "tiny-unlike"
 ENDLESS = chat_model.ENDLESS
 MODELS = TINY_MODELS | {MODEL: FOLDER, SAME: FOLDER, UNLIKE: GOLDEN / "qwen2"}
-MODELS |= {ENDLESS: chat_model.write_endless(pathlib.Path(tempfile.mkdtemp()) / ENDLESS)}
+MODELS |= {ENDLESS: chat_model.write_endless(folders.new() / ENDLESS)}
 # Two tenants, each with a key; the second may use few tokens.
 OTHER, POOR = "tml-other-0123456789-0123456789", "tml-poor-0123456789-0123456789"
 CONFIG = f"""

@@ -3,18 +3,17 @@ tenant's object, each of its cases fails.
 """
 
 import json
-import pathlib
-import tempfile
 import urllib.parse
 
 import httpx
 import pytest
 
 import chat_model
+import folders
 from tenant_objects import ALPHA, BETA, CONFIG, MODEL, Objects, nobodys  # noqa: F401
 from test_tenant_isolation import CASES, CONSUMING, FREE, Request, check
 
-MODELS = {MODEL: chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")}
+MODELS = {MODEL: chat_model.write(folders.new() / "tiny-chat")}
 
 pytestmark = pytest.mark.timeout(240)
 

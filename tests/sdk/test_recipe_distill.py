@@ -1,14 +1,13 @@
 """Distillation without a server: several teachers, and a student that is its own teacher with a demonstration."""
 
 import json
-import pathlib
-import tempfile
 import types
 
 import numpy as np
 import pytest
 
 import chat_model
+import folders
 import recipes  # noqa: F401 - makes the package importable
 
 from trainyard.recipes import distill  # isort: skip
@@ -18,7 +17,7 @@ from trainyard.recipes.core.config import ConfigError, load  # isort: skip
 
 @pytest.fixture(scope="module")
 def chat():
-    folder = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+    folder = chat_model.write(folders.new() / "tiny-chat")
     return Chat(chat_model.tokenizer(folder))
 
 

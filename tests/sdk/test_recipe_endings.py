@@ -2,11 +2,9 @@
 
 import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +14,7 @@ import pytest
 import tinker
 
 import chat_model
+import folders
 from fake_service import Service
 from process import free_port
 from recipes import conversations
@@ -27,7 +26,7 @@ from trainyard.recipes.core import run as runs  # isort: skip
 from trainyard.recipes.core import server as servers  # isort: skip
 from trainyard.recipes.core.config import ConfigError, RecipeError  # isort: skip
 
-FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+FOLDER = chat_model.write(folders.new() / "tiny-chat")
 
 
 @pytest.mark.parametrize("scalar", [False, True])

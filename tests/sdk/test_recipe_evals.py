@@ -4,13 +4,13 @@ import json
 import math
 import pathlib
 import sys
-import tempfile
 import types
 
 import pytest
 
 import chat_model
 import fake_api
+import folders
 from fake_service import Done, Service
 from recipes import conversations, metrics, settings
 
@@ -22,7 +22,7 @@ from trainyard.recipes.core import suites  # isort: skip
 from trainyard.recipes.core.config import ConfigError, load  # isort: skip
 from trainyard.recipes.envs import Environment, Outcome  # isort: skip
 
-FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+FOLDER = chat_model.write(folders.new() / "tiny-chat")
 HERE = {"environment.name": f"{__name__}:Suite"}
 GROUPS = HERE | {"groups": 2, "group_size": 2, "eval_tasks": 0, "limits.max_turns": 1}
 RECIPES = {

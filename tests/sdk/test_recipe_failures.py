@@ -1,8 +1,6 @@
 """Episodes that fail or hang: what becomes of their groups, what is counted, and when a run ends."""
 
 import json
-import pathlib
-import tempfile
 import threading
 import time
 import types
@@ -13,6 +11,7 @@ import pytest
 import tinker
 
 import chat_model
+import folders
 import recipes  # noqa: F401 - makes the package importable
 
 from trainyard.recipes import async_grpo, grpo  # isort: skip
@@ -30,7 +29,7 @@ SOON = 20
 
 @pytest.fixture(scope="module")
 def chat():
-    folder = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+    folder = chat_model.write(folders.new() / "tiny-chat")
     return Chat(chat_model.tokenizer(folder))
 
 

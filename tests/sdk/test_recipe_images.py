@@ -4,11 +4,11 @@ import base64
 import json
 import pathlib
 import struct
-import tempfile
 
 import pytest
 
 import chat_model
+import folders
 import vision_model
 from helpers import KEY
 from pictures import png
@@ -24,7 +24,7 @@ from trainyard.recipes.core.rollout import Limits, Sampled  # isort: skip
 from trainyard.recipes.envs import Environment, Outcome  # isort: skip
 from trainyard.recipes.envs.counting import Counting  # isort: skip
 
-FOLDER = vision_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-vision")
+FOLDER = vision_model.write(folders.new() / "tiny-vision")
 MODELS = TINY_MODELS | {vision_model.NAME: FOLDER}
 RL = {"groups": 2, "group_size": 2, "limits.max_tokens": 6, "eval_tasks": 1}
 COLUMNS, ROWS = 3, 2

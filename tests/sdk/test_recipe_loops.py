@@ -1,13 +1,12 @@
 """The loops of the recipes that play episodes, on a stand-in for the service: failures in them, and resuming to the bit."""
 
 import json
-import pathlib
-import tempfile
 import threading
 
 import pytest
 
 import chat_model
+import folders
 from fake_service import Service
 from recipes import metrics, settings
 
@@ -16,7 +15,7 @@ from trainyard.recipes.core import run as runs  # isort: skip
 from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
 from trainyard.recipes.envs import Environment, Outcome  # isort: skip
 
-FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+FOLDER = chat_model.write(folders.new() / "tiny-chat")
 GROUPS = {"groups": 3, "group_size": 2}
 RECIPES = {
     "grpo": (grpo, GROUPS | {"minibatches": 2}),

@@ -4,9 +4,7 @@ import copy
 import json
 import math
 import os
-import pathlib
 import random
-import tempfile
 import time
 import types
 
@@ -15,6 +13,7 @@ import pytest
 import tinker
 
 import chat_model
+import folders
 import recipes  # noqa: F401 - makes the package importable
 
 from trainyard.recipes import agent_env, async_grpo, dpo, ppo, reward_model  # isort: skip
@@ -36,7 +35,7 @@ from trainyard.recipes.grpo import Config  # isort: skip
 
 @pytest.fixture(scope="module")
 def chat():
-    folder = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+    folder = chat_model.write(folders.new() / "tiny-chat")
     return Chat(chat_model.tokenizer(folder))
 
 

@@ -1,14 +1,13 @@
 """Tasksets of the package `verifiers` 0.3 as environments, where the package is installed."""
 
-import pathlib
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
 import chat_model
+import folders
 import recipes  # noqa: F401 - makes the package importable
 
 from trainyard.recipes.core.chat import Chat  # isort: skip
@@ -66,7 +65,7 @@ __all__ = ["Sayings", "Asking"]
 
 @pytest.fixture(scope="module")
 def chat():
-    folder = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+    folder = chat_model.write(folders.new() / "tiny-chat")
     return Chat(chat_model.tokenizer(folder))
 
 

@@ -2,13 +2,12 @@
 
 import json
 import math
-import pathlib
-import tempfile
 
 import openai
 import pytest
 
 import chat_model
+import folders
 from helpers import KEY
 from recipes import conversations, final, metrics, settings
 from server import TINY_MODELS
@@ -19,7 +18,7 @@ from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
 from trainyard.recipes.core.run import rest  # isort: skip
 from trainyard.recipes.envs import Environment, Outcome  # isort: skip
 
-FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+FOLDER = chat_model.write(folders.new() / "tiny-chat")
 MODELS = TINY_MODELS | {chat_model.NAME: FOLDER}
 RL = {"groups": 2, "group_size": 2, "limits.max_tokens": 6, "eval_tasks": 1, "environment.options.partial": 0.5}
 

@@ -1,8 +1,6 @@
 """The Responses API, driven by the official `openai` package and by raw requests."""
 
 import json
-import pathlib
-import tempfile
 from typing import Literal
 
 import httpx
@@ -11,13 +9,14 @@ import pydantic
 import pytest
 
 import chat_model
+import folders
 from helpers import KEY
 from process import PATIENCE
 
-FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+FOLDER = chat_model.write(folders.new() / "tiny-chat")
 MODEL = chat_model.NAME
 ENDLESS = chat_model.ENDLESS
-MODELS = {MODEL: FOLDER, ENDLESS: chat_model.write_endless(pathlib.Path(tempfile.mkdtemp()) / ENDLESS)}
+MODELS = {MODEL: FOLDER, ENDLESS: chat_model.write_endless(folders.new() / ENDLESS)}
 
 SYSTEM, USER = "Be brief.", "Hi there, naïve café?"
 CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER}]

@@ -5,20 +5,19 @@ Each place of a request that may hold text is either in `KINDS`, with what it na
 """
 
 import json
-import pathlib
 import re
-import tempfile
 import urllib.parse
 
 import pytest
 
 import chat_model
 import document
+import folders
 import wire as raw
 from document import Operation, Place
 from tenant_objects import ALPHA, BETA, CONFIG, MODEL, TOKENS, Objects, nobodys  # noqa: F401
 
-MODELS = {MODEL: chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")}
+MODELS = {MODEL: chat_model.write(folders.new() / "tiny-chat")}
 DOCUMENT = document.load()
 OPERATIONS = document.operations(DOCUMENT)
 OCTETS = "application/octet-stream"

@@ -22,6 +22,7 @@ pub(crate) const ILLEGAL_STATE: Code = Code(401);
 pub(crate) const NOT_FOUND: Code = Code(500);
 pub(crate) const NOT_READY: Code = Code(600);
 pub(crate) const LAUNCH_FAILED: Code = Code(719);
+pub(crate) const NOT_SUPPORTED: Code = Code(801);
 pub(crate) const CAPTURE_UNSUPPORTED: Code = Code(900);
 pub(crate) const UNKNOWN: Code = Code(999);
 
@@ -46,6 +47,7 @@ const NAMES: &[(i32, &CStr)] = &[
     (700, c"CUDA_ERROR_ILLEGAL_ADDRESS"),
     (716, c"CUDA_ERROR_MISALIGNED_ADDRESS"),
     (719, c"CUDA_ERROR_LAUNCH_FAILED"),
+    (801, c"CUDA_ERROR_NOT_SUPPORTED"),
     (900, c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"),
     (999, c"CUDA_ERROR_UNKNOWN"),
 ];

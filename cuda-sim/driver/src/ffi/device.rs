@@ -81,7 +81,7 @@ exported! {
     }
 
     fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) {
-        put(bytes, driver::try_with(|driver| Ok(driver.device(device as usize)?.memory.capacity()))? as usize)
+        put(bytes, driver::try_with(|driver| Ok(driver.device(device as usize)?.memory_info().1))? as usize)
     }
 
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) {
@@ -92,14 +92,6 @@ exported! {
             _ => ATTRIBUTES.iter().find(|(number, _)| *number == attribute).map_or(0, |(_, value)| *value),
         };
         put(value, found)
-    }
-
-    fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: c_int) {
-        put(pool, device as usize + 1)
-    }
-
-    fn cuDeviceGetMemPool(pool: *mut usize, device: c_int) {
-        put(pool, device as usize + 1)
     }
 
     fn cuGetErrorName(code: c_int, to: *mut *const c_char) {

@@ -13,7 +13,9 @@ use cudarc::driver::sys::{
 
 use super::error::{CudaError, Result};
 use super::library::find_driver;
+use super::opened::Opened;
 use super::peers::{Peers, wait_for_peers};
+use super::pool::Pool;
 
 /// Errors with which drivers refuse machine code for other devices, or of a version that they do not know.
 const REFUSALS: [CUresult; 4] = [
@@ -42,6 +44,7 @@ pub(crate) struct Driver {
     capability: (i32, i32),
     lost: OnceLock<String>,
     peers: Mutex<Vec<Weak<dyn Peers>>>,
+    opened: Opened,
 }
 
 // SAFETY: the driver's functions may be called by any thread for which the context is current; every call here makes it so first.
@@ -102,6 +105,7 @@ impl Driver {
             capability,
             lost: OnceLock::new(),
             peers: Mutex::default(),
+            opened: Opened::new(ordinal),
         };
         opened.bind()?;
         for stream in [&mut opened.stream, &mut opened.copies, &mut opened.captures] {
@@ -154,6 +158,12 @@ impl Driver {
         if !self.peers().is_empty() {
             self.lose(error);
         }
+    }
+
+    /// Lets the other devices that this process has open access this one's memory.
+    pub(crate) fn share_memory(&self) -> Result {
+        self.bind()?;
+        Pool::of(self.device)?.share_with(self.ordinal, &self.opened.others())
     }
 
     /// Ranks that work on this device may wait for from now on.

@@ -36,6 +36,19 @@ pub enum CudaError {
         /// The feature that it lacks.
         reason: String,
     },
+    /// Ranks of one process exchange by NCCL, and their devices can't access each other's memory as NCCL would.
+    #[error(
+        "the memory of device {ordinal} can't be made accessible to device {peer} of the same process: {reason}; set \
+         NCCL_P2P_DIRECT_DISABLE=1, or start a process for each rank"
+    )]
+    NotShared {
+        /// Number of the device.
+        ordinal: i32,
+        /// Number of the other device.
+        peer: i32,
+        /// The driver's reason.
+        reason: String,
+    },
     /// The device has too little memory. It remains usable.
     #[error("out of device memory: {bytes} bytes were requested, {used} are in use")]
     OutOfMemory {

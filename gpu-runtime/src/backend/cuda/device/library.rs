@@ -11,9 +11,11 @@ use super::error::{CudaError, Result};
 /// Functions that the driver must have.
 const DRIVER: &[&str] = &[
     "cuCtxSetCurrent",
+    "cuDeviceCanAccessPeer",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
     "cuDeviceGetCount",
+    "cuDeviceGetDefaultMemPool",
     "cuDeviceGetName",
     "cuDevicePrimaryCtxRelease_v2",
     "cuDevicePrimaryCtxRetain",
@@ -36,6 +38,7 @@ const DRIVER: &[&str] = &[
     "cuMemFreeAsync",
     "cuMemFreeHost",
     "cuMemHostAlloc",
+    "cuMemPoolSetAccess",
     "cuMemcpyDtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use trainyard_gpu_runtime::backend::Dtype;
 pub(crate) use trainyard_gpu_runtime::backend::cuda::{Cuda as Gpu, CudaError as GpuError};
+use trainyard_gpu_runtime::collective::DeviceMemory;
 use trainyard_gpu_runtime::config::{LoadError, ModelSource};
 use trainyard_gpu_runtime::{CudaEngine, EngineOptions, FolderCopies, FollowError, ParallelEngine, ProcessRank};
 
@@ -18,8 +19,8 @@ pub(crate) fn open(number: u16, dtype: Dtype, rank_limit: Option<Duration>) -> R
     Ok((rank_limit.into_iter().fold(gpu, Gpu::with_rank_limit), name))
 }
 
-/// The number of a GPU and the size of its memory.
-pub(crate) fn memory(gpu: &Gpu) -> (u16, Result<usize, GpuError>) {
+/// The number of a GPU and its memory.
+pub(crate) fn memory(gpu: &Gpu) -> (u16, Result<DeviceMemory, GpuError>) {
     (u16::try_from(gpu.gpu().ordinal()).unwrap_or_default(), gpu.gpu().memory())
 }
 

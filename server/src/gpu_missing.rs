@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use trainyard_gpu_runtime::backend::Dtype;
+use trainyard_gpu_runtime::collective::DeviceMemory;
 use trainyard_gpu_runtime::config::{LoadError, ModelSource};
 use trainyard_gpu_runtime::{EngineOptions, FolderCopies, FollowError, ProcessRank};
 
@@ -21,7 +22,7 @@ pub(crate) fn open(_: u16, _: Dtype, _: Option<Duration>) -> Result<(Gpu, String
     Err(features::CUDA)
 }
 
-pub(crate) fn memory(_: &Gpu) -> (u16, Result<usize, GpuError>) {
+pub(crate) fn memory(_: &Gpu) -> (u16, Result<DeviceMemory, GpuError>) {
     (0, Err(features::CUDA))
 }
 

@@ -185,7 +185,7 @@ pub struct SharedFlags {
     pub verify_samples: Option<VerifiedShare>,
     /// Memory of the engine: models, runs, activations, keys and values, checkpoints. A run that does not fit waits.
     /// A number of MiB, or with a unit, such as 12GiB; by default four fifths of the memory of the machine or the
-    /// container.
+    /// container, and on GPUs 92 %, but 1.5 GiB less than what is free.
     #[arg(
         long,
         visible_alias = "memory",

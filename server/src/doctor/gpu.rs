@@ -22,9 +22,13 @@ pub(super) fn examine(number: u16, dtype: Dtype) -> Result<Vec<Check>, CudaError
     let cuda = Cuda::open(i32::from(number), dtype)?;
     let device = cuda.gpu();
     let ((major, minor), [newest, of]) = (device.capability(), device.driver_version()?);
-    let found = format!("{}, {} MiB, as cuda:{number}", device.name()?, device.memory()? >> 20);
+    let memory = device.memory()?;
+    let found = format!("{}, {} MiB, as cuda:{number}", device.name()?, memory.total >> 20);
+    let [free, budget] = [memory.free, memory.budget()].map(|bytes| bytes >> 20);
+    let memory = format!("{free} MiB are free, of which the engine would use {budget} MiB without --memory-mib");
     let mut checks = vec![
         Check::ok(GROUP, "compute", found),
+        Check::ok(GROUP, "free memory", memory),
         Check::ok(GROUP, "capability", format!("{major}.{minor}; the driver supports CUDA up to {newest}.{of}")),
         Check::ok(GROUP, "kernels", device.kernel_code().to_string()),
         Check::ok(GROUP, "libraries", open_libraries().join(", ")),

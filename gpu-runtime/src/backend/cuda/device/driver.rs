@@ -16,6 +16,7 @@ use super::library::find_driver;
 use super::opened::Opened;
 use super::peers::{Peers, wait_for_peers};
 use super::pool::Pool;
+use crate::collective::DeviceMemory;
 
 /// Errors with which drivers refuse machine code for other devices, or of a version that they do not know.
 const REFUSALS: [CUresult; 4] = [
@@ -108,6 +109,7 @@ impl Driver {
             opened: Opened::new(ordinal),
         };
         opened.bind()?;
+        Pool::of(device)?.keep_all()?;
         for stream in [&mut opened.stream, &mut opened.copies, &mut opened.captures] {
             *stream = stream::create(stream::StreamKind::NonBlocking)
                 .map_err(|error| CudaError::driver("cuStreamCreate", error))?;
@@ -125,10 +127,11 @@ impl Driver {
         self.capability
     }
 
-    /// Bytes of its memory.
-    pub(crate) fn memory(&self) -> Result<usize> {
-        // SAFETY: the device is the driver's.
-        unsafe { device::total_mem(self.device) }.map_err(|error| CudaError::driver("cuDeviceTotalMem", error))
+    /// Its memory, and what this process and others leave of it now.
+    pub(crate) fn memory(&self) -> Result<DeviceMemory> {
+        self.bind()?;
+        let (free, total) = result::mem_get_info().map_err(|error| CudaError::driver("cuMemGetInfo", error))?;
+        Ok(DeviceMemory { total: total as u64, free: free as u64 })
     }
 
     /// The newest version of CUDA that the driver supports: major, minor.

@@ -9,6 +9,7 @@ use super::fence::Fence;
 use super::memory::{Arena, Element, Slice};
 use super::queue::Queue;
 use crate::backend::cuda::kernels::{Argument, Kernels};
+use crate::collective::DeviceMemory;
 
 /// A GPU. Ops run on one stream, in the order in which they are called; host code waits for them only where it reads elements.
 pub struct CudaDevice {
@@ -35,8 +36,8 @@ impl CudaDevice {
         self.queue.name()
     }
 
-    /// Returns the bytes of the device's memory.
-    pub fn memory(&self) -> Result<usize> {
+    /// Returns the size of the device's memory, and what is free of it.
+    pub fn memory(&self) -> Result<DeviceMemory> {
         self.queue.memory()
     }
 

@@ -4,8 +4,8 @@
 use std::ffi::c_int;
 
 use cudarc::driver::sys::{
-    CUdevice, CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUmemLocationType, CUmemoryPool,
-    cuDeviceCanAccessPeer, cuDeviceGetDefaultMemPool, cuMemPoolSetAccess,
+    CUdevice, CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemoryPool,
+    cuDeviceCanAccessPeer, cuDeviceGetDefaultMemPool, cuMemPoolSetAccess, cuMemPoolSetAttribute,
 };
 
 use super::error::{CudaError, Result};
@@ -27,6 +27,16 @@ impl Pool {
         let found = unsafe { cuDeviceGetDefaultMemPool(&raw mut pool, device) }.result();
         found.map_err(|error| CudaError::driver("cuDeviceGetDefaultMemPool", error))?;
         Ok(Self { device, pool })
+    }
+
+    /// Lets the pool keep all memory that it has. By default each wait for a stream returns to the system what is free, and the next
+    /// pass of another shape gets it again. The arena decides what it needs.
+    pub(super) fn keep_all(&self) -> Result {
+        let mut bytes = u64::MAX;
+        let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        // SAFETY: the pool is the driver's, and the attribute a number of this type.
+        let set = unsafe { cuMemPoolSetAttribute(self.pool, attribute, (&raw mut bytes).cast()) }.result();
+        set.map_err(|error| CudaError::driver("cuMemPoolSetAttribute", error))
     }
 
     /// Lets other devices of this process read and write all memory of the pool, if the hardware can: NCCL's kernels then use

@@ -23,6 +23,7 @@ pub(super) mod mutants;
 mod norm;
 mod optimizer;
 mod outer;
+mod pool;
 mod ptx;
 mod ranks;
 mod rotary;

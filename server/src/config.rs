@@ -135,6 +135,8 @@ pub struct Config {
     pub kernels: Option<HostKernels>,
     /// The device that the engine computes on.
     pub device: Device,
+    /// The file of cuBLASLt that GPUs compute with; searched when `None`.
+    pub cublaslt: Option<PathBuf>,
     /// The layout of the ranks that share the models.
     pub parallel: Parallel,
     /// The time that ranks with a GPU wait for each other; the runtime's default when `None`.
@@ -272,6 +274,7 @@ impl Config {
                 Role::All | Role::Worker => kernels(flags.kernels.or(file.kernels), HostKernels::available())?,
             },
             device: flags.device.or(file.device).unwrap_or_default(),
+            cublaslt: flags.cublaslt.or(file.cublaslt),
             parallel: flags.parallel.or(file.parallel).unwrap_or_default(),
             rank: None,
             rank_timeout: flags.rank_timeout_seconds.or(file.rank_timeout_seconds).map(Duration::from_secs),

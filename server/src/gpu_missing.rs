@@ -1,5 +1,6 @@
 //! GPUs in a build without the feature `cuda`: none can be opened, so nothing else is ever called.
 
+use std::path::Path;
 use std::time::Duration;
 
 use trainyard_gpu_runtime::backend::Dtype;
@@ -18,8 +19,12 @@ pub(crate) type GpuError = NotInBuild;
 #[allow(dead_code, reason = "never constructed in this build")]
 pub(crate) struct Gpu(());
 
-pub(crate) fn open(_: u16, _: Dtype, _: Option<Duration>) -> Result<(Gpu, String), GpuError> {
+pub(crate) fn open(_: u16, _: Dtype, _: Option<&Path>) -> Result<(Gpu, [String; 2]), GpuError> {
     Err(features::CUDA)
+}
+
+pub(crate) fn with_rank_limit(gpu: Gpu, _: Option<Duration>) -> Gpu {
+    gpu
 }
 
 pub(crate) fn memory(_: &Gpu) -> (u16, Result<DeviceMemory, GpuError>) {

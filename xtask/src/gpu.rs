@@ -24,6 +24,8 @@ const FAULTS: &[&str] = &[
     "--skip",
     "backend::cuda::tests::cubin_loading",
     "--skip",
+    "backend::cuda::tests::libraries",
+    "--skip",
     "backend::cuda::tests::pool",
     "--skip",
     "backend::cuda::tests::transfer_faults",

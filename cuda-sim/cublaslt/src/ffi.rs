@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_void};
 
 use cuda_sim_client::Client;
 
+use crate::file::file_name;
 use crate::layout::{
     EXECUTION_FAILED, Element, INVALID_VALUE, Layout, NOT_INITIALIZED, NOT_SUPPORTED, Operation, Result, Table,
 };
@@ -78,8 +79,23 @@ fn transposed(operation: i32) -> Result<bool> {
     }
 }
 
+/// The version that the library reports: 13.0.0, or 11.11.3 if the variable `CUDASIM_LT_OLD` has the name of its file.
+#[unsafe(no_mangle)]
+extern "C" fn cublasLtGetVersion() -> usize {
+    if is_named("CUDASIM_LT_OLD") { 111_103 } else { 130_000 }
+}
+
+/// Whether a variable has the name of the file of this library.
+fn is_named(variable: &str) -> bool {
+    let own = cublasLtGetVersion as *const () as usize;
+    std::env::var(variable).is_ok_and(|name| file_name(own).is_some_and(|file| file == name))
+}
+
 exported! {
     fn cublasLtCreate(handle: *mut usize) {
+        if is_named("CUDASIM_LT_REFUSE") {
+            return Err(NOT_INITIALIZED);
+        }
         Client::open().map_err(|_| NOT_INITIALIZED)?;
         put(handle, 1)
     }

@@ -4,5 +4,6 @@
 //! the real library promises only for a fixed algorithm. What is not simulated is refused with `NOT_SUPPORTED`.
 
 mod ffi;
+mod file;
 mod layout;
 mod multiply;

@@ -33,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) devices: usize,
     /// `CUDASIM_MEMORY`: bytes of each device.
     pub(crate) memory: u64,
+    /// `CUDASIM_STUB`: the library is one to link with, not a driver.
+    pub(crate) stub: bool,
     /// `CUDASIM_OCCUPIED`: bytes of each device that another process holds.
     pub(crate) occupied: u64,
     /// `CUDASIM_PEER_ACCESS`: `none`, `no-pools` or `granted`.
@@ -72,6 +74,7 @@ impl Config {
             memory,
             occupied: number("CUDASIM_OCCUPIED").unwrap_or(0).min(memory),
             peer_access,
+            stub: std::env::var_os("CUDASIM_STUB").is_some(),
             capability: std::env::var("CUDASIM_CAPABILITY").ok().and_then(|text| capability(&text)).unwrap_or((8, 0)),
             cubin_ptx: std::env::var_os("CUDASIM_CUBIN_PTX").map(Into::into),
             seed: number("CUDASIM_SEED").unwrap_or(0),

@@ -25,6 +25,7 @@ pub(crate) struct Driver {
     /// Compute capability of each of them.
     pub(crate) capability: (u32, u32),
     pub(crate) peer_access: PeerAccess,
+    pub(crate) stub: bool,
     cubins: Cubins,
     modules: BTreeMap<usize, LoadedModule>,
     functions: BTreeMap<usize, LoadedKernel>,
@@ -112,7 +113,15 @@ impl Driver {
         let config = Config::from_env();
         let devices = (0..config.devices).map(|index| Device::new(index, &config)).collect();
         let (capability, cubins) = (config.capability, Cubins::new(&config));
-        Self { devices, capability, peer_access: config.peer_access, cubins, next: 1, ..Self::default() }
+        Self {
+            devices,
+            capability,
+            peer_access: config.peer_access,
+            stub: config.stub,
+            cubins,
+            next: 1,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn device(&mut self, index: usize) -> Result<&mut Device> {

@@ -11,6 +11,7 @@ pub(crate) struct Code(pub(crate) i32);
 pub(crate) const INVALID_VALUE: Code = Code(1);
 pub(crate) const OUT_OF_MEMORY: Code = Code(2);
 pub(crate) const NOT_INITIALIZED: Code = Code(3);
+pub(crate) const STUB_LIBRARY: Code = Code(34);
 pub(crate) const NO_DEVICE: Code = Code(100);
 pub(crate) const INVALID_DEVICE: Code = Code(101);
 pub(crate) const INVALID_IMAGE: Code = Code(200);
@@ -34,6 +35,7 @@ const NAMES: &[(i32, &CStr)] = &[
     (1, c"CUDA_ERROR_INVALID_VALUE"),
     (2, c"CUDA_ERROR_OUT_OF_MEMORY"),
     (3, c"CUDA_ERROR_NOT_INITIALIZED"),
+    (34, c"CUDA_ERROR_STUB_LIBRARY"),
     (100, c"CUDA_ERROR_NO_DEVICE"),
     (101, c"CUDA_ERROR_INVALID_DEVICE"),
     (200, c"CUDA_ERROR_INVALID_IMAGE"),

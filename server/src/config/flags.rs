@@ -165,6 +165,10 @@ pub struct SharedFlags {
     /// the processor [default: cpu].
     #[arg(long, env = "TRAINYARD_DEVICE", value_name = "DEVICE")]
     pub device: Option<Device>,
+    /// File of cuBLASLt 12 or 13 that GPUs compute with; by default, the first that works of those that the dynamic linker
+    /// finds, of Python's packages nvidia-cublas, and of /usr/local/cuda.
+    #[arg(long, env = "TRAINYARD_CUBLASLT", value_name = "PATH", help_heading = "Compute")]
+    pub cublaslt: Option<PathBuf>,
     /// Layout of the ranks, such as tp=2 to share the models, ep=2 to share their experts, and dp=2 or tp=2,dp=2 for
     /// replicas: as many threads of this process, each with a part of the cores. With zero=3, replicas divide the
     /// parameters of runs that train all of them [default: tp=1].

@@ -1,5 +1,7 @@
 //! Checks of a GPU: its properties, its speed, and the results of its ops.
 
+use std::path::Path;
+
 use trainyard_gpu_runtime::Dtype;
 use trainyard_gpu_runtime::backend::Backend as _;
 use trainyard_gpu_runtime::backend::check::{OpCheck, check as check_ops, host_backend};
@@ -18,8 +20,8 @@ pub(super) fn nccl() -> Result<Check, CudaError> {
 }
 
 /// Checks the device, its driver and libraries, its ops and its speed.
-pub(super) fn examine(number: u16, dtype: Dtype) -> Result<Vec<Check>, CudaError> {
-    let cuda = Cuda::open(i32::from(number), dtype)?;
+pub(super) fn examine(number: u16, dtype: Dtype, cublaslt: Option<&Path>) -> Result<Vec<Check>, CudaError> {
+    let cuda = Cuda::open_with(i32::from(number), dtype, cublaslt)?;
     let device = cuda.gpu();
     let ((major, minor), [newest, of]) = (device.capability(), device.driver_version()?);
     let memory = device.memory()?;
@@ -32,6 +34,7 @@ pub(super) fn examine(number: u16, dtype: Dtype) -> Result<Vec<Check>, CudaError
         Check::ok(GROUP, "capability", format!("{major}.{minor}; the driver supports CUDA up to {newest}.{of}")),
         Check::ok(GROUP, "kernels", device.kernel_code().to_string()),
         Check::ok(GROUP, "libraries", open_libraries().join(", ")),
+        Check::ok(GROUP, "cublaslt", cuda.matmul_library().to_string()),
     ];
     let rates = measure_rates(device)?;
     let DeviceRates { extent, matmul_flops, copied, host_to_device, device: on_device, device_to_host } = rates;
@@ -41,17 +44,17 @@ pub(super) fn examine(number: u16, dtype: Dtype) -> Result<Vec<Check>, CudaError
     let copies =
         format!("GB/s: {inward:.2} to the device, {within:.2} on it, {outward:.2} from it, {} KiB", copied >> 10);
     checks.extend([Check::ok(GROUP, "matmul", matmul), Check::ok(GROUP, "copies", copies)]);
-    checks.extend(ops(cuda)?);
+    checks.extend(ops(cuda, cublaslt)?);
     Ok(checks)
 }
 
 /// Runs the op suite for both types of weights.
-fn ops(cuda: Cuda) -> Result<Vec<Check>, CudaError> {
+fn ops(cuda: Cuda, cublaslt: Option<&Path>) -> Result<Vec<Check>, CudaError> {
     let (number, own) = (cuda.gpu().ordinal(), cuda.dtype());
     let other = if own == Dtype::F32 { Dtype::Bf16 } else { Dtype::F32 };
     let mut found = check_ops(&cuda, &host_backend(own));
     drop(cuda);
-    found.extend(check_ops(&Cuda::open(number, other)?, &host_backend(other)));
+    found.extend(check_ops(&Cuda::open_with(number, other, cublaslt)?, &host_backend(other)));
     Ok(found.into_iter().map(|op| result(&op)).collect())
 }
 

@@ -1,5 +1,7 @@
 //! A GPU in a build without the feature `cuda`.
 
+use std::path::Path;
+
 use trainyard_gpu_runtime::Dtype;
 
 use super::Check;
@@ -9,6 +11,6 @@ pub(super) fn nccl() -> Result<Check, NotInBuild> {
     Err(features::CUDA)
 }
 
-pub(super) fn examine(_: u16, _: Dtype) -> Result<Vec<Check>, NotInBuild> {
+pub(super) fn examine(_: u16, _: Dtype, _: Option<&Path>) -> Result<Vec<Check>, NotInBuild> {
     Err(features::CUDA)
 }

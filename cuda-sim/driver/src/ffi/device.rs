@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use crate::driver;
-use crate::error::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, name};
+use crate::error::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, STUB_LIBRARY, name};
 use crate::ffi::{exported, host, put};
 
 /// Version that the driver reports: CUDA 13.0.
@@ -40,6 +40,9 @@ const ATTRIBUTES: &[(c_int, c_int)] = &[
 exported! {
     fn cuInit(_flags: c_uint) {
         driver::with(|driver| {
+            if driver.stub {
+                return Err(STUB_LIBRARY);
+            }
             if driver.devices.is_empty() {
                 return Err(NO_DEVICE);
             }

@@ -23,6 +23,7 @@ mod ops;
 pub(crate) mod tests;
 
 pub use backend::Cuda;
+pub use device::cublaslt::MatmulLibrary;
 pub use device::error::CudaError;
 pub use device::facts::{DeviceRates, measure_rates, open_libraries};
 pub use device::nccl::Nccl;

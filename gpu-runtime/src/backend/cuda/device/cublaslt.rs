@@ -16,7 +16,7 @@ use cudarc::driver::sys::CUstream;
 use libloading::Library;
 
 use super::error::{CudaError, Result};
-use super::facts::file_of;
+use super::maps::file_of;
 use super::wheels;
 
 const NAME: &str = "libcublasLt";
@@ -118,18 +118,20 @@ impl Cublaslt {
             Some(path) => vec![path.to_path_buf()],
             None => NAMES.iter().map(PathBuf::from).chain(wheels::files(&NAMES)).collect(),
         };
-        let mut refused = Vec::new();
+        let mut refused: Vec<(&PathBuf, CudaError)> = Vec::new();
         for candidate in &candidates {
             match Self::try_open(candidate) {
                 Ok(Some(found)) => return Ok(found),
                 // A path that was asked for is there, or not; names are searched.
                 Ok(None) if path.is_none() => {}
-                Ok(None) => refused.push((candidate, "it can't be opened".to_owned())),
-                Err(error) => refused.push((candidate, error.to_string())),
+                Ok(None) => return Err(CudaError::NotOpened { path: candidate.display().to_string() }),
+                Err(error) => refused.push((candidate, error)),
             }
         }
-        if refused.is_empty() {
-            return Err(CudaError::NoLibrary { library: NAME, purpose: "cuBLAS" });
+        match refused.len() {
+            0 => return Err(CudaError::NoLibrary { library: NAME, purpose: "cuBLAS" }),
+            1 => return Err(refused.remove(0).1),
+            _ => {}
         }
         let reasons = refused.iter().map(|(candidate, reason)| format!("{}: {reason}", candidate.display()));
         Err(CudaError::NoUsableLibrary { library: NAME, reasons: reasons.collect::<Vec<_>>().join("; ") })

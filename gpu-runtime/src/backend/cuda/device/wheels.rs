@@ -9,12 +9,15 @@ const TOOLKIT: &str = "/usr/local/cuda/lib64";
 
 /// Files of these names in [`folders`]: of each folder, those that it has, in the order of the names.
 pub(crate) fn files<'a>(names: &'a [&'a str]) -> impl Iterator<Item = PathBuf> + 'a {
-    folders().into_iter().flat_map(move |folder| names.iter().map(move |name| folder.join(name))).filter(|file| file.is_file())
+    folders()
+        .into_iter()
+        .flat_map(move |folder| names.iter().map(move |name| folder.join(name)))
+        .filter(|file| file.is_file())
 }
 
 /// Folders that exist, in the order in which they are searched: the packages of the active environment (`VIRTUAL_ENV`,
 /// `CONDA_PREFIX`), of this program's, of the `python3` of `PATH`, of the user and the system, and the toolkit.
-pub fn folders() -> Vec<PathBuf> {
+pub(crate) fn folders() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = prefixes().iter().flat_map(|prefix| packages(prefix)).collect();
     found.push(TOOLKIT.into());
     let mut all = Vec::new();
@@ -33,7 +36,8 @@ fn prefixes() -> Vec<PathBuf> {
     let above = |program: PathBuf| Some(program.parent()?.parent()?.to_path_buf());
     let own = env::current_exe().ok().and_then(above);
     let path = env::var_os("PATH").unwrap_or_default();
-    let python = env::split_paths(&path).map(|folder| folder.join("python3")).find(|file| file.is_file()).and_then(above);
+    let python =
+        env::split_paths(&path).map(|folder| folder.join("python3")).find(|file| file.is_file()).and_then(above);
     let user = env::var_os("HOME").map(|home| Path::new(&home).join(".local"));
     let system = ["/usr/local", "/usr"].map(PathBuf::from);
     active.chain(own).chain(python).chain(user).chain(system).filter(|prefix| prefix.is_absolute()).collect()

@@ -15,6 +15,7 @@ mod gated;
 mod graphs;
 mod head;
 mod latent;
+mod libraries;
 mod logits;
 mod lora;
 mod matmul;

@@ -66,6 +66,18 @@ pub(super) fn with_settings<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
     run::<F>(&Simulator::new().unwrap(), settings);
 }
 
+/// Calls `body` in a process whose libraries were changed, with the settings that follow from them.
+pub(super) fn with_libraries<F: FnOnce()>(change: impl FnOnce(&Simulator) -> Vec<(&'static str, String)>, body: F) {
+    assert!(!on_gpu(), "libraries are changed: only the simulated ones are");
+    if is_there() {
+        return body();
+    }
+    let simulator = Simulator::new().unwrap();
+    let settings = change(&simulator);
+    let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    run::<F>(&simulator, &settings);
+}
+
 /// Runs a test with a library that lacks a function.
 pub(super) fn without_symbol<F: FnOnce(Result<CudaDevice>)>(library: &str, symbol: &str, body: F) {
     assert!(!on_gpu(), "a function is removed: only the simulated libraries are changed");

@@ -20,10 +20,10 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
         return vec![Check::failure(GROUP, "compute", format!("{gpus} does not name {ranks} GPUs"), advice)];
     };
     let found = numbers
-        .into_iter()
-        .map(|number| examine(number, dtype(config), config.cublaslt.as_deref()))
+        .iter()
+        .map(|&number| examine(number, dtype(config), config.cublaslt.as_deref()))
         .collect::<Result<Vec<_>, _>>();
-    let found = found.and_then(|found| Ok((found, if ranks > 1 { Some(nccl()?) } else { None })));
+    let found = found.and_then(|found| Ok((found, if ranks > 1 { nccl(&numbers)? } else { Vec::new() })));
     match found {
         Ok((found, nccl)) => found.into_iter().flatten().chain(nccl).collect(),
         Err(reason) if config.device == Device::Auto => {

@@ -5,18 +5,25 @@ use std::path::Path;
 use trainyard_gpu_runtime::Dtype;
 use trainyard_gpu_runtime::backend::Backend as _;
 use trainyard_gpu_runtime::backend::check::{OpCheck, check as check_ops, host_backend};
-use trainyard_gpu_runtime::backend::cuda::{Cuda, CudaError, DeviceRates, Nccl, measure_rates, open_libraries};
+use trainyard_gpu_runtime::backend::cuda::{
+    Cuda, CudaError, DeviceRates, ExchangeRates, Nccl, measure_exchanges, measure_rates, open_libraries,
+};
 
 use super::Check;
 
 const GROUP: &str = "device";
 const OPS: &str = "ops";
 
-/// Checks the library for communication between ranks.
-pub(super) fn nccl() -> Result<Check, CudaError> {
+/// Checks the library for communication between ranks, and exchanges between these GPUs.
+pub(super) fn nccl(numbers: &[u16]) -> Result<Vec<Check>, CudaError> {
     let version = Nccl::open()?.version()?;
     let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
-    Ok(Check::ok(GROUP, "nccl", format!("NCCL {major}.{minor}.{patch}")))
+    let version = Check::ok(GROUP, "nccl", format!("NCCL {major}.{minor}.{patch}"));
+    let ordinals: Vec<i32> = numbers.iter().copied().map(i32::from).collect();
+    let ExchangeRates { bytes, sum, gather } = measure_exchanges(&ordinals)?;
+    let [sum, gather] = [sum, gather].map(|seconds| seconds * 1e3);
+    let value = format!("right; {sum:.3} ms for a sum of {} KiB, {gather:.3} ms for an all-gather", bytes >> 10);
+    Ok(vec![version, Check::ok(GROUP, "exchanges", value)])
 }
 
 /// Checks the device, its driver and libraries, its ops and its speed.

@@ -7,7 +7,7 @@ use trainyard_gpu_runtime::Dtype;
 use super::Check;
 use crate::features::{self, NotInBuild};
 
-pub(super) fn nccl() -> Result<Check, NotInBuild> {
+pub(super) fn nccl(_: &[u16]) -> Result<Vec<Check>, NotInBuild> {
     Err(features::CUDA)
 }
 

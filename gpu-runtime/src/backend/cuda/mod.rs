@@ -28,3 +28,4 @@ pub use device::error::CudaError;
 pub use device::facts::{DeviceRates, measure_rates, open_libraries};
 pub use device::nccl::Nccl;
 pub use device::open::CudaDevice;
+pub use ops::exchange_rates::{ExchangeRates, measure_exchanges};

@@ -59,7 +59,7 @@ pub(super) fn with_setting<F: FnOnce(Result<CudaDevice>)>(setting: (&str, &str),
 }
 
 /// Calls `body` for some settings of the simulator.
-pub(super) fn with_settings<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
+pub(crate) fn with_settings<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
     if is_there() {
         return body();
     }

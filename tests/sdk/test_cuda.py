@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 import numpy as np
@@ -153,6 +154,8 @@ def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, stat
         return
     found = {check["name"]: check["value"] for check in checks if check["group"] == "device"}
     assert "libcuda.so" in found["libraries"] and "libcublasLt.so" in found["libraries"], found
+    assert "MiB are free, of which the engine would use" in found["free memory"], found
+    assert re.match(r"cuBLASLt 1[23]\.\d+\.\d+, /.*libcublasLt\.so", found["cublaslt"]), found
     assert "CUDA up to" in found["capability"] and "TFLOP/s" in found["matmul"] and "GB/s" in found["copies"], found
     # The simulated device refuses cubins; not every GPU has some that are for it.
     assert found["kernels"].startswith(("cubins for sm_", "PTX") if ON_GPU else "PTX, compiled by the driver: cuModuleLoadData"), found

@@ -85,7 +85,7 @@ fn exchange(device: &CudaDevice, own: &DeviceRanks, count: usize) -> Result<Seco
         own.all_reduce(device, &mut sum)?;
         device.synchronize()?;
         seconds.sum = seconds.sum.min(began.elapsed().as_secs_f64());
-        let expected = |at: usize| (0..world).map(|rank| element(rank, at)).sum();
+        let expected = |at: usize| -> f32 { (0..world).map(|rank| element(rank, at)).sum() };
         compare("the sum over ranks", rank, &sum.to_host()?, expected)?;
         let began = Instant::now();
         let parts = own.all_gather_sized(device, &values, &vec![count; world])?;

@@ -27,7 +27,7 @@ fn names(refused: &str, old: &str) -> Vec<(&'static str, String)> {
     vec![("CUDASIM_LT_REFUSE", refused.to_owned()), ("CUDASIM_LT_OLD", old.to_owned())]
 }
 
-/// As where the driver is of CUDA 12, and both versions are installed.
+/// The driver is of CUDA 12, and both versions are installed.
 #[test]
 fn a_library_whose_handles_fail_is_passed_over() {
     let change = |simulator: &Simulator| {

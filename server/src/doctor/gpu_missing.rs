@@ -3,12 +3,13 @@
 use trainyard_gpu_runtime::Dtype;
 
 use super::Check;
+use crate::config::Shapes;
 use crate::features::{self, NotInBuild};
 
 pub(super) fn nccl() -> Result<Check, NotInBuild> {
     Err(features::CUDA)
 }
 
-pub(super) fn examine(_: u16, _: Dtype) -> Result<Vec<Check>, NotInBuild> {
+pub(super) fn examine(_: u16, _: Dtype, _: Shapes) -> Result<Vec<Check>, NotInBuild> {
     Err(features::CUDA)
 }

@@ -83,7 +83,7 @@ pub(crate) fn scalar_heads<B: HostAccess>(b: &B, rows: usize, width: usize, seed
 /// Columns of the latent before the keys' common part.
 const LATENT: usize = 5;
 
-/// Bound of [`positions`].
+/// Positions are below this one in [`positions`].
 pub(crate) const POSITIONS: usize = 200;
 
 /// Positions of rows, not in order.

@@ -6,10 +6,6 @@ use crate::backend::{Params, Rows};
 /// Most elements of one result that are copied to the host: of larger results, some rows.
 const MOST: usize = 1 << 23;
 
-/// Rows whose elements are much smaller than the largest one of all count as if they had this part of it: sums that cancel
-/// have errors of their terms' size.
-const LEAST_PART: f32 = 1.0 / 128.0;
-
 /// Some rows of a result.
 pub(super) struct Named {
     pub(super) name: &'static str,
@@ -52,7 +48,7 @@ impl Named {
 pub(super) struct Difference {
     pub(super) name: &'static str,
     pub(super) row: usize,
-    /// Error relative to the row's largest element.
+    /// Error relative to the row's largest element, or to the root mean square of all rows if that is more.
     pub(super) error: f32,
 }
 
@@ -83,7 +79,10 @@ fn of_result(found: &Named, expected: &Named) -> Result<Difference, String> {
         return Err(format!("{name} has {} elements, not {}", found.values.len(), expected.values.len()));
     }
     let most = |row: &[f32]| row.iter().fold(0f32, |most, x| most.max(x.abs()));
-    let least = (LEAST_PART * most(&expected.values)).max(f32::MIN_POSITIVE);
+    // Sums that cancel have errors of the size of their terms: small rows count as those of usual size.
+    let squares = expected.values.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
+    let usual = (squares / expected.values.len().max(1) as f64).sqrt() as f32;
+    let least = usual.max(f32::MIN_POSITIVE);
     let mut worst = Difference { name, row: 0, error: 0.0 };
     let (found_rows, expected_rows) =
         (found.values.chunks_exact(found.width), expected.values.chunks_exact(found.width));
@@ -113,10 +112,10 @@ mod tests {
 
     #[test]
     fn errors_are_relative_to_their_row() {
-        let expected = [of("x", &[4.0, 1.0, 0.5, 0.25])];
-        let worst = compare(&[of("x", &[4.0, 1.5, 0.5, 0.375])], &expected, 1.0).unwrap();
+        let expected = [of("x", &[4.0, 1.0, 3.0, 0.25])];
+        let worst = compare(&[of("x", &[4.0, 1.5, 3.0, 1.0])], &expected, 1.0).unwrap();
         assert_eq!(worst, Difference { name: "x", row: 1, error: 0.25 });
-        // A row of almost nothing counts as a small part of the whole.
+        // A row of almost nothing counts as one of usual size.
         let tiny = [of("x", &[4.0, 1.0, 1e-9, 0.0])];
         let worst = compare(&[of("x", &[4.0, 1.0, 3e-9, 0.0])], &tiny, 1.0).unwrap();
         assert!(worst.error < 1e-6, "{worst:?}");

@@ -19,9 +19,9 @@ const WITHIN: usize = 77;
 /// Side of a linear layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// From inputs to outputs.
+    /// Inputs become outputs, as in forward passes.
     Forward,
-    /// From gradients of outputs to those of inputs.
+    /// Gradients of outputs become those of inputs.
     Backward,
 }
 

@@ -4,12 +4,13 @@
 //! checks run one layer of an 8B model, every width of heads, numbers of rows on both sides of each that chooses another
 //! kernel, mixers and experts. [`Scale`] is a parameter: tests on simulated devices run the same code with small extents.
 //!
-//! Tolerances are relative to the largest element of a row:
+//! Tolerances are relative to the largest element of a row, or to the root mean square of all rows if that is more:
 //!
-//! - [`ROUNDED`], for bf16 against f32 on the same device. Rounding to bf16 has errors of at most 2⁻⁹ and about 2⁻⁹/√3 on average
-//!   (its significand has 8 bits). A result behind `n` roundings in a row has √n times that; with n = 12, the
-//!   depth of the layer, and the largest of 10⁷ errors at 5.3 standard deviations of which a row's largest element has
-//!   about 4, that is 5e-3. The tolerance is four times that.
+//! - [`ROUNDED`], for bf16 against f32. Rounding to bf16 has errors of at most 2⁻⁹ and about 2⁻⁹/√3 on average (its
+//!   significand has 8 bits). A result behind `n` roundings has √n times that. With n = 12, the largest of 10⁷ errors at 5.3
+//!   standard deviations, and a row's largest element at about 4, that is 5e-3. The tolerance is four times that.
+//! - [`LAYER`], for the whole layer in bf16: twice the error that a processor with bf16 tiles has in it (2.1e-2 with small
+//!   sizes, in the gradient of q's adapter, for which attention subtracts nearly equal sums). A wrong element has ten times that.
 //! - [`SUMS`], for f32 against the processor's f32: sums of up to some thousand terms in another order, 2⁻²⁴ · √1000 · 5
 //!   ≈ 1e-5, ten times that.
 
@@ -38,6 +39,8 @@ use scale::{DECODED, EXPERTS_OF_TOKEN, HEAD_DIMS, PROJECTED};
 
 /// Tolerance of results that were computed in bf16.
 const ROUNDED: f32 = 2e-2;
+/// Tolerance of results of a whole layer in bf16.
+const LAYER: f32 = 5e-2;
 /// Tolerance of sums in f32 in another order.
 const SUMS: f32 = 1e-4;
 
@@ -89,7 +92,7 @@ pub fn check_shapes<B: HostAccess>(rounded: &B, exact: &B, host: &HostBackend, s
     run.found
 }
 
-/// Checks in progress.
+/// Checks that are in progress on a device.
 struct Run<'a, B: HostAccess> {
     /// The device with bf16 weights, and with f32 weights.
     devices: [&'a B; 2],
@@ -127,7 +130,7 @@ impl<B: HostAccess> Run<'_, B> {
             scale.rows()
         );
         let pass = |b: &B, layer: &Layer<B>| layer.pass(b, &tile, sequences);
-        self.accuracy(&name, ROUNDED, || pass(rounded, &layer), || pass(exact, &exact_layer));
+        self.accuracy(&name, LAYER, || pass(rounded, &layer), || pass(exact, &exact_layer));
         for rows in PROJECTED {
             let (own, other) = (&layer.o, &exact_layer.o);
             let name = format!("projection {} → {} with an adapter, {rows} rows", own.inputs, own.outputs);

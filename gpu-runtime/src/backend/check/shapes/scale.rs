@@ -17,7 +17,7 @@ pub struct Scale {
     pub(super) heads: [usize; 2],
     /// Width of the MLP.
     pub(super) intermediate: usize,
-    /// Rank of adapters.
+    /// Rank of the layer's adapters.
     pub(super) rank: usize,
     /// Tokens of the unembedding: two chunks of a GPU's.
     pub(super) vocab: usize,
@@ -99,7 +99,7 @@ impl Scale {
         if flops >= FULL_RATE { Self::FULL } else { Self::SMALL }
     }
 
-    /// The layer's attention.
+    /// Extents of the layer's attention.
     pub(super) fn attention(&self) -> AttentionShape {
         attention(self.heads, HEAD_DIM)
     }

@@ -143,7 +143,7 @@ def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, stat
     if devices == "0":
         without_devices(monkeypatch)
     command = [BINARY, "doctor", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--data-dir", tmp_path / "data", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600 * PATIENCE, cwd=tmp_path)
     checks = json.loads(done.stdout)["checks"]
     (check,) = [check for check in checks if (check["group"], check["name"]) == ("device", "compute")]
     assert check["status"] == status and said in check["value"], check
@@ -162,6 +162,24 @@ def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, stat
     # Every op in f32 and in bf16, each with its error.
     assert len(ops) >= 40 and {op["name"].rsplit(", ")[-1] for op in ops} == {"f32", "bf16"}
     assert all(op["status"] == "ok" and "at most" in op["value"] for op in ops), ops
+    shapes = [check for check in checks if check["group"] in ("shapes", "invariance")]
+    assert len(shapes) > 60 and all(check["status"] == "ok" and check["seconds"] >= 0 for check in shapes), shapes
+    (rate,) = [check["numbers"] for check in checks if check["name"] == "matmul"]
+    (layer,) = [check for check in shapes if check["name"] == "weights of a layer"]
+    assert layer["value"].startswith("full" if rate["flop_per_second"] >= 1e12 else "small"), (rate, layer)
+    assert all(0 <= check["error"] <= check["tolerance"] for check in shapes if check["tolerance"]), shapes
+
+
+@pytest.mark.skipif(ON_GPU, reason="a fault is injected")
+def test_doctor_finds_products_that_depend_on_the_number_of_rows(simulated, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDASIM_LT_FAULT", "order:256")
+    command = [BINARY, "doctor", "--device", "cuda", "--json", "--data-dir", tmp_path / "data"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600 * PATIENCE, cwd=tmp_path)
+    assert done.returncode == 1, done
+    wrong = [check for check in json.loads(done.stdout)["checks"] if check["status"] == "failure"]
+    wrong = [check for check in wrong if check["group"] != "configuration"]
+    assert wrong and {check["group"] for check in wrong} == {"invariance"}, wrong
+    assert all("of 256 differs" in check["value"] for check in wrong) and "plan: " in wrong[0]["value"], wrong
 
 
 def test_the_binary_needs_no_library_of_cuda():

@@ -30,6 +30,8 @@ const FAULTS: &[&str] = &[
     "--skip",
     "backend::cuda::tests::pool",
     "--skip",
+    "backend::cuda::tests::shape_faults",
+    "--skip",
     "backend::cuda::tests::transfer_faults",
 ];
 const ENGINE_FAULTS: &[&str] = &[

@@ -10,8 +10,8 @@ use trainyard_gpu_runtime::blocks::PackedForm;
 use trainyard_gpu_runtime::{Parallel, WeightStorage};
 
 use super::{
-    Device, HttpFlags, HubFlags, ImageFlags, NamedPath, QueueFlags, RankFlags, SnapshotFlags, TlsFlags, VerifiedShare,
-    size,
+    Device, HttpFlags, HubFlags, ImageFlags, NamedPath, QueueFlags, RankFlags, Shapes, SnapshotFlags, TlsFlags,
+    VerifiedShare, size,
 };
 
 /// Flags of `trainyard serve`.
@@ -90,6 +90,9 @@ pub struct DoctorFlags {
     /// Print a JSON document for programs.
     #[arg(long, display_order = 900)]
     pub json: bool,
+    /// Sizes of the device's checks with the shapes of real models: full ones if it is fast enough.
+    #[arg(long, value_name = "SIZES", value_enum, default_value_t, display_order = 901)]
+    pub shapes: Shapes,
     #[command(flatten)]
     #[expect(missing_docs, reason = "the fields are documented")]
     pub serve: ServeFlags,

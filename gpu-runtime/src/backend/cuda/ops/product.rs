@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "cuBLASLt is C: handles are made and released here, and pointers are those of slices")]
 
 use std::ffi::c_void;
+use std::fmt;
 use std::sync::Arc;
 
 use cudarc::cublaslt::sys::{
@@ -31,6 +32,16 @@ pub(crate) struct MatmulPlan {
     pub(crate) side: WeightSide,
     pub(crate) element: cudaDataType,
     pub(super) algorithm: cublasLtMatmulAlgo_t,
+}
+
+/// The algorithm, as words that cuBLASLt alone understands: equal words are one algorithm.
+impl fmt::Display for MatmulPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = &self.algorithm.data;
+        let used = words.iter().rposition(|word| *word != 0).map_or(1, |last| last + 1);
+        write!(f, "0x")?;
+        words[..used].iter().try_for_each(|word| write!(f, "{word:016x}"))
+    }
 }
 
 /// A GEMM on memory of the device.

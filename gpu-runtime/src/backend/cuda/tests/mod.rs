@@ -31,6 +31,8 @@ mod rotary;
 mod routing;
 mod sampling;
 mod scalar_head;
+mod shape_faults;
+mod shapes;
 pub(crate) mod simulated;
 mod sinks;
 mod squares;

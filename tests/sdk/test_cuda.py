@@ -138,11 +138,16 @@ def test_without_a_device_cuda_is_refused(simulated, tmp_path, monkeypatch):
     assert done.returncode != 0 and "--device: cuda:0" in said and "CUDA_ERROR_NO_DEVICE" in said, done
 
 
-@pytest.mark.parametrize("devices, status, said", [("1", "ok", DEVICE), ("0", "failure", "CUDA_ERROR_NO_DEVICE")])
-def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, status, said):
+@pytest.mark.slow_layout("real shapes take a minute on a simulated GPU", "with shapes")
+@pytest.mark.parametrize(
+    "devices, flags, status, said",
+    [("1", [], "ok", DEVICE), ("1", ["--shapes", "none"], "ok", DEVICE), ("0", [], "failure", "CUDA_ERROR_NO_DEVICE")],
+    ids=["with shapes", "without shapes", "without a device"],
+)
+def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, flags, status, said):
     if devices == "0":
         without_devices(monkeypatch)
-    command = [BINARY, "doctor", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--data-dir", tmp_path / "data", "--json"]
+    command = [BINARY, "doctor", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--data-dir", tmp_path / "data", "--json", *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600 * PATIENCE, cwd=tmp_path)
     checks = json.loads(done.stdout)["checks"]
     (check,) = [check for check in checks if (check["group"], check["name"]) == ("device", "compute")]
@@ -163,6 +168,9 @@ def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, stat
     assert len(ops) >= 40 and {op["name"].rsplit(", ")[-1] for op in ops} == {"f32", "bf16"}
     assert all(op["status"] == "ok" and "at most" in op["value"] for op in ops), ops
     shapes = [check for check in checks if check["group"] in ("shapes", "invariance")]
+    if flags:
+        assert shapes == []
+        return
     assert len(shapes) > 60 and all(check["status"] == "ok" and check["seconds"] >= 0 for check in shapes), shapes
     (rate,) = [check["numbers"] for check in checks if check["name"] == "matmul"]
     (layer,) = [check for check in shapes if check["name"] == "weights of a layer"]
@@ -171,8 +179,10 @@ def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, stat
 
 
 @pytest.mark.skipif(ON_GPU, reason="a fault is injected")
-def test_doctor_finds_products_that_depend_on_the_number_of_rows(simulated, tmp_path, monkeypatch):
-    monkeypatch.setenv("CUDASIM_LT_FAULT", "order:256")
+@pytest.mark.slow_layout("real shapes take a minute on a simulated GPU", "order:256")
+@pytest.mark.parametrize("fault", ["order:256"])
+def test_doctor_finds_products_that_depend_on_the_number_of_rows(simulated, tmp_path, monkeypatch, fault):
+    monkeypatch.setenv("CUDASIM_LT_FAULT", fault)
     command = [BINARY, "doctor", "--device", "cuda", "--json", "--data-dir", tmp_path / "data"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600 * PATIENCE, cwd=tmp_path)
     assert done.returncode == 1, done

@@ -1,9 +1,11 @@
 //! Attention of rows that are decoded, each behind the keys of a prompt.
 
+use std::ops::Range;
+
 use super::compare::Named;
 use super::numbers::Tile;
 use crate::backend::check::HostAccess;
-use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK, Span};
+use crate::backend::{AttentionCall, AttentionShape, BlockId, KV_BLOCK, Span};
 
 /// Tokens of the prompt before the decoded ones: several splits of keys.
 const CONTEXT: usize = 10 * KV_BLOCK;
@@ -31,13 +33,15 @@ pub(super) fn decoded<B: HostAccess>(b: &B, tile: &Tile, shape: &AttentionShape,
     vec![Named::of(b, "attention", &out), Named::of(b, "log-sum-exp", &lse)]
 }
 
-/// Output of the last row of a prompt: computed with all others, and as `rows` sequences' next row behind the others.
+/// Output of the last row of a prompt: computed with the `together` last ones, and for each of `copies` as the next row of
+/// so many sequences behind the others.
 pub(super) fn last_rows<B: HostAccess>(
     b: &B,
     tile: &Tile,
     shape: &AttentionShape,
-    copies: usize,
-) -> (Vec<f32>, Vec<f32>) {
+    together: usize,
+    copies: &[usize],
+) -> (Vec<f32>, Vec<Vec<f32>>) {
     let (width, len) = (shape.qkv_width(), CONTEXT + 1);
     let rows = qkv(tile, shape, 1, len);
     let (before, last) = rows.split_at(CONTEXT * width);
@@ -45,25 +49,31 @@ pub(super) fn last_rows<B: HostAccess>(
         let call = AttentionCall { shape, layer: 0, window: None, spans, chosen: None };
         b.attention(call, pool, rows)
     };
+    let span =
+        |rows: Range<usize>, start: usize, blocks: Vec<BlockId>| Span { rows, start, blocks, held: start, state: None };
     let mut pool = b.kv_pool(shape);
     let blocks: Vec<_> = (0..len.div_ceil(KV_BLOCK)).map(|_| b.kv_take(&mut pool)).collect();
-    let whole = [Span { rows: 0..len, start: 0, blocks: blocks.clone(), held: 0, state: None }];
-    let prompt = b.rows(&rows, width);
-    b.kv_write(&mut pool, shape, 0, &whole, &prompt);
-    let [out, _] = attend(&pool, &whole, &prompt);
-    let together = b.values(&b.gather(&out, &[CONTEXT]));
+    let first = len - together.min(len);
+    b.kv_write(&mut pool, shape, 0, &[span(0..first, 0, blocks.clone())], &b.rows(&rows[..first * width], width));
+    let end = [span(0..len - first, first, blocks.clone())];
+    let prompt = b.rows(&rows[first * width..], width);
+    b.kv_write(&mut pool, shape, 0, &end, &prompt);
+    let [out, _] = attend(&pool, &end, &prompt);
+    let together = b.values(&b.gather(&out, &[CONTEXT - first]));
 
-    let mut pool = b.kv_pool(shape);
-    let shared: Vec<_> = (0..CONTEXT / KV_BLOCK).map(|_| b.kv_take(&mut pool)).collect();
-    let first = [Span { rows: 0..CONTEXT, start: 0, blocks: shared.clone(), held: 0, state: None }];
-    b.kv_write(&mut pool, shape, 0, &first, &b.rows(before, width));
-    let mut span = |row: usize| {
-        let blocks = shared.iter().copied().chain([b.kv_take(&mut pool)]).collect();
-        Span { rows: row..row + 1, start: CONTEXT, blocks, held: CONTEXT, state: None }
+    let decode = |copies: &usize| {
+        let mut pool = b.kv_pool(shape);
+        let shared: Vec<_> = (0..CONTEXT / KV_BLOCK).map(|_| b.kv_take(&mut pool)).collect();
+        b.kv_write(&mut pool, shape, 0, &[span(0..CONTEXT, 0, shared.clone())], &b.rows(before, width));
+        let mut next_to = |row: usize| {
+            let blocks = shared.iter().copied().chain([b.kv_take(&mut pool)]).collect();
+            span(row..row + 1, CONTEXT, blocks)
+        };
+        let spans: Vec<_> = (0..*copies).map(&mut next_to).collect();
+        let next = b.rows(&last.repeat(*copies), width);
+        b.kv_write(&mut pool, shape, 0, &spans, &next);
+        let [out, _] = attend(&pool, &spans, &next);
+        b.values(&out)
     };
-    let spans: Vec<_> = (0..copies).map(&mut span).collect();
-    let next = b.rows(&last.repeat(copies), width);
-    b.kv_write(&mut pool, shape, 0, &spans, &next);
-    let [out, _] = attend(&pool, &spans, &next);
-    (together, b.values(&out))
+    (together, copies.iter().map(decode).collect())
 }

@@ -212,9 +212,10 @@ impl<B: HostAccess> Run<'_, B> {
     /// The same bits for the last row of a prompt, with the others and when it is decoded.
     fn same_attention(&mut self, b: &B, tile: &Tile, shape: &AttentionShape) {
         let name = format!("attention, heads of {}, {}", shape.head_dim, b.dtype().name());
+        let scale = self.scale;
         self.check(Subjects::Invariance, name, None, || {
-            for copies in DECODED {
-                let (together, decoded) = last_rows(b, tile, shape, copies);
+            let (together, decoded) = last_rows(b, tile, shape, scale.together, &DECODED);
+            for (copies, decoded) in DECODED.iter().zip(decoded) {
                 let found = decoded.chunks_exact(shape.q_width()).map(|row| invariance::difference(&together, row));
                 if let Some((row, difference)) = found.enumerate().find_map(|(row, found)| Some((row, found?))) {
                     let detail = format!("the prompt's last row, decoded as row {row} of {copies}, {difference}");

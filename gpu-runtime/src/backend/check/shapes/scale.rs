@@ -27,6 +27,8 @@ pub struct Scale {
     pub(super) prompts: [[usize; 2]; 2],
     /// Query heads of these prompts, and their key heads.
     pub(super) prompt_heads: [usize; 2],
+    /// Rows of a prompt's end that are computed at once, to compare its last row with decoded ones.
+    pub(super) together: usize,
     /// Key heads and value heads of the delta net, and those of Mamba-2.
     pub(super) mixer_heads: [[usize; 2]; 2],
     /// Rows of the sequences of mixers.
@@ -69,6 +71,7 @@ impl Scale {
         sequences: [1500, 548],
         prompts: [[100, 28], [600, 29]],
         prompt_heads: [8, 2],
+        together: 257,
         mixer_heads: [[16, 32], [8, 128]],
         mixer_rows: [130, 7],
         experts: [1024, 128, 2048],
@@ -84,14 +87,15 @@ impl Scale {
         intermediate: 96,
         rank: 8,
         vocab: 8192 + 64,
-        sequences: [100, 40],
-        prompts: [[40, 28], [140, 1]],
+        sequences: [66, 14],
+        prompts: [[40, 28], [130, 1]],
         prompt_heads: [2, 1],
+        together: 17,
         mixer_heads: [[1, 2], [1, 2]],
-        mixer_rows: [70, 3],
+        mixer_rows: [66, 3],
         experts: [12, 16, 40],
         expert: 24,
-        counts: &[1, 2, 16, 256, 1025],
+        counts: &[1, 2, 16, 256, 530],
     };
 
     /// Returns the sizes for a device with this rate of bf16 GEMMs, in FLOP per second.

@@ -1,4 +1,5 @@
-//! The checks with the shapes of real models pass on the simulated device.
+//! The checks with the shapes of real models pass on the simulated device. They take minutes there, so that only
+//! `make test-full` runs them.
 
 use super::simulated::with_settings;
 use crate::backend::Dtype;
@@ -17,9 +18,17 @@ pub(super) fn checks() -> Vec<ShapeCheck> {
 
 pub(super) const SEED: (&str, &str) = ("CUDASIM_SEED", "4");
 
+/// Calls `body` in a process with settings, in `make test-full`.
+pub(super) fn with_all_tests<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
+    if std::env::var_os("TRAINYARD_TEST_FULL").is_some() {
+        with_settings(settings, body);
+    }
+}
+
+/// Algorithms differ here: one plan for every number of rows is the right choice.
 #[test]
 fn shapes_of_models_pass() {
-    with_settings(&[SEED], || {
+    with_all_tests(&[SEED, ("CUDASIM_LT_ALGORITHMS", "4")], || {
         let found = checks();
         assert!(found.iter().all(|check| check.verdict == Verdict::Holds));
         for of in [Subjects::Accuracy, Subjects::Invariance] {
@@ -29,13 +38,5 @@ fn shapes_of_models_pass() {
         let mut rounded = found.iter().filter(|check| check.name.ends_with("bf16 against f32"));
         assert!(rounded.all(|check| check.error > Some(1e-4)));
         assert!(found.iter().any(|check| check.detail.contains("plan: 8192 outputs 0x")));
-    });
-}
-
-/// The right choice where algorithms differ: one plan for every number of rows.
-#[test]
-fn several_algorithms_change_no_bits() {
-    with_settings(&[SEED, ("CUDASIM_LT_ALGORITHMS", "4")], || {
-        assert!(checks().iter().all(|check| check.verdict == Verdict::Holds));
     });
 }

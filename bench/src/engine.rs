@@ -25,9 +25,6 @@ pub(crate) fn kernels(flags: &BenchFlags) -> Result<HostKernels, String> {
     }
 }
 
-/// Share of a GPU's memory that the engine uses, as in a server.
-const GPU_SHARE: (usize, usize) = (4, 5);
-
 /// An engine of one rank, or of several that share the threads.
 pub(crate) enum BenchEngine {
     One(Box<CpuEngine>),
@@ -87,7 +84,7 @@ impl BenchEngine {
             Self::Ranks(engine) => Blocking::detect(engine.backend().isa()).describe(flags.dtype),
             Self::Gpu(engine) => {
                 let gpu = engine.backend().gpu();
-                format!("{}, {} MiB", gpu.name()?, gpu.memory()? >> 20)
+                format!("{}, {} MiB", gpu.name()?, gpu.memory()?.total >> 20)
             }
         })
     }
@@ -154,8 +151,7 @@ pub(crate) fn load_engine(
         (BenchDevice::Cuda(number), _) => {
             let gpu = Cuda::open(i32::from(number), flags.dtype)
                 .map_err(|error| format!("--device: {}: {error}", flags.device))?;
-            let (share, of) = GPU_SHARE;
-            options.memory_bytes = Some(gpu.gpu().memory()? / of * share);
+            options.memory_bytes = usize::try_from(gpu.gpu().memory()?.budget()).ok();
             let models = ranks.pop().unwrap_or_default();
             let configured = ConfiguredParts { activation_bytes, ..ConfiguredParts::default() };
             let options = options.divided_on_gpus(&models, 1, configured);

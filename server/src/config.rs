@@ -16,6 +16,7 @@ mod named_path;
 mod parse;
 mod queue;
 mod ranks;
+mod shapes;
 pub mod size;
 mod snapshots;
 mod stores;
@@ -53,6 +54,7 @@ pub use self::images::{ImageFlags, Images};
 pub use self::named_path::NamedPath;
 pub use self::queue::QueueFlags;
 pub use self::ranks::{RankConfig, RankFlags};
+pub use self::shapes::Shapes;
 pub use self::snapshots::{SamplerSnapshots, SnapshotFlags};
 pub use self::stores::{BackupFlags, RestoreFlags, StoreFlags, Stores};
 pub use self::tenants::TenantsError;
@@ -135,6 +137,8 @@ pub struct Config {
     pub kernels: Option<HostKernels>,
     /// The device that the engine computes on.
     pub device: Device,
+    /// The file of cuBLASLt that GPUs compute with; searched when `None`.
+    pub cublaslt: Option<PathBuf>,
     /// The layout of the ranks that share the models.
     pub parallel: Parallel,
     /// The time that ranks with a GPU wait for each other; the runtime's default when `None`.
@@ -272,6 +276,7 @@ impl Config {
                 Role::All | Role::Worker => kernels(flags.kernels.or(file.kernels), HostKernels::available())?,
             },
             device: flags.device.or(file.device).unwrap_or_default(),
+            cublaslt: flags.cublaslt.or(file.cublaslt),
             parallel: flags.parallel.or(file.parallel).unwrap_or_default(),
             rank: None,
             rank_timeout: flags.rank_timeout_seconds.or(file.rank_timeout_seconds).map(Duration::from_secs),

@@ -66,11 +66,11 @@ fn open_each(config: &Config, gpus: &Gpus) -> Result<Vec<Gpu>, DeviceError> {
     let ranks = local_ranks(config);
     let refused = || DeviceError::Ranks { gpus: gpus.clone(), ranks, layout: config.parallel.to_string() };
     let open = |number: u16| {
-        let opened = gpu::open(number, dtype(config), config.rank_timeout);
-        let (found, name) = opened.map_err(|source| DeviceError::Cuda { number, source })?;
+        let opened = gpu::open(number, dtype(config), config.cublaslt.as_deref());
+        let (found, [name, matmul]) = opened.map_err(|source| DeviceError::Cuda { number, source })?;
         let device = format!("cuda:{number}");
-        tracing::info!(device, name, "computing on a GPU");
-        Ok(found)
+        tracing::info!(device, name, matmul, "computing on a GPU");
+        Ok(gpu::with_rank_limit(found, config.rank_timeout))
     };
     gpus.of(ranks).ok_or_else(refused)?.into_iter().map(open).collect()
 }

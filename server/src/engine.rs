@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::time::Duration;
 
-use trainyard_gpu_runtime::collective::{COMMUNICATOR_BYTES, CollectiveError, Rendezvous, communicators};
+use trainyard_gpu_runtime::collective::{COMMUNICATOR_BYTES, CollectiveError, DeviceMemory, Rendezvous, communicators};
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::open;
 use trainyard_gpu_runtime::{
@@ -20,7 +20,7 @@ use crate::linked::{Linked, one, several};
 use crate::machine;
 
 /// The engine's share of the machine's memory, unless it is configured: the rest is for requests, the store and the
-/// system.
+/// system. Of a GPU it uses [`DeviceMemory::budget`].
 const MACHINE_SHARE: (u64, u64) = (4, 5);
 /// The time that a rank waits until the others have been started.
 const RENDEZVOUS_PATIENCE: Duration = Duration::from_secs(600);
@@ -55,6 +55,19 @@ pub enum EngineError {
     /// The device cannot be used.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// What is free on the GPUs is not enough for the models.
+    #[error(
+        "--device: {} of the {} of a GPU are free, of which the engine would use {}: {source}",
+        size::budget(memory.free),
+        size::budget(memory.total),
+        size::budget(memory.budget())
+    )]
+    DeviceMemory {
+        /// Memory of the GPU that has the least.
+        memory: DeviceMemory,
+        /// The error of the loader.
+        source: LoadError,
+    },
     /// The other ranks did not connect.
     #[error("--rendezvous: {0}")]
     Rendezvous(#[from] CollectiveError),
@@ -89,8 +102,12 @@ pub fn follow(
     let joined = join(rank, config.parallel)?;
     match found {
         Some(found) => {
-            let options = gpu_options(config, std::slice::from_ref(&found), &models)?;
-            gpu::follow(joined, found, models, &options, copies, ready)?;
+            let memory = smallest(std::slice::from_ref(&found))?;
+            let options = gpu_options(config, memory, 1, &models)?;
+            gpu::follow(joined, found, models, &options, copies, ready).map_err(|error| match error {
+                FollowError::Load(error) => refused(config, memory, error),
+                error => error.into(),
+            })?;
         }
         None => joined.follow(models, &engine_options(config), copies, ready)?,
     }
@@ -126,25 +143,27 @@ fn link(
     config: &Config,
 ) -> Result<(Box<dyn Engine>, Option<RankFolders>), EngineError> {
     let gpus = device::open(config)?;
+    let memory = smallest(&gpus)?;
     let options = match ranks.first() {
-        Some(models) if !gpus.is_empty() => gpu_options(config, &gpus, models)?,
+        Some(models) if !gpus.is_empty() => gpu_options(config, memory, gpus.len(), models)?,
         _ => engine_options(config),
     };
+    let refused = |error| refused(config, memory, error);
     let mut gpus = gpus.into_iter();
     let only = if ranks.len() == 1 { ranks.pop() } else { None };
     let (engine, folders, device): Linked = match (only, &config.rank, gpus.next()) {
         (Some(only), Some(rank), found) => {
             let joined = join(rank, config.parallel)?;
             match found {
-                Some(found) => gpu::lead(joined, found, only, &options)?,
+                Some(found) => gpu::lead(joined, found, only, &options).map_err(refused)?,
                 None => several(joined.lead(only, &options)?),
             }
         }
-        (Some(only), None, Some(found)) => gpu::engine(found, only, options)?,
+        (Some(only), None, Some(found)) => gpu::engine(found, only, options).map_err(refused)?,
         (Some(only), None, None) => one(CpuEngine::new(only, options)?),
         (None, _, Some(first)) => {
             let gpus = iter::once(first).chain(gpus).collect();
-            gpu::ranks(gpus, ranks, &options)?
+            gpu::ranks(gpus, ranks, &options).map_err(refused)?
         }
         (None, _, None) => several(ParallelEngine::new(ranks, options)?),
     };
@@ -160,29 +179,61 @@ fn link(
 
 /// The options of the engine on the processor.
 pub(crate) fn engine_options(config: &Config) -> EngineOptions {
-    options_within(config, machine::memory_bytes()).divided_on_host(configured_parts(config))
+    let (share, of) = MACHINE_SHARE;
+    let available = machine::memory_bytes().map(|bytes| bytes / of * share);
+    options_within(config, available).divided_on_host(configured_parts(config))
 }
 
-/// The options of the engine on GPUs; the smallest GPU limits the memory.
-fn gpu_options(config: &Config, gpus: &[Gpu], models: &[(String, ModelSource)]) -> Result<EngineOptions, DeviceError> {
-    if config.verify_samples.is_some_and(|share| share.per_million() > 0) {
-        return Err(DeviceError::VerifiedSamples);
-    }
-    let bytes = |found: &Gpu| {
+/// Memory of the GPU of which the engine may use least; `None` without GPUs.
+fn smallest(gpus: &[Gpu]) -> Result<Option<DeviceMemory>, DeviceError> {
+    let memory = |found: &Gpu| {
         let (number, memory) = gpu::memory(found);
         memory.map_err(|source| DeviceError::Cuda { number, source })
     };
-    let each = gpus.iter().map(bytes).collect::<Result<Vec<_>, _>>()?;
-    // Of which NCCL takes some.
-    let nccl = communicators(config.parallel.tp(), config.parallel.dp(), config.parallel.ep()) * COMMUNICATOR_BYTES;
-    let memory = each.iter().min().map(|bytes| (bytes.saturating_sub(nccl) * gpus.len()) as u64);
-    Ok(options_within(config, memory).divided_on_gpus(models, gpus.len(), configured_parts(config)))
+    let each = gpus.iter().map(memory).collect::<Result<Vec<_>, _>>()?;
+    Ok(each.into_iter().min_by_key(|memory| memory.budget()))
 }
 
-/// The options with a memory budget: the configured one, else a share of `memory`.
-fn options_within(config: &Config, memory: Option<u64>) -> EngineOptions {
-    let (share, of) = MACHINE_SHARE;
-    let available = memory.and_then(|bytes| usize::try_from(bytes / of * share).ok());
+/// An error of a loader on GPUs, with what is free there if that is what the budget follows from.
+fn refused(config: &Config, memory: Option<DeviceMemory>, source: LoadError) -> EngineError {
+    match memory {
+        Some(memory) if config.memory_mib.is_none() && matches!(source, LoadError::Memory { .. }) => {
+            EngineError::DeviceMemory { memory, source }
+        }
+        _ => source.into(),
+    }
+}
+
+/// The options of the engine on `count` GPUs, of which the smallest one has this memory.
+fn gpu_options(
+    config: &Config,
+    memory: Option<DeviceMemory>,
+    count: usize,
+    models: &[(String, ModelSource)],
+) -> Result<EngineOptions, DeviceError> {
+    if config.verify_samples.is_some_and(|share| share.per_million() > 0) {
+        return Err(DeviceError::VerifiedSamples);
+    }
+    if let Some(memory) = memory {
+        let (free, budget) = (size::budget(memory.free), size::budget(memory.budget()));
+        tracing::info!(total = size::budget(memory.total), free, budget, "memory of the smallest GPU");
+        if config.memory_mib.is_some_and(|mib| (mib_bytes(mib) / count.max(1)) as u64 > memory.free) {
+            tracing::warn!(
+                free,
+                gpus = count,
+                "--memory-mib is more than what is free on the GPUs: requests will fail"
+            );
+        }
+    }
+    // Of which NCCL takes some.
+    let nccl = communicators(config.parallel.tp(), config.parallel.dp(), config.parallel.ep()) * COMMUNICATOR_BYTES;
+    let available = memory.map(|memory| memory.budget().saturating_sub(nccl as u64) * count as u64);
+    Ok(options_within(config, available).divided_on_gpus(models, count, configured_parts(config)))
+}
+
+/// The options with a memory budget: the configured one, else the bytes that are available.
+fn options_within(config: &Config, available: Option<u64>) -> EngineOptions {
+    let available = available.and_then(|bytes| usize::try_from(bytes).ok());
     EngineOptions {
         parallel: config.parallel,
         dtype: dtype(config),

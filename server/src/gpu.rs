@@ -1,9 +1,11 @@
 //! Engines on GPUs, in builds with the feature `cuda`.
 
+use std::path::Path;
 use std::time::Duration;
 
 use trainyard_gpu_runtime::backend::Dtype;
 pub(crate) use trainyard_gpu_runtime::backend::cuda::{Cuda as Gpu, CudaError as GpuError};
+use trainyard_gpu_runtime::collective::DeviceMemory;
 use trainyard_gpu_runtime::config::{LoadError, ModelSource};
 use trainyard_gpu_runtime::{CudaEngine, EngineOptions, FolderCopies, FollowError, ParallelEngine, ProcessRank};
 
@@ -11,15 +13,20 @@ use crate::linked::{Linked, one, several};
 
 type Models = Vec<(String, ModelSource)>;
 
-/// Opens a GPU by its number; also returns its name. A limit is the time that a rank waits for others.
-pub(crate) fn open(number: u16, dtype: Dtype, rank_limit: Option<Duration>) -> Result<(Gpu, String), GpuError> {
-    let gpu = Gpu::open(i32::from(number), dtype)?;
-    let name = gpu.gpu().name().unwrap_or_default();
-    Ok((rank_limit.into_iter().fold(gpu, Gpu::with_rank_limit), name))
+/// Opens a GPU by its number, with the cuBLASLt of a path; also returns its name, and cuBLASLt's version and file.
+pub(crate) fn open(number: u16, dtype: Dtype, cublaslt: Option<&Path>) -> Result<(Gpu, [String; 2]), GpuError> {
+    let gpu = Gpu::open_with(i32::from(number), dtype, cublaslt)?;
+    let described = [gpu.gpu().name().unwrap_or_default(), gpu.matmul_library().to_string()];
+    Ok((gpu, described))
 }
 
-/// The number of a GPU and the size of its memory.
-pub(crate) fn memory(gpu: &Gpu) -> (u16, Result<usize, GpuError>) {
+/// Sets the time that a rank waits for others.
+pub(crate) fn with_rank_limit(gpu: Gpu, rank_limit: Option<Duration>) -> Gpu {
+    rank_limit.into_iter().fold(gpu, Gpu::with_rank_limit)
+}
+
+/// The number of a GPU and its memory.
+pub(crate) fn memory(gpu: &Gpu) -> (u16, Result<DeviceMemory, GpuError>) {
     (u16::try_from(gpu.gpu().ordinal()).unwrap_or_default(), gpu.gpu().memory())
 }
 

@@ -1,8 +1,10 @@
 //! GPUs in a build without the feature `cuda`: none can be opened, so nothing else is ever called.
 
+use std::path::Path;
 use std::time::Duration;
 
 use trainyard_gpu_runtime::backend::Dtype;
+use trainyard_gpu_runtime::collective::DeviceMemory;
 use trainyard_gpu_runtime::config::{LoadError, ModelSource};
 use trainyard_gpu_runtime::{EngineOptions, FolderCopies, FollowError, ProcessRank};
 
@@ -17,11 +19,15 @@ pub(crate) type GpuError = NotInBuild;
 #[allow(dead_code, reason = "never constructed in this build")]
 pub(crate) struct Gpu(());
 
-pub(crate) fn open(_: u16, _: Dtype, _: Option<Duration>) -> Result<(Gpu, String), GpuError> {
+pub(crate) fn open(_: u16, _: Dtype, _: Option<&Path>) -> Result<(Gpu, [String; 2]), GpuError> {
     Err(features::CUDA)
 }
 
-pub(crate) fn memory(_: &Gpu) -> (u16, Result<usize, GpuError>) {
+pub(crate) fn with_rank_limit(gpu: Gpu, _: Option<Duration>) -> Gpu {
+    gpu
+}
+
+pub(crate) fn memory(_: &Gpu) -> (u16, Result<DeviceMemory, GpuError>) {
     (0, Err(features::CUDA))
 }
 

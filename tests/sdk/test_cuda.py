@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 import numpy as np
@@ -137,12 +138,17 @@ def test_without_a_device_cuda_is_refused(simulated, tmp_path, monkeypatch):
     assert done.returncode != 0 and "--device: cuda:0" in said and "CUDA_ERROR_NO_DEVICE" in said, done
 
 
-@pytest.mark.parametrize("devices, status, said", [("1", "ok", DEVICE), ("0", "failure", "CUDA_ERROR_NO_DEVICE")])
-def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, status, said):
+@pytest.mark.slow_layout("real shapes take a minute on a simulated GPU", "with shapes")
+@pytest.mark.parametrize(
+    "devices, flags, status, said",
+    [("1", [], "ok", DEVICE), ("1", ["--shapes", "none"], "ok", DEVICE), ("0", [], "failure", "CUDA_ERROR_NO_DEVICE")],
+    ids=["with shapes", "without shapes", "without a device"],
+)
+def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, flags, status, said):
     if devices == "0":
         without_devices(monkeypatch)
-    command = [BINARY, "doctor", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--data-dir", tmp_path / "data", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE, cwd=tmp_path)
+    command = [BINARY, "doctor", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--data-dir", tmp_path / "data", "--json", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600 * PATIENCE, cwd=tmp_path)
     checks = json.loads(done.stdout)["checks"]
     (check,) = [check for check in checks if (check["group"], check["name"]) == ("device", "compute")]
     assert check["status"] == status and said in check["value"], check
@@ -153,12 +159,37 @@ def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, stat
         return
     found = {check["name"]: check["value"] for check in checks if check["group"] == "device"}
     assert "libcuda.so" in found["libraries"] and "libcublasLt.so" in found["libraries"], found
+    assert "MiB are free, of which the engine would use" in found["free memory"], found
+    assert re.match(r"cuBLASLt 1[23]\.\d+\.\d+, /.*libcublasLt\.so", found["cublaslt"]), found
     assert "CUDA up to" in found["capability"] and "TFLOP/s" in found["matmul"] and "GB/s" in found["copies"], found
     # The simulated device refuses cubins; not every GPU has some that are for it.
     assert found["kernels"].startswith(("cubins for sm_", "PTX") if ON_GPU else "PTX, compiled by the driver: cuModuleLoadData"), found
     # Every op in f32 and in bf16, each with its error.
     assert len(ops) >= 40 and {op["name"].rsplit(", ")[-1] for op in ops} == {"f32", "bf16"}
     assert all(op["status"] == "ok" and "at most" in op["value"] for op in ops), ops
+    shapes = [check for check in checks if check["group"] in ("shapes", "invariance")]
+    if flags:
+        assert shapes == []
+        return
+    assert len(shapes) > 60 and all(check["status"] == "ok" and check["seconds"] >= 0 for check in shapes), shapes
+    (rate,) = [check["numbers"] for check in checks if check["name"] == "matmul"]
+    (layer,) = [check for check in shapes if check["name"] == "weights of a layer"]
+    assert layer["value"].startswith("full" if rate["flop_per_second"] >= 1e12 else "small"), (rate, layer)
+    assert all(0 <= check["error"] <= check["tolerance"] for check in shapes if check["tolerance"]), shapes
+
+
+@pytest.mark.skipif(ON_GPU, reason="a fault is injected")
+@pytest.mark.slow_layout("real shapes take a minute on a simulated GPU", "order:256")
+@pytest.mark.parametrize("fault", ["order:256"])
+def test_doctor_finds_products_that_depend_on_the_number_of_rows(simulated, tmp_path, monkeypatch, fault):
+    monkeypatch.setenv("CUDASIM_LT_FAULT", fault)
+    command = [BINARY, "doctor", "--device", "cuda", "--json", "--data-dir", tmp_path / "data"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600 * PATIENCE, cwd=tmp_path)
+    assert done.returncode == 1, done
+    wrong = [check for check in json.loads(done.stdout)["checks"] if check["status"] == "failure"]
+    wrong = [check for check in wrong if check["group"] != "configuration"]
+    assert wrong and {check["group"] for check in wrong} == {"invariance"}, wrong
+    assert all("of 256 differs" in check["value"] for check in wrong) and "plan: " in wrong[0]["value"], wrong
 
 
 def test_the_binary_needs_no_library_of_cuda():

@@ -1,5 +1,6 @@
 """What goes wrong with a GPU, injected into the simulated driver: an old driver, too little memory, a launch that fails."""
 
+import re
 import subprocess
 
 import pytest
@@ -21,8 +22,8 @@ TOO_OLD = {
     "libcublasLt.so": ("cublasLtMatmul", "libcublasLt lacks the function cublasLtMatmul: it is too old"),
 }
 MISSING = {
-    "libcuda.so": "no libcuda: the NVIDIA driver is not installed, or not where the dynamic linker looks",
-    "libcublasLt.so": "no libcublasLt: cuBLAS is not installed, or not where the dynamic linker looks",
+    "libcuda.so": "failed to load libcuda: the NVIDIA driver is not installed, or not on the dynamic linker's path",
+    "libcublasLt.so": "failed to load libcublasLt: cuBLAS is not installed, or not on the dynamic linker's path",
 }
 
 
@@ -79,6 +80,13 @@ def test_a_model_that_does_not_fit_on_the_device(simulated, tmp_path, monkeypatc
     monkeypatch.setenv("TRAINYARD_MEMORY_MIB", "1024")
     said = refusal(tmp_path)
     assert "out of device memory: the models do not fit on the GPU" in said, said
+
+
+def test_memory_of_other_processes_is_not_planned_with(simulated, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDASIM_OCCUPIED", str(3900 << 20))
+    said = refusal(tmp_path)
+    # What the simulated kernels and cuBLASLt take is free no longer.
+    assert re.search(r"--device: 19\d MiB of the 4096 MiB of a GPU are free, of which the engine would use 0 MiB: the memory budget", said), said
 
 
 def test_memory_that_is_released_in_time(faults, started):

@@ -12,6 +12,8 @@ from server import BINARY, TINY, TINY_MODELS, Server
 
 pytestmark = pytest.mark.deployments("sqlite")
 
+FIELDS = {"group", "name", "status", "value", "advice", "seconds", "numbers", "error", "tolerance"}
+
 GROUPS = {"processor", "memory", "models", "tokenizers", "disk", "store", "storage", "network", "limits"}
 
 
@@ -46,12 +48,26 @@ def test_a_healthy_configuration_is_found_so_and_nothing_is_made(tmp_path):
     assert doctor.code == 0 and not doctor.failures(), doctor.report
     assert doctor.report["version"] == 1
     for check in doctor.report["checks"]:
-        assert set(check) == {"group", "name", "status", "value", "advice"}
+        assert set(check) == FIELDS
         assert (check["advice"] is None) == (check["status"] == "ok"), check
     assert {check["group"] for check in doctor.report["checks"]} >= GROUPS - {"tokenizers"}
     assert list(tmp_path.iterdir()) == []
+    assert set(doctor.report) == {"version", "release", "created", "machine", "status", "checks"}
+    machine = doctor.report["machine"]
+    assert machine["architecture"] and "cuda" in machine["features"] and isinstance(machine["environment"], dict)
     text = doctor.text()
     assert "kernels" in text and "failures: 0" in text.lower() or "No problems found" in text
+
+
+@pytest.mark.processor("it is the processor's")
+def test_the_processor_computes_with_the_shapes_of_models(tmp_path):
+    checks = [c for c in Doctor(tmp_path).report["checks"] if c["group"] in ("shapes", "invariance")]
+    assert {check["group"] for check in checks} == {"shapes", "invariance"} and len(checks) > 40
+    assert all(check["seconds"] >= 0 for check in checks)
+    compared = [check for check in checks if check["tolerance"] is not None]
+    assert compared and all(0 <= check["error"] <= check["tolerance"] for check in compared)
+    without = Doctor(tmp_path, "--shapes", "none").report["checks"]
+    assert not [check for check in without if check["group"] in ("shapes", "invariance")]
 
 
 @pytest.mark.processor("classes of kernels are the processor's")
@@ -81,6 +97,23 @@ def test_a_server_that_runs_is_left_alone(tmp_path):
 def test_a_model_that_is_not_there(tmp_path):
     failed = Doctor(tmp_path, model=tmp_path / "nowhere").failure("models")
     assert failed["name"] == TINY and "nowhere" in failed["value"]
+
+
+def test_without_a_model_everything_else_is_checked(tmp_path):
+    command = [BINARY, "doctor", "--json", "--data-dir", tmp_path / "data", "--port", str(free_port()), "--shapes", "none"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE, cwd=tmp_path)
+    checks = json.loads(done.stdout)["checks"]
+    (failed,) = [check for check in checks if check["status"] == "failure"]
+    assert (failed["group"], done.returncode) == ("configuration", 1) and "--model" in failed["value"]
+    assert {check["group"] for check in checks} >= GROUPS - {"models", "tokenizers"}
+
+
+def test_secrets_are_in_no_report(tmp_path, monkeypatch):
+    monkeypatch.setenv("NCCL_SOCKET_IFNAME", "eth7")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush-hush")
+    doctor = Doctor(tmp_path, "--shapes", "none", "--storage", "ftp://me:hush@host/x?password=hush")
+    assert "hush" not in json.dumps(doctor.report) and doctor.failure("storage")
+    assert doctor.report["machine"]["environment"]["NCCL_SOCKET_IFNAME"] == "eth7"
 
 
 def test_a_database_server_that_is_not_there(tmp_path):

@@ -93,6 +93,31 @@ impl Client {
         checked(unsafe { write(address, bytes.as_ptr(), bytes.len()) })
     }
 
+    /// Checks that another device may touch a range of this one's memory directly; only inside work that a stream calls.
+    ///
+    /// # Errors
+    ///
+    /// If it may not: the device stops.
+    pub fn check_peer(&self, address: u64, length: usize, peer: usize) -> Result {
+        let check: unsafe extern "C" fn(u64, usize, usize) -> i32 = self.symbol(b"cudasim_check_peer")?;
+        // SAFETY: it takes numbers.
+        checked(unsafe { check(address, length, peer) })
+    }
+
+    /// The device of the thread's context.
+    ///
+    /// # Errors
+    ///
+    /// If the thread has no context.
+    pub fn current_device(&self) -> Result<usize> {
+        let device: unsafe extern "C" fn(*mut i32) -> i32 = self.symbol(b"cuCtxGetDevice")?;
+        let mut number = 0;
+        // SAFETY: there is a place for the number.
+        checked(unsafe { device(&raw mut number) })?;
+        // The simulator numbers devices from 0.
+        Ok(number.unsigned_abs() as usize)
+    }
+
     /// Lets the process' other devices do a little, while work waits for one of them.
     ///
     /// # Errors

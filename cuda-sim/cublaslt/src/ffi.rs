@@ -6,6 +6,8 @@ use std::ffi::{c_int, c_void};
 
 use cuda_sim_client::Client;
 
+use crate::faults::Behaviour;
+use crate::file::file_name;
 use crate::layout::{
     EXECUTION_FAILED, Element, INVALID_VALUE, Layout, NOT_INITIALIZED, NOT_SUPPORTED, Operation, Result, Table,
 };
@@ -78,8 +80,23 @@ fn transposed(operation: i32) -> Result<bool> {
     }
 }
 
+/// The version that the library reports: 13.0.0, or 11.11.3 if the variable `CUDASIM_LT_OLD` has the name of its file.
+#[unsafe(no_mangle)]
+extern "C" fn cublasLtGetVersion() -> usize {
+    if is_named("CUDASIM_LT_OLD") { 111_103 } else { 130_000 }
+}
+
+/// Whether a variable has the name of the file of this library.
+fn is_named(variable: &str) -> bool {
+    let own = cublasLtGetVersion as *const () as usize;
+    std::env::var(variable).is_ok_and(|name| file_name(own).is_some_and(|file| file == name))
+}
+
 exported! {
     fn cublasLtCreate(handle: *mut usize) {
+        if is_named("CUDASIM_LT_REFUSE") {
+            return Err(NOT_INITIALIZED);
+        }
         Client::open().map_err(|_| NOT_INITIALIZED)?;
         put(handle, 1)
     }
@@ -169,20 +186,28 @@ exported! {
     ) {
         let layouts = [LAYOUTS.get(a)?, LAYOUTS.get(b)?, LAYOUTS.get(c)?, LAYOUTS.get(d)?];
         let operation = OPERATIONS.get(operation)?;
-        Multiplication { operation, alpha: 1.0, beta: 0.0, layouts, addresses: [0; 4] }.check()?;
+        Multiplication { operation, alpha: 1.0, beta: 0.0, layouts, addresses: [0; 4], algorithm: 0 }.check()?;
         if requested < 1 {
             return Err(INVALID_VALUE);
         }
-        // One algorithm, without workspace, whose state is success.
-        put(results, [0; HEURISTIC])?;
-        put(found, 1)
+        // All algorithms are without workspace, and their state is success.
+        let (behaviour, rows) = (Behaviour::of_process(), layouts[3].columns);
+        let count = behaviour.algorithms.min(requested.min(c_int::from(u8::MAX)) as u8);
+        for nth in 0..count {
+            let mut result = [0; HEURISTIC];
+            result[0] = behaviour.algorithm(nth, rows);
+            put(results.wrapping_add(usize::from(nth)), result)?;
+        }
+        put(found, c_int::from(count))
     }
 
     fn cublasLtMatmulAlgoInit(
-        _handle: usize, _compute: u32, _scale: u32, _a: u32, _b: u32, _c: u32, _d: u32, _id: c_int,
+        _handle: usize, _compute: u32, _scale: u32, _a: u32, _b: u32, _c: u32, _d: u32, id: c_int,
         algorithm: *mut [u8; ALGORITHM],
     ) {
-        put(algorithm, [0; ALGORITHM])
+        let mut chosen = [0; ALGORITHM];
+        chosen[0] = u8::try_from(id).map_err(|_| INVALID_VALUE)?;
+        put(algorithm, chosen)
     }
 
     fn cublasLtMatmulAlgoConfigSetAttribute(
@@ -200,7 +225,7 @@ exported! {
         beta: *const c_void,
         c: u64, c_layout: usize,
         d: u64, d_layout: usize,
-        _algorithm: *const c_void,
+        algorithm: *const c_void,
         _workspace: u64, _workspace_bytes: usize,
         stream: usize,
     ) {
@@ -212,6 +237,7 @@ exported! {
             beta: get(beta, 4)?,
             layouts: [a_layout?, b_layout?, c_layout?, d_layout?],
             addresses: [a, b, c, d],
+            algorithm: if algorithm.is_null() { 0 } else { get::<[u8; ALGORITHM]>(algorithm, ALGORITHM)?[0] },
         };
         multiplication.check()?;
         let client = Client::open().map_err(|_| NOT_INITIALIZED)?;

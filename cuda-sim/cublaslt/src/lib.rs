@@ -1,8 +1,11 @@
 //! Matrix multiplication behind cuBLASLt's functions, in the order of a simulated stream.
 //!
-//! Sums are in f32 and in the order of k, whatever algorithm is asked for: results do not depend on a batch's size, which
-//! the real library promises only for a fixed algorithm. What is not simulated is refused with `NOT_SUPPORTED`.
+//! Sums are in f32 and in the order of k. With several algorithms (`CUDASIM_LT_ALGORITHMS`) each has an order of its own, and the
+//! heuristic prefers another one for another number of rows, as the real library does. What is not simulated is refused with
+//! `NOT_SUPPORTED`.
 
+mod faults;
 mod ffi;
+mod file;
 mod layout;
 mod multiply;

@@ -3,6 +3,7 @@
 use cuda_sim_client::{Client, ClientError};
 use half::{bf16, f16};
 
+use crate::faults::Behaviour;
 use crate::layout::{Element, INVALID_VALUE, Layout, Operation, Result};
 
 /// A multiplication with everything that it needs when its stream reaches it.
@@ -14,6 +15,8 @@ pub(crate) struct Multiplication {
     /// Layouts and addresses of A, B, C and D.
     pub(crate) layouts: [Layout; 4],
     pub(crate) addresses: [u64; 4],
+    /// Number of the algorithm, which decides the order of sums.
+    pub(crate) algorithm: u8,
 }
 
 impl Multiplication {
@@ -33,19 +36,27 @@ impl Multiplication {
         let [a, b, c, d] = &self.layouts;
         let (m, k) = shape(a, self.operation.transpose_a);
         let n = d.columns;
+        let behaviour = Behaviour::of_process();
+        let part = k.div_ceil(behaviour.parts(self.algorithm, n)).max(1);
+        let mut sums_of_part = vec![0f32; n];
         for index in 0..d.batch {
             let left = oriented(read(client, a, self.addresses[0], index)?, a, self.operation.transpose_a);
             let right = oriented(read(client, b, self.addresses[1], index)?, b, self.operation.transpose_b);
             let mut sums = vec![0f32; m * n];
             for row in 0..m {
                 let sums = &mut sums[row * n..(row + 1) * n];
-                for depth in 0..k {
-                    let left = self.rounded(left[row * k + depth]);
-                    for (sum, right) in sums.iter_mut().zip(&right[depth * n..(depth + 1) * n]) {
-                        *sum += left * self.rounded(*right);
+                for first in (0..k).step_by(part) {
+                    sums_of_part.fill(0.0);
+                    for depth in first..k.min(first + part) {
+                        let left = self.rounded(left[row * k + depth]);
+                        for (sum, right) in sums_of_part.iter_mut().zip(&right[depth * n..(depth + 1) * n]) {
+                            *sum += left * self.rounded(*right);
+                        }
                     }
+                    sums.iter_mut().zip(&sums_of_part).for_each(|(sum, part)| *sum += part);
                 }
             }
+            behaviour.spoil(&mut sums, n);
             for sum in &mut sums {
                 *sum *= self.alpha;
             }

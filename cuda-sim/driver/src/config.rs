@@ -15,12 +15,30 @@ pub(crate) enum Schedule {
     Eager,
 }
 
+/// What devices of the machine may touch of each other's memory.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PeerAccess {
+    /// Nothing, as without NVLink behind some bridges: programs copy through the host.
+    None,
+    /// Memory of `cuMemAlloc` alone: pools refuse access.
+    WithoutPools,
+    /// All memory to which access was granted.
+    #[default]
+    Granted,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     /// `CUDASIM_DEVICES`: devices of the machine.
     pub(crate) devices: usize,
     /// `CUDASIM_MEMORY`: bytes of each device.
     pub(crate) memory: u64,
+    /// `CUDASIM_STUB`: the library is one to link with, not a driver.
+    pub(crate) stub: bool,
+    /// `CUDASIM_OCCUPIED`: bytes of each device that another process holds.
+    pub(crate) occupied: u64,
+    /// `CUDASIM_PEER_ACCESS`: `none`, `no-pools` or `granted`.
+    pub(crate) peer_access: PeerAccess,
     /// `CUDASIM_CAPABILITY`: major and minor version of the compute capability, as `9.0`.
     pub(crate) capability: (u32, u32),
     /// `CUDASIM_CUBIN_PTX`: a folder of the PTX that cubins were made from, each named after its cubin's checksum.
@@ -45,9 +63,18 @@ impl Config {
             Ok("eager") => Schedule::Eager,
             _ => Schedule::Random,
         };
+        let peer_access = match std::env::var("CUDASIM_PEER_ACCESS").as_deref() {
+            Ok("none") => PeerAccess::None,
+            Ok("no-pools") => PeerAccess::WithoutPools,
+            _ => PeerAccess::Granted,
+        };
+        let memory = number("CUDASIM_MEMORY").unwrap_or(1 << 32);
         Self {
             devices: number("CUDASIM_DEVICES").unwrap_or(1).min(64) as usize,
-            memory: number("CUDASIM_MEMORY").unwrap_or(1 << 32),
+            memory,
+            occupied: number("CUDASIM_OCCUPIED").unwrap_or(0).min(memory),
+            peer_access,
+            stub: std::env::var_os("CUDASIM_STUB").is_some(),
             capability: std::env::var("CUDASIM_CAPABILITY").ok().and_then(|text| capability(&text)).unwrap_or((8, 0)),
             cubin_ptx: std::env::var_os("CUDASIM_CUBIN_PTX").map(Into::into),
             seed: number("CUDASIM_SEED").unwrap_or(0),

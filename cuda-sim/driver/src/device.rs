@@ -4,7 +4,7 @@ mod events;
 
 use std::collections::BTreeMap;
 
-use cuda_sim_ptx::{Counters, Launch as KernelLaunch, Memory, Op, Random, Stop, launch};
+use cuda_sim_ptx::{Counters, Launch as KernelLaunch, Memory, Op, Random, Stop, StopKind, launch};
 
 use crate::clock::Clock;
 use crate::config::{Config, Schedule};
@@ -12,6 +12,7 @@ use crate::error::{CAPTURE_UNSUPPORTED, Code, INVALID_HANDLE, INVALID_VALUE, LAU
 use crate::faults::Faults;
 use crate::ffi::host::HostCall;
 use crate::graph::Graph;
+use crate::pool::Pool;
 use crate::stream::{Event, Stream};
 use crate::work::{Launch, Submission, Work};
 
@@ -21,6 +22,9 @@ pub(crate) const DEFAULT_STREAM: usize = 0;
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) memory: Memory,
+    pub(crate) pool: Pool,
+    /// Bytes that another process holds; `memory` is what they leave.
+    occupied: u64,
     streams: BTreeMap<usize, Stream>,
     events: BTreeMap<usize, Event>,
     captures: BTreeMap<usize, Graph>,
@@ -57,7 +61,9 @@ pub(crate) enum Step {
 impl Device {
     pub(crate) fn new(index: usize, config: &Config) -> Self {
         Self {
-            memory: Memory::of_device(config.memory, index),
+            memory: Memory::of_device(config.memory - config.occupied, index),
+            pool: Pool::default(),
+            occupied: config.occupied,
             streams: BTreeMap::from([(DEFAULT_STREAM, Stream::default())]),
             events: BTreeMap::new(),
             captures: BTreeMap::new(),
@@ -109,8 +115,25 @@ impl Device {
         let address = self.memory.allocate(length as u64)?;
         if let Some(stream) = stream {
             self.submit(stream, Work::Allocated { address, length })?;
+            self.pool.add(address, length as u64);
         }
+        // What the pool only keeps makes room.
+        let outside = self.memory.used() - self.pool.used();
+        self.pool.trim(self.memory.capacity() - outside);
         Ok(address)
+    }
+
+    /// Releases memory that nothing uses.
+    pub(crate) fn free(&mut self, address: u64) -> Result {
+        self.memory.free(address)?;
+        self.pool.remove(address);
+        Ok(())
+    }
+
+    /// Bytes that are free, and all bytes of the device.
+    pub(crate) fn memory_info(&self) -> (u64, u64) {
+        let (used, capacity) = (self.memory.used() + self.pool.unused(), self.memory.capacity());
+        (capacity.saturating_sub(used), capacity + self.occupied)
     }
 
     /// Appends work to a stream, or to the graph that it is captured into.
@@ -183,6 +206,7 @@ impl Device {
         if let Some(stream) = self.streams.get(&stream) {
             self.known.join(&stream.time.clone());
         }
+        self.pool.trim(self.pool.release_threshold);
         self.forget();
     }
 
@@ -192,6 +216,7 @@ impl Device {
         for time in times {
             self.known.join(&time);
         }
+        self.pool.trim(self.pool.release_threshold);
         self.forget();
     }
 
@@ -257,6 +282,23 @@ impl Device {
         Step::Ran
     }
 
+    /// Checks that another device may touch a range of this one's memory. Memory of pools is of this device alone until access
+    /// is granted; to other memory, whoever needs access to it gives it to itself.
+    ///
+    /// # Errors
+    ///
+    /// The address is illegal there.
+    pub(crate) fn check_peer(&self, address: u64, length: usize, peer: usize) -> std::result::Result<(), Stop> {
+        if !self.pool.has_part(address) || self.pool.peers.contains(&peer) {
+            return Ok(());
+        }
+        let message = format!(
+            "device {peer} accesses {length} bytes at {address:#x}, in another device's memory pool, to which \
+             cuMemPoolSetAccess gave it no access"
+        );
+        Err(Stop { kind: StopKind::OutOfBounds, message })
+    }
+
     /// A call of the host returned.
     pub(crate) fn call_ended(&mut self, stream: usize) {
         if let Some(stream) = self.streams.get_mut(&stream) {
@@ -305,7 +347,7 @@ impl Device {
                 let length = memory.size_of(address).unwrap_or(0) as usize;
                 memory.touch(address, length, true, op)?;
                 // A second free was refused when it was submitted.
-                let _ = memory.free(address);
+                let _ = self.free(address);
             }
             Work::Record { .. } | Work::Wait { .. } | Work::Call(_) => {}
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cuda_sim_ptx::{Module, Op};
 
-use crate::config::Config;
+use crate::config::{Config, PeerAccess};
 use crate::cubin::Cubins;
 use crate::device::{Device, Step};
 use crate::error::{Code, INVALID_CONTEXT, INVALID_HANDLE, NOT_INITIALIZED, Result};
@@ -24,6 +24,8 @@ pub(crate) struct Driver {
     pub(crate) devices: Vec<Device>,
     /// Compute capability of each of them.
     pub(crate) capability: (u32, u32),
+    pub(crate) peer_access: PeerAccess,
+    pub(crate) stub: bool,
     cubins: Cubins,
     modules: BTreeMap<usize, LoadedModule>,
     functions: BTreeMap<usize, LoadedKernel>,
@@ -111,7 +113,15 @@ impl Driver {
         let config = Config::from_env();
         let devices = (0..config.devices).map(|index| Device::new(index, &config)).collect();
         let (capability, cubins) = (config.capability, Cubins::new(&config));
-        Self { devices, capability, cubins, next: 1, ..Self::default() }
+        Self {
+            devices,
+            capability,
+            peer_access: config.peer_access,
+            stub: config.stub,
+            cubins,
+            next: 1,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn device(&mut self, index: usize) -> Result<&mut Device> {

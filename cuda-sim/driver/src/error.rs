@@ -11,6 +11,7 @@ pub(crate) struct Code(pub(crate) i32);
 pub(crate) const INVALID_VALUE: Code = Code(1);
 pub(crate) const OUT_OF_MEMORY: Code = Code(2);
 pub(crate) const NOT_INITIALIZED: Code = Code(3);
+pub(crate) const STUB_LIBRARY: Code = Code(34);
 pub(crate) const NO_DEVICE: Code = Code(100);
 pub(crate) const INVALID_DEVICE: Code = Code(101);
 pub(crate) const INVALID_IMAGE: Code = Code(200);
@@ -22,6 +23,7 @@ pub(crate) const ILLEGAL_STATE: Code = Code(401);
 pub(crate) const NOT_FOUND: Code = Code(500);
 pub(crate) const NOT_READY: Code = Code(600);
 pub(crate) const LAUNCH_FAILED: Code = Code(719);
+pub(crate) const NOT_SUPPORTED: Code = Code(801);
 pub(crate) const CAPTURE_UNSUPPORTED: Code = Code(900);
 pub(crate) const UNKNOWN: Code = Code(999);
 
@@ -33,6 +35,7 @@ const NAMES: &[(i32, &CStr)] = &[
     (1, c"CUDA_ERROR_INVALID_VALUE"),
     (2, c"CUDA_ERROR_OUT_OF_MEMORY"),
     (3, c"CUDA_ERROR_NOT_INITIALIZED"),
+    (34, c"CUDA_ERROR_STUB_LIBRARY"),
     (100, c"CUDA_ERROR_NO_DEVICE"),
     (101, c"CUDA_ERROR_INVALID_DEVICE"),
     (200, c"CUDA_ERROR_INVALID_IMAGE"),
@@ -46,6 +49,7 @@ const NAMES: &[(i32, &CStr)] = &[
     (700, c"CUDA_ERROR_ILLEGAL_ADDRESS"),
     (716, c"CUDA_ERROR_MISALIGNED_ADDRESS"),
     (719, c"CUDA_ERROR_LAUNCH_FAILED"),
+    (801, c"CUDA_ERROR_NOT_SUPPORTED"),
     (900, c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"),
     (999, c"CUDA_ERROR_UNKNOWN"),
 ];

@@ -17,5 +17,6 @@ mod faults;
 mod ffi;
 mod graph;
 mod image;
+mod pool;
 mod stream;
 mod work;

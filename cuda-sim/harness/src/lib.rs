@@ -53,12 +53,39 @@ impl Simulator {
         Ok(Self { folder })
     }
 
-    /// Takes a function away from a library, as if the installed one were too old for it.
+    /// Copies a library to another name, also to one in a folder that does not exist yet.
+    ///
+    /// # Errors
+    ///
+    /// If the folder can't be written.
+    pub fn copy(&self, library: &str, name: &str) -> Result<PathBuf> {
+        let path = self.folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
+        // A link would be the same library to the dynamic linker.
+        std::fs::copy(self.folder.path().join(library), &path)?;
+        Ok(path)
+    }
+
+    /// Takes a library away.
+    ///
+    /// # Errors
+    ///
+    /// If it has no such name.
+    pub fn remove(&self, library: &str) -> Result<()> {
+        std::fs::remove_file(self.folder.path().join(library))
+    }
+
+    /// Takes a function away from a library, under all its names, as if the installed one were too old for it.
     ///
     /// # Errors
     ///
     /// If the library has no such name.
     pub fn remove_symbol(&self, library: &str, symbol: &str) -> Result<()> {
+        let names = LIBRARIES.iter().map(|(_, names)| *names).find(|names| names.contains(&library));
+        names.unwrap_or(&[library]).iter().try_for_each(|name| self.remove_symbol_of(name, symbol))
+    }
+
+    fn remove_symbol_of(&self, library: &str, symbol: &str) -> Result<()> {
         let path = self.folder.path().join(library);
         let mut bytes = std::fs::read(&path)?;
         let name: Vec<u8> = [b"\0", symbol.as_bytes(), b"\0"].concat();

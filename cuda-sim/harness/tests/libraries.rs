@@ -55,6 +55,26 @@ fn two_threads_agree_in_all_collectives() {
     }
 }
 
+/// NCCL lets ranks of a process touch each other's buffers, and memory of pools belongs to one device until it is shared.
+#[test]
+fn ranks_of_a_process_need_access_to_each_others_pools() {
+    let simulator = Simulator::new().unwrap();
+    let ranks = |more: &[(&str, &str)]| {
+        let settings = [&[("CUDASIM_DEVICES", "2"), ("CUDASIM_NCCL_TIMEOUT_MS", "20000")], more].concat();
+        run(&simulator, "ranks", &settings)
+    };
+    let (out, report) = ranks(&[("KEEP_MEMORY", "1")]);
+    assert!(!out.contains("right=true") && out.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{out}{report}");
+    assert!(report.contains("in another device's memory pool"), "{report}");
+    let both = |(out, report): (String, String)| {
+        assert!(out.contains("rank 0 right=true") && out.contains("rank 1 right=true"), "{out}{report}");
+    };
+    both(ranks(&[("KEEP_MEMORY", "1"), ("NCCL_P2P_DIRECT_DISABLE", "1")]));
+    both(ranks(&[("KEEP_MEMORY", "1"), ("CUDASIM_PEER_ACCESS", "none")]));
+    let (out, _) = ranks(&[("CUDASIM_PEER_ACCESS", "no-pools")]);
+    assert!(out.contains("share: ") && out.contains("CUDA_ERROR_NOT_SUPPORTED"), "{out}");
+}
+
 #[test]
 fn a_dead_rank_is_an_error_and_no_hang() {
     let settings = [("CUDASIM_NCCL_DIE", "1:2"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];

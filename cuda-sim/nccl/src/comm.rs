@@ -12,6 +12,7 @@ use cuda_sim_client::Client;
 use crate::exchange::Exchange;
 use crate::hub::patience;
 use crate::message::{Call, Kind, receive_answer};
+use crate::neighbours::{Place, are_direct};
 use crate::numbers::number;
 
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Comm {
     connection: Mutex<Connection>,
     /// Another handle of the connection, to shut it down while a collective waits.
     shutdown_handle: UnixStream,
+    /// Devices whose kernels access the rank's buffers directly.
+    neighbours: Vec<usize>,
     /// Whether a collective failed, after which the communicator is unusable.
     failed: AtomicBool,
 }
@@ -76,16 +79,22 @@ impl Comm {
             }
         };
         stream.write_all(&[(rank as u32).to_le_bytes(), (world as u32).to_le_bytes()].concat())?;
-        let comm = Self::new(stream, rank, world, injected_fault(rank))?;
+        let mut comm = Self::new(stream, rank, world, injected_fault(rank))?;
         let join = Call { kind: Kind::Join, element: 0, operation: 0, root: 0, count: world as u64 };
-        comm.exchange(&join, &[], None).map_err(std::io::Error::other)?;
+        let device = Client::open().and_then(|client| client.current_device()).map_err(std::io::Error::other)?;
+        let own = Place::of_device(device);
+        let places = comm.exchange(&join, &own.encode(), None).map_err(std::io::Error::other)?;
+        if are_direct() {
+            comm.neighbours = own.neighbours(&places);
+        }
         Ok(comm)
     }
 
     fn new(stream: UnixStream, rank: usize, world: usize, fault: Option<(Fault, u64)>) -> std::io::Result<Self> {
         let shutdown_handle = stream.try_clone()?;
         let connection = Mutex::new(Connection { stream, fault });
-        Ok(Self { rank, world, group: number(), connection, shutdown_handle, failed: AtomicBool::new(false) })
+        let (group, failed, neighbours) = (number(), AtomicBool::new(false), Vec::new());
+        Ok(Self { rank, world, group, connection, shutdown_handle, neighbours, failed })
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -127,8 +136,21 @@ impl Comm {
         }
     }
 
+    /// Checks that the devices of ranks in the same process may touch a buffer. Real kernels touch only those that their protocol for
+    /// the message's size uses directly; here, it is all of them.
+    fn check_neighbours(&self, address: u64, length: usize, client: &Client) -> Result<(), String> {
+        if length == 0 {
+            return Ok(());
+        }
+        let check = |device: &usize| client.check_peer(address, length, *device).map_err(|error| error.to_string());
+        self.neighbours.iter().try_for_each(check)
+    }
+
     fn try_messages(&self, messages: &Messages, client: &Client) -> Result<(), String> {
         let mut exchange = Exchange::default();
+        for (_, address, length) in messages.sends.iter().chain(&messages.receives) {
+            self.check_neighbours(*address, *length, client)?;
+        }
         for (peer, address, length) in &messages.sends {
             let data = client.read(*address, *length).map_err(|error| error.to_string())?;
             exchange.sends.push((*peer, data));
@@ -175,6 +197,8 @@ impl Comm {
 
     fn try_run(&self, collective: &Collective, client: &Client) -> Result<(), String> {
         let call = &collective.call;
+        self.check_neighbours(collective.send, collective.send_bytes, client)?;
+        self.check_neighbours(collective.receive, collective.send_bytes, client)?;
         let sends = call.kind != Kind::Broadcast || call.root as usize == self.rank;
         let data = if sends {
             client.read(collective.send, collective.send_bytes).map_err(|error| error.to_string())?

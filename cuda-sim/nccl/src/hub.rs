@@ -165,7 +165,7 @@ fn compute(calls: &[(Call, Vec<u8>)]) -> std::result::Result<Vec<Vec<u8>>, Strin
     };
     let all = |bytes: Vec<u8>| vec![bytes; calls.len()];
     Ok(match first.kind {
-        Kind::Join => all(Vec::new()),
+        Kind::Join => all(data.concat()),
         Kind::AllReduce | Kind::Reduce => all(reduced()?),
         Kind::Broadcast => all(data.get(first.root as usize).cloned().unwrap_or_default()),
         Kind::AllGather => all(data.concat()),

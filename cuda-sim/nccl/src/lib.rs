@@ -15,6 +15,7 @@ mod group;
 mod handles;
 mod hub;
 mod message;
+mod neighbours;
 mod numbers;
 mod progress_thread;
 mod reduce;

@@ -28,7 +28,7 @@ mod tests;
 pub use call::{Call, CollectiveError, Operation};
 #[cfg(any(test, feature = "cuda"))]
 pub(crate) use device_memory::DEVICE_PIECE;
-pub use device_memory::{COMMUNICATOR_BYTES, communicators, exchange_bytes};
+pub use device_memory::{COMMUNICATOR_BYTES, DeviceMemory, communicators, exchange_bytes};
 pub(crate) use fragment::pieces;
 pub use fragment::{Extent, Fragment};
 pub use local::{LocalRank, local_ranks};

@@ -5,9 +5,8 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::backend::Dtype;
+use crate::collective::DeviceMemory;
 
-/// Bytes of a device that other things take: its context and libraries. An assumption.
-const RESERVED: u64 = 3 << 29;
 /// Assumed fractions of a device's peaks, for large GEMMs, for reading weights, and for large messages.
 const ATTAINED: Attained = Attained { compute: 0.7, memory: 0.8, link: 0.8 };
 /// Fractions of measured speeds.
@@ -103,10 +102,12 @@ impl Device {
     /// Returns a device of the table.
     pub fn named(name: &str) -> Option<Self> {
         let row = DEVICES.iter().find(|row| row.name == name)?;
+        let memory_bytes = (row.memory_gb * 1e9) as u64;
         Some(Self {
             name: row.name.to_owned(),
-            memory_bytes: (row.memory_gb * 1e9) as u64,
-            reserved_bytes: RESERVED,
+            memory_bytes,
+            // What the engine leaves of a device that nothing else uses.
+            reserved_bytes: memory_bytes - DeviceMemory::unused(memory_bytes).budget(),
             bf16_flops: row.bf16 * 1e12,
             f32_flops: row.f32 * 1e12,
             bandwidth: row.terabytes * 1e12,

@@ -2,9 +2,10 @@
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use super::logging;
-use crate::config::{Config, DoctorFlags, LogFormat};
+use crate::config::{Config, ConfigError, DoctorFlags, LogFormat, NamedPath, ServeFlags};
 use crate::doctor::{self, Report, Status};
 
 /// Prints the report.
@@ -14,10 +15,10 @@ use crate::doctor::{self, Report, Status};
 pub(super) fn doctor(flags: DoctorFlags) -> Result<(), Box<dyn Error>> {
     // What fails is in the report.
     logging::start(Some("off"), LogFormat::default())?;
-    let report = match Config::resolve(flags.serve) {
+    let report = match resolve(flags.serve) {
         Ok(config) => {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            let report = runtime.block_on(doctor::examine(&config));
+            let report = runtime.block_on(doctor::examine(&config, flags.shapes));
             runtime.shutdown_background();
             report
         }
@@ -27,6 +28,18 @@ pub(super) fn doctor(flags: DoctorFlags) -> Result<(), Box<dyn Error>> {
     match report.status {
         Status::Failure => Err("some checks failed; the report names the remedies".into()),
         Status::Ok | Status::Warning => Ok(()),
+    }
+}
+
+/// Returns the configuration. Without a model, which a server needs, everything else can still be checked.
+fn resolve(flags: ServeFlags) -> Result<Config, ConfigError> {
+    match Config::resolve(flags.clone()) {
+        Err(ConfigError::NoModel) => {
+            let mut named = flags;
+            named.shared.models = vec![NamedPath { name: "none".to_owned(), path: PathBuf::new() }];
+            Ok(Config { models: Vec::new(), ..Config::resolve(named)? })
+        }
+        resolved => resolved,
     }
 }
 

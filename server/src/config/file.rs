@@ -44,6 +44,7 @@ pub(super) struct FileConfig {
     pub(super) threads: Option<usize>,
     pub(super) kernels: Option<HostKernels>,
     pub(super) device: Option<Device>,
+    pub(super) cublaslt: Option<PathBuf>,
     pub(super) parallel: Option<Parallel>,
     pub(super) rank_timeout_seconds: Option<u64>,
     pub(super) numerics_mismatch: Option<NumericsMismatch>,

@@ -2,16 +2,20 @@
 
 use super::Check;
 use super::gpu::{examine, nccl};
-use crate::config::{Config, Device, Gpus};
+use super::shapes::of_processor;
+use crate::config::{Config, Device, Gpus, Shapes};
 use crate::device::dtype;
 use crate::device::local_ranks;
 
 const GROUP: &str = "device";
 
-pub(super) fn check(config: &Config) -> Vec<Check> {
+pub(super) fn check(config: &Config, shapes: Shapes) -> Vec<Check> {
     let ranks = local_ranks(config);
     let gpus = match &config.device {
-        Device::Cpu => return vec![Check::ok(GROUP, "compute", "the processor, as configured")],
+        Device::Cpu => {
+            let checks = of_processor(config, shapes).into_iter();
+            return [Check::ok(GROUP, "compute", "the processor, as configured")].into_iter().chain(checks).collect();
+        }
         Device::Auto => &Gpus::From(0),
         Device::Cuda(gpus) => gpus,
     };
@@ -19,8 +23,9 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
         let advice = "name a GPU for each rank of the process";
         return vec![Check::failure(GROUP, "compute", format!("{gpus} does not name {ranks} GPUs"), advice)];
     };
-    let found = numbers.into_iter().map(|number| examine(number, dtype(config))).collect::<Result<Vec<_>, _>>();
-    let found = found.and_then(|found| Ok((found, if ranks > 1 { Some(nccl()?) } else { None })));
+    let examined = |&number: &u16| examine(number, dtype(config), config.cublaslt.as_deref(), shapes);
+    let found = numbers.iter().map(examined).collect::<Result<Vec<_>, _>>();
+    let found = found.and_then(|found| Ok((found, if ranks > 1 { nccl(&numbers)? } else { Vec::new() })));
     match found {
         Ok((found, nccl)) => found.into_iter().flatten().chain(nccl).collect(),
         Err(reason) if config.device == Device::Auto => {
@@ -48,7 +53,7 @@ mod tests {
             let mut flags = ServeFlags::default();
             flags.shared.models = vec![NamedPath { name: "m".to_owned(), path: "/m".into() }];
             let config = Config { device, ..Config::resolve(flags).unwrap() };
-            check(&config).remove(0)
+            check(&config, Shapes::None).remove(0)
         };
         assert_eq!(of(Device::Cpu), Check::ok(GROUP, "compute", "the processor, as configured"));
         assert_eq!(of(Device::Auto).status, Status::Ok);

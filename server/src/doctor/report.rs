@@ -1,8 +1,13 @@
 //! The report of all checks: as text for people, as JSON for programs.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::time::SystemTime;
 
 use serde::Serialize;
+
+use super::machine::Machine;
+use super::redact::redacted;
 
 /// The version of the JSON document. Fields may be added to a version, but not changed or removed.
 const VERSION: u32 = 1;
@@ -20,7 +25,7 @@ pub enum Status {
 }
 
 /// One check and its result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
     /// The group of the check, e.g. `store`.
     pub group: &'static str,
@@ -32,12 +37,30 @@ pub struct Check {
     pub value: String,
     /// The remedy; `None` if nothing needs to be done.
     pub advice: Option<String>,
+    /// Duration of the check in seconds, where it is measured.
+    pub seconds: Option<f64>,
+    /// Measured numbers; their names end with their unit.
+    pub numbers: BTreeMap<&'static str, f64>,
+    /// Largest relative error, where results are compared.
+    pub error: Option<f64>,
+    /// Largest relative error that passes.
+    pub tolerance: Option<f64>,
 }
 
 impl Check {
     /// Makes a check without a finding.
     pub fn ok(group: &'static str, name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { group, name: name.into(), status: Status::Ok, value: value.into(), advice: None }
+        Self {
+            group,
+            name: name.into(),
+            status: Status::Ok,
+            value: value.into(),
+            advice: None,
+            seconds: None,
+            numbers: BTreeMap::new(),
+            error: None,
+            tolerance: None,
+        }
     }
 
     /// Makes a check with a finding that should be improved.
@@ -59,6 +82,31 @@ impl Check {
     ) -> Self {
         Self { status: Status::Failure, advice: Some(advice.into()), ..Self::ok(group, name, value) }
     }
+
+    /// Returns the check without secrets: reports are sent to others.
+    fn redacted(self) -> Self {
+        let [name, value] = [&self.name, &self.value].map(|text| redacted(text));
+        Self { name, value, advice: self.advice.as_deref().map(redacted), ..self }
+    }
+
+    /// Sets the duration of the check.
+    #[must_use]
+    pub fn took(self, seconds: f64) -> Self {
+        Self { seconds: Some(seconds), ..self }
+    }
+
+    /// Adds measured numbers. JSON has no infinities and no NaN: such numbers are left out.
+    #[must_use]
+    pub fn with_numbers<const N: usize>(mut self, numbers: [(&'static str, f64); N]) -> Self {
+        self.numbers.extend(numbers.into_iter().filter(|(_, number)| number.is_finite()));
+        self
+    }
+
+    /// Sets the error of what was compared, and its tolerance. An error that is not finite is left out.
+    #[must_use]
+    pub fn compared(self, error: Option<f64>, tolerance: Option<f64>) -> Self {
+        Self { error: error.filter(|error| error.is_finite()), tolerance, ..self }
+    }
 }
 
 /// The results of all checks.
@@ -66,6 +114,9 @@ impl Check {
 pub struct Report {
     version: u32,
     release: &'static str,
+    /// When the report was made, in seconds since 1970.
+    created: u64,
+    machine: Machine,
     /// The status of the worst check.
     pub status: Status,
     /// The checks in the order in which they were made.
@@ -75,7 +126,16 @@ pub struct Report {
 impl Report {
     pub(super) fn new(checks: Vec<Check>) -> Self {
         let status = checks.iter().map(|check| check.status).max().unwrap_or(Status::Ok);
-        Self { version: VERSION, release: env!("CARGO_PKG_VERSION"), status, checks }
+        let checks = checks.into_iter().map(Check::redacted).collect();
+        let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Self {
+            version: VERSION,
+            release: env!("CARGO_PKG_VERSION"),
+            created,
+            machine: Machine::detect(),
+            status,
+            checks,
+        }
     }
 }
 
@@ -115,17 +175,34 @@ mod tests {
     #[test]
     fn the_worst_check_counts_and_programs_can_read_all() {
         let report = Report::new(vec![
-            Check::ok("a", "one", "1"),
-            Check::failure("b", "two", "2", "do this"),
+            Check::ok("a", "one", "1")
+                .took(0.5)
+                .with_numbers([("rate_gbs", 4.0), ("ratio", f64::NAN)])
+                .compared(Some(0.25), Some(0.5)),
+            Check::failure("b", "two", "2", "do this").compared(Some(f64::INFINITY), None),
             Check::warning("b", "three", "3", "do that"),
         ]);
         assert_eq!(report.status, Status::Failure);
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["version"], 1);
         assert_eq!(json["status"], "failure");
-        let first = serde_json::json!({"group": "a", "name": "one", "status": "ok", "value": "1", "advice": null});
+        let first = serde_json::json!({
+            "group": "a", "name": "one", "status": "ok", "value": "1", "advice": null,
+            "seconds": 0.5, "numbers": {"rate_gbs": 4.0}, "error": 0.25, "tolerance": 0.5,
+        });
         assert_eq!(json["checks"][0], first);
+        assert_eq!(json["checks"][1]["numbers"], serde_json::json!({}));
+        assert_eq!(json["checks"][1]["error"], serde_json::Value::Null);
+        assert!(json["created"].as_u64().is_some() && json["machine"]["architecture"].is_string(), "{json}");
         assert_eq!(json["checks"][1]["advice"], "do this");
+    }
+
+    #[test]
+    fn reports_have_no_secrets() {
+        let url = "postgres://me:secret@db/x";
+        let report = Report::new(vec![Check::failure("a", url, format!("{url}: no"), format!("start {url}"))]);
+        let json = serde_json::to_string(&report).unwrap();
+        assert!(!json.contains("secret") && !report.to_string().contains("secret"), "{json}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_char, c_void};
 
+use crate::config::PeerAccess;
 use crate::device::Device;
 use crate::driver::{self, Extent, calling, try_with, with, with_current};
 use crate::error::{Code, INVALID_VALUE, NOT_FOUND, Result};
@@ -70,6 +71,18 @@ exported! {
             Ok(memory.touch(to, length, true, &op).and_then(|()| memory.write(to, &bytes)))
         })?;
         stopped(device, written)
+    }
+
+    /// Checks that another device may touch memory of this one, inside a function that a stream calls. Devices that can't
+    /// access each other exchange through the host, where each touches its own memory.
+    fn cudasim_check_peer(address: u64, length: usize, peer: usize) {
+        let (device, _) = calling().ok_or(INVALID_VALUE)?;
+        let checked = try_with(|driver| {
+            let direct = driver.peer_access != PeerAccess::None && peer != device;
+            let own = driver.device(device)?;
+            Ok(if direct { own.check_peer(address, length, peer) } else { Ok(()) })
+        })?;
+        stopped(device, checked)
     }
 
     /// Runs something on every other device, for a call that waits for another rank of the process.

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use crate::driver;
-use crate::error::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, name};
+use crate::error::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, STUB_LIBRARY, name};
 use crate::ffi::{exported, host, put};
 
 /// Version that the driver reports: CUDA 13.0.
@@ -40,6 +40,9 @@ const ATTRIBUTES: &[(c_int, c_int)] = &[
 exported! {
     fn cuInit(_flags: c_uint) {
         driver::with(|driver| {
+            if driver.stub {
+                return Err(STUB_LIBRARY);
+            }
             if driver.devices.is_empty() {
                 return Err(NO_DEVICE);
             }
@@ -81,7 +84,7 @@ exported! {
     }
 
     fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) {
-        put(bytes, driver::try_with(|driver| Ok(driver.device(device as usize)?.memory.capacity()))? as usize)
+        put(bytes, driver::try_with(|driver| Ok(driver.device(device as usize)?.memory_info().1))? as usize)
     }
 
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) {
@@ -92,14 +95,6 @@ exported! {
             _ => ATTRIBUTES.iter().find(|(number, _)| *number == attribute).map_or(0, |(_, value)| *value),
         };
         put(value, found)
-    }
-
-    fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: c_int) {
-        put(pool, device as usize + 1)
-    }
-
-    fn cuDeviceGetMemPool(pool: *mut usize, device: c_int) {
-        put(pool, device as usize + 1)
     }
 
     fn cuGetErrorName(code: c_int, to: *mut *const c_char) {

@@ -1,6 +1,6 @@
 //! Memory: allocation, pools, copies, fills.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
 use crate::device::DEFAULT_STREAM;
@@ -65,9 +65,9 @@ fn at_once(work: Work) -> Result {
 
 exported! {
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
-        let (used, capacity) = with_current(|device| Ok((device.memory.used(), device.memory.capacity())))?;
-        put(free, (capacity - used) as usize)?;
-        put(total, capacity as usize)
+        let (unused, all) = with_current(|device| Ok(device.memory_info()))?;
+        put(free, unused as usize)?;
+        put(total, all as usize)
     }
 
     fn cuMemAlloc_v2(address: *mut u64, length: usize) {
@@ -90,7 +90,7 @@ exported! {
         driver::advance(index, Extent::Wait, |device| Ok(device.is_idle()))?;
         with_current(|device| {
             device.host_knows_all();
-            Ok(device.memory.free(address)?)
+            device.free(address)
         })
     }
 
@@ -98,18 +98,6 @@ exported! {
         let (index, _) = split(stream)?;
         try_with(|driver| driver.device(index)?.memory.size_of(address).ok_or(INVALID_VALUE))?;
         submit(stream, Work::Free { address })
-    }
-
-    fn cuMemPoolTrimTo(_pool: usize, _keep: usize) {
-        Ok(())
-    }
-
-    fn cuMemPoolSetAttribute(_pool: usize, _attribute: c_int, _value: *mut c_void) {
-        Ok(())
-    }
-
-    fn cuMemPoolGetAttribute(_pool: usize, _attribute: c_int, value: *mut u64) {
-        put(value, 0)
     }
 
     fn cuMemHostAlloc(pointer: *mut *mut c_void, length: usize, _flags: c_uint) {

@@ -14,6 +14,7 @@ pub(crate) mod host;
 mod launch;
 mod memory;
 mod module;
+mod pool;
 mod stream;
 
 use crate::driver::{self, Extent};

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use cuda_sim_cubin::{HEADER_BYTES, IDENTITY_BYTES, check_identity, file_length};
+use cuda_sim_ptx::Module;
 
 use crate::cubin::report_invalid;
 use crate::driver::{Extent, advance, current, try_with, with};
@@ -67,6 +68,30 @@ unsafe fn image_of(image: *const u8) -> Result<Image> {
     }
 }
 
+/// Options of `CUjit_option`: a buffer for messages about errors, and its bytes, which are in place of a pointer.
+const ERROR_LOG: c_int = 5;
+const ERROR_LOG_BYTES: c_int = 6;
+
+/// Writes why a text is refused to the buffer that a program has for it.
+///
+/// # Safety
+///
+/// There are `count` options and values, and the buffer that they name is writable.
+unsafe fn log_refusal(text: &str, count: usize, options: *mut c_int, values: *mut *mut c_void) -> Result {
+    let Err(error) = Module::parse(text) else { return Ok(()) };
+    let value = |option: c_int| {
+        // SAFETY: by the contract of this function.
+        let at = (0..count).find(|at| unsafe { options.add(*at).read() } == option)?;
+        // SAFETY: likewise.
+        Some(unsafe { values.add(at).read() })
+    };
+    match (value(ERROR_LOG), value(ERROR_LOG_BYTES)) {
+        // SAFETY: likewise.
+        (Some(buffer), Some(bytes)) => unsafe { host::put_text(&error.to_string(), buffer.cast(), bytes as usize) },
+        _ => Ok(()),
+    }
+}
+
 exported! {
     fn cuModuleLoadData(module: *mut usize, image: *const u8) {
         let image = image_of(image)?;
@@ -74,10 +99,16 @@ exported! {
         put(module, try_with(|driver| driver.load(&image, device))?)
     }
 
-    fn cuModuleLoadDataEx(module: *mut usize, image: *const u8, _n: c_uint, _o: *mut c_int, _v: *mut *mut c_void) {
+    fn cuModuleLoadDataEx(
+        module: *mut usize, image: *const u8, count: c_uint, options: *mut c_int, values: *mut *mut c_void,
+    ) {
         let image = image_of(image)?;
         let device = current()?;
-        put(module, try_with(|driver| driver.load(&image, device))?)
+        let loaded = try_with(|driver| driver.load(&image, device));
+        if let (Err(_), Image::Text(text)) = (&loaded, &image) {
+            log_refusal(text, count as usize, options, values)?;
+        }
+        put(module, loaded?)
     }
 
     fn cuModuleUnload(module: usize) {

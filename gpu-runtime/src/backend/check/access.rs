@@ -16,6 +16,11 @@ pub trait HostAccess: Backend {
 
     /// Returns the elements of a linear layer's input.
     fn input(&self, x: &Self::WeightInput<'_>) -> Vec<f32>;
+
+    /// Returns how products with a weight `[outputs, inputs]` are computed, for reports; empty where there is one way.
+    fn product_plans(&self, _outputs: usize, _inputs: usize, _backward: bool) -> String {
+        String::new()
+    }
 }
 
 impl HostAccess for HostBackend {
@@ -59,9 +64,9 @@ pub(crate) fn host(params: &impl Params) -> Vec<f32> {
     (0..params.len()).flat_map(|i| params.host(i).into_owned()).collect()
 }
 
-/// Cosines and sines of 200 positions, `[position][half]`.
-pub(crate) fn rotary_table(theta: f64, half: usize) -> Vec<(f32, f32)> {
+/// Cosines and sines of positions from 0 on, `[position][half]`.
+pub(crate) fn rotary_table(positions: usize, theta: f64, half: usize) -> Vec<(f32, f32)> {
     let angle = |position: usize, i: usize| position as f64 * theta.powf(-(i as f64) / half as f64);
     let pair = |angle: f64| (angle.cos() as f32, angle.sin() as f32);
-    (0..200).flat_map(|position| (0..half).map(move |i| pair(angle(position, i)))).collect()
+    (0..positions).flat_map(|position| (0..half).map(move |i| pair(angle(position, i)))).collect()
 }

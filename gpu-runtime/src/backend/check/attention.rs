@@ -1,7 +1,7 @@
 //! Checks of rotation, attention and its gates.
 
 use super::access::{HostAccess, Numbers, Results, host, rotary_table};
-use super::positions;
+use super::{POSITIONS, positions};
 use crate::backend::{AttentionCall, AttentionShape, BlockId, GateOps, KV_BLOCK, Norm, Rotation, Source, Span};
 
 /// Rotation, attention over two sequences, and their backward passes.
@@ -14,7 +14,7 @@ pub(crate) fn attention<B: HostAccess>(
 ) -> Results {
     let mut n = Numbers(seed);
     let (rows, width) = (lens[0] + lens[1], shape.qkv_width());
-    let rope = b.rope(shape.head_dim / 2, rotary_table(1e4, shape.head_dim / 2));
+    let rope = b.rope(shape.head_dim / 2, rotary_table(rows, 1e4, shape.head_dim / 2));
     let weights = [0, 1].map(|_| b.vector(&[Source::Host(&n.take(shape.head_dim))], 1.0));
     let norms = Some([0, 1].map(|i| Norm { weight: &weights[i], eps: 1e-6 }));
     let positions: Vec<u32> = lens.iter().flat_map(|len| 0..*len as u32).collect();
@@ -63,7 +63,7 @@ pub(crate) fn rotations<B: HostAccess>(
 ) -> Results {
     let mut n = Numbers(seed);
     let (width, positions) = (shape.qkv_width(), positions(rows));
-    let table = rotary_table(100.0, rotated / 2);
+    let table = rotary_table(POSITIONS, 100.0, rotated / 2);
     let scaled = table.iter().map(|(cos, sin)| (1.25 * cos, 1.25 * sin)).collect();
     let [rope, query_rope] = [table, scaled].map(|table| b.rope(rotated / 2, table));
     let widths = if whole_norms { [shape.q_width(), shape.kv_width()] } else { [shape.head_dim; 2] };

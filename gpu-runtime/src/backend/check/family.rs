@@ -83,9 +83,12 @@ pub(crate) fn scalar_heads<B: HostAccess>(b: &B, rows: usize, width: usize, seed
 /// Columns of the latent before the keys' common part.
 const LATENT: usize = 5;
 
+/// Positions are below this one in [`positions`].
+pub(crate) const POSITIONS: usize = 200;
+
 /// Positions of rows, not in order.
 pub(crate) fn positions(rows: usize) -> Vec<u32> {
-    (0..rows as u32).map(|row| row * 37 % 200).collect()
+    (0..rows).map(|row| (row * 37 % POSITIONS) as u32).collect()
 }
 
 /// Heads of latent attention, joined and split, and rows joined and cut.
@@ -94,7 +97,7 @@ pub(crate) fn latent_heads<B: HostAccess>(b: &B, h: LatentHeads, rows: usize, se
     let mut take = |width: usize| b.rows(&n.take(rows * width), width);
     let (q, kv, down) = (take(h.queries()), take(h.keys_and_values()), take(LATENT + h.rope));
     let (d_qkv, attended, d_values) = (take(3 * h.heads * h.width), take(h.heads * h.width), take(h.values()));
-    let (rope, positions) = (b.rope(h.rope / 2, rotary_table(100.0, h.rope / 2)), positions(rows));
+    let (rope, positions) = (b.rope(h.rope / 2, rotary_table(POSITIONS, 100.0, h.rope / 2)), positions(rows));
     let rotation = LatentRotation { heads: h, rope: &rope, positions: &positions };
     let joined = B::Family::join_heads(b, &rotation, &q, &kv, &down);
     let [d_q, d_kv, d_common] = B::Family::split_heads(b, &rotation, &d_qkv);

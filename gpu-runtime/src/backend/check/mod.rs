@@ -6,7 +6,7 @@
 //!
 //! - `blocks.rs`, `attention.rs`, `head.rs`, `family.rs`, `mixers.rs`, `vision.rs`: ops of models. `storage.rs`: weights, parameters, rows. `sampling.rs`:
 //!   sampled tokens and scores.
-//! - `suite.rs`: which inputs the suite has.
+//! - `suite.rs`: which inputs the suite has. `shapes/`: checks with the shapes of real models.
 
 pub(crate) mod access;
 mod attention;
@@ -15,22 +15,25 @@ mod family;
 mod head;
 mod mixers;
 mod sampling;
+mod shapes;
 mod storage;
 mod suite;
 mod vision;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
 pub use access::HostAccess;
 use access::Results;
 pub(crate) use attention::{attention, gates, rotations};
 pub(crate) use blocks::{activations, embeddings, linears, norms};
-pub(crate) use family::{experts, latent_heads, positions, scalar_heads, sigmoid, sinks};
+pub(crate) use family::{POSITIONS, experts, latent_heads, positions, scalar_heads, sigmoid, sinks};
 pub(crate) use head::{head_parts, heads, score_parts, spread};
 #[cfg(test)]
 pub(crate) use mixers::{Convolution, Recurrence, span, values, whole};
 pub(crate) use mixers::{convolutions, recurrences, scaled};
+pub use shapes::{Scale, ShapeCheck, Subjects, Verdict, check_shapes};
 pub(crate) use vision::{image_attention, tower_rows};
 
 use super::{Backend, Dtype, HostBackend, HostKernels};
@@ -51,6 +54,8 @@ pub struct OpCheck {
     pub tolerance: f32,
     /// Reason why the check has no results, if it has none.
     pub failure: Option<String>,
+    /// Duration of the check, on the device and on the processor.
+    pub seconds: f64,
 }
 
 impl OpCheck {
@@ -88,6 +93,7 @@ pub fn host_backend(dtype: Dtype) -> HostBackend {
 pub fn check<B: HostAccess>(device: &B, host: &HostBackend) -> Vec<OpCheck> {
     let mut checks = Vec::new();
     for (case, expected) in suite::cases::<B>().into_iter().zip(suite::cases::<HostBackend>()) {
+        let start = Instant::now();
         let found = catch_unwind(AssertUnwindSafe(|| (case.run)(device)));
         let compared = found.map_err(|panic| panic_text(&*panic).to_owned());
         let compared = compared.and_then(|found| difference(&found, &(expected.run)(host)));
@@ -96,7 +102,8 @@ pub fn check<B: HostAccess>(device: &B, host: &HostBackend) -> Vec<OpCheck> {
             Ok(worst) => (worst, None),
             Err(failure) => (("", f32::NAN), Some(failure)),
         };
-        checks.push(OpCheck { ops: case.ops, dtype: host.dtype(), result, error, tolerance, failure });
+        let seconds = start.elapsed().as_secs_f64();
+        checks.push(OpCheck { ops: case.ops, dtype: host.dtype(), result, error, tolerance, failure, seconds });
         if device.failure().is_some() {
             break;
         }
@@ -151,7 +158,15 @@ mod tests {
 
     #[test]
     fn a_result_that_is_off_does_not_hold() {
-        let op = OpCheck { ops: "norms", dtype: Dtype::F32, result: "y", error: 2e-3, tolerance: 1e-3, failure: None };
+        let op = OpCheck {
+            ops: "norms",
+            dtype: Dtype::F32,
+            result: "y",
+            error: 2e-3,
+            tolerance: 1e-3,
+            failure: None,
+            seconds: 0.0,
+        };
         assert!(!op.holds());
         assert_eq!(op.to_string(), "norms, f32: error 2.0e-3 (y), at most 1e-3");
         assert!(OpCheck { error: 1e-3, ..op.clone() }.holds());

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use super::device::cubins::{Cubins, KernelCode, architecture};
-use super::device::driver::{CubinError, Driver, Function, Module};
+use super::device::driver::Driver;
 use super::device::error::{CudaError, Result};
 use super::device::memory::{Element, Slice};
+use super::device::modules::{CubinError, Function, Module};
 use super::device::queue::Queue;
 use super::device::sources::{SOURCES, Source};
 use super::device::work::Work;

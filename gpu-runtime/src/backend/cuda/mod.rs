@@ -23,7 +23,9 @@ mod ops;
 pub(crate) mod tests;
 
 pub use backend::Cuda;
+pub use device::cublaslt::MatmulLibrary;
 pub use device::error::CudaError;
 pub use device::facts::{DeviceRates, measure_rates, open_libraries};
 pub use device::nccl::Nccl;
 pub use device::open::CudaDevice;
+pub use ops::exchange_rates::{ExchangeRates, measure_exchanges};

@@ -112,7 +112,7 @@ fn attend<B: HostAccess>(b: &B, interleaved: bool, single: bool) -> (Chosen, Vec
     let mut pool = b.kv_pool(&shape);
     let spans = spans(b, &mut pool, &LENS);
     let positions: Vec<u32> = LENS.iter().flat_map(|len| 0..*len as u32).collect();
-    let rope = b.rope(8, rotary_table(1e3, 8));
+    let rope = b.rope(8, rotary_table(200, 1e3, 8));
     let rotation = IndexRotation { width: INDEX.width, interleaved, rope: &rope, positions: &positions };
     let [queries, keys] = [queries, keys].map(|x| B::Family::rotate_index(b, &rotation, &x));
     let layer = 1;

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cudarc::cublaslt::{CudaBlasLT, Matmul, MatmulConfig};
-use cudarc::driver::sys::CUresult;
+use cudarc::driver::sys::{
+    CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUmemLocationType, CUresult, cuDeviceGetDefaultMemPool,
+    cuMemPoolSetAccess,
+};
 use cudarc::driver::{CudaContext, CudaStream};
 use cudarc::nccl::{Comm, Id, ReduceOp};
 use half::bf16;
@@ -118,13 +121,29 @@ pub(crate) fn collectives(stream: &Arc<CudaStream>, comm: &Comm, rank: usize, wo
     Ok(())
 }
 
-/// Two ranks as threads of one process, each with a device.
+/// Makes the memory of a device's pool accessible to another device.
+fn share(device: usize, peer: usize) -> Outcome {
+    let mut pool = std::ptr::null_mut();
+    let location = CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: peer as i32 };
+    let access = CUmemAccessDesc { location, flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    // SAFETY: there is a place for the pool, and one description.
+    unsafe {
+        cuDeviceGetDefaultMemPool(&raw mut pool, device as i32).result()?;
+        cuMemPoolSetAccess(pool, &raw const access, 1).result()?;
+    }
+    Ok(())
+}
+
+/// Two ranks as threads of one process, each with a device. They give each other access to their memory, unless `KEEP_MEMORY` is set.
 pub(crate) fn ranks() -> Outcome {
     let id = Id::new().map_err(|error| format!("{error:?}"))?;
     let run = |rank: usize| -> Result<(), String> {
         let context = CudaContext::new(rank).map_err(|error| format!("{error:?}"))?;
         let stream = context.new_stream().map_err(|error| format!("{error:?}"))?;
         let comm = Comm::from_rank(stream.clone(), rank, 2, id).map_err(|error| format!("{error:?}"))?;
+        if std::env::var_os("KEEP_MEMORY").is_none() {
+            share(rank, 1 - rank).map_err(|error| format!("share: {error}"))?;
+        }
         collectives(&stream, &comm, rank, 2).map_err(|error| error.to_string())
     };
     std::thread::scope(|scope| {

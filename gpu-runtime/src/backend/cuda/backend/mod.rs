@@ -34,9 +34,11 @@ mod weights;
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::device::cublaslt::MatmulLibrary;
 use super::device::error::{CudaError, Result};
 use super::device::open::CudaDevice;
 use super::device::peers::LIMIT;
@@ -49,6 +51,9 @@ use crate::fault::{DeviceFault, Fault};
 
 /// Tokens of the vocabulary, or outputs of a layer, that one GEMM computes.
 const CHUNK: usize = 8192;
+
+/// Variable of NVIDIA's libraries that, with the value 1, turns products in f32 into ones in TF32.
+const TF32_OVERRIDE: &str = "NVIDIA_TF32_OVERRIDE";
 
 /// A backend that runs on one GPU.
 ///
@@ -86,11 +91,23 @@ impl Cuda {
     ///
     /// Fails if a library, the device, or something that the device needs is missing.
     pub fn open(ordinal: i32, dtype: Dtype) -> Result<Self> {
-        Self::on(CudaDevice::open(ordinal, 0)?, dtype)
+        Self::open_with(ordinal, dtype, None)
+    }
+
+    /// Like [`Self::open`], with the cuBLASLt of a path.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Self::open`] does, and if the library of the path can't be used.
+    pub fn open_with(ordinal: i32, dtype: Dtype, cublaslt: Option<&Path>) -> Result<Self> {
+        Self::on(CudaDevice::open(ordinal, 0)?.with_cublaslt(cublaslt.map(Path::to_path_buf)), dtype)
     }
 
     /// A backend on a device that is already open.
     pub(super) fn on(device: CudaDevice, dtype: Dtype) -> Result<Self> {
+        if dtype == Dtype::F32 && std::env::var(TF32_OVERRIDE).is_ok_and(|value| value.trim() == "1") {
+            return Err(CudaError::Tf32Override);
+        }
         let matmul = Matmul::new(&device)?;
         let (device, plans, row_indices) = (Arc::new(device), Mutex::default(), RowIndices::default());
         Ok(Self { device, matmul, plans, row_indices, dtype, chunk: CHUNK, rank_limit: LIMIT })
@@ -106,6 +123,11 @@ impl Cuda {
     #[cfg(test)]
     pub(crate) fn with_chunk(self, chunk: usize) -> Self {
         Self { chunk, ..self }
+    }
+
+    /// Returns the cuBLASLt that computes the GEMMs.
+    pub fn matmul_library(&self) -> &MatmulLibrary {
+        self.matmul.library()
     }
 
     /// Returns the device that the backend runs on.

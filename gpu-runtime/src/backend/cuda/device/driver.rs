@@ -1,27 +1,20 @@
 //! Calls of the driver on one device and its streams.
 #![allow(unsafe_code, reason = "the driver is C: handles are made and released here, and pointers are those of slices")]
 
-use std::ffi::{CString, c_int};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use cudarc::driver::DriverError;
-use cudarc::driver::result::{self, ctx, device, module, primary_ctx, stream};
-use cudarc::driver::sys::{
-    self, CUcontext, CUdevice, CUdevice_attribute, CUfunction, CUmodule, CUresult, CUstream, cuStreamQuery,
-};
+use cudarc::driver::result::{self, ctx, device, primary_ctx, stream};
+use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUresult, CUstream, cuStreamQuery};
 
 use super::error::{CudaError, Result};
-use super::library::find_driver;
+use super::library::{driver_file, find_driver};
+use super::opened::Opened;
 use super::peers::{Peers, wait_for_peers};
-
-/// Errors with which drivers refuse machine code for other devices, or of a version that they do not know.
-const REFUSALS: [CUresult; 4] = [
-    CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
-    CUresult::CUDA_ERROR_INVALID_IMAGE,
-    CUresult::CUDA_ERROR_INVALID_SOURCE,
-    CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-];
+use super::pool::Pool;
+use crate::collective::DeviceMemory;
 
 /// Largest copy from pageable memory that never waits for work on the device.
 const STAGED: usize = 64 << 10;
@@ -42,6 +35,7 @@ pub(crate) struct Driver {
     capability: (i32, i32),
     lost: OnceLock<String>,
     peers: Mutex<Vec<Weak<dyn Peers>>>,
+    opened: Opened,
 }
 
 // SAFETY: the driver's functions may be called by any thread for which the context is current; every call here makes it so first.
@@ -49,37 +43,14 @@ unsafe impl Send for Driver {}
 // SAFETY: the same; calls of several threads on one stream are ordered by the driver.
 unsafe impl Sync for Driver {}
 
-/// A kernel of a module.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct Function(pub(crate) CUfunction);
-
-// SAFETY: a handle that the driver accepts from any thread.
-unsafe impl Send for Function {}
-// SAFETY: a handle, which nothing changes.
-unsafe impl Sync for Function {}
-
-/// Why machine code was not loaded.
-pub(crate) enum CubinError {
-    /// The code is not for the device, or too new for the driver, which may load PTX instead.
-    Refused(CudaError),
-    Failed(CudaError),
-}
-
-impl From<CudaError> for CubinError {
-    fn from(error: CudaError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// A loaded module. It stays loaded until the context is released.
-#[derive(Clone, Copy)]
-pub(crate) struct Module(CUmodule);
-
 impl Driver {
     /// Device `ordinal`, if it can run the kernels.
     pub(crate) fn open(ordinal: i32) -> Result<Self> {
         find_driver()?;
-        result::init().map_err(|error| CudaError::driver("cuInit", error))?;
+        result::init().map_err(|error| match error.0 {
+            CUresult::CUDA_ERROR_STUB_LIBRARY => CudaError::Stub { path: driver_file() },
+            _ => CudaError::driver("cuInit", error),
+        })?;
         let count = device::get_count().map_err(|error| CudaError::driver("cuDeviceGetCount", error))?;
         if ordinal < 0 || ordinal >= count {
             let (found, expected) =
@@ -102,8 +73,10 @@ impl Driver {
             capability,
             lost: OnceLock::new(),
             peers: Mutex::default(),
+            opened: Opened::new(ordinal),
         };
         opened.bind()?;
+        Pool::of(device)?.keep_all()?;
         for stream in [&mut opened.stream, &mut opened.copies, &mut opened.captures] {
             *stream = stream::create(stream::StreamKind::NonBlocking)
                 .map_err(|error| CudaError::driver("cuStreamCreate", error))?;
@@ -121,10 +94,11 @@ impl Driver {
         self.capability
     }
 
-    /// Bytes of its memory.
-    pub(crate) fn memory(&self) -> Result<usize> {
-        // SAFETY: the device is the driver's.
-        unsafe { device::total_mem(self.device) }.map_err(|error| CudaError::driver("cuDeviceTotalMem", error))
+    /// Its memory, and what this process and others leave of it now.
+    pub(crate) fn memory(&self) -> Result<DeviceMemory> {
+        self.bind()?;
+        let (free, total) = result::mem_get_info().map_err(|error| CudaError::driver("cuMemGetInfo", error))?;
+        Ok(DeviceMemory { total: total as u64, free: free as u64 })
     }
 
     /// The newest version of CUDA that the driver supports: major, minor.
@@ -154,6 +128,12 @@ impl Driver {
         if !self.peers().is_empty() {
             self.lose(error);
         }
+    }
+
+    /// Lets the other devices that this process has open access this one's memory.
+    pub(crate) fn share_memory(&self) -> Result {
+        self.bind()?;
+        Pool::of(self.device)?.share_with(self.ordinal, &self.opened.others())
     }
 
     /// Ranks that work on this device may wait for from now on.
@@ -297,41 +277,6 @@ impl Driver {
         }
         true
     }
-
-    pub(crate) fn load(&self, name: &str, ptx: &str) -> Result<Module> {
-        self.bind()?;
-        let text = c_string(name, ptx)?;
-        // SAFETY: PTX is text that ends with a zero.
-        let module = unsafe { module::load_data(text.as_ptr().cast()) };
-        module.map(Module).map_err(|error| self.failed(format!("cuModuleLoadData of {name}"), error))
-    }
-
-    /// Loads machine code. The device may be used further where the driver refuses it.
-    pub(crate) fn load_cubin(&self, name: &str, cubin: &[u8]) -> Result<Module, CubinError> {
-        self.bind()?;
-        // An ELF file has words of eight bytes, which the driver may read where they are.
-        let mut words = vec![0_u64; cubin.len().div_ceil(size_of::<u64>())];
-        for (word, bytes) in words.iter_mut().zip(cubin.chunks(size_of::<u64>())) {
-            let mut whole = [0; size_of::<u64>()];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            *word = u64::from_ne_bytes(whole);
-        }
-        let call = format!("cuModuleLoadData of the cubin of {name}");
-        // SAFETY: an ELF file that ends where its header says.
-        match unsafe { module::load_data(words.as_ptr().cast()) } {
-            Ok(module) => Ok(Module(module)),
-            Err(error) if REFUSALS.contains(&error.0) => Err(CubinError::Refused(CudaError::driver(call, error))),
-            Err(error) => Err(self.failed(call, error).into()),
-        }
-    }
-
-    /// A kernel of a module.
-    pub(crate) fn function(&self, module: Module, name: &str) -> Result<Function> {
-        self.bind()?;
-        // SAFETY: modules stay loaded.
-        let function = unsafe { module::get_function(module.0, c_string(name, name)?) };
-        function.map(Function).map_err(|error| self.failed(format!("cuModuleGetFunction of {name}"), error))
-    }
 }
 
 impl Drop for Driver {
@@ -368,8 +313,4 @@ fn attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<c_int> {
     // SAFETY: the device is the driver's.
     unsafe { device::get_attribute(device, attribute) }
         .map_err(|error| CudaError::driver("cuDeviceGetAttribute", error))
-}
-
-fn c_string(name: &str, text: &str) -> Result<CString> {
-    CString::new(text).map_err(|_| CudaError::Kernel { name: name.to_owned(), problem: "zero in its text".to_owned() })
 }

@@ -1,6 +1,5 @@
 //! Errors of devices and their libraries.
 
-use cudarc::cublaslt::result::CublasError;
 use cudarc::driver::DriverError;
 use thiserror::Error;
 
@@ -26,6 +25,44 @@ pub enum CudaError {
         /// Name of the missing function.
         symbol: &'static str,
     },
+    /// A library to link programs with was found in place of the driver.
+    #[error(
+        "{path} is a stub for linking, not the NVIDIA driver (CUDA_ERROR_STUB_LIBRARY): take its folder out of \
+         LD_LIBRARY_PATH; the driver's library is libcuda.so.1"
+    )]
+    Stub {
+        /// Path of the library.
+        path: String,
+    },
+    /// The environment changes what products in f32 are.
+    #[error("NVIDIA_TF32_OVERRIDE=1 in the environment computes GEMMs of f32 in TF32: unset it, or use bf16")]
+    Tf32Override,
+    /// The library is of a version that is not supported.
+    #[error("{library} {found} is too old: {oldest} or newer is needed")]
+    OldLibrary {
+        /// Name of the library.
+        library: &'static str,
+        /// Its major version.
+        found: usize,
+        /// The oldest supported major version.
+        oldest: usize,
+    },
+    /// The library was asked for by its path.
+    #[error(
+        "{path} can't be opened: it is missing, not a library of this system, or a library that it needs is missing"
+    )]
+    NotOpened {
+        /// Path of the library.
+        path: String,
+    },
+    /// Several libraries of this name were found, and none works.
+    #[error("no usable {library}: {reasons}")]
+    NoUsableLibrary {
+        /// Name of the library.
+        library: &'static str,
+        /// Each library that was opened, with the reason.
+        reasons: String,
+    },
     /// The device lacks something that the kernels need.
     #[error("device {ordinal} ({name}) is not supported: {reason}")]
     NotSupported {
@@ -34,6 +71,19 @@ pub enum CudaError {
         /// The driver's name for it.
         name: String,
         /// The feature that it lacks.
+        reason: String,
+    },
+    /// Ranks of one process exchange by NCCL, and their devices can't access each other's memory as NCCL would.
+    #[error(
+        "the memory of device {ordinal} can't be made accessible to device {peer} of the same process: {reason}; set \
+         NCCL_P2P_DIRECT_DISABLE=1, or start a process for each rank"
+    )]
+    NotShared {
+        /// Number of the device.
+        ordinal: i32,
+        /// Number of the other device.
+        peer: i32,
+        /// The driver's reason.
         reason: String,
     },
     /// The device has too little memory. It remains usable.
@@ -103,11 +153,6 @@ impl CudaError {
             code: text(error.error_name().ok()),
             message: text(error.error_string().ok()),
         }
-    }
-
-    /// An error of cuBLASLt in a call.
-    pub(crate) fn matmul(call: &'static str, CublasError(status): CublasError) -> Self {
-        Self::Matmul { call, status: format!("{status:?}") }
     }
 }
 

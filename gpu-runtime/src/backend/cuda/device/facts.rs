@@ -9,6 +9,7 @@ use super::open::CudaDevice;
 use crate::backend::cuda::ops::matmul::Matmul;
 use crate::backend::cuda::ops::product::WeightSide;
 use crate::backend::cuda::ops::rows::DeviceRows;
+use crate::rng::kaiming_uniform_fill;
 
 /// Names of the libraries that may be in use.
 const LIBRARIES: [&str; 3] = ["libcuda.so", "libcublasLt.so", "libnccl.so"];
@@ -55,6 +56,9 @@ const ENOUGH: f64 = 0.01;
 const EXTENTS: [usize; 2] = [64, 8192];
 const BYTES: [usize; 2] = [1 << 16, 1 << 28];
 
+/// Random elements of a matrix before they repeat.
+const RANDOM: usize = 1 << 20;
+
 /// Measures the rates, with growing inputs until a call takes ten milliseconds.
 ///
 /// # Errors
@@ -95,9 +99,22 @@ fn timed(device: &CudaDevice, mut work: impl FnMut() -> Result) -> Result<f64> {
 fn matmul_seconds(device: &CudaDevice, extent: usize) -> Result<f64> {
     let matmul = Matmul::new(device)?;
     let plan = matmul.plan::<bf16>(extent, extent, WeightSide::Inputs)?;
-    let [x, w] = [DeviceRows::<bf16>::zeros(device, extent, extent)?, DeviceRows::zeros(device, extent, extent)?];
+    let [x, w] = [random_rows(device, extent, 1)?, random_rows(device, extent, 2)?];
     let mut out = DeviceRows::zeros(device, extent, extent)?;
     timed(device, || matmul.run(&plan, &x, &w, 0..extent, &mut out, false))
+}
+
+/// Random elements, because GEMMs of zeros take less power and run faster than those of a model. Long rows repeat.
+fn random_rows(device: &CudaDevice, extent: usize, seed: u64) -> Result<DeviceRows<bf16>> {
+    let count = extent * extent;
+    let mut values = vec![0.0; count.min(RANDOM)];
+    kaiming_uniform_fill(seed, 0, &mut values, 1.0);
+    let values: Vec<bf16> = values.into_iter().map(bf16::from_f32).collect();
+    let (part, mut all) = (device.upload(&values)?, device.uninitialised(count)?);
+    for first in (0..count).step_by(values.len().max(1)) {
+        all.copy_from(first, &part, 0..values.len().min(count - first))?;
+    }
+    DeviceRows::from_data(all, extent, extent)
 }
 
 /// Measured seconds of a copy to the device, one within it, and one from it.
@@ -127,6 +144,19 @@ mod tests {
         let seconds = |size: usize| Ok(size as f64 / 1000.0);
         assert_eq!(grow([1, 64], seconds).ok(), Some((16, 0.016)));
         assert_eq!(grow([1, 4], seconds).ok(), Some((4, 0.004)));
+    }
+
+    #[test]
+    fn gemms_are_measured_on_random_elements() {
+        on_backend_with(("CUDASIM_SEED", "6"), crate::backend::Dtype::Bf16, |cuda| {
+            let of = |extent, seed| random_rows(cuda.gpu(), extent, seed).and_then(|rows| rows.to_host()).ok();
+            let (x, w) = (of(64, 1), of(64, 2));
+            let differ = |values: &Vec<bf16>| values.windows(2).filter(|two| two[0] != two[1]).count() > 4000;
+            assert!(x.as_ref().is_some_and(differ) && w.as_ref().is_some_and(differ) && x != w);
+            // More than what is random.
+            let long = of(1030, 1).unwrap_or_default();
+            assert!(long.len() == 1030 * 1030 && long[RANDOM..] == long[..long.len() - RANDOM]);
+        });
     }
 
     #[test]

@@ -1,23 +1,24 @@
-//! Checks that the libraries of CUDA are installed and new enough: if a library or a function is missing, `cudarc`
-//! panics at the first call.
-#![allow(unsafe_code, reason = "opens libraries and looks up functions, without calling them")]
+//! Checks that the driver is installed and new enough: if it or a function is missing, `cudarc` panics at the first call.
+#![allow(unsafe_code, reason = "opens a library and looks up functions, without calling them")]
 
 use std::ffi::c_void;
 
-use cudarc::{cublaslt, driver};
+use cudarc::driver;
 
 use super::error::{CudaError, Result};
+use super::maps::file_of;
 
 /// Functions that the driver must have.
 const DRIVER: &[&str] = &[
     "cuCtxSetCurrent",
+    "cuDeviceCanAccessPeer",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
     "cuDeviceGetCount",
+    "cuDeviceGetDefaultMemPool",
     "cuDeviceGetName",
     "cuDevicePrimaryCtxRelease_v2",
     "cuDevicePrimaryCtxRetain",
-    "cuDeviceTotalMem_v2",
     "cuDriverGetVersion",
     "cuEventCreate",
     "cuEventDestroy_v2",
@@ -35,13 +36,17 @@ const DRIVER: &[&str] = &[
     "cuMemAllocAsync",
     "cuMemFreeAsync",
     "cuMemFreeHost",
+    "cuMemGetInfo_v2",
     "cuMemHostAlloc",
+    "cuMemPoolSetAccess",
+    "cuMemPoolSetAttribute",
     "cuMemcpyDtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",
     "cuMemsetD8Async",
     "cuModuleGetFunction",
     "cuModuleLoadData",
+    "cuModuleLoadDataEx",
     "cuModuleUnload",
     "cuStreamBeginCapture_v2",
     "cuStreamCreate",
@@ -50,22 +55,6 @@ const DRIVER: &[&str] = &[
     "cuStreamQuery",
     "cuStreamSynchronize",
     "cuStreamWaitEvent",
-];
-
-/// Functions that cuBLASLt must have.
-const MATMUL: &[&str] = &[
-    "cublasLtCreate",
-    "cublasLtDestroy",
-    "cublasLtMatmul",
-    "cublasLtMatmulAlgoGetHeuristic",
-    "cublasLtMatmulDescCreate",
-    "cublasLtMatmulDescDestroy",
-    "cublasLtMatmulDescSetAttribute",
-    "cublasLtMatmulPreferenceCreate",
-    "cublasLtMatmulPreferenceDestroy",
-    "cublasLtMatmulPreferenceSetAttribute",
-    "cublasLtMatrixLayoutCreate",
-    "cublasLtMatrixLayoutDestroy",
 ];
 
 /// Checks that libcuda is installed and has every function used here.
@@ -86,20 +75,9 @@ pub(super) fn find_driver() -> Result {
     Ok(())
 }
 
-/// Checks that libcublasLt is installed and has every function used here.
-pub(crate) fn find_matmul() -> Result {
-    const NAME: &str = "libcublasLt";
-    // SAFETY: as for the driver.
-    if !unsafe { cublaslt::sys::is_culib_present() } {
-        return Err(CudaError::NoLibrary { library: NAME, purpose: "cuBLAS" });
-    }
-    // SAFETY: the library is there, as just seen, so that this does not panic.
-    let library = unsafe { cublaslt::sys::culib() };
-    for symbol in MATMUL {
-        // SAFETY: the address is not used.
-        if unsafe { library.get::<*mut c_void>(symbol.as_bytes()) }.is_err() {
-            return Err(CudaError::NoSymbol { library: NAME, symbol });
-        }
-    }
-    Ok(())
+/// The file of the driver, which [`find_driver`] has found; empty where the system does not report it.
+pub(super) fn driver_file() -> String {
+    // SAFETY: the library is there; the address is not used but as a number.
+    let address = unsafe { driver::sys::culib().get::<*mut c_void>(b"cuInit").map(|function| *function as usize) };
+    address.ok().and_then(file_of).unwrap_or_default()
 }

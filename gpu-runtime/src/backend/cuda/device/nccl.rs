@@ -3,11 +3,13 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use libloading::Library;
 
 use super::error::{CudaError, Result};
+use super::wheels;
 
 /// Names of the library; packages install only the first one.
 const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
@@ -78,7 +80,8 @@ impl Nccl {
     /// Fails if the library is not installed, or lacks a function.
     pub fn open() -> Result<Arc<Self>> {
         // SAFETY: NCCL's initialisers are meant to run in any process.
-        let library = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
+        let open = |path: PathBuf| unsafe { Library::new(path) }.ok();
+        let library = NAMES.iter().map(PathBuf::from).chain(wheels::files(&NAMES)).find_map(open);
         let library = library.ok_or(CudaError::NoLibrary { library: "libnccl.so.2", purpose: "NCCL" })?;
         Ok(Arc::new(Self { functions: Functions::find(&library)?, _library: ManuallyDrop::new(library) }))
     }

@@ -1,5 +1,6 @@
 //! A device with its memory and its kernels.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cubins::KernelCode;
@@ -9,12 +10,14 @@ use super::fence::Fence;
 use super::memory::{Arena, Element, Slice};
 use super::queue::Queue;
 use crate::backend::cuda::kernels::{Argument, Kernels};
+use crate::collective::DeviceMemory;
 
 /// A GPU. Ops run on one stream, in the order in which they are called; host code waits for them only where it reads elements.
 pub struct CudaDevice {
     kernels: Kernels,
     arena: Arc<Arena>,
     queue: Arc<Queue>,
+    cublaslt: Option<PathBuf>,
 }
 
 impl CudaDevice {
@@ -27,7 +30,17 @@ impl CudaDevice {
     pub fn open(ordinal: i32, retained_bytes: usize) -> Result<Self> {
         let queue = Arc::new(Queue::new(Driver::open(ordinal)?));
         let kernels = Kernels::load(&queue)?;
-        Ok(Self { kernels, arena: Arc::new(Arena::new(queue.clone(), retained_bytes)), queue })
+        Ok(Self { kernels, arena: Arc::new(Arena::new(queue.clone(), retained_bytes)), queue, cublaslt: None })
+    }
+
+    /// Sets the path of the cuBLASLt that GEMMs of the device use; by default it is searched.
+    #[must_use]
+    pub fn with_cublaslt(self, cublaslt: Option<PathBuf>) -> Self {
+        Self { cublaslt, ..self }
+    }
+
+    pub(crate) fn cublaslt(&self) -> Option<&Path> {
+        self.cublaslt.as_deref()
     }
 
     /// Returns the driver's name for the device.
@@ -35,8 +48,8 @@ impl CudaDevice {
         self.queue.name()
     }
 
-    /// Returns the bytes of the device's memory.
-    pub fn memory(&self) -> Result<usize> {
+    /// Returns the size of the device's memory, and what is free of it.
+    pub fn memory(&self) -> Result<DeviceMemory> {
         self.queue.memory()
     }
 

@@ -6,8 +6,8 @@ use std::ffi::c_void;
 use cudarc::driver::result;
 use cudarc::driver::sys::CUstream;
 
-use super::driver::Function;
 use super::error::{CudaError, Result};
+use super::modules::Function;
 use super::transfers::Transfers;
 use crate::backend::cuda::ops::product::Product;
 

@@ -1,18 +1,21 @@
 //! GEMMs with weights, by cuBLASLt.
 #![allow(unsafe_code, reason = "cuBLASLt is C: handles are made and released here, and pointers are those of slices")]
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cudarc::cublaslt::result as lt;
-use cudarc::cublaslt::sys::{cublasLtHandle_t, cublasLtMatmulPreferenceAttributes_t, cudaDataType};
+use cudarc::cublaslt::sys::{
+    cublasLtHandle_t, cublasLtMatmulHeuristicResult_t, cublasLtMatmulPreference_t,
+    cublasLtMatmulPreferenceAttributes_t, cublasStatus_t, cudaDataType,
+};
 use half::bf16;
 
-use super::product::{Call, MatmulPlan, Product, WeightSide};
+use super::product::{Call, CallExtents, MatmulPlan, Product, WeightSide};
 use super::rows::{Addend, DeviceRows, RowElement};
-use crate::backend::cuda::device::error::{CudaError, Extents, Result};
-use crate::backend::cuda::device::library::find_matmul;
+use crate::backend::cuda::device::cublaslt::{Cublaslt, MatmulLibrary, check};
+use crate::backend::cuda::device::error::{Extents, Result};
 use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::device::queue::Queue;
 use crate::backend::cuda::device::work::Work;
@@ -36,6 +39,7 @@ fn data_type<T: RowElement>() -> cudaDataType {
 
 /// cuBLASLt for one device.
 pub(crate) struct Matmul {
+    library: Arc<Cublaslt>,
     handle: cublasLtHandle_t,
     queue: Arc<Queue>,
 }
@@ -51,26 +55,47 @@ const PLANNED_ROWS: usize = 256;
 impl Matmul {
     /// Finds cuBLASLt and creates a handle on the device.
     pub(crate) fn new(device: &CudaDevice) -> Result<Self> {
-        find_matmul()?;
         let queue = device.queue().clone();
         queue.bind()?;
-        let handle = lt::create_handle().map_err(|error| CudaError::matmul("cublasLtCreate", error))?;
-        Ok(Self { handle, queue })
+        let (library, handle) = Cublaslt::open(device.cublaslt())?;
+        Ok(Self { library, handle, queue })
+    }
+
+    /// The cuBLASLt in use.
+    pub(crate) fn library(&self) -> &MatmulLibrary {
+        self.library.found()
     }
 
     /// A plan for weights `[outputs, inputs]` and rows of elements `T`.
     pub(crate) fn plan<T: RowElement>(&self, outputs: usize, inputs: usize, side: WeightSide) -> Result<MatmulPlan> {
         self.queue.bind()?;
         let to = if side == WeightSide::Inputs { outputs } else { inputs };
-        let call = Call::new(outputs, inputs, side, data_type::<T>(), PLANNED_ROWS, to)?;
-        let preference = Preference::new()?;
-        // SAFETY: all handles live until the end of this function.
-        let found = unsafe {
-            let (operation, [a, b, c]) = call.handles();
-            lt::get_matmul_algo_heuristic(self.handle, operation, a, b, c, c, preference.0)
-        };
-        let found = found.map_err(|error| CudaError::matmul("cublasLtMatmulAlgoGetHeuristic", error))?;
+        let extents = CallExtents { outputs, inputs, side, element: data_type::<T>(), rows: PLANNED_ROWS, stride: to };
+        let call = Call::new(&self.library, extents)?;
+        let preference = Preference::new(self.library.clone())?;
+        let found = self.heuristic(&call, &preference)?;
         Ok(MatmulPlan { extents: (outputs, inputs), side, element: data_type::<T>(), algorithm: found.algo })
+    }
+
+    /// The best algorithm for a call.
+    fn heuristic(&self, call: &Call<'_>, preference: &Preference) -> Result<cublasLtMatmulHeuristicResult_t> {
+        const CALL: &str = "cublasLtMatmulAlgoGetHeuristic";
+        let (operation, [a, b, c]) = call.handles();
+        let mut found = MaybeUninit::<cublasLtMatmulHeuristicResult_t>::zeroed();
+        let mut count: c_int = 0;
+        let heuristic = self.library.functions.heuristic;
+        // SAFETY: all handles live until the end of this function, and there is a place for one result and for their number.
+        let asked = unsafe {
+            heuristic(self.handle, operation, a, b, c, c, preference.handle, 1, found.as_mut_ptr(), &raw mut count)
+        };
+        check(CALL, asked)?;
+        if count < 1 {
+            check(CALL, cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED as c_int)?;
+        }
+        // SAFETY: the function has written it; zeros, of which it was made, are values of all its fields.
+        let found = unsafe { found.assume_init() };
+        check(CALL, found.state as c_int)?;
+        Ok(found)
     }
 
     /// Computes `out = rows · weight` by the plan, or `out += rows · weight`, summed in f32. The weight is the rows
@@ -133,7 +158,8 @@ impl Matmul {
             }
         };
         let (plan, count) = (*plan, (rows.rows(), stride));
-        let product = Product { handle: self.handle, plan, count, weight, rows: rows.data().address(), addend, to };
+        let (library, handle, rows) = (self.library.clone(), self.handle, rows.data().address());
+        let product = Product { library, handle, plan, count, weight, rows, addend, to };
         self.queue.push(Work::Multiply(product))
     }
 }
@@ -142,7 +168,7 @@ impl Drop for Matmul {
     fn drop(&mut self) {
         if self.queue.bind().is_ok() {
             // SAFETY: the handle is this value's. What is queued was handed to the driver.
-            let _ = unsafe { lt::destroy_handle(self.handle) };
+            let _ = unsafe { (self.library.functions.destroy)(self.handle) };
         }
     }
 }
@@ -152,12 +178,18 @@ fn bytes(element: cudaDataType) -> usize {
 }
 
 /// Constraints on algorithms: without workspace, and without sums that are split and then reduced.
-struct Preference(cudarc::cublaslt::sys::cublasLtMatmulPreference_t);
+struct Preference {
+    library: Arc<Cublaslt>,
+    handle: cublasLtMatmulPreference_t,
+}
 
 impl Preference {
-    fn new() -> Result<Self> {
-        let made = lt::create_matmul_pref();
-        let preference = Self(made.map_err(|error| CudaError::matmul("cublasLtMatmulPreferenceCreate", error))?);
+    fn new(library: Arc<Cublaslt>) -> Result<Self> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the handle is written before the function returns.
+        let made = unsafe { (library.functions.create_preference)(&raw mut handle) };
+        check("cublasLtMatmulPreferenceCreate", made)?;
+        let preference = Self { library, handle };
         let (workspace, reductions) = (0usize, 0u32);
         let attributes = [
             (
@@ -172,9 +204,9 @@ impl Preference {
             ),
         ];
         for (attribute, value, length) in attributes {
+            let set = preference.library.functions.set_preference;
             // SAFETY: the attributes are of these types.
-            unsafe { lt::set_matmul_pref_attribute(preference.0, attribute, value, length) }
-                .map_err(|error| CudaError::matmul("cublasLtMatmulPreferenceSetAttribute", error))?;
+            check("cublasLtMatmulPreferenceSetAttribute", unsafe { set(handle, attribute, value, length) })?;
         }
         Ok(preference)
     }
@@ -183,6 +215,6 @@ impl Preference {
 impl Drop for Preference {
     fn drop(&mut self) {
         // SAFETY: the handle is this value's.
-        let _ = unsafe { lt::destroy_matmul_pref(self.0) };
+        let _ = unsafe { (self.library.functions.destroy_preference)(self.handle) };
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod combine;
 pub(crate) mod convolution;
 pub(crate) mod copies;
 pub(crate) mod embedding;
+pub(crate) mod exchange_rates;
 pub(crate) mod gated;
 pub(crate) mod head;
 pub(crate) mod image_attention;

@@ -63,6 +63,8 @@ impl DeviceRanks {
         let [number, count] = [narrow(extents, rank)?, narrow(extents, world)?];
         device.queue().bind()?;
         let communicator = nccl.join(id, number, count)?;
+        // All ranks of the process have their devices open now, and none of them has started a collective.
+        device.queue().share_memory().inspect_err(|_| nccl.leave(communicator))?;
         let (nccl, ordinal, last) = (nccl.clone(), device.ordinal(), Mutex::new("ncclCommInitRank"));
         let joined =
             Self { nccl, communicator, rank, world, ordinal, failed: AtomicBool::new(false), limit, last, host };

@@ -5,7 +5,8 @@ use std::path::Path;
 use super::cubins::computes;
 use super::simulated::{with_setting, with_settings};
 use crate::backend::cuda::device::cubins::{ARCHITECTURES, Cubins, KernelCode, architecture};
-use crate::backend::cuda::device::driver::{CubinError, Driver};
+use crate::backend::cuda::device::driver::Driver;
+use crate::backend::cuda::device::modules::CubinError;
 use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::device::sources::SOURCES;
 

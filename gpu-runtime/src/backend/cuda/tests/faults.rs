@@ -41,7 +41,9 @@ fn a_driver_that_is_too_old_is_named() {
 fn a_library_that_is_too_old_is_named() {
     without_symbol("libcublasLt.so", "cublasLtMatmulAlgoGetHeuristic", |device| {
         let error = Matmul::new(&device.unwrap()).err().unwrap();
-        assert!(matches!(error, CudaError::NoSymbol { library: "libcublasLt", .. }), "{error}");
+        let reason = "libcublasLt lacks the function cublasLtMatmulAlgoGetHeuristic: it is too old";
+        assert!(matches!(error, CudaError::NoUsableLibrary { library: "libcublasLt", .. }), "{error}");
+        assert_eq!(error.to_string().matches(reason).count(), 2, "{error}");
     });
 }
 

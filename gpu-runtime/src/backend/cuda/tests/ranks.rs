@@ -98,6 +98,47 @@ fn two_ranks_agree() {
     with_settings(&[("CUDASIM_DEVICES", "2"), ("CUDASIM_SEED", "1")], || agree(2));
 }
 
+/// Devices of one process that can't share pools need NCCL's own buffers, and say so; those that can't access each other have them.
+#[test]
+fn ranks_of_a_process_without_access_to_pools_are_refused() {
+    let joined = || {
+        let nccl = Nccl::open().unwrap();
+        let id = nccl.new_id().unwrap();
+        let devices = [0, 1].map(|ordinal| CudaDevice::open(ordinal, 0).unwrap());
+        let join = |rank: usize| {
+            let own = DeviceRanks::join(&devices[rank], &nccl, id, rank, 2, None, LIMIT);
+            own.map(drop).map_err(|error| error.to_string())
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| join(1));
+            [join(0), other.join().unwrap()]
+        })
+    };
+    let refused = [("CUDASIM_DEVICES", "2"), ("CUDASIM_PEER_ACCESS", "no-pools")];
+    with_settings(&refused, || {
+        let expected = |own: usize| {
+            Err(format!(
+                "the memory of device {own} can't be made accessible to device {} of the same process: \
+                 cuMemPoolSetAccess failed: CUDA_ERROR_NOT_SUPPORTED: CUDA_ERROR_NOT_SUPPORTED; set \
+                 NCCL_P2P_DIRECT_DISABLE=1, or start a process for each rank",
+                1 - own
+            ))
+        };
+        assert_eq!(joined(), [expected(0), expected(1)]);
+    });
+}
+
+#[test]
+fn ranks_without_access_to_pools_agree_where_nccl_has_buffers_of_its_own() {
+    let settings = [("CUDASIM_DEVICES", "2"), ("CUDASIM_PEER_ACCESS", "no-pools"), ("NCCL_P2P_DIRECT_DISABLE", "1")];
+    with_settings(&settings, || agree(2));
+}
+
+#[test]
+fn ranks_whose_devices_have_no_access_to_each_other_agree() {
+    with_settings(&[("CUDASIM_DEVICES", "2"), ("CUDASIM_PEER_ACCESS", "none")], || agree(2));
+}
+
 #[test]
 fn three_ranks_agree() {
     with_settings(&[("CUDASIM_DEVICES", "3"), ("CUDASIM_SEED", "2")], || agree(3));

@@ -59,11 +59,23 @@ pub(super) fn with_setting<F: FnOnce(Result<CudaDevice>)>(setting: (&str, &str),
 }
 
 /// Calls `body` for some settings of the simulator.
-pub(super) fn with_settings<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
+pub(crate) fn with_settings<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
     if is_there() {
         return body();
     }
     run::<F>(&Simulator::new().unwrap(), settings);
+}
+
+/// Calls `body` in a process whose libraries were changed, with the settings that follow from them.
+pub(super) fn with_libraries<F: FnOnce()>(change: impl FnOnce(&Simulator) -> Vec<(&'static str, String)>, body: F) {
+    assert!(!on_gpu(), "libraries are changed: only the simulated ones are");
+    if is_there() {
+        return body();
+    }
+    let simulator = Simulator::new().unwrap();
+    let settings = change(&simulator);
+    let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    run::<F>(&simulator, &settings);
 }
 
 /// Runs a test with a library that lacks a function.

@@ -69,6 +69,8 @@ fn inside(folder: &Path, beginning: &str) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     #[test]

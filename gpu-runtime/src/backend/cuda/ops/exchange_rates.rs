@@ -111,6 +111,8 @@ fn compare(call: &'static str, rank: usize, found: &[f32], expected: impl Fn(usi
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::{compare, element, measure_exchanges};
     use crate::backend::cuda::tests::simulated::with_settings;
 

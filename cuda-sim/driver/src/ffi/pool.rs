@@ -13,7 +13,7 @@ const RELEASE_THRESHOLD: c_int = 4;
 const RESERVED: c_int = 5;
 const USED: c_int = 7;
 
-/// Values of `CUmemAccess_flags`.
+// The driver's `CUmemAccess_flags`.
 const NO_ACCESS: c_int = 0;
 const READ_WRITE: c_int = 3;
 
@@ -25,7 +25,7 @@ struct Location {
     id: c_int,
 }
 
-/// `CUmemAccessDesc`.
+/// `CUmemAccessDesc`: what a device may do with a pool.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Access {

@@ -42,7 +42,7 @@ pub enum CudaError {
     OldLibrary {
         /// Name of the library.
         library: &'static str,
-        /// Its major version.
+        /// The library's major version.
         found: usize,
         /// The oldest supported major version.
         oldest: usize,
@@ -83,7 +83,7 @@ pub enum CudaError {
         ordinal: i32,
         /// Number of the other device.
         peer: i32,
-        /// The driver's reason.
+        /// What the driver says about it.
         reason: String,
     },
     /// The device has too little memory. It remains usable.

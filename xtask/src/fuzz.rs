@@ -41,8 +41,9 @@ const fn images(name: &'static str, test: &'static str) -> Target {
 }
 
 const TARGETS: &[Target] = &[
-    images("images", "mutated_files_never_panic_and_hold_no_more_than_the_limits_allow"),
-    images("images_png", "mutated_png_files_with_valid_checksums_never_panic"),
+    images("images_png", "mutated_png_files_never_panic_and_hold_no_more_than_the_limits_allow"),
+    images("images_png_checksums", "mutated_png_files_with_valid_checksums_never_panic"),
+    images("images_jpeg", "mutated_jpeg_files_never_panic_and_hold_no_more_than_the_limits_allow"),
     target_of("templates", "trainyard-chat", "template::fuzz::mutated_templates"),
     target_of("tokenizer", "trainyard-gpu-runtime", "tokenizer_file::tests::mutated_files"),
     target_of("tiktoken", "trainyard-gpu-runtime", "load::tiktoken::fuzz::mutated_ranks"),

@@ -45,7 +45,7 @@ pub(super) struct World {
     samples: Vec<RequestId>,
     /// Saved memory, by folder.
     folders: BTreeMap<PathBuf, Memory>,
-    /// Number of starts of each request as new.
+    /// Number of executions of each request as new.
     starts: BTreeMap<RequestId, usize>,
     /// Reports of executions by request; each report is unique.
     reports: BTreeMap<RequestId, BTreeSet<String>>,
@@ -265,7 +265,7 @@ impl World {
         if registered {
             self.check_memory(worker, &work);
         }
-        if !work.replay && !work.kind.is_maintenance() {
+        if work.run.is_some() && !work.replay && !work.kind.is_maintenance() {
             *self.starts.entry(work.request.clone()).or_default() += 1;
         }
         // A sample may have been claimed with its submission.
@@ -329,6 +329,11 @@ impl World {
             return;
         }
         let Held { work, void } = process.held.remove(which % process.held.len());
+        // A sample that its engine has not admitted may be given to another worker: it is executed where it still is.
+        let here = process.scheduler.core.with_queue(|queue| queue.in_flight(&work.request).is_some());
+        if work.run.is_none() && here {
+            *self.starts.entry(work.request.clone()).or_default() += 1;
+        }
         self.count += 1;
         let report = format!("{} {}", NAMES[worker], self.count);
         if void {

@@ -35,7 +35,7 @@ function rows(found) {
   return table("Newest first", [
     ["Session", (session) => el("a", { href: agentAddress(id(session)), class: "id", "data-focus": id(session) }, id(session))],
     ["State", (session) => el("span", { class: session.state === "open" ? "good" : null }, session.state)],
-    ["Weights", (session) => session.model_path ?? session.base_model],
+    ["Weights", (session) => session.sampling_session_id ?? session.model_path ?? session.base_model],
     ["Turns", (session) => `${number(session.turns)} of ${number(session.limits.max_turns)}`, true],
     ["Sampled tokens", (session) => `${number(session.tokens)} of ${number(session.limits.max_tokens)}`, true],
     ["Reward", (session) => (session.reward === undefined ? "" : String(session.reward)), true],

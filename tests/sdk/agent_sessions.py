@@ -55,10 +55,11 @@ TOOLS = [
 class Session:
     """An agent session of a server, with the key that made it."""
 
-    def __init__(self, server, key=KEY, model=MODEL, **limits):
+    def __init__(self, server, key=KEY, model=MODEL, sampler=None, **limits):
         self.url = f"{server.url}/api/v1/agent_sessions"
         self.headers = {"x-api-key": key}
-        made = self.post("", base_model=model, limits=limits)
+        weights = {"sampling_session_id": sampler} if sampler else {"base_model": model}
+        made = self.post("", **weights, limits=limits)
         self.id, self.base_url, self.key = made["agent_session_id"], made["base_url"], made["api_key"]
         self.anthropic_base_url = made["anthropic_base_url"]
 

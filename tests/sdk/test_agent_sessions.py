@@ -23,7 +23,7 @@ from agent_sessions import (
     whole,
     write,
 )
-from helpers import KEY, WAIT, client, lora
+from helpers import KEY, WAIT, assert_agree, client, datum, lora, prompt, train
 
 REWRITING = "tiny-counting"
 # Numbers the messages from the end, so that no beginning stays as it was.
@@ -112,6 +112,42 @@ def test_a_tool_task_of_the_openai_client_is_one_branch_with_exact_tokens(server
     assert text.count("<|end|> \n[") == last
     used = session.get()
     assert (used["turns"], used["tokens"]) == (10, len(sampled(trajectory)))
+
+
+def test_a_session_on_an_inflight_sampler_follows_its_run(server, service):
+    run = lora(service, MODEL)
+    frozen, sampler = (run.save_weights_and_get_sampling_client(kind=kind).result(WAIT) for kind in ("snapshot", "inflight"))
+    sampler_id = sampler._sampling_session_id
+    session, messages = Session(server, sampler=sampler_id), [{"role": "user", "content": "Who?"}]
+    agent = session.openai()
+    assert [model.id for model in agent.models.list()] == [sampler_id]
+    reply, _ = chat(agent, messages)
+    messages += [reply.choices[0].message.model_dump(exclude_none=True), {"role": "user", "content": "And?"}]
+    train(run, [datum(list(range(40, 60)))])
+    run.save_weights_and_get_sampling_client(kind="inflight").result(WAIT)
+    assert chat(agent, messages)[1] == ("continued", None)
+    (trajectory,) = session.trajectories()
+    first, second = ([at for at in sampled(trajectory) if (at < trajectory["turns"][1]["start"]) == is_first] for is_first in (True, False))
+    recorded = column(trajectory, "logprobs")
+    before, after = (np.array(of.compute_logprobs(prompt(whole(trajectory))).result(WAIT), np.float32) for of in (frozen, sampler))
+    assert_agree([recorded[first], recorded[second]], [before[first], after[second]])
+    assert (before[second] != after[second]).any()
+    assert {turn["weights"] for turn in trajectory["turns"]} == {session.get()["sampling_session_id"]} == {sampler_id}
+    # Outside of agent sessions a sampler is a model too, of its tenant alone.
+    answers = [
+        openai.OpenAI(base_url=session.base_url, api_key=key, max_retries=0).completions.with_raw_response
+        for key in (KEY, OTHER)
+    ]
+    assert answers[0].create(model=sampler_id, prompt="a", max_tokens=1).parse().model == sampler_id
+    with pytest.raises(openai.NotFoundError):
+        answers[1].create(model=sampler_id, prompt="a", max_tokens=1)
+    for key, body, status in [
+        (OTHER, {"sampling_session_id": sampler_id}, 404),
+        (KEY, {"sampling_session_id": "none:sample:1"}, 404),
+        (KEY, {"sampling_session_id": sampler_id, "base_model": MODEL}, 400),
+    ]:
+        refused = httpx.post(session.url, headers={"x-api-key": key}, json=body)
+        assert refused.status_code == status, refused.text
 
 
 def test_the_anthropic_client_continues_too(server, sampler):

@@ -17,6 +17,10 @@ pub struct CreateAgentSessionRequest {
     /// Sampler checkpoint to sample from, `tinker://…`.
     #[serde(default)]
     pub model_path: Option<String>,
+    /// Sampling session whose weights are sampled, in place of the other two fields. One of an in-flight save follows its
+    /// run: replies have the run's newest weights.
+    #[serde(default)]
+    pub sampling_session_id: Option<String>,
     /// Limits of the session.
     #[serde(default, deserialize_with = "json::or_default")]
     pub limits: AgentLimits,
@@ -69,6 +73,9 @@ pub struct AgentSessionResponse {
     /// Sampler checkpoint from which the session samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_path: Option<String>,
+    /// Sampling session whose weights are sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_session_id: Option<String>,
     /// `open`, `ended` (by a call) or `expired`.
     pub state: String,
     /// Limits of the session.
@@ -152,7 +159,7 @@ pub struct TrajectoryTurn {
     pub trained: bool,
     /// `stop`, `length` or `tool_calls`.
     pub finish_reason: String,
-    /// Weights that sampled the turn: a base model or a sampler checkpoint.
+    /// Weights that sampled the turn: a base model, a sampler checkpoint or a sampling session.
     pub weights: String,
     /// Temperature at which the turn was sampled; its log-probabilities are those of that temperature.
     pub temperature: f64,

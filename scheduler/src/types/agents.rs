@@ -24,7 +24,7 @@ pub struct NewAgentSession {
     pub key_digest: [u8; 32],
     /// Base model from which the session samples.
     pub base_model: String,
-    /// Sampler checkpoint from which it samples, if not from the base model.
+    /// Sampler checkpoint, or id of a sampling session, from which it samples, if not from the base model.
     pub model_path: Option<String>,
     /// Limits of the session.
     pub limits: AgentLimits,
@@ -37,7 +37,7 @@ pub struct AgentSession {
     pub id: AgentSessionId,
     /// Base model from which the session samples.
     pub base_model: String,
-    /// Sampler checkpoint from which it samples, if not from the base model.
+    /// Sampler checkpoint, or id of a sampling session, from which it samples, if not from the base model.
     pub model_path: Option<String>,
     /// Limits of the session.
     pub limits: AgentLimits,

@@ -16,7 +16,7 @@ mod completion;
 mod conversation;
 pub(crate) mod error_form;
 mod generation;
-mod model_name;
+pub(crate) mod model_name;
 pub(crate) mod openai;
 mod sampler;
 mod sampling_sessions;

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::HeaderMap;
+use trainyard_protocol::{SamplingSessionId, TenantId};
 use trainyard_scheduler::budgets::{AGENT_TOKENS, AGENT_TURNS};
 use trainyard_scheduler::{AgentLimits, NewAgentSession};
 use trainyard_wire::agents::{self, CreateAgentSessionRequest, CreateAgentSessionResponse};
@@ -38,12 +39,11 @@ pub(in crate::api) async fn agent_session_create(
         limits.seconds = limits.seconds.min(state.clock.now().until(end).as_secs().max(1));
     }
     let url = base_url(&state, &headers)?;
-    let named = request.base_model.map(|name| state.base_name(name));
-    let (base_model, model_path) = source(&state, &tenant, named, request.model_path).await?;
+    let (base_model, model_path) = weights(&state, &tenant, &request).await?;
     state.require_model(&base_model)?;
     let (api_key, key_digest) =
         agent_key().map_err(|error| ApiError::Internal(format!("failed to make a key: {error}")))?;
-    let new = NewAgentSession { key_digest, base_model, model_path: model_path.map(|path| path.to_string()), limits };
+    let new = NewAgentSession { key_digest, base_model, model_path, limits };
     let session = state.scheduler.create_agent_session(&tenant, new).await?;
     Ok(Answer(CreateAgentSessionResponse {
         agent_session_id: session.id.to_string(),
@@ -52,6 +52,29 @@ pub(in crate::api) async fn agent_session_create(
         api_key,
         expires_at: rfc3339(session.expires_at.as_millis()),
     }))
+}
+
+/// The base model of the weights that a session samples, and the checkpoint or the sampling session that has them.
+///
+/// # Errors
+/// Fails if the tenant has no such weights, or the request names them twice.
+async fn weights(
+    state: &AppState,
+    tenant: &TenantId,
+    request: &CreateAgentSessionRequest,
+) -> Result<(String, Option<String>), ApiError> {
+    let CreateAgentSessionRequest { base_model, model_path, sampling_session_id, .. } = request.clone();
+    let Some(id) = sampling_session_id else {
+        let named = base_model.map(|name| state.base_name(name));
+        let (base_model, path) = source(state, tenant, named, model_path).await?;
+        return Ok((base_model, path.map(|path| path.to_string())));
+    };
+    if base_model.is_some() || model_path.is_some() {
+        let text = "sampling_session_id: expected neither base_model nor model_path beside it";
+        return Err(ApiError::invalid(text));
+    }
+    let found = state.scheduler.sampling_session(tenant, &SamplingSessionId::new(id)).await?;
+    Ok((found.base_model.clone(), Some(found.id.to_string())))
 }
 
 fn limits(asked: agents::AgentLimits) -> Result<AgentLimits, ApiError> {

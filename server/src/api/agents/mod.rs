@@ -10,6 +10,7 @@ pub(super) mod agent_trajectories;
 mod tests;
 
 use crate::endpoint::table::endpoints;
+use crate::inference::model_name::is_sampler;
 use trainyard_scheduler::{AgentSession, AgentState};
 use trainyard_wire::agents::{AgentLimits, AgentSessionResponse};
 use trainyard_wire::timestamp::rfc3339;
@@ -33,10 +34,15 @@ pub(in crate::api) fn response(session: AgentSession) -> AgentSessionResponse {
         AgentState::Ended => "ended",
         AgentState::Expired => "expired",
     };
+    let (sampling_session_id, model_path) = match session.model_path {
+        Some(weights) if is_sampler(&weights) => (Some(weights), None),
+        path => (None, path),
+    };
     AgentSessionResponse {
         agent_session_id: session.id.to_string(),
         base_model: session.base_model,
-        model_path: session.model_path,
+        model_path,
+        sampling_session_id,
         state: state.to_owned(),
         limits: AgentLimits {
             max_tokens: Some(session.limits.max_tokens),

@@ -68,6 +68,27 @@ async fn limits_of_a_session_have_ranges_and_its_weights_exist() {
 }
 
 #[tokio::test]
+async fn a_session_samples_as_a_sampling_session_does() {
+    let server = keyed().await;
+    let owner = server.session().await;
+    let sampler = json!({"session_id": owner, "sampling_session_seq_id": 2, "base_model": MODEL});
+    let sampler = server.post("create_sampling_session", sampler).await.text("sampling_session_id");
+    let (id, key) = create(&server, json!({"sampling_session_id": sampler})).await;
+    let found = server.get(&format!("agent_sessions/{id}")).await.json();
+    assert_eq!((&found["sampling_session_id"], &found["base_model"]), (&json!(sampler), &json!(MODEL)));
+    assert!(found.get("model_path").is_none());
+    let listed = call(&server, &key, Method::GET, "/v1/models").await.json();
+    assert_eq!((&listed["data"][0]["id"], &listed["data"][0]["root"]), (&json!(sampler), &json!(MODEL)));
+    let twice = json!({"sampling_session_id": sampler, "base_model": MODEL});
+    assert!(
+        server.post("agent_sessions", twice).await.refused(400).starts_with("sampling_session_id: expected neither")
+    );
+    server.post("agent_sessions", json!({"sampling_session_id": "s:sample:1"})).await.refused(404);
+    server.post_as("tml-b", "agent_sessions", json!({"sampling_session_id": sampler})).await.refused(404);
+    call(&server, "tml-b", Method::GET, &format!("/v1/models/{sampler}")).await.refused(404);
+}
+
+#[tokio::test]
 async fn the_key_serves_only_the_compatible_apis() {
     for server in [keyed().await, Server::start().await] {
         let (id, key) = create(&server, json!({"base_model": MODEL})).await;

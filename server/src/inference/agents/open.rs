@@ -13,6 +13,7 @@ use trainyard_scheduler::budgets::AGENT_TOKENS;
 use trainyard_scheduler::{AgentMatch, AgentSession, AgentState, AgentTurn};
 
 use super::super::conversation::{now, render};
+use super::super::model_name::is_sampler;
 use super::agent::{Agent, Start};
 use super::ledger::Amount;
 use super::turn::{Content, Turn};
@@ -56,6 +57,7 @@ impl Open<'_> {
     /// The name of the weights from which the session samples, whatever a request names.
     pub(crate) fn model(&self) -> String {
         match &self.session.model_path {
+            Some(sampler) if is_sampler(sampler) => sampler.clone(),
             Some(path) => format!("{};{path}", self.session.base_model),
             None => self.session.base_model.clone(),
         }

@@ -6,6 +6,7 @@ use trainyard_wire::openai::{ModelEntry, ModelsResponse};
 
 use super::super::agents::{self, Agent};
 use super::super::model_name::{Target, resolve};
+use super::super::sampling_sessions::Weights;
 use crate::error::ApiError;
 use crate::state::AppState;
 
@@ -64,9 +65,12 @@ pub(crate) async fn model(
 
 async fn entry(state: &AppState, tenant: &TenantId, name: &str) -> Result<ModelEntry, ApiError> {
     let Target { base, source, .. } = resolve(state, tenant, name).await?;
-    let entry = match source.checkpoint {
-        None => of_base(&base),
-        Some((path, _)) => {
+    let entry = match source.weights {
+        Weights::Base => of_base(&base),
+        Weights::Sampler { .. } => {
+            ModelEntry { owned_by: "user".to_owned(), root: Some(base.name.clone()), ..of_base(&base) }
+        }
+        Weights::Checkpoint(path, _) => {
             let path = path.parse().map_err(|_| ApiError::NotFound { what: "model", id: name.to_owned() })?;
             of_checkpoint(&state.scheduler.checkpoint(tenant, &path).await?, &base)
         }

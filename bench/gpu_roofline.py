@@ -77,9 +77,9 @@ def counted() -> dict[tuple[str, str], dict[str, float]]:
 
 
 def needed() -> dict[str, tuple[int, int]]:
-    """Returns registers per thread and bytes of shared memory per block of each kernel on sm_90a."""
+    """Returns registers per thread and bytes of shared memory per block of each kernel on sm_90."""
     lines = [line.split() for line in RESOURCES.read_text().splitlines() if not line.startswith("#")]
-    needs = {kernel: sm_90a.split("/") for _, _, kernel, _, sm_90a, _ in lines}
+    needs = {kernel: sm_90.split("/") for _, _, kernel, _, sm_90, *_ in lines}
     return {kernel: (int(registers), int(shared)) for kernel, (registers, shared, *_) in needs.items()}
 
 

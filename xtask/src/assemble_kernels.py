@@ -19,7 +19,7 @@ import zlib
 
 import zstandard
 
-ARCHITECTURES = ["sm_80", "sm_90a", "sm_100a"]
+ARCHITECTURES = ["sm_80", "sm_90", "sm_100", "sm_120"]
 
 # The most that a reader needs no larger window for.
 LEVEL = 19

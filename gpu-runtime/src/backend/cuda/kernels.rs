@@ -92,7 +92,7 @@ impl Kernels {
     /// Loads the cubins for the device, or the PTX where there are none, or where the driver refuses one.
     pub(super) fn load(driver: &Driver) -> Result<Self> {
         let (device, (major, minor)) = (driver.ordinal(), driver.capability());
-        let reason = match architecture(major, minor) {
+        let reason = match architecture(major) {
             Some(architecture) => match load_each(driver, |source| load_cubin(driver, source, architecture.name)) {
                 Ok(named) => return Ok(Self { named, code: KernelCode::Cubin(architecture.name) }),
                 Err(CubinError::Failed(error)) => return Err(error),

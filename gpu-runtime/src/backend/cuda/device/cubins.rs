@@ -8,27 +8,21 @@ use super::error::{CudaError, Result};
 /// Devices that machine code is for.
 pub(crate) struct Architecture {
     pub(crate) name: &'static str,
-    /// Compute capability: major, minor.
-    capability: (i32, i32),
-    /// Whether only devices of exactly this capability run it, because its instructions are specific to them; otherwise
-    /// devices with a higher minor version run it too.
-    exact: bool,
+    /// Major version of the compute capability. The code is for its first minor version, and higher ones run it too.
+    major: i32,
 }
 
-/// Architectures that `make kernels` assembles for, the most specific one last.
-pub(crate) const ARCHITECTURES: [Architecture; 3] = [
-    Architecture { name: "sm_80", capability: (8, 0), exact: false },
-    Architecture { name: "sm_90a", capability: (9, 0), exact: true },
-    Architecture { name: "sm_100a", capability: (10, 0), exact: true },
+/// Architectures that `make kernels` assembles for. None has instructions that only one minor version runs.
+pub(crate) const ARCHITECTURES: [Architecture; 4] = [
+    Architecture { name: "sm_80", major: 8 },
+    Architecture { name: "sm_90", major: 9 },
+    Architecture { name: "sm_100", major: 10 },
+    Architecture { name: "sm_120", major: 12 },
 ];
 
-/// The one that a device of this compute capability runs, if there is one.
-pub(crate) fn architecture(major: i32, minor: i32) -> Option<&'static Architecture> {
-    let runs = |of: &&Architecture| {
-        let (own_major, own_minor) = of.capability;
-        own_major == major && if of.exact { own_minor == minor } else { own_minor <= minor }
-    };
-    ARCHITECTURES.iter().filter(runs).max_by_key(|of| of.capability)
+/// The one that devices of this major version of the compute capability run, if there is one.
+pub(crate) fn architecture(major: i32) -> Option<&'static Architecture> {
+    ARCHITECTURES.iter().find(|of| of.major == major)
 }
 
 /// Code that a device runs.

@@ -115,6 +115,9 @@ pub struct AgentSessionResponse {
     /// Reward of the whole session, if one was posted.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub reward: ::std::option::Option<f64>,
+    /// Sampling session whose weights are sampled.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sampling_session_id: ::std::option::Option<::std::string::String>,
     /// `open`, `ended` (by a call) or `expired`.
     pub state: ::std::string::String,
     /// Tokens sampled so far.
@@ -1034,6 +1037,10 @@ pub struct CreateAgentSessionRequest {
     /// Sampler checkpoint to sample from, `tinker://…`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub model_path: ::std::option::Option<::std::string::String>,
+    /// Sampling session whose weights are sampled, in place of the other two fields. One of an in-flight save follows its
+    /// run: replies have the run's newest weights.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub sampling_session_id: ::std::option::Option<::std::string::String>,
 }
 /// Response body of `POST agent_sessions`.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
@@ -3287,7 +3294,7 @@ pub struct TrajectoryTurn {
     pub trained: bool,
     /// Id of the turn: that of its request, a dot, and the position among the request's replies.
     pub turn_id: ::std::string::String,
-    /// Weights that sampled the turn: a base model or a sampler checkpoint.
+    /// Weights that sampled the turn: a base model, a sampler checkpoint or a sampling session.
     pub weights: ::std::string::String,
 }
 /// Response body of `retrieve_future` while the result is pending.
@@ -3807,6 +3814,7 @@ impl AgentSessionResponse {
             turns,
             model_path: ::std::default::Default::default(),
             reward: ::std::default::Default::default(),
+            sampling_session_id: ::std::default::Default::default(),
         }
     }
     /// Sampler checkpoint from which the session samples.
@@ -3819,6 +3827,15 @@ impl AgentSessionResponse {
     #[must_use]
     pub fn reward(mut self, value: f64) -> Self {
         self.reward = ::std::option::Option::Some(value);
+        self
+    }
+    /// Sampling session whose weights are sampled.
+    #[must_use]
+    pub fn sampling_session_id(
+        mut self,
+        value: impl Into<::std::string::String>,
+    ) -> Self {
+        self.sampling_session_id = ::std::option::Option::Some(value.into());
         self
     }
 }
@@ -5271,6 +5288,7 @@ impl CreateAgentSessionRequest {
             base_model: ::std::default::Default::default(),
             limits: ::std::default::Default::default(),
             model_path: ::std::default::Default::default(),
+            sampling_session_id: ::std::default::Default::default(),
         }
     }
     /// Base model to sample from; by default, that of `model_path`.
@@ -5289,6 +5307,16 @@ impl CreateAgentSessionRequest {
     #[must_use]
     pub fn model_path(mut self, value: impl Into<::std::string::String>) -> Self {
         self.model_path = ::std::option::Option::Some(value.into());
+        self
+    }
+    /// Sampling session whose weights are sampled, in place of the other two fields. One of an in-flight save follows its
+    /// run: replies have the run's newest weights.
+    #[must_use]
+    pub fn sampling_session_id(
+        mut self,
+        value: impl Into<::std::string::String>,
+    ) -> Self {
+        self.sampling_session_id = ::std::option::Option::Some(value.into());
         self
     }
 }

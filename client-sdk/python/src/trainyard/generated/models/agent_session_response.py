@@ -31,6 +31,7 @@ class AgentSessionResponse:
         turns (int): Number of turns so far.
         model_path (None | str | Unset): Sampler checkpoint from which the session samples.
         reward (float | None | Unset): Reward of the whole session, if one was posted.
+        sampling_session_id (None | str | Unset): Sampling session whose weights are sampled.
     """
 
     agent_session_id: str
@@ -43,6 +44,7 @@ class AgentSessionResponse:
     turns: int
     model_path: None | str | Unset = UNSET
     reward: float | None | Unset = UNSET
+    sampling_session_id: None | str | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,6 +76,12 @@ class AgentSessionResponse:
         else:
             reward = self.reward
 
+        sampling_session_id: None | str | Unset
+        if isinstance(self.sampling_session_id, Unset):
+            sampling_session_id = UNSET
+        else:
+            sampling_session_id = self.sampling_session_id
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -92,6 +100,8 @@ class AgentSessionResponse:
             field_dict["model_path"] = model_path
         if reward is not UNSET:
             field_dict["reward"] = reward
+        if sampling_session_id is not UNSET:
+            field_dict["sampling_session_id"] = sampling_session_id
 
         return field_dict
 
@@ -134,6 +144,17 @@ class AgentSessionResponse:
 
         reward = _parse_reward(d.pop("reward", UNSET))
 
+        def _parse_sampling_session_id(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        sampling_session_id = _parse_sampling_session_id(
+            d.pop("sampling_session_id", UNSET)
+        )
+
         agent_session_response = cls(
             agent_session_id=agent_session_id,
             base_model=base_model,
@@ -145,6 +166,7 @@ class AgentSessionResponse:
             turns=turns,
             model_path=model_path,
             reward=reward,
+            sampling_session_id=sampling_session_id,
         )
 
         agent_session_response.additional_properties = d

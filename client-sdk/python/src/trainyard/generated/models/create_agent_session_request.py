@@ -22,11 +22,15 @@ class CreateAgentSessionRequest:
         base_model (None | str | Unset): Base model to sample from; by default, that of `model_path`.
         limits (AgentLimits | Unset): Limits of an agent session.
         model_path (None | str | Unset): Sampler checkpoint to sample from, `tinker://…`.
+        sampling_session_id (None | str | Unset): Sampling session whose weights are sampled, in place of the other two
+            fields. One of an in-flight save follows its
+            run: replies have the run's newest weights.
     """
 
     base_model: None | str | Unset = UNSET
     limits: AgentLimits | Unset = UNSET
     model_path: None | str | Unset = UNSET
+    sampling_session_id: None | str | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
         base_model: None | str | Unset
@@ -45,6 +49,12 @@ class CreateAgentSessionRequest:
         else:
             model_path = self.model_path
 
+        sampling_session_id: None | str | Unset
+        if isinstance(self.sampling_session_id, Unset):
+            sampling_session_id = UNSET
+        else:
+            sampling_session_id = self.sampling_session_id
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
@@ -54,6 +64,8 @@ class CreateAgentSessionRequest:
             field_dict["limits"] = limits
         if model_path is not UNSET:
             field_dict["model_path"] = model_path
+        if sampling_session_id is not UNSET:
+            field_dict["sampling_session_id"] = sampling_session_id
 
         return field_dict
 
@@ -88,10 +100,22 @@ class CreateAgentSessionRequest:
 
         model_path = _parse_model_path(d.pop("model_path", UNSET))
 
+        def _parse_sampling_session_id(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        sampling_session_id = _parse_sampling_session_id(
+            d.pop("sampling_session_id", UNSET)
+        )
+
         create_agent_session_request = cls(
             base_model=base_model,
             limits=limits,
             model_path=model_path,
+            sampling_session_id=sampling_session_id,
         )
 
         return create_agent_session_request

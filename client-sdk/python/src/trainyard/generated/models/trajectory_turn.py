@@ -23,7 +23,7 @@ class TrajectoryTurn:
         tokens (int): Number of sampled tokens.
         trained (bool): Whether this branch trains the turn. A turn of several branches is trained in the first one.
         turn_id (str): Id of the turn: that of its request, a dot, and the position among the request's replies.
-        weights (str): Weights that sampled the turn: a base model or a sampler checkpoint.
+        weights (str): Weights that sampled the turn: a base model, a sampler checkpoint or a sampling session.
         branch_reason (None | str | Unset): Why the turn does not continue an earlier one, if the session had turns.
         reward (float | None | Unset): Reward of the turn, if one was posted.
     """

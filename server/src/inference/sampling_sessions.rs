@@ -35,7 +35,7 @@ pub(crate) enum Weights {
     Sampler {
         /// Session that owns the sampling session.
         session: SessionId,
-        /// The sampling session.
+        /// Id of the sampling session.
         id: SamplingSessionId,
     },
 }

@@ -17,8 +17,8 @@ pub struct CreateAgentSessionRequest {
     /// Sampler checkpoint to sample from, `tinker://…`.
     #[serde(default)]
     pub model_path: Option<String>,
-    /// Sampling session whose weights are sampled, in place of the other two fields. One of an in-flight save follows its
-    /// run: replies have the run's newest weights.
+    /// Sampling session whose weights are sampled, in place of `model_path`. One of an in-flight save follows its run:
+    /// replies have the run's newest weights.
     #[serde(default)]
     pub sampling_session_id: Option<String>,
     /// Limits of the session.

@@ -1037,8 +1037,8 @@ pub struct CreateAgentSessionRequest {
     /// Sampler checkpoint to sample from, `tinker://…`.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub model_path: ::std::option::Option<::std::string::String>,
-    /// Sampling session whose weights are sampled, in place of the other two fields. One of an in-flight save follows its
-    /// run: replies have the run's newest weights.
+    /// Sampling session whose weights are sampled, in place of `model_path`. One of an in-flight save follows its run:
+    /// replies have the run's newest weights.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub sampling_session_id: ::std::option::Option<::std::string::String>,
 }
@@ -5309,8 +5309,8 @@ impl CreateAgentSessionRequest {
         self.model_path = ::std::option::Option::Some(value.into());
         self
     }
-    /// Sampling session whose weights are sampled, in place of the other two fields. One of an in-flight save follows its
-    /// run: replies have the run's newest weights.
+    /// Sampling session whose weights are sampled, in place of `model_path`. One of an in-flight save follows its run:
+    /// replies have the run's newest weights.
     #[must_use]
     pub fn sampling_session_id(
         mut self,

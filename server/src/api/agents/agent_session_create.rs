@@ -57,24 +57,29 @@ pub(in crate::api) async fn agent_session_create(
 /// The base model of the weights that a session samples, and the checkpoint or the sampling session that has them.
 ///
 /// # Errors
-/// Fails if the tenant has no such weights, or the request names them twice.
+/// Fails if the tenant has no such weights, or the request names others too.
 async fn weights(
     state: &AppState,
     tenant: &TenantId,
     request: &CreateAgentSessionRequest,
 ) -> Result<(String, Option<String>), ApiError> {
     let CreateAgentSessionRequest { base_model, model_path, sampling_session_id, .. } = request.clone();
+    let named = base_model.map(|name| state.base_name(name));
     let Some(id) = sampling_session_id else {
-        let named = base_model.map(|name| state.base_name(name));
         let (base_model, path) = source(state, tenant, named, model_path).await?;
         return Ok((base_model, path.map(|path| path.to_string())));
     };
-    if base_model.is_some() || model_path.is_some() {
-        let text = "sampling_session_id: expected neither base_model nor model_path beside it";
-        return Err(ApiError::invalid(text));
+    if model_path.is_some() {
+        return Err(ApiError::invalid("sampling_session_id: expected no model_path beside it"));
     }
-    let found = state.scheduler.sampling_session(tenant, &SamplingSessionId::new(id)).await?;
-    Ok((found.base_model.clone(), Some(found.id.to_string())))
+    let sampler = state.scheduler.sampling_session(tenant, &SamplingSessionId::new(id)).await?;
+    let found = &sampler.base_model;
+    if let Some(named) = named.filter(|named| named != found)
+        && !state.scheduler.are_same_weights(&named, found).await?
+    {
+        return Err(ApiError::invalid(format!("base_model: the sampler's base model is {found:?}, not {named:?}")));
+    }
+    Ok((found.clone(), Some(sampler.id.to_string())))
 }
 
 fn limits(asked: agents::AgentLimits) -> Result<AgentLimits, ApiError> {

@@ -79,10 +79,11 @@ async fn a_session_samples_as_a_sampling_session_does() {
     assert!(found.get("model_path").is_none());
     let listed = call(&server, &key, Method::GET, "/v1/models").await.json();
     assert_eq!((&listed["data"][0]["id"], &listed["data"][0]["root"]), (&json!(sampler), &json!(MODEL)));
-    let twice = json!({"sampling_session_id": sampler, "base_model": MODEL});
-    assert!(
-        server.post("agent_sessions", twice).await.refused(400).starts_with("sampling_session_id: expected neither")
-    );
+    create(&server, json!({"sampling_session_id": sampler, "base_model": MODEL})).await;
+    for (name, value) in [("model_path", "tinker://r/sampler_weights/a"), ("base_model", "other")] {
+        let refused = server.post("agent_sessions", json!({"sampling_session_id": sampler, name: value})).await;
+        assert!(refused.refused(400).contains(name));
+    }
     server.post("agent_sessions", json!({"sampling_session_id": "s:sample:1"})).await.refused(404);
     server.post_as("tml-b", "agent_sessions", json!({"sampling_session_id": sampler})).await.refused(404);
     call(&server, "tml-b", Method::GET, &format!("/v1/models/{sampler}")).await.refused(404);

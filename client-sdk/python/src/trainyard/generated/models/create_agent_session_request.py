@@ -22,9 +22,9 @@ class CreateAgentSessionRequest:
         base_model (None | str | Unset): Base model to sample from; by default, that of `model_path`.
         limits (AgentLimits | Unset): Limits of an agent session.
         model_path (None | str | Unset): Sampler checkpoint to sample from, `tinker://…`.
-        sampling_session_id (None | str | Unset): Sampling session whose weights are sampled, in place of the other two
-            fields. One of an in-flight save follows its
-            run: replies have the run's newest weights.
+        sampling_session_id (None | str | Unset): Sampling session whose weights are sampled, in place of `model_path`.
+            One of an in-flight save follows its run:
+            replies have the run's newest weights.
     """
 
     base_model: None | str | Unset = UNSET

@@ -144,7 +144,7 @@ def test_a_session_on_an_inflight_sampler_follows_its_run(server, service):
     for key, body, status in [
         (OTHER, {"sampling_session_id": sampler_id}, 404),
         (KEY, {"sampling_session_id": "none:sample:1"}, 404),
-        (KEY, {"sampling_session_id": sampler_id, "base_model": REWRITING}, 400),
+        (KEY, {"sampling_session_id": sampler_id, "base_model": "none"}, 400),
     ]:
         refused = httpx.post(session.url, headers={"x-api-key": key}, json=body)
         assert refused.status_code == status, refused.text

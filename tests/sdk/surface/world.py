@@ -3,12 +3,12 @@
 import contextlib
 import itertools
 import pathlib
-import tempfile
 
 import tinker
 from tinker import types
 
 import chat_model
+import folders
 import wire as raw
 from helpers import TOKENS, WAIT, client, datum, lora, rest, train
 from server import TINY
@@ -20,7 +20,7 @@ MEMBER, CHIEF, STRANGER = "tml-member-0123456789-0123456789", "tml-chief-0123456
 LONG = f"{TINY}:peft:256"
 """Another name for the same weights."""
 
-FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / TINY)
+FOLDER = chat_model.write(folders.new() / TINY)
 MODELS = {TINY: FOLDER, LONG: FOLDER}
 CONFIG = f"""
 [[tenants]]

@@ -46,7 +46,7 @@ pub(super) struct World {
     /// Saved memory, by folder.
     folders: BTreeMap<PathBuf, Memory>,
     /// Number of executions of each request as new.
-    starts: BTreeMap<RequestId, usize>,
+    executions: BTreeMap<RequestId, usize>,
     /// Reports of executions by request; each report is unique.
     reports: BTreeMap<RequestId, BTreeSet<String>>,
     /// Reports that must be refused.
@@ -76,7 +76,7 @@ impl World {
             samplers: Vec::new(),
             samples: Vec::new(),
             folders: BTreeMap::new(),
-            starts: BTreeMap::new(),
+            executions: BTreeMap::new(),
             reports: BTreeMap::new(),
             refused: BTreeSet::new(),
             cancellable: BTreeSet::new(),
@@ -266,7 +266,7 @@ impl World {
             self.check_memory(worker, &work);
         }
         if work.run.is_some() && !work.replay && !work.kind.is_maintenance() {
-            *self.starts.entry(work.request.clone()).or_default() += 1;
+            *self.executions.entry(work.request.clone()).or_default() += 1;
         }
         // A sample may have been claimed with its submission.
         let void = work.run.is_some() && !registered;
@@ -332,7 +332,7 @@ impl World {
         // A sample that its engine has not admitted may be given to another worker: it is executed where it still is.
         let here = process.scheduler.core.with_queue(|queue| queue.in_flight(&work.request).is_some());
         if work.run.is_none() && here {
-            *self.starts.entry(work.request.clone()).or_default() += 1;
+            *self.executions.entry(work.request.clone()).or_default() += 1;
         }
         self.count += 1;
         let report = format!("{} {}", NAMES[worker], self.count);
@@ -513,7 +513,7 @@ impl World {
         let fails = place.is_some_and(|(index, seq_id)| self.plans[index].deed(seq_id) == Deed::Fails);
         assert_eq!(matches!(poll, Poll::Failed(_)), fails, "{request}");
         if self.crashes == 0 {
-            assert_eq!(self.starts.get(request), Some(&1), "{request} was executed once");
+            assert_eq!(self.executions.get(request), Some(&1), "{request} was executed once");
         }
     }
 }

@@ -9,12 +9,14 @@ import contextlib
 import os
 import pathlib
 import sys
+import weakref
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "client-sdk" / "python" / "src")]
 
 import pytest
+from tinker.lib.internal_client_holder import InternalClientHolder
 
 import cuda_device
 import folders
@@ -121,6 +123,23 @@ def deploy(request, postgres_server):
     """Deploys as chosen: `deploy(folder, **options)` is a context manager."""
     kind = request.config.getoption("--deployment")
     return lambda folder, **options: launch(kind, folder, postgres_server, **options)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed_clients():
+    """Clients that a module leaves open end with it. Their heartbeats would go on, to whoever is given the server's port next."""
+    opened = weakref.WeakSet()
+    begin = InternalClientHolder.__init__
+
+    def remembered(holder, *positional, **named):
+        opened.add(holder)
+        begin(holder, *positional, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InternalClientHolder, "__init__", remembered)
+        yield
+    for holder in list(opened):
+        holder.close()
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,11 @@ def serving():
         protocol_version = "HTTP/1.1"
 
         def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            content = self.rfile.read(int(self.headers["content-length"]))
+            if not self.path.endswith("/completions"):
+                # A client of a server that had this port before.
+                return self.send_error(404)
+            body = json.loads(content)
             status = served.status(self.path, self.headers.get("authorization", ""), body)
             choice = {"index": 0, "finish_reason": "stop", "logprobs": None}
             chat = self.path.endswith("/chat/completions")
@@ -55,7 +59,7 @@ def serving():
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(content)))
             self.end_headers()
-            self.wfile.write(content)
+            return self.wfile.write(content)
 
         def log_message(self, *_):
             """Nothing."""

@@ -15,6 +15,7 @@ mod vision;
 mod vocabulary;
 mod weight_files;
 
+pub use crate::backend::rope::{QueryScaling, RopeConfig, RopeScaling};
 pub use crate::backend::{Activation, RouterRule, RouterScores};
 pub use crate::backend::{ConvolutionShape, RecurrentRule, RecurrentShape, StateShape};
 use crate::parallel::LayoutError;
@@ -173,74 +174,6 @@ pub struct Biases {
     pub mlp: bool,
     /// Router of the experts.
     pub router: bool,
-}
-
-/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864). The layout is half-split, except as described at
-/// [`LatentAttention`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct RopeConfig {
-    /// Base of the frequencies.
-    pub theta: f64,
-    /// Change of the frequencies for longer contexts.
-    pub scaling: RopeScaling,
-}
-
-/// A factor of rotated queries that grows with the position: `1 + beta · ln(1 + floor(position / original))`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct QueryScaling {
-    /// Factor of the logarithm.
-    pub beta: f64,
-    /// Positions below this one are not scaled: the context length of pre-training.
-    pub original: usize,
-}
-
-/// Scaling of rotary frequencies for longer contexts.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RopeScaling {
-    /// Frequencies of pre-training, unscaled.
-    None,
-    /// All frequencies divided by a factor.
-    Linear {
-        /// Divisor of all frequencies.
-        factor: f64,
-    },
-    /// Llama 3: low frequencies divided, high ones kept, a smooth ramp between.
-    Llama3 {
-        /// Divisor of low frequencies.
-        factor: f64,
-        /// Wavelengths above `original / low` are divided.
-        low_freq_factor: f64,
-        /// Wavelengths below `original / high` are kept.
-        high_freq_factor: f64,
-        /// Context length of pre-training.
-        original_max_position_embeddings: usize,
-    },
-    /// YaRN (Peng et al. 2023, arXiv:2309.00071): like Llama 3's with a ramp over dimensions, and a factor on rotated
-    /// vectors.
-    Yarn {
-        /// Divisor of low frequencies.
-        factor: f64,
-        /// Rotations within the original context above which frequencies are kept.
-        beta_fast: f64,
-        /// Rotations below which they are divided.
-        beta_slow: f64,
-        /// The ends of the ramp are whole dimensions.
-        truncate: bool,
-        /// Multiplies cosines and sines.
-        attention_factor: f64,
-        /// Context length of pre-training.
-        original_max_position_embeddings: usize,
-    },
-    /// LongRoPE (Ding et al. 2024, arXiv:2402.13753) within the context of pre-training: a longer sequence would need
-    /// other factors at all of its positions.
-    Long {
-        /// Divisor of each frequency.
-        factors: Vec<f64>,
-        /// Multiplies cosines and sines.
-        attention_factor: f64,
-        /// Context length of pre-training.
-        original_max_position_embeddings: usize,
-    },
 }
 
 /// Tokenizer and configuration files by name (`tokenizer.json`, `tokenizer_config.json`,

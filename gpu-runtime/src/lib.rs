@@ -2,28 +2,20 @@
 //! tensors and files; it knows no HTTP, no SQL and no tenants.
 
 pub mod backend;
-pub mod blocks;
 mod byte_chars;
 mod checkpoint;
-pub mod collective;
 pub mod config;
 mod copy_on_write;
 #[cfg(any(test, feature = "cuda"))]
 mod cuda_engine;
 mod engine;
-mod fault;
 #[cfg_attr(not(feature = "grammar"), path = "grammar_missing.rs")]
 mod grammar;
-mod interrupt;
 pub mod load;
 pub mod loss;
-pub mod memory;
 mod model;
-mod parallel;
 pub mod plan;
-pub mod rng;
 mod runs;
-mod sampling;
 mod stop;
 mod tensor_source;
 pub mod tokenizer;
@@ -39,3 +31,6 @@ pub use engine::{
     MAX_SEQUENCES, ParallelEngine, ProcessRank, RankFolders, WeightStorage, block_formats,
 };
 pub use parallel::{LayoutError, Parallel, ParallelError, ZeroStage};
+use trainyard_backend::parallel;
+pub use trainyard_backend::{blocks, collective, memory, rng};
+use trainyard_backend::{fault, interrupt, sampling};

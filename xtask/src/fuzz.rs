@@ -13,8 +13,12 @@ const SECONDS: &str = "60";
 const COUNTERS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
                         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters";
 
-/// The engine's kernels, which no decoder calls, take minutes to compile with optimisation and counters.
+/// Kernels, which no decoder calls, take minutes to compile with optimisation and counters.
 const PROFILE: &[&str] = &[
+    "--config",
+    "profile.dev.package.trainyard-backend.opt-level=1",
+    "--config",
+    "profile.test.package.trainyard-backend.opt-level=1",
     "--config",
     "profile.dev.package.trainyard-gpu-runtime.opt-level=1",
     "--config",

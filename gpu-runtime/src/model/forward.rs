@@ -11,7 +11,6 @@ use super::convolution::ConvolutionActivations;
 use super::early_end::EarlyEnd;
 use super::experts::{ExpertActivations, routed};
 use super::image_rows::PassImages;
-use super::kv::KvSequence;
 use super::linear::Linear;
 use super::mixer_weights::MixerWeights;
 use super::mlp_weights::{Mlp, MlpWeights};
@@ -21,6 +20,7 @@ use super::parts::PART_ROWS;
 use super::recompute::{KeptInputs, Saved};
 use super::recurrence::RecurrenceActivations;
 use super::zero::weight_source::WeightSource;
+use crate::backend::kv::KvSequence;
 use crate::backend::{Backend, Chosen, Dispatch, Rows, ScaleOps, Span, Tensors};
 
 /// A batch: every sequence contributes consecutive rows, groups cover the rows in order.

@@ -18,7 +18,6 @@ mod gradient;
 mod image_rows;
 mod indexer;
 mod indexer_weights;
-mod kv;
 mod latent;
 mod latent_weights;
 mod linear;
@@ -40,7 +39,6 @@ mod planned_weights;
 mod projection;
 mod recompute;
 mod recurrence;
-mod rope;
 mod scalar_head;
 mod score;
 mod shard;
@@ -51,6 +49,11 @@ mod vocabulary;
 mod weights;
 pub(crate) mod zero;
 
+#[cfg(test)]
+pub(crate) use crate::backend::kv::KvCache;
+pub(crate) use crate::backend::kv::{KvBlock, KvSequence, RecurrentState};
+#[cfg(test)]
+pub(crate) use crate::backend::rope::rope_table;
 pub(crate) use adapted::AdaptedModule;
 pub(crate) use adapter::{Adapter, RowGroup};
 pub(crate) use early_end::EarlyEnd;
@@ -61,9 +64,6 @@ pub(crate) use exchanges::{
 pub(crate) use forward::{PassInput, forward};
 pub(crate) use gradient::{GradientSum, gradient_norm};
 pub(crate) use image_rows::{ImageRows, PassImages};
-#[cfg(test)]
-pub(crate) use kv::KvCache;
-pub(crate) use kv::{KvBlock, KvSequence, RecurrentState};
 pub(crate) use memory::PassMemory;
 pub(crate) use mrope::{ImageGrid, coordinates};
 pub(crate) use param_value::ParamValue;
@@ -73,8 +73,6 @@ pub(crate) use parts::PART_ROWS;
 pub(crate) use pass_losses::{FailedDatum, GroupOutput, TrainOutput};
 pub(crate) use projection::Projection;
 pub(crate) use recompute::Saved;
-#[cfg(test)]
-pub(crate) use rope::rope_table;
 pub(crate) use scalar_head::{NAMES as SCALAR_HEAD_NAMES, RunHead};
 pub(crate) use score::target_logprobs;
 pub(crate) use shard::Shard;

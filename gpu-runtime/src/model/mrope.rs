@@ -5,9 +5,9 @@
 
 use trainyard_protocol::PreparedImage;
 
-use super::rope::Angles;
 use super::weights::Model;
 use crate::backend::Backend;
+use crate::backend::rope::Angles;
 use crate::config::{RopeConfig, RopeSections};
 
 /// Time, row and column.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use super::kv::{KvCache, lock};
+use crate::backend::kv::{KvCache, lock};
 use crate::backend::{AttentionShape, Backend};
 
 /// A pool of keys and values as a pass uses it.

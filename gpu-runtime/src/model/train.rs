@@ -11,7 +11,6 @@ use super::early_end::EarlyEnd;
 use super::forward::{Activations, Pass, PassInput, forward};
 use super::gradient::GradientSum;
 use super::image_rows::{ImageRows, PassImages};
-use super::kv::KvSequence;
 use super::loss_head::LossHead;
 use super::mrope::{ImageGrid, coordinates};
 #[cfg(test)]
@@ -20,6 +19,7 @@ use super::pass_losses::{FailedDatum, GroupOutputs, losses};
 use super::recompute::Saved;
 use super::scalar_head::RunHead;
 use super::zero::weight_source::WeightSource;
+use crate::backend::kv::KvSequence;
 use crate::backend::{Backend, GradientSinks, Targets};
 #[cfg(test)]
 use crate::collective::Ranks;

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use super::block_weights::BlockWeights;
 use super::indexer_weights::{self, IndexerWeights};
-use super::kv::KvCache;
 use super::norm_weight::NormWeight;
 use super::param_value::{ParamValue, ReadParam};
 use super::params::ParamTable;
 use super::pass_kv::PassKv;
-use super::rope::{query_rope_table, rope_table};
 use super::shard::Shard;
+use crate::backend::kv::KvCache;
+use crate::backend::rope::{query_rope_table, rope_table};
 use crate::backend::{AttentionShape, Backend, ConvolutionOps, GateOps, MatrixRole, RecurrentOps, ScaleOps, Source};
 use crate::collective::Ranks;
 use crate::config::{Attention, Block, HeadNorms, LoadError, Mixer, ModelConfig, TensorSource};

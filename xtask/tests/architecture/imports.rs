@@ -144,11 +144,7 @@ mod tests {
         let lines =
             |path| check_unsafe(&file(path, &["trainyard_x"], "// unsafe\nfn f() {\n    unsafe { g() }\n}")).len();
         assert_eq!(
-            (
-                lines("gpu-runtime/src/backend/cpu/pool.rs"),
-                lines("gpu-runtime/src/model/mod.rs"),
-                lines("server/src/lib.rs")
-            ),
+            (lines("backend/src/cpu/pool.rs"), lines("gpu-runtime/src/model/mod.rs"), lines("server/src/lib.rs")),
             (0, 1, 1)
         );
     }

@@ -52,8 +52,14 @@ pub(crate) const CRATES: &[CrateRule] = &[
         why: "payloads and results are bytes to it: no API and no tensors",
     },
     CrateRule {
-        folder: "gpu-runtime",
+        folder: "backend",
         may_use: &["images", "protocol"],
+        never: &["tokio", "axum", "candle-core", "safetensors", "tokenizers"],
+        why: "a backend computes the ops that it is given; it knows no model, no file and no request",
+    },
+    CrateRule {
+        folder: "gpu-runtime",
+        may_use: &["backend", "images", "protocol"],
         never: &["tokio", "axum", "sqlx", "reqwest", "object_store"],
         why: "the engine computes: no HTTP, SQL or storage service, and no executor under its threads",
     },
@@ -229,10 +235,12 @@ pub(crate) const IMPORTS: &[ImportRule] = &[
 ];
 
 /// The rule that keeps the model independent of the device. It applies once the folder of the seam exists.
-pub(crate) const DEVICE_SEAM: &str = "gpu-runtime/src/backend/mod.rs";
+pub(crate) const DEVICE_SEAM: &str = "backend/src/lib.rs";
 pub(crate) const DEVICE_INDEPENDENT: ImportRule = ImportRule {
     folders: &["gpu-runtime/src/model", "gpu-runtime/src/engine"],
     paths: &[
+        "trainyard_backend::cpu",
+        "trainyard_backend::reference",
         "trainyard_gpu_runtime::backend::cpu",
         "trainyard_gpu_runtime::backend::cuda",
         "trainyard_gpu_runtime::backend::reference",
@@ -256,10 +264,11 @@ pub(crate) struct ImportRule {
 
 /// Places where `unsafe` is allowed.
 pub(crate) const UNSAFE: &[(&str, &str)] = &[
-    ("gpu-runtime/src/backend", "vector instructions, the thread pool's closures, and the libraries of CUDA"),
+    ("backend/src/cpu", "vector instructions, and the thread pool's closures"),
+    ("backend/src/memory.rs", "a call of the C library's allocator"),
+    ("gpu-runtime/src/backend/cuda", "the libraries of CUDA"),
     ("test-support/src/heap.rs", "an allocator that counts, for tests"),
     ("test-support/src/coverage.rs", "counters of branches, which the compiler makes for `make fuzz`"),
-    ("gpu-runtime/src/memory.rs", "a call of the C library's allocator"),
     ("amx-emulator/src/arithmetic.rs", "vector instructions with their own rounding mode"),
     (
         "amx-emulator/src/handler.rs",

@@ -1,17 +1,10 @@
-//! Every backend against PyTorch, and against the reference backend.
+//! Models on every backend against PyTorch, and on GPUs against the reference.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod convolution;
 mod cuda;
 mod divided;
-mod family;
 mod golden;
 mod indexer;
-mod latent;
-mod ops;
 mod recompute;
-mod recurrent;
-pub(in crate::backend) mod routing;
 mod sharded;
 mod vision;
-mod vocabulary;

@@ -1,9 +1,9 @@
 use super::simulated::on_device;
 use super::support::{close, rows, values};
+use crate::backend::check::assert_exact_routing;
 use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::ops::routing::{route, route_backward};
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::tests::routing::assert_exact;
 use crate::backend::{Dispatch, FamilyOps, RouterRule, RouterScores};
 
 fn sigmoid(per_token: usize, normalised: bool, (groups, chosen_groups): (usize, usize)) -> RouterRule {
@@ -70,7 +70,7 @@ fn gradients_are_exact_where_experts_differ_much_in_weight() {
                     let (on_logits, on_d) = (rows::<f32>(device, &logits, 37), rows(device, &d_weights, per_token));
                     let (dispatch, weights) = route(device, rule, &none, &on_logits).unwrap();
                     let d = route_backward(device, rule, &on_logits, &dispatch, &weights, &on_d).unwrap();
-                    assert_exact(&d.to_host().unwrap(), rule, &logits, &dispatch, &d_weights);
+                    assert_exact_routing(&d.to_host().unwrap(), rule, &logits, &dispatch, &d_weights);
                 }
             }
         }

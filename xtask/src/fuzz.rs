@@ -19,10 +19,6 @@ const PROFILE: &[&str] = &[
     "profile.dev.package.trainyard-backend.opt-level=1",
     "--config",
     "profile.test.package.trainyard-backend.opt-level=1",
-    "--config",
-    "profile.dev.package.trainyard-gpu-runtime.opt-level=1",
-    "--config",
-    "profile.test.package.trainyard-gpu-runtime.opt-level=1",
 ];
 
 struct Target {

@@ -15,6 +15,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "client-sdk" / "python" / "src")]
 
+import certifi
 import pytest
 from tinker.lib.internal_client_holder import InternalClientHolder
 
@@ -46,6 +47,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     folders.begin(config)
+    trust_one_authority()
     if layout := config.getoption("--parallel"):
         # Every process that a test starts inherits it.
         os.environ["TRAINYARD_PARALLEL"] = layout
@@ -54,6 +56,17 @@ def pytest_configure(config):
         if not cuda_device.ON_GPU:
             os.environ["LD_LIBRARY_PATH"] = str(cuda_device.install(folders.new() / "libraries"))
             os.environ.update(cuda_device.SEVERAL)
+
+
+def trust_one_authority():
+    """Each client and program reads the certificates that it trusts: reading all authorities takes 30 ms of a processor, one takes 1.
+    No test speaks to the internet; tests of HTTPS trust authorities of their own."""
+    trusted = folders.of_run() / "trusted.pem"
+    if not trusted.exists():
+        first, end, _ = certifi.contents().partition("-----END CERTIFICATE-----\n")
+        trusted.write_text(first + end)
+    os.environ["SSL_CERT_FILE"] = str(trusted)
+    os.environ.pop("SSL_CERT_DIR", None)
 
 
 def pytest_generate_tests(metafunc):

@@ -33,6 +33,8 @@ pub(crate) fn target() -> PathBuf {
 pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(args).current_dir(root());
+    // Otherwise each Python process compiles all that it imports.
+    command.env_remove("PYTHONDONTWRITEBYTECODE");
     command
 }
 
@@ -184,8 +186,10 @@ mod tests {
 
     #[test]
     fn a_command_ends_at_its_limit() {
-        let error = run_within(command("sleep", &["60"]), Duration::from_millis(300));
-        assert_eq!(error, Err("sleep 60 did not end within 0 s".to_owned()));
+        // A shell starts what runs in its background with interrupts ignored, and programs inherit that.
+        let words = ["--default-signal=INT", "sleep", "60"];
+        let error = run_within(command("env", &words), Duration::from_millis(300));
+        assert_eq!(error, Err(format!("env {} did not end within 0 s", words.join(" "))));
         assert_eq!(run_within(command("true", &[]), Duration::from_secs(60)), Ok(()));
         assert!(run_within(command("false", &[]), Duration::from_secs(60)).is_err_and(|error| error.contains("exit")));
     }

@@ -1,11 +1,12 @@
 """Both examples, then a checkpoint that is saved, loaded into a new run and compared, in a few minutes.
 
-    TINKER_BASE_URL=http://127.0.0.1:8000 TINKER_API_KEY=tml-local HF_ENDPOINT=$TINKER_BASE_URL/hf python demo.py [PART …]
+    TINKER_BASE_URL=http://127.0.0.1:8000 TINKER_API_KEY=tml-local HF_ENDPOINT=$TINKER_BASE_URL/hf python demo.py [PART …] [--steps N]
 
 Parts are supervised, reinforcement and reload, which begins with supervised; without any, all of them run. Ends with 0 only
 if the loss fell, the reward rose and the reload agreed to the last bit.
 """
 
+import argparse
 import sys
 import time
 
@@ -80,20 +81,25 @@ def show_reload(loaded: dict, seconds: float) -> bool:
 PARTS = {"supervised": show_supervised, "reinforcement": show_reinforcement, "reload": show_reload}
 
 
-def main(chosen: list[str]) -> int:
-    if unknown := set(chosen) - set(PARTS):
-        print(f"unknown part {sorted(unknown)[0]!r}: expected {', '.join(PARTS)}", file=sys.stderr)
-        return 2
-    chosen = chosen or list(PARTS)
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="demo.py")
+    parser.add_argument("part", nargs="*", help=", ".join(PARTS))
+    parser.add_argument("--steps", type=int, help="steps of each training, at least 3")
+    options = parser.parse_args(words)
+    if unknown := set(options.part) - set(PARTS):
+        parser.error(f"unknown part {sorted(unknown)[0]!r}: expected {', '.join(PARTS)}")
+    chosen = options.part or list(PARTS)
+    steps = {"steps": options.steps} if options.steps else {}
     seconds: dict[str, float] = {}
     reports: dict[str, dict] = {}
     model = base_model()
     with tinker.ServiceClient() as service:
         if {"supervised", "reload"} & set(chosen):
-            run, taught = timed(seconds, "supervised", lambda: supervised.train(service, model))
+            run, taught = timed(seconds, "supervised", lambda: supervised.train(service, model, **steps))
             reports["supervised"] = taught
         if "reinforcement" in chosen:
-            reports["reinforcement"] = timed(seconds, "reinforcement", lambda: reinforcement.train(service, model))
+            learn = lambda: reinforcement.train(service, model, **steps)  # noqa: E731
+            reports["reinforcement"] = timed(seconds, "reinforcement", learn)
         if "reload" in chosen:
             reports["reload"] = timed(seconds, "reload", lambda: reload(service, run, taught["test"]))
     passed = all([PARTS[name](report, seconds[name]) for name, report in reports.items()])

@@ -40,12 +40,12 @@ def datum(prompt: list[int], sequence: types.SampledSequence, advantage: float) 
     )
 
 
-def train(service: tinker.ServiceClient, model: str) -> dict:
+def train(service: tinker.ServiceClient, model: str, steps: int = STEPS) -> dict:
     run = service.create_lora_training_client(model, rank=16, seed=0, train_unembed=False).result()
     tokenizer = run.get_tokenizer()
     prompts = [chat_prompt(tokenizer, SYSTEM, text) for text in PROMPTS]
     rewards, samples = [], []
-    bar = tqdm(range(STEPS), desc="reinforcement", unit="step")
+    bar = tqdm(range(steps), desc="reinforcement", unit="step")
     for step in bar:
         sampler = run.save_weights_and_get_sampling_client().result()
         params = types.SamplingParams(max_tokens=MAX_TOKENS, temperature=1.0, seed=step)
@@ -64,7 +64,7 @@ def train(service: tinker.ServiceClient, model: str) -> dict:
         rewards.append(mean(scores))
         samples.append(texts[0])
         bar.set_postfix(reward=f"{rewards[-1]:.2f}")
-    third = STEPS // 3
+    third = steps // 3
     return {
         "rewards": rewards,
         "reward before": mean(rewards[:third]),

@@ -63,7 +63,7 @@ def answers(run: tinker.TrainingClient, tokenizer, words: list[str]) -> list[str
     return [tokenizer.decode(p.result().sequences[0].tokens, skip_special_tokens=True).strip() for p in pending]
 
 
-def train(service: tinker.ServiceClient, model: str) -> tuple[tinker.TrainingClient, dict]:
+def train(service: tinker.ServiceClient, model: str, steps: int = STEPS) -> tuple[tinker.TrainingClient, dict]:
     run = service.create_lora_training_client(model, rank=32, seed=0, train_unembed=False).result()
     tokenizer = run.get_tokenizer()
     words = random.Random(0).sample(WORDS, len(WORDS))
@@ -71,13 +71,13 @@ def train(service: tinker.ServiceClient, model: str) -> tuple[tinker.TrainingCli
     test = [example(tokenizer, word) for word in held_out]
     report = {"loss before": target_loss(run, test), "answers before": answers(run, tokenizer, held_out)}
 
-    order = random.Random(1).choices(words, k=STEPS * BATCH)
-    bar = tqdm(range(STEPS), desc="supervised", unit="step")
+    order = random.Random(1).choices(words, k=steps * BATCH)
+    bar = tqdm(range(steps), desc="supervised", unit="step")
     for step in bar:
         batch = [example(tokenizer, word) for word in order[step * BATCH : (step + 1) * BATCH]]
         result = run.forward_backward(batch, "cross_entropy")
         # The step is submitted without waiting for the gradient: the server executes requests in order.
-        rate = 1e-3 * (1 - step / STEPS)
+        rate = 1e-3 * (1 - step / steps)
         run.optim_step(types.AdamParams(learning_rate=rate, eps=1e-8))
         targets = sum(sum(d.loss_fn_inputs["weights"].data) for d in batch)
         bar.set_postfix(loss=f"{result.result().metrics['loss:sum'] / targets:.2f}")

@@ -8,6 +8,7 @@ use trainyard_protocol::{
     AdamParams, Datum, Engine, ForwardBackward, LoraSpec, ModelHead, Operation, Optimizer, RawBatch, RequestId, RunId,
     RunSpec, Sample, SampleOperation, SamplerSource, SamplingParams, SessionId, Stop, TenantShare, Tensor,
 };
+use trainyard_test_support::full::chosen;
 
 use super::*;
 use crate::backend::{Backend, Dtype, HostBackend, MatrixRole};
@@ -232,8 +233,7 @@ fn blocks_that_are_recomputed_are_exchanged_again() {
 #[test]
 fn ranks_hold_what_is_predicted() {
     // Four ranks hold what two do, in smaller parts.
-    let four = std::env::var_os("TRAINYARD_TEST_FULL").map(|_| 4);
-    for tp in [1, 2].into_iter().chain(four) {
+    for tp in chosen(&[1, 2], &[4]) {
         for (family, config) in shared_families(tp) {
             for lora in [Some(adapter()), None] {
                 let layout = PlannedLayout { tp, ..PlannedLayout::default() };

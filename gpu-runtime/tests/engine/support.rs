@@ -47,20 +47,6 @@ pub(crate) fn on_ranks(family: &str, layout: &str, dtype: Dtype) -> RankDriver {
     Driver::on_layout(&golden(family), layout_options(layout, dtype))
 }
 
-/// Whether tests run with all of their parameters, as in `make test-full`.
-pub(crate) fn in_full() -> bool {
-    std::env::var_os("TRAINYARD_TEST_FULL").is_some()
-}
-
-/// Families of a test: `always`, which stand for others, and `others` with `make test-full`.
-pub(crate) fn chosen(
-    always: &'static [&'static str],
-    others: &'static [&'static str],
-) -> impl Iterator<Item = &'static str> {
-    let others = if in_full() { others } else { &[] };
-    always.iter().chain(others).copied()
-}
-
 /// A golden model on one rank.
 pub(crate) fn on_one_rank(family: &str, dtype: Dtype) -> Driver {
     Driver::open(&golden(family), dtype)

@@ -60,6 +60,9 @@ def main(words: list[str] | None = None) -> int:
 def _options(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="trainyard demo", description="Train a small model on this machine.")
     parser.add_argument("--part", choices=PARTS, action="append", help="run only this part; may be repeated")
+    parser.add_argument(
+        "--steps", type=int, metavar="N", help="steps of each training, at least 3 [default: 30 supervised, 12 reinforcement]"
+    )
     parser.add_argument("--binary", type=pathlib.Path, help="the server's executable [default: the installed one]")
     parser.add_argument("--model", type=pathlib.Path, help=f"model file of {MODEL_NAME} [default: it is downloaded]")
     parser.add_argument("--also", action="append", default=[], metavar="NAME=PATH", help="another model to serve")
@@ -72,7 +75,12 @@ def _options(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--name", default="demo", help="name of the data folder and the log in --cache [%(default)s]")
     parser.add_argument("--fetch-model", type=pathlib.Path, metavar="FOLDER", help="only fetch the model into a folder")
     parser.add_argument("program", nargs="*", help="after --: a program to run instead of the demonstration's")
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    if options.steps is not None and options.steps < 3:
+        parser.error(f"--steps {options.steps}: expected at least 3, of which the first and the last are compared")
+    if options.program and (options.part or options.steps):
+        parser.error("--part and --steps are of the demonstration, not of another program")
+    return options
 
 
 def default_cache() -> pathlib.Path:
@@ -87,7 +95,8 @@ def _run(options: argparse.Namespace) -> int:
     cache.mkdir(parents=True, exist_ok=True)
     python = options.python or _interpreter(cache)
     found = options.model or _model_of_checkout() or model(cache, python)
-    program = options.program or [str(python), str(programs() / "demo.py"), *(options.part or [])]
+    steps = ["--steps", str(options.steps)] if options.steps else []
+    program = options.program or [str(python), str(programs() / "demo.py"), *(options.part or []), *steps]
     log = cache / f"{options.name}-server.log"
     models = [f"{MODEL_NAME}={found}", *options.also]
     with _server(binary, models, cache / f"{options.name}-data", log) as url:

@@ -1,5 +1,7 @@
 //! The backend for GPUs on a simulated device: its ops against the reference backend, and every family against PyTorch.
 
+use trainyard_test_support::full::chosen;
+
 use super::golden::{Golden, adapter_training, full_parameter_steps, logprobs, lora_gradients, rounding_errors};
 use super::vision;
 use crate::backend::check;
@@ -88,9 +90,6 @@ fn the_op_suite_passes() {
 /// One order of blocks, warps and streams.
 const SEED: (&str, &str) = ("CUDASIM_SEED", "3");
 
-/// Set by `make test-full`.
-const FULL: &str = "TRAINYARD_TEST_FULL";
-
 /// Log-probabilities, and gradients of adapters and of all parameters, are PyTorch's.
 fn is_golden(family: &str, cuda: Cuda, steps: usize) -> Golden<Cuda> {
     let g = Golden::open(family, cuda);
@@ -117,8 +116,7 @@ struct Chosen {
 
 impl Chosen {
     fn families(&self) -> impl Iterator<Item = &'static str> {
-        let others = if std::env::var_os(FULL).is_some() { self.in_full } else { &[] };
-        self.always.iter().chain(others).copied()
+        chosen(self.always, self.in_full)
     }
 
     /// Compares each family with PyTorch, on a device of its own.
@@ -141,9 +139,10 @@ const OTHER_ROTATIONS: Chosen = Chosen { always: &["phi3", "olmo3"], in_full: &[
 
 const EXPERTS: Chosen = Chosen { always: &["gpt_oss", "deepseek_v3"], in_full: &["qwen3_moe", "kimi_k25", "glm4_moe"] };
 
+/// Delta nets and short convolutions are compared in bf16 always.
 const STATES: Chosen = Chosen {
-    always: &["qwen3_5", "nemotron_h"],
-    in_full: &["lfm2", "granitemoehybrid", "granitemoehybrid_moe", "nemotron_h_latent", "qwen3_5_moe"],
+    always: &["nemotron_h"],
+    in_full: &["qwen3_5", "lfm2", "granitemoehybrid", "granitemoehybrid_moe", "nemotron_h_latent", "qwen3_5_moe"],
 };
 
 #[test]

@@ -2,9 +2,12 @@
 //! A test of the kernel has to fail with each. The host's counterpart, a missing event wait, is planted in the tests of `cuda-sim/`.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use trainyard_test_support::full::is_full;
 
 use super::simulated::fails_with_mutant;
-use crate::backend::cuda::device::sources::{SOURCES, Source};
+use crate::backend::cuda::device::sources::SOURCES;
 
 /// Set to a mutant's index in processes that run with it.
 pub(super) const MUTANT: &str = "TRAINYARD_TEST_MUTANT";
@@ -30,7 +33,9 @@ const HALF: &str = "st.global.u16";
 const FOUR_WORDS: &str = "ld.global.v4.u32";
 
 /// A kernel, what is wrong with it, and the test that has to fail.
-const MUTANTS: &[(&str, Change, &str)] = &[
+type Mutant = (&'static str, Change, &'static str);
+
+const MUTANTS: &[Mutant] = &[
     ("activate_f32", Shift(FLOAT, 0, 4), "activation::gates_are_activated"),
     ("activate_backward_f32", Shift(FLOAT, 0, 4), "activation::gradients_are_those_of_the_formula"),
     ("attention", Delete(BARRIER, 0), "attention::attention_and_its_gradient"),
@@ -171,27 +176,39 @@ pub(in crate::backend::cuda) fn mutated(ptx: &'static str) -> Cow<'static, str> 
     mutant.map_or(Cow::Borrowed(ptx), Cow::Owned)
 }
 
+/// The source that a mutant changes.
+fn source_of(&(kernel, change, _): &Mutant) -> &'static str {
+    let sources: Vec<_> = SOURCES.iter().filter(|source| changed(source.ptx, kernel, change).is_some()).collect();
+    assert_eq!(sources.len(), 1, "sources whose {kernel} has an instruction for {change:?}");
+    sources[0].name
+}
+
+/// Mutants by their index: the first one of each source, or all with `make test-full`.
+fn run_mutants() -> Vec<usize> {
+    let mut sources = BTreeSet::new();
+    let is_run = |index: &usize| sources.insert(source_of(&MUTANTS[*index])) || is_full();
+    (0..MUTANTS.len()).filter(is_run).collect()
+}
+
 #[test]
 fn every_mutant_is_caught() {
-    let survives = |(index, (kernel, change, test)): (usize, &(&str, Change, &str))| {
-        let found = SOURCES.iter().filter(|source| changed(source.ptx, kernel, *change).is_some()).count();
-        assert_eq!(found, 1, "{kernel} has no instruction for {change:?}");
-        (!fails_with_mutant(test, index)).then(|| format!("{kernel} {change:?}"))
+    let run = run_mutants();
+    let survives = |index: &usize| {
+        let (kernel, change, test) = MUTANTS[*index];
+        (!fails_with_mutant(test, *index)).then(|| format!("{kernel} {change:?}"))
     };
     // Two processes at a time.
-    let some = |first: usize| MUTANTS.iter().enumerate().skip(first).step_by(2).filter_map(survives).collect();
+    let some = |first: usize| run.iter().skip(first).step_by(2).filter_map(survives).collect();
     let survivors: Vec<String> = std::thread::scope(|scope| {
         let others = scope.spawn(|| some(1));
         let own: Vec<String> = some(0);
         [own, others.join().unwrap()].concat()
     });
-    assert!(survivors.is_empty(), "{} of {} mutants survive: {survivors:#?}", survivors.len(), MUTANTS.len());
+    assert!(survivors.is_empty(), "{} of {} mutants survive: {survivors:#?}", survivors.len(), run.len());
 }
 
 #[test]
 fn each_source_of_kernels_has_a_mutant() {
-    for Source { name, ptx, .. } in SOURCES {
-        let has = |(kernel, change, _): &(&str, Change, &str)| changed(ptx, kernel, *change).is_some();
-        assert!(MUTANTS.iter().any(has), "{name}");
-    }
+    let changed: BTreeSet<_> = MUTANTS.iter().map(source_of).collect();
+    assert_eq!(changed, SOURCES.iter().map(|source| source.name).collect());
 }

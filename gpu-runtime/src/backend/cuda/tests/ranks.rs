@@ -3,7 +3,7 @@
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
-use super::simulated::{with_settings, without_symbol};
+use super::simulated::{with_settings, with_settings_in_full, without_symbol};
 use super::support::values;
 use crate::backend::cuda::backend::Cuda;
 use crate::backend::cuda::device::error::CudaError;
@@ -175,7 +175,7 @@ fn large_arrays_go_in_pieces_of_planned_memory() {
 
 #[test]
 fn large_arrays_of_three_ranks_go_in_pieces_of_planned_memory() {
-    with_settings(&[("CUDASIM_DEVICES", "3"), ("CUDASIM_SEED", "4")], || sum_in_pieces(3));
+    with_settings_in_full(&[("CUDASIM_DEVICES", "3"), ("CUDASIM_SEED", "4")], || sum_in_pieces(3));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The checks with the shapes of real models pass on the simulated device. They take minutes there, so that only
 //! `make test-full` runs them.
 
-use super::simulated::with_settings;
+use super::simulated::with_settings_in_full;
 use crate::backend::Dtype;
 use crate::backend::check::{Scale, ShapeCheck, Subjects, Verdict, check_shapes, host_backend};
 use crate::backend::cuda::backend::Cuda;
@@ -18,17 +18,10 @@ pub(super) fn checks() -> Vec<ShapeCheck> {
 
 pub(super) const SEED: (&str, &str) = ("CUDASIM_SEED", "4");
 
-/// Calls `body` in a process with settings, in `make test-full`.
-pub(super) fn with_all_tests<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
-    if std::env::var_os("TRAINYARD_TEST_FULL").is_some() {
-        with_settings(settings, body);
-    }
-}
-
 /// Algorithms differ here: one plan for every number of rows is the right choice.
 #[test]
 fn shapes_of_models_pass() {
-    with_all_tests(&[SEED, ("CUDASIM_LT_ALGORITHMS", "4")], || {
+    with_settings_in_full(&[SEED, ("CUDASIM_LT_ALGORITHMS", "4")], || {
         let found = checks();
         assert!(found.iter().all(|check| check.verdict == Verdict::Holds));
         for of in [Subjects::Accuracy, Subjects::Invariance] {

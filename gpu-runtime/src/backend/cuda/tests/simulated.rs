@@ -4,6 +4,7 @@
 use std::process::Command;
 
 use cuda_sim_harness::Simulator;
+use trainyard_test_support::full::{chosen, is_full};
 
 use super::mutants::MUTANT;
 use crate::backend::Dtype;
@@ -20,7 +21,12 @@ const ON_GPU: &str = "TRAINYARD_TEST_ON_GPU";
 /// Orders of blocks, warps and streams.
 const SEEDS: [(&str, &str); 2] = [("CUDASIM_SEED", "1"), ("CUDASIM_SEED", "2")];
 
-/// Calls `body`, a closure of a test, with the simulated device, in processes of their own. Every slice has memory of exactly its
+/// The orders in which a test runs: one, or all with `make test-full`.
+fn seeds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    chosen(&SEEDS[..1], &SEEDS[1..])
+}
+
+/// Calls `body`, a closure of a test, with the simulated device, in processes of its own. Every slice has memory of exactly its
 /// size, so that the simulator stops at what is read or written beyond it, and at what is read before it is written.
 pub(super) fn on_device<F: FnOnce(&CudaDevice)>(body: F) {
     if is_there() {
@@ -29,7 +35,7 @@ pub(super) fn on_device<F: FnOnce(&CudaDevice)>(body: F) {
         return device.synchronize().unwrap();
     }
     let simulator = Simulator::new().unwrap();
-    SEEDS.into_iter().for_each(|seed| run::<F>(&simulator, &[seed]));
+    seeds().for_each(|seed| run::<F>(&simulator, &[seed]));
 }
 
 /// Like [`on_device`], but with a backend of the given type.
@@ -38,7 +44,7 @@ pub(crate) fn on_backend<F: FnOnce(Cuda)>(dtype: Dtype, body: F) {
         return body(Cuda::open(0, dtype).unwrap());
     }
     let simulator = Simulator::new().unwrap();
-    SEEDS.into_iter().for_each(|seed| run::<F>(&simulator, &[seed]));
+    seeds().for_each(|seed| run::<F>(&simulator, &[seed]));
 }
 
 /// Like [`on_backend`], but with one setting of the simulator.
@@ -64,6 +70,13 @@ pub(crate) fn with_settings<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
         return body();
     }
     run::<F>(&Simulator::new().unwrap(), settings);
+}
+
+/// Like [`with_settings`], but only in `make test-full`.
+pub(super) fn with_settings_in_full<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
+    if is_full() {
+        with_settings(settings, body);
+    }
 }
 
 /// Calls `body` in a process whose libraries were changed, with the settings that follow from them.

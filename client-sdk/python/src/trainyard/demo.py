@@ -61,7 +61,7 @@ def _options(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="trainyard demo", description="Train a small model on this machine.")
     parser.add_argument("--part", choices=PARTS, action="append", help="run only this part; may be repeated")
     parser.add_argument(
-        "--steps", type=int, metavar="N", help="steps of each training, at least 3 [default: 30 supervised, 12 reinforcement]"
+        "--steps", type=int, metavar="N", help="steps of each training, at least 3 [default: 30 and 12]"
     )
     parser.add_argument("--binary", type=pathlib.Path, help="the server's executable [default: the installed one]")
     parser.add_argument("--model", type=pathlib.Path, help=f"model file of {MODEL_NAME} [default: it is downloaded]")

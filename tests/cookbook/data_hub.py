@@ -142,7 +142,7 @@ def asked_paths(body: bytes) -> list[str]:
 def hub(repositories: dict[str, dict[str, bytes]], server: str | None = None) -> Iterator[Hub]:
     """Yields a hub that serves until the end of the block."""
     with Hub(repositories, server) as running:
-        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread = threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield running

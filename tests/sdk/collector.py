@@ -88,7 +88,7 @@ class Collector:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def take(self, path: str, headers: dict, body: bytes):
         assert path == "/v1/traces" and headers["content-type"] == "application/x-protobuf"

@@ -67,7 +67,7 @@ def serving():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     # An evaluation that ends early breaks its connections.
     server.handle_error = lambda *_: None
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     served.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
         yield served

@@ -93,7 +93,7 @@ class Handler(BaseHTTPRequestHandler):
 def hub():
     """One that serves until the end of the block."""
     with Hub() as running:
-        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread = threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield running
         running.shutdown()

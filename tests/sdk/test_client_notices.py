@@ -42,7 +42,7 @@ class Late(http.server.BaseHTTPRequestHandler):
 def late(port=0, statuses=()):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Late)
     server.statuses = list(statuses)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:

@@ -324,7 +324,7 @@ class Flaky(http.server.BaseHTTPRequestHandler):
 def flaky():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Flaky)
     server.answers, server.seen = [], []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     server.url = f"http://127.0.0.1:{server.server_address[1]}"
     yield server
     server.shutdown()

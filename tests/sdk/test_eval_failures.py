@@ -42,7 +42,7 @@ def api(monkeypatch):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
     # An evaluation that ends early breaks its connections.
     server.handle_error = lambda *_: None
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
     server.server_close()

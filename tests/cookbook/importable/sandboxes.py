@@ -72,7 +72,7 @@ class Fusion(BaseHTTPRequestHandler):
 def fusion() -> Iterator[str]:
     """Yields the address of a sandbox service that answers until the end of the block."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Fusion) as running:
-        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread = threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{running.server_port}/run_code"

@@ -163,7 +163,8 @@ class Proxy:
         self.sessions: dict[str, Session] = {}
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self.sessions))
         self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        # It looks that often, in seconds, whether it was closed: `close` waits for it after each batch of episodes.
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def open(self, session: Session) -> tuple[str, str]:
         """Opens an episode; returns its base URL, and the name to close it with."""

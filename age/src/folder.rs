@@ -45,7 +45,7 @@ pub fn encrypt_folder(folder: &Path, recipients: &[Recipient]) -> Result<u64, Ag
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use super::super::tests::{IDENTITY, RECIPIENT, decrypted};
+    use super::super::tests::RECIPIENT;
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -71,9 +71,6 @@ mod tests {
             assert!(file.starts_with(b"age-encryption.org/v1\n-> X25519 "));
             assert!(!file.windows(7).any(|bytes| bytes == b"weights"));
         }
-        let identity = IDENTITY.parse().unwrap();
-        assert_eq!(decrypted(&files[0], &identity).unwrap(), &secret[..100]);
-        assert_eq!(decrypted(&files[1], &identity).unwrap(), secret);
         // Repeated, as after an answer that was lost, it changes nothing; interrupted, it goes on.
         assert_eq!(encrypt_folder(folder.path(), &recipients).unwrap(), size);
         fs::write(folder.path().join("adapter_model.safetensors"), &secret).unwrap();

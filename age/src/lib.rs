@@ -1,6 +1,6 @@
 //! Encryption of exports in the age v1 format (<https://age-encryption.org/v1>), to X25519 recipients.
 //!
-//! This crate only writes files. Its tests decrypt them with the crate `age`.
+//! This crate only writes files. `tests/sdk/test_age.py` decrypts them with another implementation.
 
 mod error;
 mod folder;
@@ -45,8 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// An identity of the format's published test vectors, and its recipient.
-    pub(super) const IDENTITY: &str = "AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX";
+    /// A recipient of the format's published test vectors.
     pub(super) const RECIPIENT: &str = "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj";
 
     fn encrypted(plain: &[u8], recipients: &[Recipient]) -> Vec<u8> {
@@ -56,25 +55,20 @@ mod tests {
         file
     }
 
-    pub(super) fn decrypted(file: &[u8], identity: &age::x25519::Identity) -> Option<Vec<u8>> {
-        age::decrypt(identity, file).ok()
+    /// Bytes behind the header, whose last line begins with `---`.
+    fn payload_len(file: &[u8]) -> usize {
+        let mac = file.windows(5).position(|bytes| bytes == b"\n--- ").unwrap() + 1;
+        let line = file[mac..].iter().position(|byte| *byte == b'\n').unwrap();
+        file.len() - mac - line - 1
     }
 
-    /// Around the size of a chunk, 64 KiB.
+    /// A nonce, and a tag for each chunk of 64 KiB, also for the one that an empty file has.
     #[test]
-    fn every_recipient_decrypts_files_of_all_lengths_and_nobody_else() {
-        let identity: age::x25519::Identity = IDENTITY.parse().unwrap();
-        let (other, stranger) = (age::x25519::Identity::generate(), age::x25519::Identity::generate());
-        let recipients = [RECIPIENT.parse().unwrap(), other.to_public().to_string().parse().unwrap()];
+    fn payloads_have_the_length_of_their_chunks() {
         let chunk = 64 * 1024;
-        for length in [0, 1, chunk - 1, chunk, chunk + 1, 3 * chunk, 3 * chunk + 5] {
-            let plain: Vec<u8> = (0_u32..).flat_map(u32::to_le_bytes).take(length).collect();
-            let file = encrypted(&plain, &recipients);
-            for reader in [&identity, &other] {
-                assert!(decrypted(&file, reader).is_some_and(|read| read == plain), "{length}");
-            }
-            assert_eq!(decrypted(&file, &stranger), None, "{length}");
-            assert_eq!(decrypted(&file[..file.len() - 1], &identity), None, "{length}");
+        for (length, chunks) in [(0, 1), (1, 1), (chunk - 1, 1), (chunk, 1), (chunk + 1, 2), (3 * chunk, 3)] {
+            let file = encrypted(&vec![7; length], &[RECIPIENT.parse().unwrap()]);
+            assert_eq!(payload_len(&file), 16 + length + 16 * chunks, "{length}");
         }
     }
 
@@ -105,10 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_fails_leaves_a_file_that_nobody_decrypts() {
+    fn an_input_that_fails_leaves_a_file_without_its_last_chunk() {
         let mut file = Vec::new();
         let failed = encrypt(Failing(false), &mut file, &[RECIPIENT.parse().unwrap()]);
         assert!(matches!(failed, Err(AgeError::Io(_))), "{failed:?}");
-        assert_eq!(decrypted(&file, &IDENTITY.parse().unwrap()), None);
+        assert_eq!(payload_len(&file), 16);
     }
 }

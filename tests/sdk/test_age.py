@@ -1,9 +1,48 @@
 """Exports that are encrypted to age recipients, decrypted by another implementation of the format."""
 
+import subprocess
+
 import httpx
 import pyrage
+import pytest
 
 from helpers import TOKENS, WAIT, datum, lora, refused, rest, train
+from process import PATIENCE
+from server import BINARY
+
+ENCRYPT = BINARY.parent / "examples" / "encrypt_folder"
+CHUNK = 64 * 1024
+
+
+def encrypt(folder, *identities) -> subprocess.CompletedProcess:
+    command = [ENCRYPT, folder, *(str(identity.to_public()) for identity in identities)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE)
+
+
+def test_every_recipient_decrypts_files_of_all_lengths_and_nobody_else(tmp_path):
+    """Around the size of a chunk."""
+    lengths = [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 5]
+    plain = {length: bytes(at % 251 for at in range(length)) for length in lengths}
+    for length, content in plain.items():
+        (tmp_path / str(length)).write_bytes(content)
+    reader, other, stranger = (pyrage.x25519.Identity.generate() for _ in range(3))
+    assert encrypt(tmp_path, reader, other).returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"{length}.age" for length in lengths)
+    for length, content in plain.items():
+        encrypted = (tmp_path / f"{length}.age").read_bytes()
+        assert [pyrage.decrypt(encrypted, [identity]) for identity in (reader, other)] == [content, content]
+        for file, identity in ((encrypted, stranger), (encrypted[:-1], reader)):
+            with pytest.raises(pyrage.DecryptError):
+                pyrage.decrypt(file, [identity])
+
+
+def test_an_input_that_fails_leaves_a_file_that_nobody_decrypts(tmp_path):
+    (tmp_path / "input").mkdir()
+    identity = pyrage.x25519.Identity.generate()
+    failed = encrypt(tmp_path, identity)
+    assert failed.returncode != 0 and "Is a directory" in failed.stderr
+    with pytest.raises(pyrage.DecryptError):
+        pyrage.decrypt((tmp_path / "input.age").read_bytes(), [identity])
 
 
 def files(catalogue, path) -> dict[str, bytes]:

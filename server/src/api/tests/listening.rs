@@ -127,13 +127,14 @@ async fn stalled_uploads_block_no_small_request_and_are_ended() {
 #[tokio::test]
 async fn a_body_without_memory_is_told_when_to_come_back() {
     let bodies = BodyLimits { memory: 8 << 20, wait: Duration::from_millis(100), window: LONG, bytes_per_window: 1 };
-    let server = listening(limits(10, 10), bodies).await;
-    let _holder = server.sent(&request(Method::POST, "forward_backward", "{", 6 << 20)).await;
+    let server = listening(limits(300, 300), bodies).await;
+    let mut holders = Vec::new();
     let mut late = server.connect().await;
     let body = format!("\"{}\"", "x".repeat(2 << 20));
     let mut refused = String::new();
-    // Until the holder's header has arrived.
+    // Until the header of a holder arrives before the other request: behind it, the holder waits in vain.
     for _ in 0..100 {
+        holders.push(server.sent(&request(Method::POST, "forward_backward", "{", 6 << 20)).await);
         late = server.sent(&request(Method::POST, "forward_backward", &body, body.len())).await;
         refused = answer(&mut late).await;
         if refused.starts_with("HTTP/1.1 429") {

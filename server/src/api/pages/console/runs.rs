@@ -237,9 +237,12 @@ mod tests {
             "user_metadata": {"sweep": tag, "name": format!("{tag} run ")},
             "lora_config": {"rank": 8}, "optimizer_config": {"type": "adamw"}, "type": "create_model",
         });
-        let run = server.post("create_model", body).await.text("model_id");
+        let created = server.post("create_model", body).await;
+        let (run, id) = (created.text("model_id"), created.text("request_id"));
         let work = server.next_work().await;
         server.succeed(&work, &json!({"model_id": run}), vec![]);
+        // It is active once its creation is stored.
+        server.poll(&id).await;
         for step in 0..steps {
             // The run with the larger sum has the smaller loss per token.
             let losses = BTreeMap::from([("loss:sum".to_owned(), loss), (LOSS_PER_TOKEN.to_owned(), 1.0 / loss)]);

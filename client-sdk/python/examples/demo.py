@@ -88,6 +88,8 @@ def main(words: list[str]) -> int:
     options = parser.parse_args(words)
     if unknown := set(options.part) - set(PARTS):
         parser.error(f"unknown part {sorted(unknown)[0]!r}: expected {', '.join(PARTS)}")
+    if options.steps is not None and options.steps < 3:
+        parser.error(f"--steps {options.steps}: expected at least 3")
     chosen = options.part or list(PARTS)
     steps = {"steps": options.steps} if options.steps else {}
     seconds: dict[str, float] = {}

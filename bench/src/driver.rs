@@ -250,8 +250,7 @@ mod tests {
         let engine = CpuEngine::new(vec![("m".to_owned(), load(&path)?)], options)?;
         let model = engine.models().into_iter().next().ok_or("no model")?;
         let mut driver = Driver::new(BenchEngine::One(Box::new(engine)), model, Parallel::default());
-        let lora =
-            LoraSpec { rank: 2, seed: 1, train_unembed: false, train_mlp: true, train_attn: true, latent_up: false };
+        let lora = LoraSpec { train_unembed: false, ..LoraSpec::on_all(2, 1) };
         let runs = ["a", "b", "c"];
         for run in runs {
             driver.create_trained(run, Some(lora.clone()))?;

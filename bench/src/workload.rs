@@ -66,14 +66,7 @@ fn job(driver: &mut Driver, choice: Workload, flags: &BenchFlags) -> Result<Job,
 }
 
 fn lora(flags: &BenchFlags, seed: u64) -> LoraSpec {
-    LoraSpec {
-        rank: flags.rank,
-        seed,
-        train_unembed: flags.train_unembed,
-        train_mlp: true,
-        train_attn: true,
-        latent_up: false,
-    }
+    LoraSpec { train_unembed: flags.train_unembed, ..LoraSpec::on_all(flags.rank, seed) }
 }
 
 fn train(

@@ -13,6 +13,7 @@ mod hex;
 mod ids;
 mod images;
 pub mod limits;
+mod lora;
 mod loss;
 mod memory;
 mod numerics;
@@ -34,11 +35,12 @@ pub use ids::{
     TenantId, TinkerPath, UploadId,
 };
 pub use images::{DecodedImages, Image, ImageDigest, ImageSpan, PreparedImage, Vision};
+pub use lora::LoraSpec;
 pub use loss::{ClipRange, LossConfig, LossConfigValue, LossFn};
 pub use memory::{MemoryPlan, MemoryUse, PlanMemory, RunMemory, Unbounded};
 pub use numerics::Numerics;
 pub use ops::{
-    AdamParams, ForwardBackward, LoadState, LoraSpec, Operation, Optimizer, RestoreRun, RunSpec, SaveExternal, SaveRun,
+    AdamParams, ForwardBackward, LoadState, Operation, Optimizer, RestoreRun, RunSpec, SaveExternal, SaveRun,
     SaveSampler, SaveSnapshot, SaveState, SaveTarget, UploadedAdapter,
 };
 pub use prepared::{

@@ -31,7 +31,7 @@ pub const MAX_TOPK_LOGPROBS: u32 = 1_024;
 pub const MAX_CANDIDATES: u64 = 1 << 22;
 /// Largest rank of a LoRA adapter.
 pub const MAX_LORA_RANK: u32 = 4_096;
-/// Numerator of the LoRA scale, which is `LORA_ALPHA / rank`.
+/// Numerator of the scale of adapters that do not set another, which is `LORA_ALPHA / rank`.
 pub const LORA_ALPHA: f32 = 32.0;
 /// Maximum number of datums in one `forward_backward` request.
 pub const MAX_DATUMS: usize = 65_536;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ModelHead, PreparedBatch, RunId, SampleOperation, SamplerSource};
+use crate::{LoraSpec, ModelHead, PreparedBatch, RunId, SampleOperation, SamplerSource};
 
 /// Base model and parameters that a run trains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,38 +18,6 @@ pub struct RunSpec {
     /// Head that is computed from the final hidden states.
     #[serde(default, skip_serializing_if = "ModelHead::is_unembedding")]
     pub head: ModelHead,
-}
-
-/// A LoRA adapter's shape and start: `W x + (alpha / rank) B A x`, alpha 32, A from the seed, B zero
-/// (Hu et al. 2021, arXiv:2106.09685).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoraSpec {
-    /// Rank of the adapter, at least 1.
-    pub rank: u32,
-    /// Seed of A; chosen at submission when the client gave none, so that a replay repeats it.
-    pub seed: u64,
-    /// Whether the unembedding (`lm_head`) is adapted.
-    pub train_unembed: bool,
-    /// Whether the MLP projections are adapted.
-    pub train_mlp: bool,
-    /// Whether the attention projections are adapted.
-    pub train_attn: bool,
-    /// Whether adapters on latent attention are also on the projections from latents, `q_b_proj` and `kv_b_proj`. New runs, like
-    /// the hosted service, adapt only the projections to latents and the output projection. Specs without the field, which older
-    /// releases write, are of runs that adapt all.
-    #[serde(default = "LoraSpec::former_latent_up", skip_serializing_if = "LoraSpec::is_former_latent_up")]
-    pub latent_up: bool,
-}
-
-impl LoraSpec {
-    /// Value of `latent_up` in specs from before the field.
-    fn former_latent_up() -> bool {
-        true
-    }
-
-    fn is_former_latent_up(latent_up: &bool) -> bool {
-        *latent_up == Self::former_latent_up()
-    }
 }
 
 /// Optimizer that applies gradients.

@@ -140,7 +140,7 @@ function rank(name) {
 function configuration(found) {
   const { lora } = found;
   const facts = [
-    ["Base model", found.base_model], ["Trains", lora ? `an adapter of rank ${lora.rank} on ${lora.adapts.join(", ")}, seed ${lora.seed}` : "all parameters"],
+    ["Base model", found.base_model], ["Trains", lora ? `an adapter of rank ${lora.rank} with alpha ${lora.alpha} on ${lora.adapts.join(", ")}, seed ${lora.seed}` : "all parameters"],
     ["Optimizer", found.optimizer], ["State", found.corrupted ? el("span", { class: "bad" }, "its weights are lost") : found.state],
     ["Created", time(found.created)], ["Last request", time(found.last_request)],
     ["Project and tags", [found.project, ...found.tags].filter(Boolean).join(", ")],

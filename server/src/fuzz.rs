@@ -119,7 +119,7 @@ fn stored_results() {
 }
 
 fn spec() -> RunSpec {
-    let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+    let lora = LoraSpec::on_all(8, 1);
     RunSpec { base_model: "m".to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 

@@ -144,6 +144,17 @@ def test_an_environment_that_always_fails_ends_the_run_with_one_line(tmp_path, n
     assert not (tmp_path / "run" / "final.json").exists()
 
 
+def test_settings_that_a_run_of_an_older_release_lacks_had_their_defaults(tmp_path, capsys):
+    finished("grpo", tmp_path / "run", steps=1)
+    stored = tmp_path / "run" / "config.json"
+    known = json.loads(stored.read_text())
+    stored.write_text(json.dumps({key: value for key, value in known.items() if key not in ("lora_alpha", "rslora")}))
+    assert grpo.cli(argv("grpo", tmp_path / "run", steps=2, lora_alpha=16)) == 2
+    assert "lora_alpha: 32.0 in the run" in capsys.readouterr().err
+    assert len(finished("grpo", tmp_path / "run", steps=2)) == 2
+    assert json.loads(stored.read_text())["lora_alpha"] == 32
+
+
 def test_limits_may_change_when_a_run_is_resumed(tmp_path):
     finished("grpo", tmp_path / "run", steps=1)
     finished("grpo", tmp_path / "run", **{"limits.failures": 0.5, "limits.seconds": 9, "limits.failed": "score", "limits.retries": 0})

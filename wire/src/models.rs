@@ -101,7 +101,12 @@ impl CreateModelRequest {
     /// no seed, `random` makes one.
     pub fn payload(&self, random: impl FnOnce() -> u64) -> Result<(RunSpec, Payload), OpError> {
         let mut lora = self.lora_config.as_ref().map(|config| config.spec(random)).transpose()?.flatten();
-        let head = ModelHead::of_metadata(&json::text_metadata(&self.user_metadata))?.unwrap_or_default();
+        let metadata = json::text_metadata(&self.user_metadata);
+        match &mut lora {
+            Some(lora) => lora.scale_by_metadata(&metadata)?,
+            None => LoraSpec::refuse_scale(&metadata)?,
+        }
+        let head = ModelHead::of_metadata(&metadata)?.unwrap_or_default();
         if let Some(lora) = lora.as_mut().filter(|_| head.is_scalar()) {
             without_unembedding(lora)?;
         }
@@ -138,14 +143,9 @@ impl LoraConfig {
                 "lora_config: At least one of train_unembed, train_mlp, train_attn must be True",
             ));
         }
-        Ok(Some(LoraSpec {
-            rank,
-            seed: self.seed.map_or_else(|| json::fold_seed(random().into()), json::fold_seed),
-            train_unembed: self.train_unembed,
-            train_mlp: self.train_mlp,
-            train_attn: self.train_attn,
-            latent_up: false,
-        }))
+        let seed = self.seed.map_or_else(|| json::fold_seed(random().into()), json::fold_seed);
+        let Self { train_unembed, train_mlp, train_attn, .. } = *self;
+        Ok(Some(LoraSpec { train_unembed, train_mlp, train_attn, ..LoraSpec::on_all(rank, seed) }))
     }
 }
 

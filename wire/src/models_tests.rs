@@ -22,6 +22,20 @@ fn adapters_have_defaults_and_random_seeds() {
 }
 
 #[test]
+fn metadata_set_the_scale_of_an_adapter() {
+    let create = |lora: Value, metadata: Value| {
+        let body = json!({"session_id": "s", "model_seq_id": 0, "base_model": "m", "lora_config": lora, "user_metadata": metadata});
+        json::parse::<CreateModelRequest>(body.to_string().as_bytes())?.payload(|| 77).map(|(spec, _)| spec)
+    };
+    let metadata = json!({"trainyard.lora_alpha": "16", "trainyard.rslora": "true"});
+    assert_eq!(create(json!({"rank": 4}), metadata.clone()).unwrap().lora.unwrap().alpha, 32.0);
+    let refused = create(json!({"rank": 0}), metadata).unwrap_err().message;
+    assert_eq!(refused, "user_metadata.trainyard.lora_alpha: the model trains all parameters, without an adapter");
+    let refused = create(json!({"rank": 4}), json!({"trainyard.lora_alpha": "-1"})).unwrap_err().message;
+    assert!(refused.starts_with("user_metadata.trainyard.lora_alpha: \"-1\" is not"), "{refused}");
+}
+
+#[test]
 fn no_adapter_or_rank_0_trains_everything() {
     assert_eq!(create(Value::Null).unwrap().0.lora, None);
     assert_eq!(create(json!({"rank": 0})).unwrap().0.lora, None);

@@ -5,7 +5,7 @@ use trainyard_protocol::{LoraSpec, ModelHead, Optimizer, SamplingParams, Stop};
 use super::*;
 
 fn spec(seed: u64) -> RunSpec {
-    let lora = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+    let lora = LoraSpec::on_all(4, seed);
     RunSpec { base_model: "m".to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 

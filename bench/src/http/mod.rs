@@ -128,14 +128,7 @@ fn engine_alone(flags: &BenchFlags, model: &NamedModel) -> Result<Vec<(&'static 
     const RUN: &str = "alone";
     let (engine, described) = load_engine(flags, model, Parallel::default())?;
     let mut driver = Driver::new(engine, described, Parallel::default());
-    let lora = LoraSpec {
-        rank: flags.rank,
-        seed: 1,
-        train_unembed: true,
-        train_mlp: true,
-        train_attn: true,
-        latent_up: false,
-    };
+    let lora = LoraSpec::on_all(flags.rank, 1);
     driver.create_trained(RUN, Some(lora))?;
     let source = driver.snapshot(RUN)?;
     let (datum, prompt) = (driver.datum(16), driver.tokens(16));

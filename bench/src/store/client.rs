@@ -115,7 +115,7 @@ fn new_session() -> NewSession {
 }
 
 fn new_run(session: &SessionId) -> NewRun {
-    let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+    let lora = LoraSpec::on_all(8, 1);
     NewRun {
         session: session.clone(),
         model_seq_id: 0,

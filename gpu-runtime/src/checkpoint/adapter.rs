@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use trainyard_protocol::limits::{LORA_ALPHA, MAX_LORA_RANK};
+use trainyard_protocol::limits::MAX_LORA_RANK;
 use trainyard_protocol::{LoraSpec, OpError};
 
 use super::variants::variant;
@@ -89,7 +89,7 @@ pub(crate) fn write_adapter<'a, T: Elements + ?Sized + 'a>(
         "revision": null,
         "inference_mode": true,
         "r": spec.rank,
-        "lora_alpha": LORA_ALPHA as u32,
+        "lora_alpha": alpha_key(spec.alpha),
         "lora_dropout": 0.0,
         "target_modules": target_modules,
         "fan_in_fan_out": false,
@@ -100,6 +100,11 @@ pub(crate) fn write_adapter<'a, T: Elements + ?Sized + 'a>(
         "layers_pattern": null,
     });
     write_json(&dir.join(CONFIG_FILE), &config)
+}
+
+/// Alpha as PEFT's type has it, an integer, where it is one.
+fn alpha_key(alpha: f32) -> serde_json::Value {
+    if alpha.fract() == 0.0 { (alpha as u64).into() } else { alpha.into() }
 }
 
 /// Reads an adapter. Variants of LoRA that compute something else, and tensors that do not form pairs of the
@@ -185,7 +190,7 @@ mod tests {
     const Q: &str = "model.layers.0.self_attn.q_proj";
 
     fn spec() -> LoraSpec {
-        LoraSpec { rank: 2, seed: 1, train_unembed: true, train_mlp: false, train_attn: true, latent_up: false }
+        LoraSpec { train_mlp: false, ..LoraSpec::on_all(2, 1) }
     }
 
     fn write(dir: &Path) {

@@ -54,8 +54,7 @@ mod tests {
     }
 
     fn modules(c: &ModelConfig) -> Vec<AdaptedModule> {
-        let all =
-            LoraSpec { rank: 1, seed: 0, train_unembed: true, train_mlp: true, train_attn: true, latent_up: true };
+        let all = LoraSpec { latent_up: true, ..LoraSpec::on_all(1, 0) };
         ParamTable::adapted_modules(c, &all)
     }
 

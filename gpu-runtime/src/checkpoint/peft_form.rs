@@ -71,14 +71,7 @@ pub fn write_for_peft(from: &Path, base: &ModelConfig, to: &Path) -> Result<(), 
 
 /// The adapter's modules, parts of fused ones joined, in parameter order.
 fn whole_modules(base: &ModelConfig, mut adapter: Adapter) -> Result<Vec<WholeModule>, LoadError> {
-    let every = LoraSpec {
-        rank: adapter.rank as u32,
-        seed: 0,
-        train_unembed: true,
-        train_mlp: true,
-        train_attn: true,
-        latent_up: true,
-    };
+    let every = LoraSpec { latent_up: true, ..LoraSpec::on_all(adapter.rank as u32, 0) };
     let places = places(base);
     let (mut whole, mut positions) = (Vec::<WholeModule>::new(), BTreeMap::new());
     for module in ParamTable::adapted_modules(base, &every) {
@@ -201,8 +194,7 @@ mod tests {
         b.chunks_exact(rank).flat_map(|row| (0..inputs).map(move |column| of(row, column))).collect()
     }
 
-    const ATTENTION: LoraSpec =
-        LoraSpec { rank: 3, seed: 0, train_unembed: false, train_mlp: false, train_attn: true, latent_up: false };
+    const ATTENTION: LoraSpec = LoraSpec { train_unembed: false, train_mlp: false, ..LoraSpec::on_all(3, 0) };
 
     #[test]
     fn stacked_parts_update_their_rows() {

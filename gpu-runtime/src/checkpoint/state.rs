@@ -158,14 +158,7 @@ mod tests {
     #[test]
     fn manifests_round_trip_and_have_a_format() {
         let dir = tempfile::tempdir().unwrap();
-        let lora = LoraSpec {
-            rank: 8,
-            seed: u64::MAX,
-            train_unembed: true,
-            train_mlp: true,
-            train_attn: false,
-            latent_up: false,
-        };
+        let lora = LoraSpec { train_attn: false, ..LoraSpec::on_all(8, u64::MAX) };
         for lora in [None, Some(lora)] {
             let spec = RunSpec {
                 base_model: "a/b".to_owned(),

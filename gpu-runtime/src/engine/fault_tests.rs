@@ -45,7 +45,7 @@ pub(super) fn drain(engine: &mut CpuEngine) -> BTreeMap<String, Completion> {
 }
 
 pub(super) fn create(engine: &mut CpuEngine, run: &str, seed: u64) {
-    let lora = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+    let lora = LoraSpec::on_all(4, seed);
     let spec =
         RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
     start(engine, run, Operation::CreateRun { run: RunId::new(run), spec });

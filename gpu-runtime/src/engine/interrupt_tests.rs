@@ -17,7 +17,7 @@ fn engine(layout: &str, is_full: bool) -> ParallelEngine<HostBackend> {
     let options = EngineOptions { parallel, threads: 2, ..EngineOptions::default() };
     let models = (0..parallel.world()).map(|_| vec![("m".to_owned(), load(&path).unwrap())]).collect();
     let mut engine = ParallelEngine::new(models, options).unwrap();
-    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+    let lora = LoraSpec::on_all(4, 1);
     let lora = (!is_full).then_some(lora);
     let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
     complete(&mut engine, "create", Operation::CreateRun { run: RunId::new("a"), spec }).unwrap();

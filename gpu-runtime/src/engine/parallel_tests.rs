@@ -22,10 +22,7 @@ fn engine() -> ParallelEngine<HostBackend> {
 }
 
 fn engine_of(layout: &str) -> ParallelEngine<HostBackend> {
-    engine_with(
-        layout,
-        Some(LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false }),
-    )
+    engine_with(layout, Some(LoraSpec::on_all(4, 1)))
 }
 
 fn engine_with(layout: &str, lora: Option<LoraSpec>) -> ParallelEngine<HostBackend> {
@@ -156,7 +153,7 @@ fn a_replica_that_is_lost_or_goes_another_way_ends_the_engine() {
 
 #[test]
 fn a_panic_on_one_replica_fails_its_request_alone() {
-    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+    let lora = LoraSpec::on_all(4, 1);
     for (layout, lora) in
         [("dp=2", Some(lora.clone())), ("tp=2,dp=2", Some(lora)), ("dp=2,zero=3", None), ("tp=2,dp=2,zero=3", None)]
     {
@@ -201,7 +198,7 @@ fn replicas_have_a_part_of_the_moments_each() {
 }
 
 fn adapter() -> RunSpec {
-    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+    let lora = LoraSpec::on_all(4, 1);
     RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::default() }
 }
 

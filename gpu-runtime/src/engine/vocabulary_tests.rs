@@ -32,8 +32,7 @@ impl Driver {
         let engine = ParallelEngine::new(models, options).unwrap();
         let vocab = engine.models()[0].vocab_size;
         let mut driver = Self { engine, vocab };
-        let lora =
-            LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+        let lora = LoraSpec::on_all(4, 1);
         let spec = RunSpec {
             base_model: "m".into(),
             lora: Some(lora),

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use trainyard_protocol::LoraSpec;
-use trainyard_protocol::limits::LORA_ALPHA;
 
 use super::adapted::AdaptedModule;
 use super::params::ParamTable;
@@ -66,8 +65,8 @@ type BlockPairs<B> = [Option<LoraPair<B>>; Projection::ALL.len()];
 /// An adapter's weights. They are updated in place only where this is their sole holder.
 pub(crate) struct Adapter<B: Backend> {
     pub rank: usize,
-    /// Factor of the product BA: alpha / rank.
-    pub scale: f32,
+    /// Numerator of the scale.
+    pub alpha: f32,
     /// Pairs of each block, by [`Projection`].
     blocks: Vec<BlockPairs<B>>,
     /// Pair on the unembedding.
@@ -85,7 +84,7 @@ impl<B: Backend> Adapter<B> {
     pub(crate) fn from_params(backend: &B, c: &ModelConfig, lora: &LoraSpec, params: &B::Params) -> Self {
         let mut adapted = ParamTable::adapted_modules(c, lora).into_iter().peekable();
         let mut index = 0;
-        let built = Self::build(backend, c, lora.rank as usize, LORA_ALPHA / lora.rank as f32, |module| {
+        let built = Self::build(backend, c, lora.rank as usize, lora.alpha, |module| {
             let own = adapted.next_if(|next| next == module).map(|_| {
                 index += 2;
                 [index - 2, index - 1].map(|index| Source::Param(params, index))
@@ -102,7 +101,7 @@ impl<B: Backend> Adapter<B> {
         backend: &B,
         c: &ModelConfig,
         rank: usize,
-        scale: f32,
+        alpha: f32,
         mut pair: impl FnMut(&AdaptedModule) -> Result<Option<[Source<'p, B>; 2]>, E>,
     ) -> Result<Self, E>
     where
@@ -130,7 +129,12 @@ impl<B: Backend> Adapter<B> {
             blocks.push(block);
         }
         let unembed = next(AdaptedModule::unembedding(c))?;
-        Ok(Self { rank, scale, blocks, unembed })
+        Ok(Self { rank, alpha, blocks, unembed })
+    }
+
+    /// Factor of the product BA.
+    pub(crate) fn scale(&self) -> f32 {
+        self.alpha / self.rank as f32
     }
 
     /// Repacks all matrices from `params`, in place.
@@ -157,7 +161,7 @@ impl<B: Backend> Adapter<B> {
         };
         let blocks = self.blocks.iter().map(|block| block.each_ref().map(|pair| pair.as_ref().map(share)));
         let unembed = self.unembed.as_ref().map(share);
-        Self { rank: self.rank, scale: self.scale, blocks: blocks.collect(), unembed }
+        Self { rank: self.rank, alpha: self.alpha, blocks: blocks.collect(), unembed }
     }
 
     /// Bytes of all matrices of an adapter that is yet to be built, with those that backward passes need where it

@@ -138,7 +138,7 @@ fn segments<'a, B: Backend>(
         }
         let adapter = of.adapter.as_deref()?;
         let pair = pair(adapter)?;
-        let (rank, scale, extents) = (adapter.rank, adapter.scale, pair.extents);
+        let (rank, scale, extents) = (adapter.rank, adapter.scale(), pair.extents);
         let (a, b, grads) = pair.of_expert(expert, rank);
         let trains = trains.get(group).copied().unwrap_or(false);
         Some(LoraSegment { group, rows: of.rows.clone(), column, extents, rank, scale, a, b, grads, trains })

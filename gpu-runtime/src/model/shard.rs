@@ -300,8 +300,7 @@ mod tests {
 
     #[test]
     fn parts_of_all_ranks_make_the_whole() {
-        let lora =
-            LoraSpec { rank: 3, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: true };
+        let lora = LoraSpec { latent_up: true, ..LoraSpec::on_all(3, 1) };
         for lora in [None, Some(&lora)] {
             parts_make_the_whole("qwen2", &["tp=1", "tp=2", "tp=4"], lora);
             parts_make_the_whole("lfm2", &["tp=1", "tp=2", "tp=4"], lora);

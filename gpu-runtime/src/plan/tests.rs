@@ -40,7 +40,7 @@ fn host(memory_bytes: u64) -> Device {
 const NETWORK: Network = Network { per_node: 8, between: LinkKind::Nvlink };
 
 fn adapter() -> LoraSpec {
-    LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false }
+    LoraSpec::on_all(4, 1)
 }
 
 fn work(lora: Option<LoraSpec>) -> Workload {

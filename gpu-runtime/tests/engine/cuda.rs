@@ -276,14 +276,7 @@ fn memory_that_runs_out_anywhere_in_a_first_step_loses_one_run_alone() {
         // Steps of two runs at once, one with a gradient and one without; what a forward pass returns after them, where there is one.
         let mut steps = |fault: &str| {
             for (seed, run) in (0..).zip(["x", "y"]) {
-                let adapter = LoraSpec {
-                    rank: 1,
-                    seed,
-                    train_unembed: true,
-                    train_mlp: false,
-                    train_attn: false,
-                    latent_up: false,
-                };
+                let adapter = LoraSpec { train_mlp: false, train_attn: false, ..LoraSpec::on_all(1, seed) };
                 d.create(run, Some(adapter));
             }
             d.forward_backward("x", vec![datum(&tokens(5, 512, 1))]);

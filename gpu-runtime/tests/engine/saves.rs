@@ -35,7 +35,7 @@ pub(crate) fn load(run: &str, dir: &std::path::Path, with_optimizer: bool, lora:
 fn training_resumes_bit_for_bit() {
     let families = ["qwen2", "qwen3_moe", "gpt_oss", "deepseek_v3", "kimi_k25", "phi3"];
     let cases = families.into_iter().flat_map(|family| [(family, Some(lora(6, 5))), (family, None)]);
-    for (family, adapter) in cases {
+    for (family, adapter) in cases.chain([("llama_tied", Some(scaled(50.0)))]) {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("weights/a");
         let mut d = Driver::open(&golden(family), Dtype::Bf16);
@@ -70,12 +70,14 @@ fn a_checkpoint_of_another_shape_is_refused() {
     d.run(Operation::SaveState(SaveState { run: RunId::new("x"), target: target(&dir) })).unwrap();
     let error = d.run(load("y", &dir, true, Some(lora(8, 5)))).unwrap_err();
     assert!(error.message.contains("rank 6") && error.message.contains("rank 8"), "{error}");
+    let error = d.run(load("y", &dir, true, Some(scaled(64.0)))).unwrap_err();
+    assert!(error.message.contains("alpha 32 ") && error.message.contains("alpha 64 "), "{error}");
     assert!(d.run(load("y", &folder.path().join("nothing"), true, Some(lora(6, 5)))).is_err());
 }
 
 #[test]
 fn a_sampler_checkpoint_samples_like_its_snapshot() {
-    for adapter in [Some(lora(6, 5)), None] {
+    for adapter in [Some(lora(6, 5)), Some(scaled(32.0 * 6f32.sqrt())), None] {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("sampler_weights/a");
         let mut d = Driver::open(&golden("llama_tied"), Dtype::Bf16);
@@ -89,6 +91,68 @@ fn a_sampler_checkpoint_samples_like_its_snapshot() {
         let source = SamplerSource::Checkpoint { base_model: "m".into(), dir };
         assert_eq!(snapshot.sequences, sample_result(d.run(sample_from(source))).sequences);
     }
+}
+
+/// An adapter with another scale.
+fn scaled(alpha: f32) -> LoraSpec {
+    LoraSpec { alpha, ..lora(6, 5) }
+}
+
+/// A copy of a saved adapter with twice its alpha and half its B, which computes the same.
+fn copy_with_twice_alpha(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir(to).unwrap();
+    let config = std::fs::read_to_string(from.join("adapter_config.json")).unwrap();
+    let doubled = config.replace("\"lora_alpha\": 64", "\"lora_alpha\": 128");
+    assert_ne!(config, doubled);
+    std::fs::write(to.join("adapter_config.json"), doubled).unwrap();
+    let bytes = std::fs::read(from.join("adapter_model.safetensors")).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let halved = |data: &[u8]| -> Vec<u8> {
+        data.as_chunks().0.iter().flat_map(|&bytes| (f32::from_le_bytes(bytes) / 2.0).to_le_bytes()).collect()
+    };
+    let tensors: Vec<_> = file.tensors().into_iter().collect();
+    let data: Vec<Vec<u8>> = tensors
+        .iter()
+        .map(|(name, view)| if name.contains(".lora_B.") { halved(view.data()) } else { view.data().to_vec() })
+        .collect();
+    let views = tensors.iter().zip(&data).map(|((name, view), data)| {
+        (name, safetensors::tensor::TensorView::new(safetensors::Dtype::F32, view.shape().to_vec(), data).unwrap())
+    });
+    std::fs::write(to.join("adapter_model.safetensors"), safetensors::serialize(views, None).unwrap()).unwrap();
+}
+
+#[test]
+fn the_scale_of_an_adapter_is_that_of_its_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, twice) = (folder.path().join("a"), folder.path().join("b"));
+    let mut d = Driver::open(&golden("llama_tied"), Dtype::Bf16);
+    d.create("x", Some(scaled(64.0)));
+    d.create("plain", Some(lora(6, 5)));
+    let probe = || vec![datum(&tokens(30, 512, 99))];
+    assert_eq!(d.forward("x", probe()), d.forward("plain", probe()), "B is zero");
+    for run in ["x", "plain"] {
+        train(&mut d, run, 0, 2);
+    }
+    assert_ne!(d.forward("x", probe()), d.forward("plain", probe()));
+    let save = SaveSampler { run: RunId::new("x"), snapshot: None, target: Some(target(&dir)) };
+    d.run(Operation::SaveSampler(save)).unwrap();
+    copy_with_twice_alpha(&dir, &twice);
+    let [saved, doubled] = [&dir, &twice].map(|dir| {
+        let source = SamplerSource::Checkpoint { base_model: "m".into(), dir: dir.clone() };
+        let operation = sample(source, tokens(20, 512, 1), 3, params(8, 0.8, 5));
+        sample_result(d.run(Operation::Sample(Box::new(operation)))).sequences
+    });
+    assert_eq!(saved, doubled);
+    // Exported weights continue in a run of their scale alone.
+    let error = d.run(load("y", &dir, false, Some(lora(6, 5)))).unwrap_err();
+    assert_eq!(
+        error.message,
+        "path: lora_alpha of the checkpoint is 64, that of the model is 32; user_metadata.trainyard.lora_alpha of a new \
+         model sets it"
+    );
+    d.run(load("y", &dir, false, Some(scaled(64.0)))).unwrap();
+    d.run(load("z", &twice, false, Some(scaled(128.0)))).unwrap();
+    assert_eq!(d.forward("y", probe()), d.forward("z", probe()));
 }
 
 /// A copy of a saved adapter: pairs on projections from latents with B zero, or without these pairs, as the hosted service has

@@ -189,7 +189,7 @@ pub(crate) fn sample_result(result: Result<OpResult, OpError>) -> SampleResult {
 }
 
 pub(crate) fn lora(rank: u32, seed: u64) -> LoraSpec {
-    LoraSpec { rank, seed, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false }
+    LoraSpec::on_all(rank, seed)
 }
 
 /// Tokens that depend on a seed.

@@ -283,7 +283,7 @@ pub(super) fn new_session(key: Option<&str>) -> NewSession {
 }
 
 pub(super) fn spec() -> RunSpec {
-    let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+    let lora = LoraSpec::on_all(8, 1);
     RunSpec { base_model: "base".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 

@@ -27,8 +27,7 @@ use crate::model::{
 use crate::parallel::Parallel;
 use crate::vision::{ImageEmbedding, Tower};
 
-pub(super) const LORA: LoraSpec =
-    LoraSpec { rank: 8, seed: 0, train_unembed: false, train_mlp: true, train_attn: true, latent_up: false };
+pub(super) const LORA: LoraSpec = LoraSpec { train_unembed: false, ..LoraSpec::on_all(8, 0) };
 
 /// Host arrays of parameters.
 pub(super) type Arrays = Vec<Vec<f32>>;

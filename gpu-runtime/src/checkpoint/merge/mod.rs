@@ -64,14 +64,7 @@ pub fn merge(adapter: &Path, base: &Path, to: &Path) -> Result<(), LoadError> {
 fn changes<'a>(config: &ModelConfig, adapter: &'a Adapter) -> Result<BTreeMap<String, Change<'a>>, LoadError> {
     let Adapter { rank, alpha, tensors } = adapter;
     let (rank, scale) = (*rank, *alpha / *rank as f32);
-    let every = LoraSpec {
-        rank: rank as u32,
-        seed: 0,
-        train_unembed: true,
-        train_mlp: true,
-        train_attn: true,
-        latent_up: true,
-    };
+    let every = LoraSpec { latent_up: true, ..LoraSpec::on_all(rank as u32, 0) };
     let (mut changes, mut known) = (BTreeMap::new(), 0);
     for module in ParamTable::adapted_modules(config, &every) {
         let Some(pair) = read_names(config, &module).iter().find_map(|name| tensors.get(name)) else { continue };

@@ -10,8 +10,7 @@ use crate::load::{describe, load};
 use crate::rng::uniform;
 
 const RANK: usize = 3;
-const EVERY: LoraSpec =
-    LoraSpec { rank: RANK as u32, seed: 0, train_unembed: true, train_mlp: true, train_attn: true, latent_up: true };
+const EVERY: LoraSpec = LoraSpec { latent_up: true, ..LoraSpec::on_all(RANK as u32, 0) };
 
 fn golden(family: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)
@@ -67,7 +66,7 @@ fn adapter(base: &ModelConfig, folder: &Path) -> BTreeMap<String, Vec<f32>> {
 }
 
 fn product(a: &[f32], b: &[f32], [outputs, inputs]: [usize; 2]) -> Vec<f32> {
-    let scale = trainyard_protocol::limits::LORA_ALPHA / RANK as f32;
+    let scale = EVERY.scale();
     let of = |output: usize, input: usize| (0..RANK).map(|i| b[output * RANK + i] * a[i * inputs + input]).sum::<f32>();
     (0..outputs).flat_map(|output| (0..inputs).map(move |input| scale * of(output, input))).collect()
 }

@@ -12,8 +12,7 @@ use std::io::Read;
 use std::path::Path;
 
 use half::{bf16, f16};
-use trainyard_protocol::limits::LORA_ALPHA;
-use trainyard_protocol::{OpError, UploadedAdapter};
+use trainyard_protocol::{LoraSpec, OpError, UploadedAdapter};
 
 use self::config::UploadedConfig;
 use self::pieces::Pieces;
@@ -38,15 +37,15 @@ pub(crate) struct ExpectedModule {
     pub may_be_absent: bool,
 }
 
-/// Reads A and B of each module, in the order of `modules`. B is scaled by the adapter's
-/// `lora_alpha` over the server's, which is exact where that is a power of two.
+/// Reads A and B of each module, in the order of `modules`, for an adapter of this shape. B is scaled by the file's
+/// `lora_alpha` over that of `lora`, which is exact where the quotient is a power of two.
 ///
 /// # Errors
 /// The client's, by file and field or tensor.
 pub(crate) fn read_uploaded(
     dir: &Path,
     files: &UploadedAdapter,
-    rank: usize,
+    lora: &LoraSpec,
     modules: &[ExpectedModule],
 ) -> Result<Vec<Vec<f32>>, OpError> {
     let mut config = Pieces::open(dir, &files.config).map_err(|error| unreadable(CONFIG_FILE, &error))?;
@@ -57,9 +56,9 @@ pub(crate) fn read_uploaded(
     config.read_to_end(&mut text).map_err(|error| unreadable(CONFIG_FILE, &error))?;
     let config = UploadedConfig::parse(&text)?;
     let needed = modules.iter().filter(|module| !module.may_be_absent);
-    config.check(rank, needed.map(|module| module.names.as_slice()))?;
+    config.check(lora.rank as usize, needed.map(|module| module.names.as_slice()))?;
     let tensors = Pieces::open(dir, &files.tensors).map_err(|error| unreadable(TENSORS_FILE, &error))?;
-    read_tensors(tensors, modules, config.alpha() / LORA_ALPHA)
+    read_tensors(tensors, modules, config.alpha() / lora.alpha)
 }
 
 /// Destination of a tensor.

@@ -38,7 +38,7 @@ fn read_in_pieces(config: &[u8], tensors: &[u8], size: usize) -> Result<Vec<Vec<
             .collect()
     };
     let files = UploadedAdapter { config: write("c", config), tensors: write("t", tensors) };
-    read_uploaded(dir.path(), &files, 2, &modules())
+    read_uploaded(dir.path(), &files, &LoraSpec::on_all(2, 0), &modules())
 }
 
 fn read(config: &[u8], tensors: &[u8]) -> Result<Vec<Vec<f32>>, OpError> {
@@ -184,7 +184,7 @@ fn read_with_optional(change: impl Fn(&mut Map<String, Value>)) -> Result<Vec<Ve
     let mut all = modules();
     let names = vec!["model.layers.0.self_attn.q_b_proj".to_owned()];
     all.push(ExpectedModule { names, shapes: [vec![2, 3], vec![1, 2]], may_be_absent: true });
-    read_uploaded(dir.path(), &files, 2, &all)
+    read_uploaded(dir.path(), &files, &LoraSpec::on_all(2, 0), &all)
 }
 
 #[test]

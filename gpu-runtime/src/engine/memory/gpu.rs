@@ -150,8 +150,7 @@ mod tests {
     #[test]
     fn gpus_of_80_and_141_gb_save_whole_sequences_of_an_8b_model() {
         let config = shape("qwen3-8b");
-        let lora =
-            LoraSpec { rank: 32, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+        let lora = LoraSpec::on_all(32, 1);
         let kv_block = KV_BLOCK * 2 * config.attention_shape().kv_width() * 2;
         let pass = PassMemory::planned_on_gpu(&config, ACTIVATION, kv_block, std::iter::once(&lora));
         for (bytes, sequences) in [(80 * GB, 1), (141 * GB, 2)] {

@@ -38,14 +38,7 @@ fn budget_for(runs: u64) -> usize {
 }
 
 fn spec(rank: Option<u32>) -> RunSpec {
-    let lora = rank.map(|rank| LoraSpec {
-        rank,
-        seed: 1,
-        train_unembed: true,
-        train_mlp: true,
-        train_attn: true,
-        latent_up: false,
-    });
+    let lora = rank.map(|rank| LoraSpec::on_all(rank, 1));
     RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 

@@ -135,14 +135,7 @@ mod tests {
     /// One of every kind of operation.
     fn operations() -> Vec<Operation> {
         let run = RunId::new("a");
-        let lora = LoraSpec {
-            rank: 4,
-            seed: u64::MAX,
-            train_unembed: true,
-            train_mlp: false,
-            train_attn: true,
-            latent_up: false,
-        };
+        let lora = LoraSpec { train_mlp: false, ..LoraSpec::on_all(4, u64::MAX) };
         let spec = RunSpec {
             base_model: "m".into(),
             lora: Some(lora),

@@ -39,7 +39,7 @@ fn base_with_context(family: &str, context: Option<usize>) -> Arc<Base<HostBacke
 
 /// An adapter that changes every projection.
 pub(super) fn adapter(base: &Base<HostBackend>, seed: u64) -> Arc<Adapter<HostBackend>> {
-    let spec = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+    let spec = LoraSpec::on_all(4, seed);
     let params = ParamTable::of_adapter(base.config(), &spec);
     let values = |(i, len)| (0..len as u64).map(|p| (uniform(seed, i, p) as f32 - 0.5) * 0.1).collect();
     let masters = (0u64..).zip(params.iter().map(crate::model::ParamSpec::len)).map(values).collect();

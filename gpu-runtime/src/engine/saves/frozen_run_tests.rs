@@ -97,7 +97,7 @@ fn sent_for_saves(layout: &str, lora: Option<LoraSpec>) -> [u64; 3] {
 
 #[test]
 fn ranks_gather_what_a_save_needs_and_nothing_else() {
-    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+    let lora = LoraSpec::on_all(4, 1);
     // The first replica has all masters.
     let [weights, state, run] = sent_for_saves("dp=2", Some(lora.clone()));
     assert!(weights == 0 && state > 0 && 2 * run == 3 * state, "{state} {run}");

@@ -71,7 +71,7 @@ impl<B: Backend> TrainingRun<B> {
             may_be_absent: module.may_be_absent(),
         };
         let modules: Vec<ExpectedModule> = modules.map(wanted).collect();
-        let (lora, mut masters) = placed(config, lora, read_uploaded(dir, files, rank, &modules)?);
+        let (lora, mut masters) = placed(config, lora, read_uploaded(dir, files, lora, &modules)?);
         masters.extend(read_scalar_head(&base, expected, dir, ModelHead::Unembedding)?);
         Self::from_masters(backend, base, RunSpec { lora: Some(lora), ..expected.clone() }, masters)
     }
@@ -135,12 +135,14 @@ fn check_spec(found: &RunSpec, expected: &RunSpec) -> Result<(), OpError> {
             found.base_model, expected.base_model
         )));
     }
-    let shape = |spec: &RunSpec| spec.lora.as_ref().map(|l| (l.rank, l.train_attn, l.train_mlp, l.train_unembed));
+    let shape =
+        |spec: &RunSpec| spec.lora.as_ref().map(|l| (l.rank, l.alpha, l.train_attn, l.train_mlp, l.train_unembed));
     let describe = |spec: &RunSpec| match &spec.lora {
         None => "all parameters".to_owned(),
-        Some(l) => {
-            format!("LoRA of rank {} (attn {}, mlp {}, unembed {})", l.rank, l.train_attn, l.train_mlp, l.train_unembed)
-        }
+        Some(l) => format!(
+            "LoRA of rank {} and alpha {} (attn {}, mlp {}, unembed {})",
+            l.rank, l.alpha, l.train_attn, l.train_mlp, l.train_unembed
+        ),
     };
     if shape(found) != shape(expected) {
         return Err(OpError::user(format!(
@@ -217,6 +219,13 @@ fn read_masters<B: Backend>(base: &Base<B>, spec: &RunSpec, dir: &Path) -> Resul
 /// A and B of each module of an adapter; empty where files may lack the module and do.
 fn read_lora(config: &ModelConfig, lora: &LoraSpec, dir: &Path) -> Result<Vec<Vec<f32>>, OpError> {
     let mut stored = read_adapter(dir).map_err(|error| unreadable(&error))?;
+    if stored.alpha != lora.alpha {
+        let (found, expected, key) = (stored.alpha, lora.alpha, LoraSpec::ALPHA_KEY);
+        return Err(OpError::user(format!(
+            "path: lora_alpha of the checkpoint is {found}, that of the model is {expected}; user_metadata.{key} of a new \
+             model sets it"
+        )));
+    }
     let mut masters: Vec<Vec<f32>> = Vec::new();
     for module in ParamTable::adapted_modules(config, lora) {
         match read_names(config, &module).iter().find_map(|name| stored.tensors.remove(name)) {
@@ -351,17 +360,10 @@ pub(crate) fn not_sampled(field: &str) -> OpError {
 
 fn load_adapter<B: Backend>(backend: &B, base: &Base<B>, dir: &Path) -> Result<Adapter<B>, OpError> {
     let stored = read_adapter(dir).map_err(|error| unreadable(&error))?;
-    let (rank, scale) = (stored.rank, stored.alpha / stored.rank as f32);
+    let (rank, alpha) = (stored.rank, stored.alpha);
     let mut unknown: BTreeSet<&String> = stored.tensors.keys().collect();
     let mut slices = BTreeMap::new();
-    let every = LoraSpec {
-        rank: rank as u32,
-        seed: 0,
-        train_unembed: true,
-        train_mlp: true,
-        train_attn: true,
-        latent_up: true,
-    };
+    let every = LoraSpec { latent_up: true, ..LoraSpec::on_all(rank as u32, 0) };
     let own = base.own_params(Some(&every));
     for (module, own) in ParamTable::adapted_modules(&base.whole().config, &every).iter().zip(own.chunks_exact(2)) {
         let names = read_names(&base.whole().config, module);
@@ -371,7 +373,7 @@ fn load_adapter<B: Backend>(backend: &B, base: &Base<B>, dir: &Path) -> Result<A
         let slice = |param, all| base.model.shard.slice(param, Cow::Borrowed(all));
         slices.insert(module.name.clone(), [slice(&own[0], &pair.a), slice(&own[1], &pair.b)]);
     }
-    let adapter = Adapter::build(backend, base.config(), rank, scale, |module| {
+    let adapter = Adapter::build(backend, base.config(), rank, alpha, |module| {
         let pair = slices.get(&module.name).map(|[a, b]| [Source::Host(a), Source::Host(b)]);
         Ok::<_, OpError>(pair)
     })?;

@@ -215,12 +215,12 @@ fn values<B: Backend>(reads: &Reads<B>, weights: &SamplerWeights<B>) -> (Option<
 /// The spec of an adapter, derived from its shape; the seed is unknown and 0.
 fn spec_of<B: Backend>(adapter: &Adapter<B>) -> LoraSpec {
     LoraSpec {
-        rank: adapter.rank as u32,
-        seed: 0,
+        alpha: adapter.alpha,
         train_unembed: adapter.unembed.is_some(),
         train_mlp: adapter.adapts(|projection| !projection.is_attention()),
         train_attn: adapter.adapts(Projection::is_attention),
         latent_up: adapter.adapts(Projection::is_latent_up),
+        ..LoraSpec::on_all(adapter.rank as u32, 0)
     }
 }
 

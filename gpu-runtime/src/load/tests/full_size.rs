@@ -46,8 +46,7 @@ fn billions(c: &ModelConfig) -> f64 {
 
 /// Parameters of an adapter of rank 1, on attention or on MLPs.
 fn adapted(c: &ModelConfig, train_attn: bool) -> usize {
-    let lora =
-        LoraSpec { rank: 1, seed: 0, train_unembed: false, train_mlp: !train_attn, train_attn, latent_up: false };
+    let lora = LoraSpec { train_unembed: false, train_mlp: !train_attn, train_attn, ..LoraSpec::on_all(1, 0) };
     ParamTable::of_adapter(c, &lora).iter().map(ParamSpec::len).sum()
 }
 
@@ -144,7 +143,7 @@ fn adapters_on_latent_attention_are_those_of_the_hosted_service() {
     assert_eq!(adapted(&deepseek, true), 2_440_000);
     assert_eq!((adapted(&glm, true), adapted(&glm, false)), (2_920_320, 121_356_288));
     // Runs from before adapted the projections from latents too.
-    let lora = LoraSpec { rank: 1, seed: 0, train_unembed: false, train_mlp: false, train_attn: true, latent_up: true };
+    let lora = LoraSpec { train_unembed: false, train_mlp: false, latent_up: true, ..LoraSpec::on_all(1, 0) };
     let former: usize = ParamTable::of_adapter(&deepseek, &lora).iter().map(ParamSpec::len).sum();
     assert_eq!(former, 61 * (40_000 + 1536 + 128 * 192 + 512 + 128 * 256));
 }

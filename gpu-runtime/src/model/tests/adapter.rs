@@ -18,7 +18,7 @@ fn an_adapter_is_on_what_it_is_on_in_any_block() {
     for kinds in [[true, true], [true, false], [false, true]] {
         let config = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)).unwrap().config;
         let [train_attn, train_mlp] = kinds;
-        let spec = LoraSpec { rank: 2, seed: 1, train_unembed: false, train_mlp, train_attn, latent_up: false };
+        let spec = LoraSpec { train_unembed: false, train_mlp, train_attn, ..LoraSpec::on_all(2, 1) };
         let lens: Vec<usize> = ParamTable::of_adapter(&config, &spec).iter().map(ParamSpec::len).collect();
         let params = backend.upload_params(lens.into_iter().map(|len| vec![0.0; len]).collect());
         let adapter = Adapter::from_params(&backend, &config, &spec, &params);

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trainyard_protocol::limits::LORA_ALPHA;
 use trainyard_protocol::{Datum, LoraSpec, Tensor};
 
 use crate::backend::cpu::{Cpu, Isa};
@@ -24,8 +23,7 @@ use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
 
 const RANK: usize = 3;
-const SPEC: LoraSpec =
-    LoraSpec { rank: RANK as u32, seed: 1, train_unembed: false, train_mlp: true, train_attn: true, latent_up: false };
+const SPEC: LoraSpec = LoraSpec { train_unembed: false, ..LoraSpec::on_all(RANK as u32, 1) };
 
 type Arrays = Vec<Vec<f32>>;
 
@@ -147,7 +145,7 @@ fn relative(found: &[f32], expected: &[f32]) -> f64 {
 fn adapters_are_what_merged_weights_are<B: Backend>(family: &str, backend: B) {
     let fixture = Fixture::new(family, backend);
     let specs = ParamTable::of_adapter(&fixture.model.config, &SPEC);
-    let scale = LORA_ALPHA / RANK as f32;
+    let scale = SPEC.scale();
     let data = [datum(40, 1), datum(7, 2), datum(20, 3)];
     let mut merged = fixture.masters.clone();
     for (i, pair) in specs.chunks_exact(2).enumerate() {

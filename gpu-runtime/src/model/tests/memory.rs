@@ -79,7 +79,7 @@ fn pass(family: &str, dtype: Dtype, lora: bool, count: usize, saved: impl Fn(usi
     let model = Arc::new(model.with_indexers(&backend, &*source.tensors, &mut |_, _| {}).unwrap());
     let mut read = |i: usize| source.tensors.read(&model.table.specs[i].name).map(Cow::Owned);
     let weights = Weights::load(&backend, &model, &mut read).unwrap();
-    let spec = LoraSpec { rank: 4, seed: 1, train_unembed: false, train_mlp: true, train_attn: true, latent_up: false };
+    let spec = LoraSpec { train_unembed: false, ..LoraSpec::on_all(4, 1) };
     let config = &model.config;
     let trained = model.table.trained(config, lora.then_some(&spec));
     let zeros = backend.zero_params(&trained.iter().map(ParamSpec::len).collect::<Vec<_>>());

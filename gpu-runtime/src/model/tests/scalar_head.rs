@@ -22,8 +22,7 @@ use crate::model::{
 use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
 
-const SPEC: LoraSpec =
-    LoraSpec { rank: 3, seed: 1, train_unembed: false, train_mlp: true, train_attn: true, latent_up: false };
+const SPEC: LoraSpec = LoraSpec { train_unembed: false, ..LoraSpec::on_all(3, 1) };
 
 type Arrays = Vec<Vec<f32>>;
 

@@ -28,8 +28,7 @@ use crate::model::{
 use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
 
-const SPEC: LoraSpec =
-    LoraSpec { rank: 3, seed: 1, train_unembed: true, train_mlp: true, train_attn: true, latent_up: false };
+const SPEC: LoraSpec = LoraSpec::on_all(3, 1);
 const LIMIT: Duration = Duration::from_secs(60);
 /// Targets of a position.
 const TARGETS: usize = 3;

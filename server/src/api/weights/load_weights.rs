@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use bytes::Bytes;
-use trainyard_protocol::{ModelHead, OpError, RunId, RunSpec, SessionId, TenantId, TinkerPath};
+use trainyard_protocol::{LoraSpec, ModelHead, OpError, RunId, RunSpec, SessionId, TenantId, TinkerPath};
 use trainyard_scheduler::{NewRun, RequestKind, Run, RunSubmission};
 use trainyard_wire::futures::SubmitResponse;
 use trainyard_wire::json;
@@ -73,6 +73,10 @@ async fn create(
     let user_metadata = json::text_metadata(&request.user_metadata);
     if let Some(head) = ModelHead::of_metadata(&user_metadata)? {
         spec.head = head;
+    }
+    match &spec.lora {
+        Some(lora) => lora.check_scale(&user_metadata)?,
+        None => LoraSpec::refuse_scale(&user_metadata)?,
     }
     state.require_model(&spec.base_model)?;
     let payload = request.payload(&spec, reader, checkpoint_base)?;

@@ -188,7 +188,7 @@ impl PlanFlags {
 
     pub(super) fn work(&self, blocks: BTreeMap<String, BlockFormat>) -> Workload {
         let Self { rank, train_unembed, .. } = *self;
-        let lora = LoraSpec { rank, seed: 0, train_unembed, train_mlp: true, train_attn: true, latent_up: false };
+        let lora = LoraSpec { train_unembed, ..LoraSpec::on_all(rank, 0) };
         Workload {
             dtype: self.dtype(),
             blocks,

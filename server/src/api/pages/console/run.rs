@@ -41,6 +41,8 @@ pub(super) struct Configuration {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Adapter {
     rank: u32,
+    /// Numerator of the scale.
+    alpha: f32,
     /// The seed as text, because numbers in browsers have fewer digits.
     seed: String,
     /// Kinds of layers that the adapter covers.
@@ -79,7 +81,7 @@ pub(super) async fn run(
 fn adapter(lora: &LoraSpec) -> Adapter {
     let layers = [(lora.train_attn, "attention"), (lora.train_mlp, "MLP"), (lora.train_unembed, "unembedding")];
     let adapts = layers.into_iter().filter(|(is_trained, _)| *is_trained).map(|(_, layer)| layer).collect();
-    Adapter { rank: lora.rank, seed: lora.seed.to_string(), adapts }
+    Adapter { rank: lora.rank, alpha: lora.alpha, seed: lora.seed.to_string(), adapts }
 }
 
 #[cfg(test)]
@@ -108,7 +110,7 @@ mod tests {
             async |run: &str| server.call(Method::GET, &format!("/console/data/runs/{run}"), &[], Body::empty()).await;
         let found = get(&run).await.json();
         assert_eq!((&found["state"], &found["session_id"]), (&json!("creating"), &json!(session)));
-        assert_eq!(found["lora"], json!({"rank": 8, "seed": "7", "adapts": ["attention", "MLP"]}));
+        assert_eq!(found["lora"], json!({"rank": 8, "alpha": 32.0, "seed": "7", "adapts": ["attention", "MLP"]}));
         assert_eq!((&found["project"], &found["tags"]), (&json!("p"), &json!(["first"])));
         assert_eq!(
             (&found["optimizer"], &found["user_metadata"]),

@@ -118,6 +118,16 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def defaults(kind: type[Any]) -> dict[str, Any]:
+    """The default of every setting, under dotted keys."""
+    values = {}
+    for field in dataclasses.fields(kind):
+        factory = field.default_factory
+        value = field.default if factory is dataclasses.MISSING else factory()
+        values[field.name] = as_dict(value) if dataclasses.is_dataclass(value) else value
+    return flatten(values)
+
+
 def usage(kind: type[Any], program: str) -> str:
     """Returns every key with its type, default and meaning."""
     lines = [f"usage: python -m {program} [--config FILE.toml] [--key value] …", ""]

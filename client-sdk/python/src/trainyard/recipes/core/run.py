@@ -18,7 +18,7 @@ from tinker import types
 from ..envs import EnvironmentConfig
 from .chat import Chat, Tokenizer, load_tokenizer
 from .checkpoints import Checkpoints, Direction, Line, Wanted
-from .config import ConfigError, as_dict, check, flatten, opt
+from .config import ConfigError, as_dict, check, defaults, flatten, opt
 from .evals import EvalConfig, Evals, Planned, Server, check_evals, planned
 from .images import Vision
 from .progress import Progress
@@ -33,6 +33,8 @@ MAY_CHANGE = {
 """Settings that may differ when a run is resumed; all others change its results."""
 SCALAR_HEAD = {"trainyard.head": "scalar"}
 """Metadata of a model with a scalar head: one number per position in place of log-probabilities."""
+DEFAULT_ALPHA = 32.0
+"""Alpha of adapters that do not set another."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class Common:
     load: str = opt("", "tinker:// path of a training checkpoint to start from, with new optimizer state")
     tokenizer: str = opt("", "folder or hub name of the tokenizer, if not that of the base model")
     rank: int = opt(32, "rank of the LoRA adapter; 0 trains all parameters if the server supports that")
+    lora_alpha: float = opt(DEFAULT_ALPHA, "alpha of the adapter, whose scale is alpha / rank")
+    rslora: bool = opt(False, "whether the scale is alpha / sqrt(rank) (rsLoRA)")
     train_unembed: bool = opt(True, "whether the adapter covers the unembedding")
     seed: int = opt(0, "seed of the adapter, of the order of data and of samples")
     steps: int = opt(100, "total number of optimizer steps")
@@ -94,10 +98,17 @@ class Common:
     def __post_init__(self) -> None:
         check(self.folder != "", "folder", "a folder for the run is required")
         check(self.rank >= 0, "rank", "must be at least 0")
+        check(self.lora_alpha > 0, "lora_alpha", "must be positive")
         check(self.steps > 0, "steps", "must be at least 1")
         check(self.save_every > 0, "save_every", "must be at least 1")
         check(self.keep > 0, "keep", "must be at least 1")
         check_evals(self.evals, self.own_environment, self.best)
+
+    @property
+    def scale(self) -> dict[str, str]:
+        """Returns metadata of a model whose adapter has another scale than the default, an extension of this server."""
+        alpha = {} if self.lora_alpha == DEFAULT_ALPHA else {"trainyard.lora_alpha": repr(self.lora_alpha)}
+        return alpha | ({"trainyard.rslora": "true"} if self.rslora else {})
 
     @property
     def own_environment(self) -> EnvironmentConfig | None:
@@ -143,7 +154,7 @@ class Run:
 
     def _client(self, saved: str, load: str, rank: int, scalar: bool) -> tinker.TrainingClient:
         """A model: from a checkpoint of this run, from weights to start with, or from the base model."""
-        metadata = SCALAR_HEAD if scalar else None
+        metadata = (SCALAR_HEAD if scalar else {}) | self.config.scale or None
         if saved:
             return self.service.create_training_client_from_state_with_optimizer(saved).result()
         if load:
@@ -169,7 +180,7 @@ class Run:
         if saved and not self.config.resume:
             raise ConfigError(f"folder: {self.folder} already contains a run, and resume is false")
         if saved and settings.exists():
-            theirs = json.loads(settings.read_text())
+            theirs = defaults(type(self.config)) | json.loads(settings.read_text())
             for key in sorted(mine.keys() | theirs.keys()):
                 if key not in MAY_CHANGE and key != "folder" and mine.get(key) != theirs.get(key):
                     text = f"{theirs.get(key)!r} in the run of {self.folder}, {mine.get(key)!r} now"

@@ -1,10 +1,10 @@
 """A collector of OpenTelemetry traces: takes OTLP over HTTP and decodes of it what tests look at."""
 
 import contextlib
-import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import local_server
 from process import PATIENCE
 
 
@@ -87,8 +87,7 @@ class Collector:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        self.url = local_server.start(self.server)
 
     def take(self, path: str, headers: dict, body: bytes):
         assert path == "/v1/traces" and headers["content-type"] == "application/x-protobuf"

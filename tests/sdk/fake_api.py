@@ -5,6 +5,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import local_server
 from fake_service import mixed
 
 
@@ -67,10 +68,5 @@ def serving():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     # An evaluation that ends early breaks its connections.
     server.handle_error = lambda *_: None
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    served.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with local_server.serving(server) as served.url:
         yield served
-    finally:
-        server.shutdown()
-        server.server_close()

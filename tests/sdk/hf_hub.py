@@ -3,8 +3,9 @@
 import base64
 import contextlib
 import json
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import local_server
 
 
 class Hub(ThreadingHTTPServer):
@@ -93,8 +94,6 @@ class Handler(BaseHTTPRequestHandler):
 def hub():
     """One that serves until the end of the block."""
     with Hub() as running:
-        thread = threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
+        local_server.start(running)
         yield running
         running.shutdown()
-        thread.join()

@@ -3,12 +3,13 @@
 import base64
 import contextlib
 import json
-import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
+
+import local_server
 
 AUDIENCE = "trainyard-tests"
 
@@ -95,8 +96,7 @@ class IdentityProvider:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        self.url = local_server.start(self.server)
 
     def answer(self, path: str) -> tuple[int, bytes]:
         if path == "/.well-known/openid-configuration":

@@ -16,6 +16,7 @@ import time
 import pytest
 
 import trainyard
+from local_server import serving
 from process import free_port
 from server import KEY, REPOSITORY
 from trainyard import _notices
@@ -42,12 +43,8 @@ class Late(http.server.BaseHTTPRequestHandler):
 def late(port=0, statuses=()):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Late)
     server.statuses = list(statuses)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(server) as url:
+        yield url
 
 
 @contextlib.contextmanager

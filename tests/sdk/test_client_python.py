@@ -16,6 +16,7 @@ import folders
 import trainyard
 from client_workload import LEARNING_RATE, MAX_TOKENS, PROMPT, RANK, SEED, STEPS, Expected, expected, tokens
 from helpers import WAIT, datum, lora, prompt
+from local_server import serving
 from process import PATIENCE, free_port
 from server import KEY, REPOSITORY, TINY, TINY_MODELS
 from trainyard.generated.api.catalogue import checkpoints, training_runs
@@ -324,11 +325,8 @@ class Flaky(http.server.BaseHTTPRequestHandler):
 def flaky():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Flaky)
     server.answers, server.seen = [], []
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    server.url = f"http://127.0.0.1:{server.server_address[1]}"
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving(server) as server.url:
+        yield server
 
 
 FAST = trainyard.RetryPolicy(seconds=20, first_delay=0.01, longest_delay=0.02)

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import recipes  # noqa: F401 - makes the package importable
+from local_server import serving
 
 from trainyard.recipes import eval as evaluation  # isort: skip
 from trainyard.recipes.core.config import ConfigError, load  # isort: skip
@@ -42,10 +43,8 @@ def api(monkeypatch):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
     # An evaluation that ends early breaks its connections.
     server.handle_error = lambda *_: None
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with serving(server) as url:
+        yield url
 
 
 class Task(Environment):

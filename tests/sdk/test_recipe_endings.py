@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -16,6 +15,7 @@ import tinker
 import chat_model
 import folders
 from fake_service import Service
+from local_server import serving
 from process import free_port
 from recipes import conversations
 from server import REPOSITORY
@@ -114,11 +114,8 @@ class Guarded(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def guarded():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Guarded)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Guarded)) as url:
+        yield url
 
 
 @pytest.mark.parametrize("key", ["tml-wrong", ""])

@@ -1,8 +1,9 @@
 """Compiles the CUDA kernels to PTX with NVIDIA's compiler library, which does not need a GPU.
 
-compile_kernels.py LIBRARIES SOURCES PTX: each file of SOURCES but the preludes, with the prelude in front (and behind it the one that the
-beginning of the file's name stands for), becomes a file of PTX, which begins with a checksum of what it was made from, the
-compiler and its options. A file that already begins so is not written again: the compiler numbers registers differently each time.
+compile_kernels.py LIBRARIES SOURCES PTX: each file of SOURCES but the preludes becomes a file of PTX, which begins with a checksum of what
+it was made from, the compiler and its options. In front of it are the preludes whose names are a beginning of its own, the shortest first:
+`prelude.cu`, `mixer_prelude.cu` and `mixer_gate.cu`. A file that already begins so is not written again: the compiler numbers registers
+differently each time.
 """
 
 import ctypes
@@ -11,9 +12,8 @@ import sys
 import zlib
 
 OPTIONS = ["--gpu-architecture=compute_80", "--std=c++17", "--fmad=false"]
-PRELUDE = "prelude.cu"
-OTHER_PRELUDES = {"tensor_": "tensor_prelude.cu", "mixer_": "mixer_prelude.cu"}
-"""Preludes of files whose names begin so."""
+PRELUDE = "prelude"
+"""What the names of preludes end with."""
 
 # The kernels use no newer instructions, and drivers refuse versions that they do not know: this is the version of CUDA 11.0.
 VERSION = ".version 7.0"
@@ -54,16 +54,16 @@ def main() -> None:
     nvrtc = ctypes.CDLL(str(libraries / "libnvrtc.so.12"))
     major, minor = ctypes.c_int(), ctypes.c_int()
     check(nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), "name its version")
-    prelude = (sources / PRELUDE).read_bytes()
-    others = {start: (sources / name).read_bytes() for start, name in OTHER_PRELUDES.items()}
+    read = {path.stem: path.read_bytes() for path in sources.glob("*.cu")}
+    preludes = sorted((name for name in read if name.endswith(PRELUDE)), key=len)
+    names = read.keys() - set(preludes)
     target.mkdir(exist_ok=True)
-    names = {path.stem for path in sources.glob("*.cu")} - {pathlib.Path(name).stem for name in (PRELUDE, *OTHER_PRELUDES.values())}
     for old in target.glob("*.ptx"):
         if old.stem not in names:
             old.unlink()
     for name in sorted(names):
-        other = b"".join(text for start, text in others.items() if name.startswith(start))
-        whole = prelude + other + (sources / f"{name}.cu").read_bytes()
+        in_front = [prelude for prelude in preludes if name.startswith(prelude.removesuffix(PRELUDE))]
+        whole = b"".join(read[part] for part in (*in_front, name))
         head = f"// source {zlib.crc32(whole):08x}, compiler {major.value}.{minor.value}, {' '.join(OPTIONS)}\n"
         result = target / f"{name}.ptx"
         if result.exists() and result.read_text().startswith(head):

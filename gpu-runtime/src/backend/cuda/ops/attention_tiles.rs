@@ -5,10 +5,10 @@ use crate::backend::cuda::device::memory::{Element, Slice};
 use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::{AttentionShape, KV_BLOCK, Span};
 
-/// Queries, or keys of the backward pass, of a block of threads, as in `kernels/tensor_attention.cu`.
+/// Queries, or keys of the backward pass, of a block of threads, as in `kernels/tensor_attention_prelude.cu`.
 pub(crate) const ROWS: usize = 64;
 
-/// Keys of a split, as in `kernels/tensor_attention.cu`.
+/// Keys of a split, as in `kernels/tensor_attention_prelude.cu`.
 const SPLIT_KEYS: usize = 4 * KV_BLOCK;
 
 /// Splits of keys get blocks of their own in launches of fewer blocks than this: two per multiprocessor of an H100.

@@ -343,7 +343,7 @@ struct Call<'c> {
     rest: &'c [u32],
 }
 
-/// Rows of a block on tensor cores, and its threads, as in `kernels/tensor_lora.cu`.
+/// Rows of a block on tensor cores, and its threads, as in `kernels/tensor_lora_prelude.cu`.
 const ROWS: u32 = 64;
 const THREADS: u32 = 128;
 

@@ -9,7 +9,7 @@ use crate::backend::AttentionShape;
 use crate::backend::cuda::device::error::{Extents, Result};
 use crate::backend::cuda::device::open::CudaDevice;
 
-/// Threads of a block, as in `kernels/tensor_attention.cu`.
+/// Threads of a block, as in `kernels/tensor_attention_prelude.cu`.
 const THREADS: u32 = 128;
 
 /// The name of a kernel for heads of this width, once it is checked.
@@ -21,7 +21,7 @@ fn kernel(extents: Extents, name: &str, shape: &AttentionShape) -> Result<String
     Ok(format!("{name}_{}", if head_dim <= 64 { 64 } else { MOST_HEAD_DIM }))
 }
 
-/// Elements of a split's state in `kernels/tensor_attention.cu`.
+/// Elements of a split's state in `kernels/tensor_attention_forward.cu`.
 const STATE: usize = 4;
 
 /// Attention of the rotated queries in `qkv` over keys and values in the pool, where [`kv_write`](super::attention::kv_write) has put those of

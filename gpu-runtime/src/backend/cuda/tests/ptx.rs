@@ -7,6 +7,9 @@ use crate::backend::cuda::device::cubins::ARCHITECTURES;
 use crate::backend::cuda::device::sources::{SOURCES, Source};
 use crate::backend::cuda::kernels::{Kind, entries};
 
+/// Files in front of the sources whose names begin like theirs, in their order.
+const PRELUDES: &[&str] = &["prelude", "mixer_prelude", "tensor_prelude", "tensor_lora_prelude", "tensor_attention_prelude"];
+
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda").join(name)
 }
@@ -20,11 +23,10 @@ fn stems(folder: &Path, extension: &str) -> BTreeSet<String> {
 #[test]
 fn ptx_is_as_new_as_its_sources() {
     let read = |name: &str| std::fs::read(folder("kernels").join(format!("{name}.cu"))).unwrap();
-    let prelude = read("prelude");
     for Source { name, ptx, .. } in SOURCES {
-        let of_name = ["tensor_", "mixer_"].into_iter().find(|start| name.starts_with(start));
-        let other = of_name.map_or_else(Vec::new, |start| read(&format!("{start}prelude")));
-        let expected = crc32fast::hash(&[&prelude[..], &other, &read(name)].concat());
+        let in_front = PRELUDES.iter().filter(|prelude| name.starts_with(prelude.trim_end_matches("prelude")));
+        let whole: Vec<u8> = in_front.chain([name]).flat_map(|part| read(part)).collect();
+        let expected = crc32fast::hash(&whole);
         let first = ptx.lines().next().unwrap();
         let found = first.strip_prefix("// source ").and_then(|rest| rest.split(',').next()).unwrap();
         assert_eq!(found, format!("{expected:08x}"), "{name}.ptx is older than its source: run `make kernels`");
@@ -35,7 +37,7 @@ fn ptx_is_as_new_as_its_sources() {
 fn every_source_is_loaded() {
     let loaded: BTreeSet<String> = SOURCES.iter().map(|source| source.name.to_owned()).collect();
     let mut sources = stems(&folder("kernels"), "cu");
-    assert!(["prelude", "tensor_prelude", "mixer_prelude"].iter().all(|prelude| sources.remove(*prelude)));
+    assert!(PRELUDES.iter().all(|prelude| sources.remove(*prelude)));
     assert_eq!(sources, loaded);
     assert_eq!(stems(&folder("ptx"), "ptx"), loaded);
     assert_eq!(stems(&folder("cubin"), "zst"), loaded);

@@ -20,6 +20,9 @@ BUILT_IN = {
     "search": "search:Search",
     "prompts": "prompts:Prompts",
     "verifiers": "verifiers:Verifiers",
+    "skyrl_gym": "skyrl_gym:SkyRLGym",
+    "openenv": "openenv:OpenEnv",
+    "mixed": "mixed:Mixed",
 }
 
 

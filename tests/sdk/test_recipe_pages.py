@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import inspect
 import re
 import typing
 
@@ -18,8 +19,8 @@ USERS = REPOSITORY / "docs" / "users"
 PAGES = sorted((USERS / "coming-from").glob("*.md"))
 RECIPES = ("sft", "dpo", "reward_model", "distill", "grpo", "ppo", "async_grpo", "agent_env", "eval")
 PROGRAM = re.compile(r"python -m trainyard\.recipes\.(\w+)")
-# Options of the environment `prompts`, which are a free table in the settings, and the rewards that it has.
-OPTIONS, REWARDS = {"data", "held_out_data", "key", "reward"}, {"code", "math", "none"}
+# Rewards of the environment `prompts`.
+REWARDS = {"code", "math", "none"}
 
 
 def named(page):
@@ -28,6 +29,16 @@ def named(page):
 
 def config_of(recipe):
     return importlib.import_module(f"trainyard.recipes.{recipe}").Config
+
+
+def options():
+    """Options of the environments, which are a free table in the settings."""
+    found = set()
+    for place in BUILT_IN.values():
+        module, _, factory = place.partition(":")
+        made_by = getattr(importlib.import_module(f"trainyard.recipes.envs.{module}"), factory)
+        found |= inspect.signature(made_by).parameters.keys()
+    return found
 
 
 def blocks(text, language):
@@ -72,7 +83,7 @@ def test_programs_that_a_page_names_exist(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_keys_that_a_page_translates_to_exist(page):
-    known = {*RECIPES, *OPTIONS, *REWARDS, *BUILT_IN}.union(*(keys_of(config_of(recipe)) for recipe in RECIPES))
+    known = {*RECIPES, *REWARDS, *BUILT_IN}.union(options(), *(keys_of(config_of(recipe)) for recipe in RECIPES))
     table = page.read_text().split("\n## Keys\n", 1)[1].split("\n## ", 1)[0]
     rows = [line.strip("|").split(" | ") for line in table.splitlines() if line.startswith("| `")]
     assert len(rows) > 15

@@ -1,4 +1,4 @@
-"""Environments of SkyRL-gym and of servers of OpenEnv, where the packages are installed."""
+"""Environments of SkyRL-Gym, of servers of OpenEnv, and with tools of MCP servers, where the packages are installed."""
 
 import json
 import re
@@ -287,7 +287,6 @@ def test_observations_are_shown_whole_by_default(chat, openenv):
 
 def test_tools_of_openenv(chat, openenv):
     suite = suite_of("openenv", url=openenv[1], tools=True, prompt="Add 2 and 3.")
-    call = lambda name, **arguments: f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"  # noqa: E731
     one, seen = played(chat, suite, 0, call("add", a=2, b=3) + call("multiply"), "5")
     assert (one.reward, one.turns) == (0.0, 2)
     assert "Adds two numbers." in seen[0] and "Add 2 and 3." in seen[0]
@@ -309,14 +308,96 @@ def test_wrong_settings_of_openenv_are_named(openenv, options, message):
         suite_of("openenv", **{"url": openenv[0], **options})
 
 
+TOOLS = """
+import os
+import sys
+
+from mcp.server import MCPServer
+
+server = MCPServer("shop")
+calls = 0
+
+
+@server.tool()
+def price(article: str) -> int:
+    \"""Returns the price of an article in euros.\"""
+    global calls
+    calls += 1
+    if article not in ("tea", "bread"):
+        raise ValueError(f"no article {article}")
+    return len(article) * calls
+
+
+@server.tool()
+def PLACE() -> str:
+    \"""Says where it is.\"""
+    return os.environ.get("SHOP", "nowhere")
+
+
+server.run()
+"""
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """Settings of a server with two tools; the second has this name."""
+    pytest.importorskip("mcp")
+
+    def made(place="where", **more):
+        program = tmp_path / f"shop_{place}.py"
+        program.write_text(TOOLS.replace("PLACE", place))
+        return {"command": sys.executable, "args": [str(program)], "env": {"PYTHONPATH": ":".join(sys.path)} | more}
+
+    return made
+
+
+def call(name, **arguments):
+    return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
+
+
+def test_tools_of_mcp_servers(chat, tmp_path, shop, monkeypatch):
+    """The answer without a call is judged; each episode has servers of its own."""
+    (tmp_path / "shop_reward.py").write_text("def paid(answer, record):\n    return float(record['sum'] in answer)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    source = written(tmp_path / "train.jsonl", {"prompt": "What does tea cost?", "sum": "3"})
+    suite = suite_of("mcp", servers=[shop(SHOP="here")], data=source, reward="shop_reward:paid", system="Be short.")
+    for _ in range(2):
+        lines = [call("price", article="tea") + call("where"), call("price", article="milk") + call("steal"), "3"]
+        one, seen = played(chat, suite, 0, *lines)
+        assert (one.reward, one.turns) == (1.0, 3)
+        assert "Returns the price of an article" in seen[0] and "Be short." in seen[0]
+        results = [text.split("<|assistant|>")[0] for text in seen[2].split("<|tool|>")[1:]]
+        assert results[:2] == ["3", "here"]
+        assert "Error" in results[2]
+        assert results[3] == "Error: there is no tool 'steal'; there are price, where"
+
+
+def test_servers_that_can_not_be_used_are_named(tmp_path, shop):
+    source = written(tmp_path / "train.jsonl", {"prompt": "x", "answer": "1"})
+    for servers, message in (
+        ([], "environment.options.servers: at least one is required"),
+        ([{"command": "no-such-program"}], "environment.options.servers: .*no-such-program"),
+        ([{"url": "http://127.0.0.1:9/mcp"}], "environment.options.servers: "),
+        ([{"url": "x", "command": "y"}], r"servers\[0\]: expected either a url or a command"),
+        ([{"url": "x", "args": []}], r"servers\[0\]: a server with a url has no further settings"),
+        ([{"command": "x", "key": "y"}], r"servers\[0\].key: unknown; expected args, command, cwd, env, url"),
+        ([shop("where"), shop("there")], "environment.options.servers: two servers have a tool 'price'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            suite_of("mcp", servers=servers, data=source, reward="none")
+
+
 @pytest.mark.parametrize(
     ("name", "module", "install", "options"),
     [
+        ("mcp", "mcp", "mcp", {"servers": [{"url": "x"}], "reward": "none"}),
         ("skyrl_gym", "skyrl_gym", "skyrl-gym", {"data": "x.jsonl"}),
         ("openenv", "openenv.core", "openenv-core", {"url": "http://127.0.0.1:9"}),
     ],
 )
-def test_without_its_package_an_environment_names_it(monkeypatch, name, module, install, options):
+def test_without_its_package_an_environment_names_it(tmp_path, monkeypatch, name, module, install, options):
     monkeypatch.setitem(sys.modules, module, None)
+    if name == "mcp":
+        options = options | {"data": written(tmp_path / "train.jsonl", {"prompt": "x"})}
     with pytest.raises(ConfigError, match=f"the package {name} is not installed; run: pip install {install}"):
         suite_of(name, **options)

@@ -22,6 +22,7 @@ BUILT_IN = {
     "verifiers": "verifiers:Verifiers",
     "skyrl_gym": "skyrl_gym:SkyRLGym",
     "openenv": "openenv:OpenEnv",
+    "mcp": "mcp:Mcp",
     "mixed": "mixed:Mixed",
 }
 

@@ -144,6 +144,17 @@ def test_an_environment_that_always_fails_ends_the_run_with_one_line(tmp_path, n
     assert not (tmp_path / "run" / "final.json").exists()
 
 
+def test_a_curriculum_resumes_to_the_bit(tmp_path):
+    """Each group's mean is below 0.45 or above 0.1, so many tasks rest."""
+    more = {"curriculum.rest": 1, "curriculum.easy": 0.3, "curriculum.hard": 0.2, "steps": 6, "groups": 8}
+    lines = resumed("grpo", tmp_path, **more)
+    assert [line["resting"] for line in lines] == sorted(line["resting"] for line in lines) and lines[-1]["resting"] > 0.2
+    states = [json.loads(line)["state"] for line in (tmp_path / "whole" / "checkpoints.jsonl").read_text().splitlines()]
+    # The second epoch begins in the sixth step, without the tasks that rest.
+    assert states[4]["tasks"] == 40 and states[5]["tasks"] > 48
+    assert async_grpo.cli(argv("async_grpo", tmp_path / "async", **{"curriculum.rest": 1})) == 2
+
+
 def test_settings_that_a_run_of_an_older_release_lacks_had_their_defaults(tmp_path, capsys):
     finished("grpo", tmp_path / "run", steps=1)
     stored = tmp_path / "run" / "config.json"

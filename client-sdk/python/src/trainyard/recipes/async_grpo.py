@@ -64,6 +64,11 @@ class Config(grpo.Config):
         check(self.segment_tokens >= 0, "segment_tokens", "must be at least 0")
         check(self.weight_cap > 0, "weight_cap", "must be greater than 0")
         check(
+            self.curriculum.rest == 0,
+            "curriculum.rest",
+            "async_grpo starts tasks before the results of earlier ones are known; use grpo or agent_env",
+        )
+        check(
             self.chosen.advantage != "remax",
             "advantage",
             "remax needs a greedy episode of each task, which async_grpo does not sample; use grpo or agent_env",

@@ -29,6 +29,7 @@ from .core.algorithms import (
 )
 from .core.attempts import Group
 from .core.config import check, opt, run_main
+from .core.curriculum import Curriculum, CurriculumConfig
 from .core.episodes import (
     Player,
     Playing,
@@ -83,6 +84,7 @@ class Config(Playing):
     kl: float = opt(0.0, "weight of the KL to the reference, subtracted from the advantages")
     reference: str = opt("", "tinker:// path of the reference's sampler weights; default: the base model")
     minibatches: int = opt(1, "optimizer updates per step, each on a part of its samples")
+    curriculum: CurriculumConfig = opt(CurriculumConfig(), "")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -255,7 +257,7 @@ def train(config: Config, recipe: str) -> None:
     suites = load_suites(config)
     with opened(recipe, config) as run:
         player, learner = Player(run, config, suites), Learner(run, config)
-        tasks = data.Tasks(len(player.suite), config.seed, int(run.state.get("tasks", 0)))
+        tasks = Curriculum(len(player.suite), config.seed, config.curriculum, run.state)
         for step in run.steps():
             policy = snapshot(run, step)
             metrics: dict[str, float] = {}
@@ -264,14 +266,14 @@ def train(config: Config, recipe: str) -> None:
             used, sampled = collect(player, learner, policy, config, tasks, step)
             used, found = with_baselines(player, learner, policy, used, seed_of(config.seed, step, "greedy"))
             metrics |= found | summary(sampled) | {"informative": mean(learner.informative(group) for group in sampled)}
-            metrics |= player.tally.metrics("env")
+            metrics |= player.tally.metrics("env") | tasks.observe(sampled)
             if used:
                 learner.prepare(used, policy.sampler)
                 metrics |= learner.update(step, used)
             if config.eval_tasks and run.evaluates(step):
                 metrics |= player.held_out(snapshot(run, step + 1))
             run.record(step, metrics, ("reward", "held_out/reward", "answer_tokens"))
-            run.after(step, {"tasks": tasks.taken})
+            run.after(step, tasks.state)
 
 
 def main(config: Config) -> None:

@@ -41,7 +41,7 @@ def test_the_sampler_has_the_scale_of_the_trainer(service):
     for one in (run, plain):
         train(one, BATCH)
         train(one, BATCH)
-    sampler = run.save_weights_and_get_sampling_client()
+    sampler = run.save_weights_and_get_sampling_client().result(WAIT)
     (sequence,) = sample(sampler, TOKENS, max_tokens=16, seed=3).sequences
     whole = [*TOKENS, *sequence.tokens]
     scored = sampler.compute_logprobs(prompt(whole)).result(WAIT)

@@ -51,10 +51,10 @@ impl LoraSpec {
     }
 
     /// Sets the scale that a run's metadata asks for. With rank stabilisation it is `alpha / sqrt(rank)` (Kalajdzievski 2023,
-    /// arXiv:2312.03732), which is that of `alpha * sqrt(rank)` without.
+    /// arXiv:2312.03732): that of an adapter with `alpha * sqrt(rank)` in place of alpha.
     ///
     /// # Errors
-    /// A user error for a text that is no number in the range, or neither `true` nor `false`.
+    /// A user error that names the key: alpha is not a number in the range, or the other neither `true` nor `false`.
     pub fn scale_by_metadata(&mut self, user_metadata: &BTreeMap<String, String>) -> Result<(), OpError> {
         let text = |key: &str| user_metadata.get(key).map(String::as_str);
         if let Some(text) = text(Self::ALPHA_KEY) {

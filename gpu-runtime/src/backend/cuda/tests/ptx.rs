@@ -8,7 +8,8 @@ use crate::backend::cuda::device::sources::{SOURCES, Source};
 use crate::backend::cuda::kernels::{Kind, entries};
 
 /// Files in front of the sources whose names begin like theirs, in their order.
-const PRELUDES: &[&str] = &["prelude", "mixer_prelude", "tensor_prelude", "tensor_lora_prelude", "tensor_attention_prelude"];
+const PRELUDES: &[&str] =
+    &["prelude", "mixer_prelude", "tensor_prelude", "tensor_lora_prelude", "tensor_attention_prelude"];
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda").join(name)

@@ -93,7 +93,6 @@ class Handler(BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def hub():
     """One that serves until the end of the block."""
-    with Hub() as running:
-        local_server.start(running)
+    running = Hub()
+    with local_server.serving(running):
         yield running
-        running.shutdown()

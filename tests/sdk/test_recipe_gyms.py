@@ -369,7 +369,7 @@ def test_tools_of_mcp_servers(chat, tmp_path, shop, monkeypatch):
         results = [text.split("<|assistant|>")[0] for text in seen[2].split("<|tool|>")[1:]]
         assert results[:2] == ["3", "here"]
         assert "Error" in results[2]
-        assert results[3] == "Error: there is no tool 'steal'; there are price, where"
+        assert results[3] == "Error: unknown tool 'steal'; expected one of price, where"
 
 
 def test_servers_that_can_not_be_used_are_named(tmp_path, shop):

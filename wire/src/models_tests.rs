@@ -4,8 +4,12 @@ use serde_json::json;
 use super::*;
 
 fn create(lora: Value) -> Result<(RunSpec, Payload), OpError> {
+    create_with(lora, Value::Null)
+}
+
+fn create_with(lora: Value, metadata: Value) -> Result<(RunSpec, Payload), OpError> {
     let body = json!({"session_id": "s", "model_seq_id": 0, "base_model": "m", "lora_config": lora,
-        "user_metadata": null, "optimizer_config": {"type": "adamw"}, "type": "create_model"});
+        "user_metadata": metadata, "optimizer_config": {"type": "adamw"}, "type": "create_model"});
     json::parse::<CreateModelRequest>(body.to_string().as_bytes())?.payload(|| 77)
 }
 
@@ -23,10 +27,7 @@ fn adapters_have_defaults_and_random_seeds() {
 
 #[test]
 fn metadata_set_the_scale_of_an_adapter() {
-    let create = |lora: Value, metadata: Value| {
-        let body = json!({"session_id": "s", "model_seq_id": 0, "base_model": "m", "lora_config": lora, "user_metadata": metadata});
-        json::parse::<CreateModelRequest>(body.to_string().as_bytes())?.payload(|| 77).map(|(spec, _)| spec)
-    };
+    let create = |lora, metadata| create_with(lora, metadata).map(|(spec, _)| spec);
     let metadata = json!({"trainyard.lora_alpha": "16", "trainyard.rslora": "true"});
     assert_eq!(create(json!({"rank": 4}), metadata.clone()).unwrap().lora.unwrap().alpha, 32.0);
     let refused = create(json!({"rank": 0}), metadata).unwrap_err().message;

@@ -48,6 +48,12 @@ def check(condition: bool, key: str, message: str) -> None:
         raise ConfigError(f"{key}: {message}")
 
 
+def check_keys(given: Mapping[str, Any], known: set[str], key: str) -> None:
+    """Raises a `ConfigError` for the first key of a table that is not known; `key` is the table's."""
+    if unknown := sorted(given.keys() - known):
+        raise ConfigError(f"{key}.{unknown[0]}: unknown; expected {', '.join(sorted(known))}")
+
+
 @dataclasses.dataclass(frozen=True)
 class Given:
     """A value and its source."""
@@ -118,12 +124,16 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def _default_of(field: dataclasses.Field[Any]) -> Any:
+    factory = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()
+
+
 def defaults(kind: type[Any]) -> dict[str, Any]:
     """The default of every setting, under dotted keys."""
     values = {}
     for field in dataclasses.fields(kind):
-        factory = field.default_factory
-        value = field.default if factory is dataclasses.MISSING else factory()
+        value = _default_of(field)
         values[field.name] = as_dict(value) if dataclasses.is_dataclass(value) else value
     return flatten(values)
 
@@ -143,9 +153,7 @@ def _described(kind: type[Any], prefix: str) -> Iterator[tuple[str, str]]:
             yield from _described(typing.cast(type[Any], hints[field.name]), f"{prefix}{field.name}.")
             continue
         items = [one for one in get_args(hints[field.name]) if dataclasses.is_dataclass(one)]
-        factory = field.default_factory
-        default = field.default if factory is dataclasses.MISSING else factory()
-        yield prefix + field.name, f"{field.metadata.get('help', '')} [{default!r}]"
+        yield prefix + field.name, f"{field.metadata.get('help', '')} [{_default_of(field)!r}]"
         for item in items:
             yield from _described(typing.cast(type[Any], item), f"{prefix}{field.name}[].")
 

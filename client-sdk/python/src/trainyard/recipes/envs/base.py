@@ -61,4 +61,9 @@ def tool(name: str, description: str, **parameters: str) -> Message:
     """A tool whose parameters are texts; each has a description."""
     properties: dict[str, Any] = {key: {"type": "string", "description": text} for key, text in parameters.items()}
     schema = {"type": "object", "properties": properties, "required": list(parameters)}
+    return function(name, description, schema)
+
+
+def function(name: str, description: str, schema: dict[str, Any]) -> Message:
+    """A tool whose parameters a JSON schema describes."""
     return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}

@@ -13,9 +13,9 @@ from typing import Any
 
 from ..core import data
 from ..core.chat import Message, tool_calls
-from ..core.config import ConfigError, check, missing
+from ..core.config import ConfigError, check, check_keys, missing
 from ..core.rewards import Reward
-from .base import Environment, Outcome
+from .base import Environment, Outcome, function
 from .prompts import Answer, Prompts
 
 SERVERS = "environment.options.servers"
@@ -38,21 +38,23 @@ class Mcp(Prompts):
         Connection(self.servers, seconds).close()
 
     def make(self, index: int) -> Environment:
-        answer = self.records[index], self.key, self.system, self.reward
-        return ToolAnswer(*answer, self.servers, self.seconds)
+        return ToolAnswer(self.records[index], self.key, self.system, self.reward, self.servers, self.seconds)
 
 
-def _server(number: int, given: dict[str, Any]) -> Any:
-    """What the client of the package connects to."""
+def _package() -> Any:
     try:
         package: Any = importlib.import_module("mcp")
     except ImportError as error:
         raise missing("environment.name", "mcp", "mcp") from error
-    key = f"{SERVERS}[{number}]"
     if not hasattr(package, "Client"):
         raise ConfigError("environment.name: the package mcp is older than 2; run: pip install --upgrade mcp")
-    if unknown := sorted(given.keys() - KEYS):
-        raise ConfigError(f"{key}.{unknown[0]}: unknown; expected {', '.join(sorted(KEYS))}")
+    return package
+
+
+def _server(number: int, given: dict[str, Any]) -> Any:
+    """What the client of the package connects to."""
+    package, key = _package(), f"{SERVERS}[{number}]"
+    check_keys(given, KEYS, key)
     check(("url" in given) != ("command" in given), key, "expected either a url or a command")
     if "url" in given:
         check(len(given) == 1, key, "a server with a url has no further settings")
@@ -107,14 +109,13 @@ class Connection:
     def call(self, name: str, arguments: dict[str, Any]) -> str:
         """Returns the text of a result, or of what went wrong, which the model sees too."""
         if name not in self.of_tool:
-            return f"Error: there is no tool {name!r}; there are {', '.join(self.of_tool)}"
+            return f"Error: unknown tool {name!r}; expected one of {', '.join(self.of_tool)}"
         return asyncio.run_coroutine_threadsafe(self._call(name, arguments), self.loop).result()
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> str:
-        package: Any = importlib.import_module("mcp")
         try:
             result = await self.of_tool[name].call_tool(name, arguments)
-        except package.MCPError as error:
+        except _package().MCPError as error:
             return f"Error: {error.error.message}"
         texts = [part.text for part in result.content if getattr(part, "type", "") == "text"]
         if not texts and result.structured_content is not None:
@@ -137,7 +138,7 @@ class Connection:
             self.loop.close()
 
     async def _serve(self) -> None:
-        package: Any = importlib.import_module("mcp")
+        package = _package()
         async with contextlib.AsyncExitStack() as stack:
             tools: list[Message] = []
             for server in self.servers:
@@ -146,7 +147,7 @@ class Connection:
                     if tool.name in self.of_tool:
                         raise ConfigError(f"two servers have a tool {tool.name!r}")
                     self.of_tool[tool.name] = client
-                    tools.append(_function(tool))
+                    tools.append(function(tool.name, tool.description or "", tool.input_schema))
             self.ready.set_result(tools)
             await self.ended.wait()
 
@@ -161,11 +162,6 @@ async def _listed(client: Any) -> list[Any]:
         cursor = page.next_cursor
         if not cursor:
             return found
-
-
-def _function(tool: Any) -> Message:
-    function = {"name": tool.name, "description": tool.description or "", "parameters": tool.input_schema}
-    return {"type": "function", "function": function}
 
 
 def _cause(error: BaseException) -> str:

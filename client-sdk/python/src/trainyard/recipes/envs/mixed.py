@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.chat import Message
-from ..core.config import ConfigError, check
+from ..core.config import ConfigError, check, check_keys
 from . import EnvironmentConfig, load_suite
 from .base import BlackBox, Environment, Outcome, Suite
 
@@ -58,8 +58,7 @@ class Mixed:
 def _source(number: int, given: dict[str, Any], held_out: bool) -> Source:
     key = f"{SOURCES}[{number}]"
     check(isinstance(given, dict) and "name" in given, key, "a table with the name of an environment is required")
-    if unknown := sorted(given.keys() - KEYS):
-        raise ConfigError(f"{key}.{unknown[0]}: unknown; expected {', '.join(sorted(KEYS))}")
+    check_keys(given, KEYS, key)
     weight = given.get("weight", 1.0)
     is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
     check(is_number and math.isfinite(weight) and weight > 0, f"{key}.weight", "must be a positive number")

@@ -9,10 +9,11 @@ from typing import Any
 
 from ..core.chat import Message, tool_calls
 from ..core.config import ConfigError, check, missing
-from .base import Environment, Outcome
+from .base import Environment, Outcome, function
 
 REPLY = "{reply}"
 """What stands for the model's answer in an action."""
+NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,10 @@ class Episode(Environment):
         first = self.client.reset(seed=self.seed).observation
         if self.server.tools:
             listed = self.client.step({"type": "list_tools"}).observation
-            self.tools = [_function(tool) for tool in listed.get("tools", [])]
+            self.tools = [
+                function(tool["name"], tool.get("description", ""), tool.get("input_schema") or NO_PARAMETERS)
+                for tool in listed.get("tools", [])
+            ]
         parts = [self.server.prompt, "" if self.server.tools else self._text(first)]
         return [{"role": "user", "content": "\n\n".join(filter(None, parts))}]
 
@@ -127,13 +131,6 @@ def _filled(value: Any, reply: str) -> Any:
     if isinstance(value, list):
         return [_filled(part, reply) for part in value]
     return value.replace(REPLY, reply) if isinstance(value, str) else value
-
-
-def _function(tool: dict[str, Any]) -> Message:
-    """A tool of MCP in the form of the OpenAI API."""
-    schema = tool.get("input_schema") or {"type": "object", "properties": {}}
-    function = {"name": tool["name"], "description": tool.get("description", ""), "parameters": schema}
-    return {"type": "function", "function": function}
 
 
 def _result(observation: dict[str, Any]) -> str:

@@ -2,8 +2,6 @@
 
 import os
 import re
-import threading
-import time
 
 import httpx
 import numpy as np
@@ -11,20 +9,26 @@ import pytest
 
 import wire as raw
 from helpers import WAIT, client, datum, lora, wait_until
-from server import SMOL, TINY, TINY_MODELS, smol_path
+from server import SMOL, TINY_MODELS, smol_path
 
 TENANTS = 8
-SECONDS = float(os.environ.get("TRAINYARD_FAIRNESS_SECONDS", "10"))
 MICROBATCH = 256
 """Tokens that the engine takes into one pass."""
 
-REQUEST = 512
-REQUESTS = 20
-"""Of each tenant at least, on average: what is under way at the end is not counted."""
+REQUEST = 2048
+"""Tokens of a request."""
+
+REQUESTS = int(os.environ.get("TRAINYARD_FAIRNESS_REQUESTS", "8"))
+"""Of each tenant, on average, between the two readings."""
+
+QUEUED = 5 * REQUESTS
+"""Requests of each tenant. Some are served before the last tenant has queued its own, and no queue may run empty."""
 
 MODELS = TINY_MODELS | {SMOL: smol_path()}
 DTYPE = "bf16"
-CONFIG = "\n".join(f'[[keys]]\ntenant = "team-{i}"\nkey = "tml-team-{i}-0123456789-0123456789"' for i in range(TENANTS))
+CONFIG = "metrics_per_tenant = true\n" + "\n".join(
+    f'[[keys]]\ntenant = "team-{i}"\nkey = "tml-team-{i}-0123456789-0123456789"' for i in range(TENANTS)
+)
 
 
 def key(tenant: int) -> str:
@@ -116,37 +120,31 @@ def width(before, after) -> float:
 
 def test_equal_tenants_get_equal_shares(deployed):
     """Tenant k has k + 1 runs and datums of its own length; all always have work. Jain's index of what they get."""
-    gate, end = threading.Barrier(TENANTS), threading.Event()
-    tokens = [0] * TENANTS
+    for tenant in range(TENANTS):
+        queue_requests(raw.Wire(deployed, key(tenant)), np.random.default_rng(tenant), tenant + 1, 16 << tenant % 4)
+    before = served(deployed)
+    wait_until(lambda: (served(deployed) - before).sum() >= TENANTS * REQUESTS * REQUEST, "the queues stand still", 120)
+    after = served(deployed)
+    assert after.max() < QUEUED * REQUEST, "a queue is empty"
+    assert jain(after - before) >= 0.98, after - before
 
-    def saturate(tenant: int):
-        rng = np.random.default_rng(tenant)
-        length = 16 << tenant % 4
-        data = [datum(tokens) for tokens in rows(rng, REQUEST // length, length)]
-        service = client(deployed, key(tenant))
-        runs = [lora(service, TINY, rank=4) for _ in range(tenant + 1)]
-        queues = [[run.forward_backward(data, "cross_entropy") for _ in range(3)] for run in runs]
-        gate.wait()
-        while not end.is_set():
-            for run, queue in zip(runs, queues, strict=True):
-                queue.append(run.forward_backward(data, "cross_entropy"))
-                queue.pop(0).result(WAIT)
-                tokens[tenant] += len(data) * length
-        # Not waited for: of eight clients of one process that close at once, one may never be done with it.
-        service.close("success")
 
-    threads = [threading.Thread(target=saturate, args=(tenant,)) for tenant in range(TENANTS)]
-    for thread in threads:
-        thread.start()
-    start = time.monotonic()
-    while time.monotonic() < start + SECONDS or sum(tokens) < TENANTS * REQUESTS * REQUEST:
-        assert time.monotonic() < start + SECONDS + 120, tokens
-        time.sleep(0.1)
-    shares = list(tokens)
-    end.set()
-    for thread in threads:
-        thread.join()
-    assert jain(shares) >= 0.95, shares
+def queue_requests(wire, rng, runs, length):
+    """As many of the same size for each tenant, in turn over its runs."""
+    session = wire.session()
+    data = rows(rng, REQUEST // length, length)
+    created = [wire.create_model(session, number, rank=4).json()["request_id"] for number in range(runs)]
+    models = [wire.result(request).json()["model_id"] for request in created]
+    for number in range(QUEUED):
+        assert wire.forward_backward(models[number % runs], number // runs + 1, data).status_code == 200
+
+
+def served(deployment) -> np.ndarray:
+    """Tokens of each tenant's requests that have succeeded, by the server's own count."""
+    text = httpx.get(f"{deployment.url}/metrics").text
+    line = r'^trainyard_request_tokens_total{kind="forward_backward",tenant="team-(\d)"} (\d+)$'
+    counts = dict(re.findall(line, text, re.M))
+    return np.array([int(counts.get(str(tenant), 0)) for tenant in range(TENANTS)])
 
 
 def jain(shares) -> float:

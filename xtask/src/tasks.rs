@@ -135,7 +135,7 @@ pub(crate) fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deploy
             tests.env("TRAINYARD_TEST_PATIENCE", PATIENCE);
         }
         if deployment.contains(&"--deployment") {
-            tests.env("TRAINYARD_PARTITION_SECONDS", "60").env("TRAINYARD_FAIRNESS_SECONDS", "60");
+            tests.env("TRAINYARD_PARTITION_SECONDS", "60").env("TRAINYARD_FAIRNESS_REQUESTS", "24");
         }
         tests.env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
         tests.env("TRAINYARD_TEST_MODEL", python::model()?);

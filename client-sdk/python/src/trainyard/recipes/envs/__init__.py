@@ -21,6 +21,7 @@ BUILT_IN = {
     "prompts": "prompts:Prompts",
     "verifiers": "verifiers:Verifiers",
     "skyrl_gym": "skyrl_gym:SkyRLGym",
+    "harbor": "harbor:Harbor",
     "nemo_gym": "nemo_gym:NemoGym",
     "openenv": "openenv:OpenEnv",
     "mcp": "mcp:Mcp",

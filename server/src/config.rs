@@ -61,6 +61,8 @@ pub use self::tenants::TenantsError;
 pub use self::tls::TlsFlags;
 pub use self::verified_share::VerifiedShare;
 
+/// The least number of requests of a run whose metrics are kept: what a chart of a long run needs.
+const METRICS_ROWS: u64 = 10_000;
 /// The default lease of a worker.
 const LEASE_SECONDS: u64 = 15;
 /// The default capacity for copies of objects in a bucket.
@@ -107,6 +109,8 @@ pub struct Config {
     pub usage_retention: Option<Duration>,
     /// The maximum number of rows of usage of single requests; the scheduler's default when `None`.
     pub usage_rows: Option<u64>,
+    /// The maximum number of requests of a run whose metrics are kept; the scheduler's default when `None`.
+    pub metrics_rows: Option<u64>,
     /// The time for which usage by hour is kept; the scheduler's default when `None`.
     pub usage_history: Option<Duration>,
     /// Base models, in the order given.
@@ -315,6 +319,7 @@ impl Config {
             retention: flags.retention_hours.or(file.retention_hours).map(retention).transpose()?,
             usage_retention: days("--usage-days", flags.usage_days.or(file.usage_days))?,
             usage_rows: flags.usage_rows.or(file.usage_rows),
+            metrics_rows: flags.metrics_rows.or(file.metrics_rows),
             usage_history: days("--usage-history-days", flags.usage_history_days.or(file.usage_history_days))?,
             lease: Duration::from_secs(flags.lease_seconds.or(file.lease_seconds).unwrap_or(LEASE_SECONDS)),
         };
@@ -325,6 +330,7 @@ impl Config {
             Self { lease: Duration::ZERO, .. } => Err(ConfigError::Lease),
             Self { rank_timeout: Some(Duration::ZERO), .. } => Err(ConfigError::Period("rank-timeout-seconds")),
             Self { session_timeout: Some(Duration::ZERO), .. } => Err(ConfigError::Period("session-seconds")),
+            Self { metrics_rows: Some(0..METRICS_ROWS), .. } => Err(ConfigError::MetricsRows(METRICS_ROWS)),
             Self { database_readers: Some(0), .. } => Err(ConfigError::DatabaseReaders),
             Self { threads: 0, .. } => Err(ConfigError::Threads),
             Self { weights: Some(WeightForm::Bf16), dtype: ComputeType::F32, .. } => Err(ConfigError::Weights),

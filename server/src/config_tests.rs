@@ -128,6 +128,15 @@ fn flags_and_the_file_may_each_name_one_half_of_a_certificate() {
 }
 
 #[test]
+fn the_metrics_of_a_run_have_a_bound_that_can_be_set() {
+    let (_dir, mut given) = flags("metrics_rows = 20000\n");
+    assert_eq!(Config::resolve(given.clone()).unwrap().metrics_rows, Some(20_000));
+    given.shared.metrics_rows = Some(10_000);
+    assert_eq!(Config::resolve(given).unwrap().metrics_rows, Some(10_000));
+    assert_eq!(Config::resolve(flags("").1).unwrap().metrics_rows, None);
+}
+
+#[test]
 fn models_come_from_the_file_when_no_flag_names_one() {
     let (_dir, mut flags) = flags("[models]\nb = \"/b\"\n\"org/a\" = \"/a\"\n");
     flags.shared.models.clear();
@@ -143,6 +152,7 @@ fn what_is_wrong_is_named() {
     assert!(refusal("", |flags| flags.host = Some("nowhere".into())).contains("\"nowhere\""));
     assert!(refusal("", |flags| flags.shared.threads = Some(0)).contains("--threads"));
     assert!(refusal("database_readers = 0\n", |_| {}).contains("--database-readers"));
+    assert!(refusal("metrics_rows = 9999\n", |_| {}).contains("--metrics-rows: must be at least 10000"));
     assert!(refusal("", |flags| flags.shared.kv_memory_mib = Some(0)).contains("--kv-memory-mib"));
     assert!(refusal("activation_memory_mib = 0\n", |_| {}).contains("--activation-memory-mib"));
     assert!(refusal("checkpoint_memory_mib = 0\n", |_| {}).contains("--checkpoint-memory-mib"));

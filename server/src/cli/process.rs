@@ -125,6 +125,7 @@ async fn open_scheduler(config: &Config, files: &Files) -> Result<Scheduler, Box
         retention: config.retention.unwrap_or(defaults.retention),
         usage_retention: config.usage_retention.unwrap_or(defaults.usage_retention),
         usage_rows: config.usage_rows.unwrap_or(defaults.usage_rows),
+        metrics_rows: config.metrics_rows.unwrap_or(defaults.metrics_rows),
         usage_history: config.usage_history.unwrap_or(defaults.usage_history),
         ..defaults
     };

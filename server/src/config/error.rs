@@ -124,6 +124,9 @@ pub enum ConfigError {
     /// A period is 0.
     #[error("--{0}: must be at least 1")]
     Period(&'static str),
+    /// So few requests with metrics that a run would be thinned out all the time.
+    #[error("--metrics-rows: must be at least {0}")]
+    MetricsRows(u64),
     /// The retention of usage is too short.
     #[error("{name}: must be at least {least}, because a report of usage covers two weeks")]
     Days {

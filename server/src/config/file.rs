@@ -76,6 +76,7 @@ pub(super) struct FileConfig {
     pub(super) retention_hours: Option<f64>,
     pub(super) usage_days: Option<u32>,
     pub(super) usage_rows: Option<u64>,
+    pub(super) metrics_rows: Option<u64>,
     pub(super) usage_history_days: Option<u32>,
     pub(super) http: FileHttp,
     pub(super) images: FileImages,

@@ -274,6 +274,10 @@ pub struct SharedFlags {
     /// the tenants with most rows are deleted [default: 4000000].
     #[arg(long, env = "TRAINYARD_USAGE_ROWS", value_name = "ROWS", help_heading = "Lifetimes")]
     pub usage_rows: Option<u64>,
+    /// Maximum number of requests of a run whose metrics are kept; before it is exceeded, older ones are thinned out,
+    /// and the newest quarter stays complete. At least 10000 [default: 1000000].
+    #[arg(long, env = "TRAINYARD_METRICS_ROWS", value_name = "REQUESTS", help_heading = "Lifetimes")]
+    pub metrics_rows: Option<u64>,
     /// Days for which usage by hour, and the storage of deleted checkpoints, are kept [default: 400].
     #[arg(long, env = "TRAINYARD_USAGE_HISTORY_DAYS", value_name = "DAYS", help_heading = "Lifetimes")]
     pub usage_history_days: Option<u32>,

@@ -13,8 +13,12 @@ const TILED_ROWS: (usize, usize, usize) = (128, 256, 128);
 /// Rows of a microbatch for kernels whose blocks have a fixed height.
 const FIXED_ROWS: usize = 256;
 
-/// Rows that tiles multiply in about the time in which a core reads the weights.
+/// Rows of bf16 weights that tiles multiply in about the time in which a core reads the weights.
 const BALANCED_TILED_ROWS: usize = 64;
+/// The same with AVX2, where each weight is widened and then multiplied in lanes of eight.
+const BALANCED_WIDENED_ROWS: usize = 4;
+/// The same in plain Rust.
+const BALANCED_PORTABLE_ROWS: usize = 2;
 
 /// Division of work: GEMMs into blocks, examples into microbatches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub struct Blocking {
     pub l2_bytes: usize,
     /// Maximum bytes of the left side of a block of AMX tiles; `None` for kernels whose blocks have a fixed height.
     pub lhs_bytes: Option<usize>,
+    /// Kernel class, on which the time of a row depends.
+    isa: Isa,
 }
 
 impl Blocking {
@@ -34,7 +40,7 @@ impl Blocking {
     }
 
     fn new(isa: Isa, l2_bytes: usize) -> Self {
-        Self { l2_bytes, lhs_bytes: isa.has_amx().then_some(l2_bytes / 8 * 3) }
+        Self { l2_bytes, lhs_bytes: isa.has_amx().then_some(l2_bytes / 8 * 3), isa }
     }
 
     /// Returns the default number of rows of microbatches with weights of a type.
@@ -54,7 +60,12 @@ impl Blocking {
 
     /// Returns the number of rows whose computation takes about as long as reading the weights.
     pub fn balanced_rows(&self, dtype: Dtype) -> usize {
-        if self.lhs_bytes.is_some() && dtype == Dtype::Bf16 { BALANCED_TILED_ROWS } else { BALANCED_ROWS }
+        match (self.isa, dtype) {
+            (Isa::Portable, _) => BALANCED_PORTABLE_ROWS,
+            (Isa::Avx2, _) => BALANCED_WIDENED_ROWS,
+            (Isa::AmxBf16, Dtype::Bf16) => BALANCED_TILED_ROWS,
+            (Isa::Avx512Bf16 | Isa::AmxBf16, _) => BALANCED_ROWS,
+        }
     }
 
     /// Returns a description for logs, for weights of type `dtype`.
@@ -106,6 +117,13 @@ mod tests {
             assert!(blocking.lhs_bytes.is_none_or(|bytes| bytes > 0 && bytes < blocking.l2_bytes / 2));
             assert!(blocking.describe(Dtype::Bf16).contains(&format!("L2 cache {} KiB", blocking.l2_bytes / 1024)));
         }
+    }
+
+    #[test]
+    fn slower_kernels_balance_fewer_rows() {
+        let rows = |dtype| Isa::ALL.map(|isa| Blocking::new(isa, 1 << 20).balanced_rows(dtype));
+        assert_eq!(rows(Dtype::Bf16), [64, 16, 4, 2]);
+        assert_eq!(rows(Dtype::F32), [16, 16, 4, 2], "without tiles");
     }
 
     #[test]

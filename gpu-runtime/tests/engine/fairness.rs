@@ -83,8 +83,8 @@ fn passes_are_narrow_while_another_tenant_trains() {
         let step = d.start_for(share("b", 1), optim("b", 1e-4));
         assert!(steps(&mut d, &step) <= 3);
         let between = width(&mut d, 5);
-        // As many as the processor computes in twice the time of reading weights: most with AMX.
-        assert!((8..=64).contains(&between), "{between} rows after step {seed}");
+        // As many as the processor computes in twice the time of reading weights: most with AMX, few in plain Rust.
+        assert!((2..=64).contains(&between), "{between} rows after step {seed}");
     }
     width(&mut d, 64);
     assert_eq!(width(&mut d, 5), 256, "nobody else waits again");
@@ -218,8 +218,14 @@ fn equal_weights_get_equal_shares_of_sampling() {
             (0..100).map(|i| (d.start_for(share.clone(), request(&share, i)), prompt + new as usize)).collect();
         loads.push(Load { requests, share, served: 0 });
     }
-    // A request counts when it ends: many steps, so that those in progress hardly matter where passes are narrow.
-    saturate(&mut d, 2_000, &mut loads, |d, share, i| d.start_for(share.clone(), request(share, i)));
+    // A request counts when it ends, and those of a share that decodes for long end together: so many tokens that those in
+    // progress hardly matter, in as many passes as the processor's narrow or wide ones need.
+    for _ in 0..100 {
+        saturate(&mut d, 200, &mut loads, |d, share, i| d.start_for(share.clone(), request(share, i)));
+        if loads.iter().map(|load| load.served).sum::<usize>() >= 300_000 {
+            break;
+        }
+    }
     let shares: Vec<f64> = loads.iter().map(|load| load.served as f64).collect();
     assert!(jain(&shares) >= 0.95, "{shares:?}");
 }

@@ -84,6 +84,8 @@ pub(super) struct Sampler<B: Backend> {
     balanced_rows: usize,
     /// Passes to come in which each share's part is limited.
     limited_passes: usize,
+    /// Rows beyond their limits that shares had in limited passes.
+    row_debts: BTreeMap<Arc<str>, usize>,
     /// Whether the last pass was for a quarantined request.
     last_was_quarantined: bool,
     counts: SampleCounts,
@@ -120,6 +122,7 @@ impl<B: Backend> Sampler<B> {
             passes: FairShare::new(1),
             balanced_rows: BALANCED_ROWS,
             limited_passes: 0,
+            row_debts: BTreeMap::new(),
             last_was_quarantined: false,
             counts: SampleCounts::default(),
             spread: None,

@@ -74,10 +74,13 @@ impl<B: Backend> Sampler<B> {
             }
         }
         let mut parts = allot_rows(&mut self.prefills, &mut self.prefill_turns, chunks, budget, limits.as_ref());
-        parts.extend(match limits {
-            Some(limits) => self.within_limits(&limits, decoding, &parts, &weights),
-            None => decoding,
-        });
+        match limits {
+            Some(limits) => {
+                parts.extend(self.within_limits(&limits, decoding, &parts, &weights));
+                self.note_rows(limits, &parts);
+            }
+            None => parts.extend(decoding),
+        }
         parts.sort_by_key(|part| (part.task, part.target));
         self.group_by_adapter(&mut parts);
         parts

@@ -3,7 +3,8 @@
 //! All requests wait for the end of a pass, which takes longer the more rows it has. While one share has work, a pass
 //! is as wide as its requests allow. Beside other shares, the rows of a share take about as long as reading the weights
 //! does: the time of a request grows with the number of shares that have work, and not with the number of their
-//! requests. The sequences of a share that do not all fit take turns.
+//! requests. The sequences of a share that do not all fit take turns. Prompts are computed in whole blocks, which may have
+//! more rows: a share then has fewer in the passes that follow.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use trainyard_protocol::{SessionId, TenantShare};
 use super::Sampler;
 use super::part::PassPart;
 use super::spread::Spread;
+use super::task::SampleTask;
 use crate::backend::{Backend, KV_BLOCK as BLOCK};
 use crate::model::Weights;
 
@@ -20,23 +22,36 @@ use crate::model::Weights;
 /// requests has none between two of them.
 pub(super) const LIMITED_PASSES: usize = 64;
 
+/// Rows of a share in a pass.
+#[derive(Clone, Copy)]
+struct RowLimit {
+    rows: usize,
+    /// Rows that earlier passes had beyond their limits.
+    debt: usize,
+}
+
 /// Rows of a pass by share.
-pub(super) struct RowLimits(BTreeMap<Arc<str>, usize>);
+pub(super) struct RowLimits(BTreeMap<Arc<str>, RowLimit>);
 
 impl RowLimits {
-    fn of(&self, share: &str) -> usize {
-        self.0.get(share).copied().unwrap_or(1)
+    fn of(&self, share: &str) -> RowLimit {
+        self.0.get(share).copied().unwrap_or(RowLimit { rows: 1, debt: 0 })
     }
 
-    /// Prompt rows of a share, at least one block of them.
+    /// Prompt rows of a share: at least one block of them, or none while it has a debt.
     pub(super) fn of_prompts(&self, share: &str) -> usize {
-        self.of(share).max(BLOCK)
+        let RowLimit { rows, debt } = self.of(share);
+        match rows.saturating_sub(debt) {
+            _ if debt == 0 => rows.max(BLOCK),
+            left @ BLOCK.. => left,
+            _ => 0,
+        }
     }
 
     /// Rows of a share's sequences beside its prompt rows: enough that the sequences always go on.
     fn of_sequences(&self, share: &str, prompt_rows: usize) -> usize {
-        let limit = self.of(share);
-        limit.saturating_sub(prompt_rows).max(limit / 4).max(1)
+        let RowLimit { rows, debt } = self.of(share);
+        rows.saturating_sub(prompt_rows + debt).max(rows / 4).max(1)
     }
 }
 
@@ -55,7 +70,12 @@ impl<B: Backend> Sampler<B> {
     }
 
     /// The rows that each share may take of the next pass, in proportion to weights; `None` while only one share has work.
-    pub(super) fn row_limits(&self) -> Option<RowLimits> {
+    pub(super) fn row_limits(&mut self) -> Option<RowLimits> {
+        let decodes = |task: &SampleTask<B>| task.targets().any(|target| task.is_decoding(target));
+        // Where all shares have only prompts, none has to wait for its debt.
+        if self.limited_passes == 0 || !self.active.iter().any(decodes) {
+            self.row_debts.clear();
+        }
         if self.limited_passes == 0 {
             return None;
         }
@@ -65,7 +85,24 @@ impl<B: Backend> Sampler<B> {
         let total: usize = weights.values().sum();
         let all = self.balanced_rows.max(1) * weights.len();
         let rows = |weight: usize| (all * weight).checked_div(total).unwrap_or(0).max(1);
-        Some(RowLimits(weights.into_iter().map(|(share, weight)| (share, rows(weight))).collect()))
+        let limit = |(share, weight): (Arc<str>, usize)| {
+            let debt = self.row_debts.get(&share).copied().unwrap_or(0);
+            (share, RowLimit { rows: rows(weight), debt })
+        };
+        Some(RowLimits(weights.into_iter().map(limit).collect()))
+    }
+
+    /// Takes note of the rows that shares have in a limited pass.
+    pub(super) fn note_rows(&mut self, limits: RowLimits, parts: &[PassPart]) {
+        let mut taken: BTreeMap<&str, usize> = BTreeMap::new();
+        for part in parts {
+            *taken.entry(&*self.active[part.task].share.name).or_default() += part.positions.len();
+        }
+        let debts = limits.0.into_iter().map(|(share, RowLimit { rows, debt })| {
+            let taken = taken.get(&*share).copied().unwrap_or(0);
+            (share, (debt + taken).saturating_sub(rows))
+        });
+        self.row_debts = debts.filter(|(_, debt)| *debt > 0).collect();
     }
 
     /// Those of the decoding sequences `decoding` that the next pass computes beside `prompts`. Sessions of a share get equal

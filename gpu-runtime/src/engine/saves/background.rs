@@ -30,6 +30,8 @@ pub(crate) struct Background<K, T> {
     cancelled: Arc<AtomicBool>,
     /// Ranks that do the same jobs at once: a job is done when rank 0 reports it, and fails if it failed on one rank.
     ranks: Ranks,
+    /// Niceness of the thread above that of the engine.
+    niceness: i32,
 }
 
 struct RunningThread<T> {
@@ -39,9 +41,10 @@ struct RunningThread<T> {
 }
 
 impl<T: Send + 'static> RunningThread<T> {
-    fn start(what: &'static str) -> std::io::Result<Self> {
+    fn start(what: &'static str, niceness: i32) -> std::io::Result<Self> {
         let ((work, jobs), (report, done)) = (channel::<Job<T>>(), channel());
         let handle = std::thread::Builder::new().name(what.to_owned()).spawn(move || {
+            lower_priority(niceness);
             for job in jobs {
                 let result = guarded(what, job).unwrap_or_else(|fault| Err(fault.error()));
                 if report.send(result).is_err() {
@@ -53,10 +56,25 @@ impl<T: Send + 'static> RunningThread<T> {
     }
 }
 
+/// Lowers the priority of the calling thread, where the system permits that.
+fn lower_priority(niceness: i32) {
+    // Elsewhere than on Linux the call would change the whole process.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(niceness);
+    #[cfg(not(target_os = "linux"))]
+    let _ = niceness;
+}
+
 impl<K, T: Send + 'static> Background<K, T> {
     /// A thread for jobs of the kind `what`.
     pub(crate) fn new(what: &'static str) -> Self {
-        Self { what, thread: None, pending: None, cancelled: Arc::default(), ranks: Ranks::default() }
+        Self { what, thread: None, pending: None, cancelled: Arc::default(), ranks: Ranks::default(), niceness: 0 }
+    }
+
+    /// Does the jobs with this niceness above the engine's, so that they slow it down less.
+    pub(crate) fn with_niceness(mut self, niceness: i32) -> Self {
+        self.niceness = niceness;
+        self
     }
 
     /// Does each job on all of these ranks.
@@ -96,7 +114,7 @@ impl<K, T: Send + 'static> Background<K, T> {
         }
         let thread = match self.thread.take() {
             Some(thread) => thread,
-            None => RunningThread::start(what).map_err(|error| failed(&error.to_string()))?,
+            None => RunningThread::start(what, self.niceness).map_err(|error| failed(&error.to_string()))?,
         };
         // The former job may still ask about its own end.
         self.cancelled = Arc::default();
@@ -177,5 +195,18 @@ mod tests {
         thread.start(3, Box::new(|| interrupt::check().map_err(|_| interrupt::ended()))).unwrap();
         assert!(matches!(thread.finished(Duration::from_secs(600)), Some((3, Ok(())))));
         assert!(!thread.is_cancelled());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_may_have_a_lower_priority_than_the_engine() {
+        let niceness = || rustix::process::getpriority_process(None).unwrap();
+        let own = niceness();
+        for (above, expected) in [(0, own), (5, (own + 5).min(19))] {
+            let mut thread = Background::new("test").with_niceness(above);
+            thread.start((), Box::new(move || Ok(niceness()))).unwrap();
+            assert_eq!(thread.finished(Duration::from_secs(600)).unwrap().1.unwrap(), expected);
+        }
+        assert_eq!(niceness(), own);
     }
 }

@@ -15,6 +15,10 @@ use crate::engine::saves::background::Background;
 use crate::interrupt::{self, Interrupt};
 use crate::loss::{LossValue, evaluate_until};
 
+/// Gives the thread a quarter of a core that the engine also needs. At the engine's own priority a pass, whose threads
+/// wait for each other, takes twice as long.
+const NICENESS: i32 = 5;
+
 /// Elements that the custom losses of a pass may cost before they are postponed.
 pub(super) struct Allowance {
     /// Elements whatever the size of the pass.
@@ -60,7 +64,7 @@ pub(super) struct LossThread {
 impl LossThread {
     /// A thread on each of these ranks, which evaluate the losses of a request at once.
     pub(super) fn on(ranks: &Ranks) -> Self {
-        let thread = Background::new("evaluation of custom losses").on(ranks);
+        let thread = Background::new("evaluation of custom losses").with_niceness(NICENESS).on(ranks);
         Self { thread, last: None, is_over: Arc::default() }
     }
 

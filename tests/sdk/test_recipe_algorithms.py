@@ -92,6 +92,12 @@ def test_whitening_leaves_out_what_is_not_learned():
     assert advantages.to_go({1: 0.5, 3: 2.0}, 4) == [2.5, 2.5, 2.0, 2.0]
 
 
+def test_the_best_of_a_group_is_learned_by_its_lead():
+    assert advantages.lead([0.25, 1.0, 0.5]) == [0.0, 0.5, 0.0]
+    assert advantages.lead([1.0, 0.0, 1.0]) == [0.0, 0.0, 0.0], "two are the best"
+    assert advantages.lead([1.0]) == [0.0]
+
+
 def test_estimators_name_what_they_lack():
     group = sequences([[-1.0], [-1.0]])
     with pytest.raises(RecipeError, match="remax needs the reward of a greedy episode"):
@@ -120,6 +126,19 @@ def test_clip_cov_draws_from_the_tokens_between_its_bounds():
         # Only the second sequence is to become less likely.
         ({"negative": 0.1}, [True, True, False, False, False]),
         ({"negative": 0.3}, [True] * 5),
+        # The products are 2.25 and 0.512, the log-ratios 0, 0.81, 0.25, -0.92 and 0.
+        ({"sequence_sum_high": 2.0}, [False, False, True, True, True]),
+        ({"sequence_sum_low": 0.6}, [True, True, False, False, False]),
+        # x^2 / 2 is 0, 0.329, 0.030, 0.420 and 0: means 0.164 and 0.150, sums 0.329 and 0.450.
+        ({"token_k2": 0.4}, [True, True, True, False, True]),
+        ({"sequence_mean_k2": 0.16}, [False, False, True, True, True]),
+        ({"sequence_sum_k2": 0.4}, [True, True, False, False, False]),
+        ({"sequence_max_k2": 0.4}, [True, True, False, False, False]),
+        # exp(x) - 1 - x is 0, 0.439, 0.033, 0.316 and 0: means 0.220 and 0.116, sums 0.439 and 0.349.
+        ({"token_k3": 0.4}, [True, False, True, True, True]),
+        ({"sequence_mean_k3": 0.2}, [False, False, True, True, True]),
+        ({"sequence_sum_k3": 0.4}, [False, False, True, True, True]),
+        ({"sequence_max_k3": 0.3}, [False] * 5),
     ],
 )
 def test_rejection(bounds, learned):
@@ -214,7 +233,7 @@ def test_rejection_compares_with_the_weights_that_sampled():
         (grpo, ["--dual_clip=0.5"], ["dual_clip", "0 or greater than 1"]),
         (grpo, ["--algorithm=gmpo", "--aggregation=token"], ["aggregation", "gmpo", "sequence"]),
         (grpo, ["--algorithm=maxrl", "--overlong_buffer=2"], ["overlong_buffer", "maxrl", "at least 0"]),
-        (grpo, ["--algorithm=maxrl", "--normalize=true"], ["normalize", "maxrl", "group, opo, remax, rloo"]),
+        (grpo, ["--algorithm=maxrl", "--normalize=true"], ["normalize", "maxrl", "best, group, opo, remax, rloo"]),
         (grpo, ["--algorithm=optimal_token", "--limits.temperature=0.7"], ["limits.temperature", "optimal_token"]),
         (grpo, ["--group_size=1"], ["group_size", "at least 2"]),
         (grpo, ["--algorithm=remax", "--group_size=0"], ["group_size", "at least 1"]),
@@ -222,9 +241,11 @@ def test_rejection_compares_with_the_weights_that_sampled():
         (grpo, ["--echo=0.1"], ["echo", "limits.max_turns is 1"]),
         (grpo, ["--rejection.token_high=0.9"], ["rejection.token_high", "greater than 1"]),
         (grpo, ["--rejection.sequence_low=1.5"], ["rejection.sequence_low", "below 1"]),
+        (grpo, ["--rejection.sequence_sum_high=0.5"], ["rejection.sequence_sum_high", "greater than 1"]),
+        (grpo, ["--rejection.sequence_max_k3=0"], ["rejection.sequence_max_k3", "greater than 0"]),
         (grpo, ["--loss=clip_cov", "--cov_low=9"], ["cov_low", "less than cov_high"]),
-        (grpo, ["--algorithm=best"], ["algorithm", "'rloo'", "'best'"]),
-        (grpo, ["--advantage=best"], ["advantage", "'optimal_token'", "'best'"]),
+        (grpo, ["--algorithm=worst"], ["algorithm", "'rloo'", "'worst'"]),
+        (grpo, ["--advantage=worst"], ["advantage", "'optimal_token'", "'worst'"]),
         (async_grpo, ["--algorithm=remax"], ["advantage", "remax", "greedy episode", "use grpo or agent_env"]),
         (async_grpo, ["--correction=aipo", "--clip_high=1"], ["clip_high", "aipo"]),
         (async_grpo, ["--correction=aipo", "--algorithm=sapo"], ["algorithm", "sapo", "aipo"]),

@@ -157,6 +157,7 @@ def estimates(rewards, lengths, logprobs, squares, greedy):
         "remax": rewards - greedy,
         "opo": rewards - (rewards * lengths).sum() / lengths.sum(),
         "maxrl": (rewards - rewards.mean()) / rewards.mean() if rewards.sum() > 0 else 0 * rewards,
+        "best": torch.zeros(n).double().scatter(0, rewards.argmax()[None], rewards.topk(2).values.diff().neg()),
         "reinforce_pp": [row[:k].tolist() for row, k in zip(wide(rewards), lengths)],
         "reinforce_pp_baseline": [row[:k].tolist() for row, k in zip(wide(rewards - rewards.mean()), lengths)],
         "optimal_token": [(r - base[:k]).tolist() for r, k in zip(rewards, lengths)],

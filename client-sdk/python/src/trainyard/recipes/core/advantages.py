@@ -44,6 +44,8 @@ def _of_sequences(group: Sequence[Trajectory], rewards: Sequence[float], estimat
         return length_weighted(rewards, [one.sampled for one in group])
     if estimator == "maxrl":
         return over_mean(rewards)
+    if estimator == "best":
+        return lead(rewards)
     return centered(rewards)
 
 
@@ -74,6 +76,13 @@ def over_mean(rewards: Sequence[float]) -> list[float]:
         raise RecipeError(f"algorithm: maxrl needs rewards of at least 0, and an episode got {min(rewards):g}")
     scale = mean(rewards) or 1.0
     return [value / scale for value in centered(rewards)]
+
+
+def lead(rewards: Sequence[float]) -> list[float]:
+    """`R` less the second largest reward for the largest one, 0 for the others, and for all where two are the largest:
+    the gradient of the expected largest reward of a group (Tang et al. 2025, arXiv:2503.19595)."""
+    second, first = sorted(rewards)[-2:] if len(rewards) > 1 else (0.0, 0.0)
+    return [first - second if reward == first else 0.0 for reward in rewards]
 
 
 def baseline(trajectory: Trajectory) -> float:

@@ -7,20 +7,20 @@ the estimators, `losses` those of the losses.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from .config import ConfigError, check, opt
 
 Algorithm = Literal[
     "grpo", "dapo", "dr_grpo", "gspo", "cispo", "reinforce", "rloo", "reinforce_pp", "reinforce_pp_baseline", "remax",
-    "opo", "maxrl", "optimal_token", "dual_clip", "sapo", "gmpo", "dppo", "clip_cov", "kl_cov", "echo",
+    "opo", "maxrl", "optimal_token", "grpo_passk", "dual_clip", "sapo", "gmpo", "dppo", "clip_cov", "kl_cov", "echo",
 ]  # fmt: skip
 LossName = Literal[
     "importance_sampling", "ppo", "cispo", "gspo", "sapo", "gmpo", "dppo_tv", "dppo_kl", "clip_cov", "kl_cov",
 ]  # fmt: skip
 Estimator = Literal[
-    "group", "rloo", "reinforce_pp", "reinforce_pp_baseline", "remax", "opo", "maxrl", "optimal_token",
+    "group", "rloo", "reinforce_pp", "reinforce_pp_baseline", "remax", "opo", "maxrl", "optimal_token", "best",
 ]  # fmt: skip
 Aggregation = Literal["token", "sequence", "constant"]
 
@@ -42,7 +42,7 @@ LOSS_SETTINGS: dict[LossName, tuple[str, ...]] = {
 """Settings that each loss reads."""
 ALONE: frozenset[Estimator] = frozenset({"reinforce_pp", "remax"})
 """Estimators whose baseline does not come from the group."""
-DIVIDED: frozenset[Estimator] = frozenset({"group", "rloo", "remax", "opo"})
+DIVIDED: frozenset[Estimator] = frozenset({"group", "rloo", "remax", "opo", "best"})
 """Estimators for which `normalize` divides by the group's standard deviation; the others do their own scaling."""
 
 
@@ -121,6 +121,8 @@ ALGORITHMS: dict[Algorithm, Objective] = {
     "maxrl": Objective(advantage="maxrl"),
     # Li et al. 2026, "The Optimal Token Baseline": a baseline of its own at each position.
     "optimal_token": Objective("importance_sampling", "optimal_token"),
+    # Tang et al. 2025, arXiv:2503.19595: of each group only the best answer is learned, by its lead.
+    "grpo_passk": Objective(advantage="best", aggregation="sequence", normalize=True),
     # Ye et al. 2020, arXiv:1912.09729: ratios have a bound where the advantage is negative, too.
     "dual_clip": Objective(aggregation="sequence", normalize=True, dual_clip=3.0),
     # Gao et al. 2025, arXiv:2511.20347: a soft gate in place of the clip.
@@ -147,30 +149,43 @@ class Rejection:
 
     sequence_low: float | None = opt(None, "the smallest geometric mean of a sequence's ratios")
     sequence_high: float | None = opt(None, "the largest geometric mean of a sequence's ratios")
+    sequence_mean_k2: float | None = opt(None, "the largest mean of a sequence's squared log-ratios, halved")
+    sequence_mean_k3: float | None = opt(None, "the largest mean of a sequence's ratio - 1 - log-ratio")
+    sequence_sum_low: float | None = opt(None, "the smallest product of a sequence's ratios")
+    sequence_sum_high: float | None = opt(None, "the largest product of a sequence's ratios")
+    sequence_sum_k2: float | None = opt(None, "the largest sum of a sequence's squared log-ratios, halved")
+    sequence_sum_k3: float | None = opt(None, "the largest sum of a sequence's ratio - 1 - log-ratio")
+    sequence_max_k2: float | None = opt(None, "the largest squared log-ratio in a sequence, halved")
+    sequence_max_k3: float | None = opt(None, "the largest ratio - 1 - log-ratio in a sequence")
     token_low: float | None = opt(None, "the smallest ratio of a token")
     token_high: float | None = opt(None, "the largest ratio of a token")
+    token_k2: float | None = opt(None, "the largest squared log-ratio of a token, halved")
+    token_k3: float | None = opt(None, "the largest ratio - 1 - log-ratio of a token")
     negative: float | None = opt(
         None, "largest drop of the mean log-ratio per token for a sequence with negative advantage"
     )
 
     def __post_init__(self) -> None:
-        for name in ("sequence_low", "token_low"):
-            low = getattr(self, name)
-            fits = low is None or 0 < low < 1
-            check(fits, f"rejection.{name}", "must be above 0 and below 1: the weights that sampled have ratio 1")
-        for name in ("sequence_high", "token_high"):
-            high = getattr(self, name)
-            check(
-                high is None or high > 1,
-                f"rejection.{name}",
-                "must be greater than 1: the weights that sampled have ratio 1",
-            )
-        check(self.negative is None or self.negative >= 0, "rejection.negative", "must be at least 0")
+        for name, bound in self.bounds.items():
+            key = f"rejection.{name}"
+            if name.endswith("_low"):
+                check(0 < bound < 1, key, "must be above 0 and below 1: the weights that sampled have ratio 1")
+            elif name.endswith("_high"):
+                check(bound > 1, key, "must be greater than 1: the weights that sampled have ratio 1")
+            elif name == "negative":
+                check(bound >= 0, key, "must be at least 0")
+            else:
+                check(bound > 0, key, "must be greater than 0, the divergence of the weights that sampled")
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The bounds that are set, by name."""
+        every = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: bound for name, bound in every.items() if bound is not None}
 
     @property
     def active(self) -> bool:
-        bounds = (self.sequence_low, self.sequence_high, self.token_low, self.token_high, self.negative)
-        return any(bound is not None for bound in bounds)
+        return bool(self.bounds)
 
 
 def check_settings(objective: Objective, given: Iterable[str]) -> None:

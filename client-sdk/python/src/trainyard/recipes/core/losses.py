@@ -59,6 +59,12 @@ class Tokens:
         np.add.at(totals, self.sequence, values)
         return np.asarray(totals[self.sequence], np.float64)
 
+    def largest(self, values: Floats) -> Floats:
+        """The largest of a sequence's values, at each of its tokens."""
+        found = np.full(int(self.sequence.max(initial=-1)) + 1, -np.inf)
+        np.maximum.at(found, self.sequence, values)
+        return np.asarray(found[self.sequence], np.float64)
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -191,27 +197,38 @@ def computed(tokens: Tokens, objective: Objective, chance: random.Random) -> Ter
 def kept(tokens: Tokens, rejection: Rejection) -> NDArray[np.bool_]:
     """Returns which tokens are trained; `tokens.old` are log-probabilities of the sampling weights.
 
-    Sequences are left out whose ratios have a geometric mean out of bounds (Liu, Li et al. 2025, "When Speed Kills
-    Stability"), and those with a negative mean advantage that have become less likely by more than `negative` per token
-    (DeepSeek-AI 2025, arXiv:2512.02556). Tokens are left out whose own ratio is out of bounds (IcePop, Ling Team 2025,
-    arXiv:2510.18855).
+    Sequences are left out whose ratios have a geometric mean or a product out of bounds (Liu, Li et al. 2025, "When
+    Speed Kills Stability"), whose divergences have a mean, a sum or a maximum above a bound, and those with a negative
+    mean advantage that have become less likely by more than `negative` per token (DeepSeek-AI 2025, arXiv:2512.02556).
+    Tokens are left out whose own ratio (IcePop, Ling Team 2025, arXiv:2510.18855) or divergence is out of bounds. With
+    the log-ratio `x`, `k2` is `x^2 / 2` and `k3` is `exp(x) - 1 - x` (Schulman 2020, "Approximating KL Divergence").
     """
     if not tokens.now.size:
         return np.ones(0, np.bool_)
-    found = np.ones(tokens.now.shape, np.bool_)
     logs = tokens.now - tokens.old
-    means = tokens.means(logs)
-    for values, low, high in (
-        (means, rejection.sequence_low, rejection.sequence_high),
-        (logs, rejection.token_low, rejection.token_high),
-    ):
-        if low is not None:
-            found &= values >= np.log(low)
-        if high is not None:
-            found &= values <= np.log(high)
-    if rejection.negative is not None:
-        found &= (tokens.means(tokens.advantages) >= 0) | (-means <= rejection.negative)
+    divergences = {"k2": logs**2 / 2, "k3": np.expm1(tokens.log_ratio) - tokens.log_ratio}
+    found = np.ones(tokens.now.shape, np.bool_)
+    for name, bound in rejection.bounds.items():
+        if name == "negative":
+            found &= (tokens.means(tokens.advantages) >= 0) | (-tokens.means(logs) <= bound)
+            continue
+        of, _, kind = name.rpartition("_")
+        values = OVER[of](tokens, divergences.get(kind, logs))
+        if kind == "low":
+            found &= values >= np.log(bound)
+        else:
+            found &= values <= (np.log(bound) if kind == "high" else bound)
     return found
+
+
+OVER: dict[str, Callable[[Tokens, Floats], Floats]] = {
+    "token": lambda _, values: values,
+    "sequence": Tokens.means,
+    "sequence_mean": Tokens.means,
+    "sequence_sum": Tokens.sums,
+    "sequence_max": Tokens.largest,
+}
+"""What a bound of `Rejection` is on, by the beginning of its name."""
 
 
 def without(tokens: Tokens, learned: NDArray[np.bool_]) -> Tokens:

@@ -75,9 +75,10 @@ def test_estimators_have_the_advantages_of_pytorch(name):
     assert len(RECORDED["groups"]) == 200
     for one in RECORDED["groups"]:
         group = sequences(one["logprobs"])
-        for trajectory, squares in zip(group, one["squares"], strict=True):
+        for trajectory, squares, right, style in zip(group, one["squares"], *one["parts"], strict=True):
             trajectory.squares, trajectory.baseline = [0.0, 0.0, *squares], one["greedy"]
-        found = advantages.estimated(group, one["rewards"], name, name == "group")
+            trajectory.metrics = {"right": right, "style": style}
+        found = advantages.estimated(group, one["rewards"], name, name == "group", {"right": 1.0, "style": 0.5})
         if name in advantages.WHITENED:
             found = advantages.whitened(found, [trajectory.mask for trajectory in group])
         assert all(row[:2] == [0.0, 0.0] for row in found), "nothing is learned from prompts"
@@ -102,6 +103,8 @@ def test_estimators_name_what_they_lack():
     group = sequences([[-1.0], [-1.0]])
     with pytest.raises(RecipeError, match="remax needs the reward of a greedy episode"):
         advantages.estimated(group, [0.0, 1.0], "remax", False)
+    with pytest.raises(RecipeError, match="reward_parts: an episode has no metric 'style'; it has none"):
+        advantages.estimated(group, [0.0, 1.0], "gdpo", False, {"style": 1.0})
     with pytest.raises(RecipeError, match=r"maxrl needs rewards of at least 0, and an episode got -0\.5"):
         advantages.estimated(group, [-0.5, 1.0], "maxrl", False)
 
@@ -238,6 +241,10 @@ def test_rejection_compares_with_the_weights_that_sampled():
         (grpo, ["--group_size=1"], ["group_size", "at least 2"]),
         (grpo, ["--algorithm=remax", "--group_size=0"], ["group_size", "at least 1"]),
         (grpo, ["--algorithm=remax", "--group_size=1", "--dynamic_sampling=true"], ["dynamic_sampling", "group of one"]),
+        (grpo, ["--algorithm=gdpo"], ["reward_parts", "gdpo needs"]),
+        (grpo, ["--algorithm=gdpo", "--reward_parts.style=high"], ["reward_parts.style", "greater than 0"]),
+        (grpo, ["--reward_parts.style=1"], ["reward_parts", "only for gdpo, not for group"]),
+        (grpo, ["--algorithm=gdpo", "--reward_parts.a=1", "--overlong_buffer=2"], ["overlong_buffer", "gdpo"]),
         (grpo, ["--echo=0.1"], ["echo", "limits.max_turns is 1"]),
         (grpo, ["--rejection.token_high=0.9"], ["rejection.token_high", "greater than 1"]),
         (grpo, ["--rejection.sequence_low=1.5"], ["rejection.sequence_low", "below 1"]),

@@ -43,7 +43,7 @@ class Sums(Environment):
             threading.Event().wait()
         if self.index % 40 in self.broken:
             raise RuntimeError(f"no database for {self.index}")
-        return Outcome(sum(map(int, reply)) / 40)
+        return Outcome(sum(map(int, reply)) / 40, metrics={"sum": sum(map(int, reply)) / 40})
 
 
 class Suite:
@@ -102,8 +102,8 @@ def test_without_failures_runs_resume_to_the_bit(tmp_path, name):
 
 @pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in ("grpo", "dapo")])
 def test_every_algorithm_resumes_to_the_bit(tmp_path, algorithm):
-    more = {"algorithm": algorithm, "rejection.sequence_high": 1.01} if algorithm == "dppo" else {"algorithm": algorithm}
-    lines = resumed("grpo", tmp_path, **more)
+    settings = {"dppo": {"rejection.sequence_high": 1.01}, "gdpo": {"reward_parts.sum": 1}}
+    lines = resumed("grpo", tmp_path, algorithm=algorithm, **settings.get(algorithm, {}))
     two = not ALGORITHMS[algorithm].one_pass or algorithm == "dppo"
     assert all(("clipped" in line) == two and ("greedy_reward" in line) == (algorithm == "remax") for line in lines)
     assert all(("echo" in line) == (algorithm == "echo") for line in lines)

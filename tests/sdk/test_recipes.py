@@ -112,7 +112,9 @@ class Twice(Environment):
 
     def step(self, reply):
         first, self.length = not self.length, self.length or 1 + len(reply)
-        return Outcome(done=False, messages=[{"role": "user", "content": "Again."}]) if first else Outcome(self.length / 10)
+        if first:
+            return Outcome(done=False, messages=[{"role": "user", "content": "Again."}])
+        return Outcome(self.length / 10, metrics={"length": self.length / 10})
 
 
 class TwiceSuite:
@@ -129,6 +131,7 @@ class TwiceSuite:
 @pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in FIRST])
 def test_other_algorithms(tmp_path, algorithm):
     more = {"environment.name": f"{__name__}:TwiceSuite", "limits.max_tokens": 4, "limits.max_turns": 2, "eval_tasks": 0}
+    more |= {"reward_parts.length": 1} if algorithm == "gdpo" else {}
     lines = finished(grpo, tmp_path / "run", algorithm=algorithm, groups=2, group_size=2, **more)
     assert all(line["turns"] == 2 and abs(line["sampler_kl"]) < 1e-5 for line in lines)
     assert any(line["grad_norm"] > 0 for line in lines)

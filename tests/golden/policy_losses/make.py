@@ -141,7 +141,14 @@ def group(generator):
     return rewards, lengths, logprobs, squares, torch.round(random(1), decimals=2).item()
 
 
-def estimates(rewards, lengths, logprobs, squares, greedy):
+def two_rewards(count, number):
+    """Two rewards of each sample, of which the second may be equal for all. Their generator is their own."""
+    generator = torch.Generator().manual_seed(number)
+    found = torch.round(torch.rand((2, count), generator=generator, dtype=torch.float64), decimals=2)
+    return torch.stack([found[0], found[1] if number % 4 else found[1, :1].expand(count)])
+
+
+def estimates(rewards, lengths, logprobs, squares, greedy, parts):
     """Advantages of sequences; those of `optimal_token` are of tokens, and `reinforce_pp` are of all tokens together."""
     n, mask = len(rewards), torch.arange(4)[None] < lengths[:, None]
     others = (torch.ones(n, n) - torch.eye(n)).double() @ rewards / (n - 1)
@@ -150,6 +157,7 @@ def estimates(rewards, lengths, logprobs, squares, greedy):
     alive = weights * mask
     base = (alive * rewards[:, None]).sum(0) / alive.sum(0).clamp(min=1e-300)
     spreads = lambda x: (x - x[mask].mean()) / x[mask].std(unbiased=False)  # noqa: E731
+    each = sum(w * (r - r.mean()) / (r.std(unbiased=False) or 1) for w, r in zip((1.0, 0.5), parts))
     wide = lambda x: spreads(x[:, None].expand(n, 4)) if x.repeat_interleave(lengths).std(unbiased=False) > 0 else 0 * mask  # noqa: E731
     return {
         "group": (rewards - rewards.mean()) / (spread if spread > 0 else 1),
@@ -160,6 +168,7 @@ def estimates(rewards, lengths, logprobs, squares, greedy):
         "best": torch.zeros(n).double().scatter(0, rewards.argmax()[None], rewards.topk(2).values.diff().neg()),
         "reinforce_pp": [row[:k].tolist() for row, k in zip(wide(rewards), lengths)],
         "reinforce_pp_baseline": [row[:k].tolist() for row, k in zip(wide(rewards - rewards.mean()), lengths)],
+        "gdpo": [row[:k].tolist() for row, k in zip(wide(each), lengths)],
         "optimal_token": [(r - base[:k]).tolist() for r, k in zip(rewards, lengths)],
     }
 
@@ -173,7 +182,7 @@ def listed(x, mask=None):
 def main():
     generator = torch.Generator().manual_seed(20261128)
     batches, groups = [], []
-    for _ in range(BATCHES):
+    for number in range(BATCHES):
         (now, old, advantages), mask = batch(generator)
         found = {}
         for name, loss in LOSSES.items():
@@ -184,12 +193,14 @@ def main():
         inputs = {"now": now, "old": old, "advantages": advantages}
         batches.append({name: listed(x, mask) for name, x in inputs.items()} | {"losses": found})
         rewards, lengths, logprobs, squares, greedy = group(generator)
-        mask = torch.arange(4)[None] < lengths[:, None]
+        mask, parts = torch.arange(4)[None] < lengths[:, None], two_rewards(len(rewards), number)
         groups.append(
             {
-                "rewards": rewards.tolist(), "greedy": greedy, "logprobs": listed(logprobs, mask),
+                "rewards": rewards.tolist(), "parts": parts.tolist(), "greedy": greedy, "logprobs": listed(logprobs, mask),
                 "squares": listed(squares, mask),
-                "advantages": {name: listed(x) for name, x in estimates(rewards, lengths, logprobs, squares, greedy).items()},
+                "advantages": {
+                    name: listed(x) for name, x in estimates(rewards, lengths, logprobs, squares, greedy, parts).items()
+                },
             }  # fmt: skip
         )
     shorter = lambda x: json.loads(json.dumps(x), parse_float=lambda text: float(f"{float(text):.9g}"))  # noqa: E731

@@ -74,6 +74,9 @@ class Config(Playing):
     cov_kl: float | None = opt(None, "weight of the KL to the sampling policy, for kl_cov")
     aggregation: Aggregation | None = opt(None, "mean over tokens, over sequences, or a constant divisor")
     normalize: bool | None = opt(None, "divide advantages by the standard deviation of the group's rewards")
+    reward_parts: dict[str, float] = opt(
+        {}, "metrics of an episode that are rewards of their own, with weights, for gdpo"
+    )
     dynamic_sampling: bool | None = opt(None, "replace groups whose rewards are all equal")
     sampling_rounds: int = opt(4, "how many times such groups are replaced in a step")
     overlong_buffer: int | None = opt(None, "tokens before the limit in which answers are penalised; 0 penalises none")
@@ -100,6 +103,11 @@ class Config(Playing):
         check(self.kl >= 0, "kl", "must be at least 0")
         check(0 < self.minibatches <= self.groups, "minibatches", "must be from 1 to groups")
         check_settings(chosen, self.given)
+        with_parts = chosen.advantage == "gdpo"
+        check(bool(self.reward_parts) or not with_parts, "reward_parts", "gdpo needs names of metrics, with weights")
+        for name, weight in self.reward_parts.items():
+            check(isinstance(weight, (int, float)) and weight > 0, f"reward_parts.{name}", "must be greater than 0")
+        check(with_parts or not self.reward_parts, "reward_parts", f"only for gdpo, not for {chosen.advantage}")
         check(
             self.group_size > 1 or not chosen.dynamic_sampling,
             "dynamic_sampling",
@@ -152,7 +160,8 @@ class Learner:
 
     def informative(self, group: Group) -> bool:
         """Whether a group's rewards differ."""
-        return len(set(map(self.reward, group))) > 1
+        rewards = [estimators.part_of(group, name) for name in self.config.reward_parts]
+        return any(len(set(values)) > 1 for values in rewards or [[self.reward(one) for one in group]])
 
     def prepare(self, groups: Sequence[Group], policy: tinker.SamplingClient) -> None:
         """Adds what the estimator needs of the policy to the episodes."""
@@ -167,7 +176,11 @@ class Learner:
             own
             for group in groups
             for own in estimators.estimated(
-                group, [self.reward(one) for one in group], objective.advantage, objective.normalize
+                group,
+                [self.reward(one) for one in group],
+                objective.advantage,
+                objective.normalize,
+                config.reward_parts,
             )
         ]
         metrics: dict[str, float] = {}

@@ -6,7 +6,7 @@ sequence, 0 where it was not sampled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, mean, pstdev
 
 import numpy as np
@@ -15,19 +15,27 @@ from .algorithms import Estimator
 from .config import RecipeError
 from .rollout import Trajectory
 
-WHITENED: frozenset[Estimator] = frozenset({"reinforce_pp", "reinforce_pp_baseline"})
+WHITENED: frozenset[Estimator] = frozenset({"reinforce_pp", "reinforce_pp_baseline", "gdpo"})
 """Estimators that normalise the advantages of all tokens of a step together, by `whitened`."""
 
 
 def estimated(
-    group: Sequence[Trajectory], rewards: Sequence[float], estimator: Estimator, normalize: bool
+    group: Sequence[Trajectory],
+    rewards: Sequence[float],
+    estimator: Estimator,
+    normalize: bool,
+    parts: Mapping[str, float] | None = None,
 ) -> list[list[float]]:
     """The advantages of the tokens of a group's sequences, before `whitened`.
 
-    `remax` needs `Trajectory.baseline` of each, and `optimal_token` its `squares`.
+    `remax` needs `Trajectory.baseline` of each, `optimal_token` its `squares`, and `gdpo` its `metrics` that `parts`
+    names, with weights.
     """
     if estimator == "optimal_token":
         return token_baseline(group, rewards)
+    if estimator == "gdpo":
+        values = decoupled(group, parts or {})
+        return [token_advantages(one, value) for one, value in zip(group, values, strict=True)]
     values = _of_sequences(group, rewards, estimator)
     scale = (pstdev(rewards) if normalize else 1.0) or 1.0
     return [token_advantages(one, value / scale) for one, value in zip(group, values, strict=True)]
@@ -83,6 +91,25 @@ def lead(rewards: Sequence[float]) -> list[float]:
     the gradient of the expected largest reward of a group (Tang et al. 2025, arXiv:2503.19595)."""
     second, first = sorted(rewards)[-2:] if len(rewards) > 1 else (0.0, 0.0)
     return [first - second if reward == first else 0.0 for reward in rewards]
+
+
+def decoupled(group: Sequence[Trajectory], parts: Mapping[str, float]) -> list[float]:
+    """`sum(w_k (R_k - mean R_k) / std R_k)` over the rewards `k` of an episode, without those that are equal in all of
+    the group (GDPO, Liu et al. 2026, arXiv:2601.05242); `whitened` follows."""
+    found = np.zeros(len(group))
+    for name, weight in parts.items():
+        values = np.asarray(part_of(group, name), np.float64)
+        found += weight * (values - values.mean()) / (values.std() or 1.0)
+    return [float(value) for value in found]
+
+
+def part_of(group: Sequence[Trajectory], name: str) -> list[float]:
+    """A reward of each episode: the metric of this name."""
+    for one in group:
+        if name not in one.metrics:
+            has = ", ".join(sorted(one.metrics)) or "none"
+            raise RecipeError(f"reward_parts: an episode has no metric {name!r}; it has {has}")
+    return [one.metrics[name] for one in group]
 
 
 def baseline(trajectory: Trajectory) -> float:

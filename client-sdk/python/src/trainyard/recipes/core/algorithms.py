@@ -14,13 +14,15 @@ from .config import ConfigError, check, opt
 
 Algorithm = Literal[
     "grpo", "dapo", "dr_grpo", "gspo", "cispo", "reinforce", "rloo", "reinforce_pp", "reinforce_pp_baseline", "remax",
-    "opo", "maxrl", "optimal_token", "grpo_passk", "dual_clip", "sapo", "gmpo", "dppo", "clip_cov", "kl_cov", "echo",
+    "opo", "maxrl", "optimal_token", "grpo_passk", "gdpo", "dual_clip", "sapo", "gmpo", "dppo", "clip_cov", "kl_cov",
+    "echo",
 ]  # fmt: skip
 LossName = Literal[
     "importance_sampling", "ppo", "cispo", "gspo", "sapo", "gmpo", "dppo_tv", "dppo_kl", "clip_cov", "kl_cov",
 ]  # fmt: skip
 Estimator = Literal[
     "group", "rloo", "reinforce_pp", "reinforce_pp_baseline", "remax", "opo", "maxrl", "optimal_token", "best",
+    "gdpo",
 ]  # fmt: skip
 Aggregation = Literal["token", "sequence", "constant"]
 
@@ -123,6 +125,8 @@ ALGORITHMS: dict[Algorithm, Objective] = {
     "optimal_token": Objective("importance_sampling", "optimal_token"),
     # Tang et al. 2025, arXiv:2503.19595: of each group only the best answer is learned, by its lead.
     "grpo_passk": Objective(advantage="best", aggregation="sequence", normalize=True),
+    # Liu et al. 2026, arXiv:2601.05242: several rewards, each normalised in its group by itself.
+    "gdpo": Objective(advantage="gdpo"),
     # Ye et al. 2020, arXiv:1912.09729: ratios have a bound where the advantage is negative, too.
     "dual_clip": Objective(aggregation="sequence", normalize=True, dual_clip=3.0),
     # Gao et al. 2025, arXiv:2511.20347: a soft gate in place of the clip.
@@ -207,6 +211,8 @@ def check_settings(objective: Objective, given: Iterable[str]) -> None:
         raise ConfigError(
             f"aggregation: gmpo is a mean over sequences, so it must be sequence, not {objective.aggregation}"
         )
+    if objective.advantage == "gdpo" and objective.overlong_buffer:
+        raise ConfigError("overlong_buffer: gdpo learns the rewards in reward_parts, which have no penalty")
     if objective.advantage == "maxrl" and objective.overlong_buffer:
         raise ConfigError("overlong_buffer: penalties may make rewards negative, and maxrl needs rewards of at least 0")
 

@@ -18,8 +18,16 @@ from pathlib import Path, PurePosixPath
 
 from .config import ConfigError
 
-OWN = ("dev", "logs", "proc", "root", "tests", "tmp")
-"""Folders at the root of a sandbox that its root file system does not provide."""
+FOLDERS = ("/logs/agent", "/logs/verifier", "/tests")
+"""Folders that each machine has."""
+OWN = ("logs", "root", "tests", "tmp")
+"""Folders at the root of a sandbox that commands can change, beside that of the working directory."""
+SYSTEM = ("dev", "proc")
+DEFAULT_WORKDIR = "/app"
+"""Working directory of a sandbox."""
+SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+ROOT = ("", "0", "root")
+"""Names of the only user of a sandbox."""
 PROCESSES = 512
 GRACE_SECONDS = 30.0
 """Seconds for the engine itself, beyond those of a command."""
@@ -114,7 +122,7 @@ class Containers(Engine):
         return "" if machine.image or machine.build else "the task has neither a Dockerfile nor docker_image"
 
     def start(self, machine: Machine) -> Container:
-        image = self._built(machine) if machine.build is not None else machine.image
+        image = machine.image if machine.build is None else self._built(machine.build, machine.build_seconds)
         name = f"trainyard-{uuid.uuid4().hex}"
         options = ["--detach", "--rm", "--name", name, "--pids-limit", str(PROCESSES), *_variables(machine.env)]
         if not machine.network:
@@ -129,12 +137,11 @@ class Containers(Engine):
         container.setup()
         return container
 
-    def _built(self, machine: Machine) -> str:
-        assert machine.build is not None
-        image = f"trainyard-harbor:{_digest(machine.build)}"
+    def _built(self, folder: Path, seconds: float) -> str:
+        image = f"trainyard-harbor:{_digest(folder)}"
         with self._lock:
             if _ended([self.program, "image", "inspect", image], GRACE_SECONDS, 0).code != 0:
-                self.call(["build", "--quiet", "--tag", image, str(machine.build)], machine.build_seconds)
+                self.call(["build", "--quiet", "--tag", image, str(folder)], seconds)
         return image
 
     def call(self, arguments: Sequence[str], seconds: float, env: Mapping[str, str] = {}) -> str:
@@ -182,9 +189,6 @@ class OciContainer(Container):
             self.engine.call(["rm", "--force", self.name], GRACE_SECONDS)
 
 
-FOLDERS = ("/logs/agent", "/logs/verifier", "/tests")
-
-
 class Sandboxes(Engine):
     """Bubblewrap: the root file system is read-only and shared, and no image is built."""
 
@@ -194,10 +198,11 @@ class Sandboxes(Engine):
     def refused(self, machine: Machine, users: Sequence[str]) -> str:
         if unknown := [user for user in users if user not in ROOT]:
             return f"bubblewrap has no user {unknown[0]!r}: only root"
-        top = PurePosixPath(machine.workdir or DEFAULT_WORKDIR).parts[1:2]
-        if not machine.workdir.startswith("/") and machine.workdir:
+        workdir = PurePosixPath(machine.workdir or DEFAULT_WORKDIR)
+        if not workdir.is_absolute():
             return f"workdir {machine.workdir!r} is not absolute"
-        if not top or (top[0] not in OWN and (self.rootfs / top[0]).exists()):
+        top = workdir.parts[1:2]
+        if not top or top[0] in SYSTEM or (top[0] not in OWN and (self.rootfs / top[0]).exists()):
             return f"workdir {machine.workdir!r} is within the root file system, which bubblewrap can't change"
         if machine.cpus is not None and machine.cpus < 1:
             return "bubblewrap can't limit a task to a part of a processor"
@@ -205,10 +210,6 @@ class Sandboxes(Engine):
 
     def start(self, machine: Machine) -> Container:
         return Sandboxed(self, machine)
-
-
-DEFAULT_WORKDIR = "/app"
-ROOT = ("", "0", "root")
 
 
 class Sandboxed(Container):
@@ -219,7 +220,7 @@ class Sandboxed(Container):
         self.workdir = machine.workdir or DEFAULT_WORKDIR
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.root = Path(self.folder.name)
-        self.own = sorted({*OWN[1:2], *OWN[3:], PurePosixPath(self.workdir).parts[1]})
+        self.own = sorted({*OWN, PurePosixPath(self.workdir).parts[1]})
         for path in (*FOLDERS, "/tmp", "/root", self.workdir):
             (self.root / path[1:]).mkdir(parents=True, exist_ok=True)
         if machine.build is not None:
@@ -233,7 +234,7 @@ class Sandboxed(Container):
         if self.machine.network:
             options.append("--share-net")
         for entry in sorted(self.engine.rootfs.iterdir()):
-            if entry.name in OWN or entry.name in self.own:
+            if entry.name in SYSTEM or entry.name in self.own:
                 continue
             if entry.is_symlink():
                 options += ["--symlink", os.readlink(entry), f"/{entry.name}"]
@@ -251,9 +252,6 @@ class Sandboxed(Container):
 
     def close(self) -> None:
         self.folder.cleanup()
-
-
-SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def _variables(env: Mapping[str, str]) -> list[str]:

@@ -93,7 +93,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let preparer = executor.as_ref().map(Executor::preparer);
     let state = app_state(&config, &models, preparer, &files, &scheduler, counted, traces.clone(), stopping).await?;
     open(&config, address, state, &gate, executor.as_ref().map(Executor::memory));
-    let maintaining = tokio::spawn(maintenance::maintain(scheduler.clone()));
+    let maintaining = tokio::spawn(maintenance::maintain(scheduler.clone(), config.session_timeout));
     let trimming = tokio::spawn(memory::give_back(scheduler.clone()));
     tokio::spawn(files.disks.clone().watch());
 

@@ -33,10 +33,7 @@ def estimated(
     """
     if estimator == "optimal_token":
         return token_baseline(group, rewards)
-    if estimator == "gdpo":
-        values = decoupled(group, parts or {})
-        return [token_advantages(one, value) for one, value in zip(group, values, strict=True)]
-    values = _of_sequences(group, rewards, estimator)
+    values = decoupled(group, parts or {}) if estimator == "gdpo" else _of_sequences(group, rewards, estimator)
     scale = (pstdev(rewards) if normalize else 1.0) or 1.0
     return [token_advantages(one, value / scale) for one, value in zip(group, values, strict=True)]
 

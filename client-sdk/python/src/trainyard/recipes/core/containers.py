@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import threading
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from .config import ConfigError
+from .sandbox import kill_group
 
 FOLDERS = ("/logs/agent", "/logs/verifier", "/tests")
 """Folders that each machine has."""
@@ -220,9 +220,9 @@ class Sandboxed(Container):
         self.workdir = machine.workdir or DEFAULT_WORKDIR
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.root = Path(self.folder.name)
-        self.own = sorted({*OWN, PurePosixPath(self.workdir).parts[1]})
         for path in (*FOLDERS, "/tmp", "/root", self.workdir):
             (self.root / path[1:]).mkdir(parents=True, exist_ok=True)
+        self.mounts = self._mounts()
         if machine.build is not None:
             # As with an image that is not built from it.
             self.put(machine.build, self.workdir)
@@ -233,25 +233,33 @@ class Sandboxed(Container):
         options += ["--uid", "0", "--gid", "0", "--chdir", self.workdir]
         if self.machine.network:
             options.append("--share-net")
-        for entry in sorted(self.engine.rootfs.iterdir()):
-            if entry.name in SYSTEM or entry.name in self.own:
-                continue
-            if entry.is_symlink():
-                options += ["--symlink", os.readlink(entry), f"/{entry.name}"]
-            elif entry.is_dir():
-                options += ["--ro-bind", str(entry), f"/{entry.name}"]
-        for name in self.own:
-            options += ["--bind", str(self.root / name), f"/{name}"]
         limits = f"ulimit -c 0; ulimit -u {PROCESSES} 2>/dev/null; "
         if self.machine.memory_mib is not None:
             limits += f"ulimit -v {self.machine.memory_mib << 10}; "
-        return _ended([self.engine.program, *options, "bash", "-c", limits + command], seconds, limit, variables)
+        return _ended(
+            [self.engine.program, *options, *self.mounts, "bash", "-c", limits + command], seconds, limit, variables
+        )
 
     def put(self, folder: Path, into: str) -> None:
         shutil.copytree(folder, self.root / into[1:], dirs_exist_ok=True, symlinks=True)
 
     def close(self) -> None:
         self.folder.cleanup()
+
+    def _mounts(self) -> list[str]:
+        """The root file system, and the folders of this sandbox in it."""
+        own = sorted({*OWN, PurePosixPath(self.workdir).parts[1]})
+        options = []
+        for entry in sorted(self.engine.rootfs.iterdir()):
+            if entry.name in SYSTEM or entry.name in own:
+                continue
+            if entry.is_symlink():
+                options += ["--symlink", os.readlink(entry), f"/{entry.name}"]
+            elif entry.is_dir():
+                options += ["--ro-bind", str(entry), f"/{entry.name}"]
+        for name in own:
+            options += ["--bind", str(self.root / name), f"/{name}"]
+        return options
 
 
 def _variables(env: Mapping[str, str]) -> list[str]:
@@ -294,9 +302,7 @@ def _ended(command: Sequence[str], seconds: float, limit: int, env: Mapping[str,
     except subprocess.TimeoutExpired:
         timed_out = True
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+        kill_group(child)
     # A process that left the group may hold the pipe open.
     reader.join(1.0)
     return Ended(child.returncode, bytes(kept).decode(errors="replace"), timed_out)

@@ -77,13 +77,13 @@ class Sandbox:
             except subprocess.TimeoutExpired:
                 timed_out = True
             finally:
-                _kill_group(child)
+                kill_group(child)
             output.seek(0)
             text = output.read(self.output_kib << 10).decode(errors="replace")
             return Result(child.returncode == 0 and not timed_out, text, timed_out)
 
 
-def _kill_group(child: subprocess.Popen[bytes]) -> None:
+def kill_group(child: subprocess.Popen[bytes]) -> None:
     """Ends the program and what it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)

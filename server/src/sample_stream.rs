@@ -5,11 +5,11 @@
 //! result contains other tokens than were streamed, the stream ends with an error.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::time::Duration;
 
 use futures::Stream;
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use trainyard_protocol::{OpError, RequestId, SampleProgress, SampledSequence, TenantId};
 use trainyard_scheduler::{Encoding, Error, Poll, SampleWatch, Scheduler};
 
@@ -51,8 +51,6 @@ pub enum StreamError {
     Diverged,
 }
 
-type PendingResult = Pin<Box<dyn Future<Output = Result<Poll, Error>> + Send>>;
-
 enum Phase {
     /// The sample is running, and tokens are streamed as they are sampled.
     Running,
@@ -68,7 +66,9 @@ pub struct SampleStream {
     tenant: TenantId,
     request: RequestId,
     watch: SampleWatch,
-    result: PendingResult,
+    /// A task, because it reads the store: while nobody asks for an event, it would keep a connection that it was given, or its
+    /// turn to be given one.
+    result: JoinHandle<Result<Poll, Error>>,
     /// Tokens that were streamed, by sequence.
     streamed: Vec<Vec<u32>>,
     phase: Phase,
@@ -82,7 +82,7 @@ impl SampleStream {
     /// [`Error::NotFound`] for an unknown request, [`Error::Gone`] when its result was dropped.
     pub async fn open(scheduler: &Scheduler, tenant: TenantId, request: RequestId) -> Result<Self, Error> {
         let watch = scheduler.watch_sample(&tenant, &request).await?;
-        let result = Box::pin(ended(scheduler.clone(), tenant.clone(), request.clone()));
+        let result = tokio::spawn(ended(scheduler.clone(), tenant.clone(), request.clone()));
         Ok(Self {
             scheduler: scheduler.clone(),
             tenant,
@@ -106,7 +106,7 @@ impl SampleStream {
                 }
                 poll = &mut self.result => {
                     self.phase = Phase::Unread;
-                    let poll = match poll {
+                    let poll = match poll.unwrap_or(Err(Error::Store("follow a sample"))) {
                         Ok(poll) => poll,
                         Err(error) => return Some(Err(error.into())),
                     };
@@ -161,6 +161,7 @@ impl SampleStream {
 
 impl Drop for SampleStream {
     fn drop(&mut self) {
+        self.result.abort();
         if let Phase::Running | Phase::Unread = self.phase {
             let (scheduler, tenant, request) = (self.scheduler.clone(), self.tenant.clone(), self.request.clone());
             self.runtime.spawn(async move {

@@ -63,6 +63,17 @@ fn tokens(event: Result<StreamEvent, StreamError>) -> SampleProgress {
 }
 
 #[tokio::test]
+async fn the_store_is_read_although_nobody_asks_for_an_event() {
+    let (server, work, mut stream) = streaming().await;
+    assert!(stream.next().now_or_never().is_none());
+    server.state.scheduler.complete(work.request.clone(), result(sequences()), vec![]);
+    while !stream.result.is_finished() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(tokens(stream.next().await.unwrap()), part(0, 0, 4));
+}
+
+#[tokio::test]
 async fn tokens_come_before_the_result_and_the_rest_with_it() {
     let (server, work, mut stream) = streaming().await;
     let scheduler = &server.state.scheduler;
@@ -114,7 +125,7 @@ async fn a_dropped_stream_cancels_its_sample() {
 #[tokio::test]
 async fn a_stream_whose_result_cannot_be_read_cancels_its_sample() {
     let (server, work, mut stream) = streaming().await;
-    stream.result = Box::pin(async { Err(Error::Unavailable("read")) });
+    stream.result = tokio::spawn(async { Err(Error::Unavailable("read")) });
     assert!(matches!(stream.next().await.unwrap(), Err(StreamError::Scheduler(Error::Unavailable(_)))));
     assert!(stream.next().await.is_none());
     drop(stream);

@@ -48,15 +48,15 @@ impl Core {
 
     /// Reads a run whose lease was claimed with this epoch.
     pub(super) async fn load_run(self: &Arc<Self>, id: RunId, epoch: i64) -> Result<(), Error> {
-        let conn = &mut self.system_reader().await?;
-        let run = runs::run_row(conn, &id).await?;
+        let mut conn = self.system_reader().await?;
+        let run = runs::run_row(&mut conn, &id).await?;
         // Read the status before the requests: a session that has ended accepts no more of them.
-        let status = sessions::session_status(conn, &run.session).await?;
+        let status = sessions::session_status(&mut conn, &run.session).await?;
         let done = run.snapshot.as_ref().map_or(0, |(seq, _)| seq + 1);
-        let rows = requests::requests_of_run(conn, &id, done).await?;
+        let rows = requests::requests_of_run(&mut conn, &id, done).await?;
         // Read after the rows: whatever was deleted before these were read lies before this position.
-        let ended_before = ended_requests::ended_before(conn, &id).await?;
-        let snapshots = sampling::snapshots_of_run(conn, &id).await?;
+        let ended_before = ended_requests::ended_before(&mut conn, &id).await?;
+        let snapshots = sampling::snapshots_of_run(&mut conn, &id).await?;
         let session = run.session.clone();
         let memory = self.run_memory(&run.spec);
         self.with_queue(|queue| {
@@ -66,7 +66,8 @@ impl Core {
             apply_session_end(queue, &session, &status);
         });
         // A process that ended the session in the meantime did not find the run here.
-        let status = sessions::session_status(conn, &session).await?;
+        let status = sessions::session_status(&mut conn, &session).await?;
+        drop(conn);
         self.end_session_here(&session, &status).await
     }
 }

@@ -46,6 +46,32 @@ async fn a_submission_waits_for_no_row_of_its_run_or_session() {
 }
 
 #[tokio::test]
+async fn heartbeats_that_wait_to_be_written_hold_no_connection_that_reads() {
+    let fleet = Fleet::new().await;
+    let (_, readers) = fleet.api.core.readers.usage();
+    let mut sessions = Vec::new();
+    for _ in 0..readers {
+        sessions.push(fleet.api.create_session(&fleet.me, new_session(None)).await.unwrap());
+    }
+    fleet.site.pass(Duration::from_secs(60));
+    let mut other = other_transaction(&fleet).await;
+    sql("LOCK TABLE sessions IN SHARE MODE").execute(&mut other).await.unwrap();
+    let heartbeats = sessions.into_iter().map(|session| {
+        let (api, me) = (fleet.api.clone(), fleet.me.clone());
+        tokio::spawn(async move { api.heartbeat(&me, &session).await })
+    });
+    let heartbeats: Vec<_> = heartbeats.collect();
+    while fleet.api.core.metrics.store.queued.get() < i64::try_from(readers).unwrap() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(fleet.api.core.readers.usage(), (0, readers));
+    other.commit().await.unwrap();
+    for heartbeat in heartbeats {
+        heartbeat.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
 async fn samples_of_one_session_that_two_workers_end_at_once_are_numbered_in_turn() {
     let fleet = Fleet::new().await;
     let worker = fleet.worker("a").await;

@@ -14,7 +14,9 @@ impl Scheduler {
     /// # Errors
     /// [`Error::Gone`] if the session is finished, or expired so long ago that its results were dropped.
     pub async fn heartbeat(&self, tenant: &TenantId, session: &SessionId) -> Result<(), Error> {
-        match sessions::session_row(&mut self.core.reader_of(tenant).await?, tenant, session).await?.status {
+        // The connection goes back to the pool before the write, which may take seconds.
+        let status = sessions::session_row(&mut self.core.reader_of(tenant).await?, tenant, session).await?.status;
+        match status {
             SessionStatus::Active => match self.core.due_heartbeat(session) {
                 Some(heartbeat) => self.write(heartbeat).await,
                 None => Ok(()),

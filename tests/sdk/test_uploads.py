@@ -4,6 +4,7 @@ import base64
 import contextlib
 import hashlib
 import json
+import math
 import socket
 import urllib.parse
 import urllib.request
@@ -130,6 +131,12 @@ def test_half_precision_and_another_alpha(server, hers, bob, tmp_path):
     with client(server, BOB) as service:
         run = service.create_training_client_from_state(path).result(WAIT)
         assert_bits_equal(logprobs(forward(run, [datum(TOKENS)])), hers["logprobs"])
+    # The rank is 8: with rank stabilisation the scale is that of an alpha of 32.
+    stabilized = json.dumps(config | {"lora_alpha": 32 / math.sqrt(8), "use_rslora": True}).encode()
+    path = upload(bob, hers["files"] | {"adapter_config.json": stabilized}).json()["tinker_path"]
+    (tmp_path / "e.safetensors").write_bytes(download(server, BOB, path)["adapter_model.safetensors"])
+    for name, value in load_file(tmp_path / "e.safetensors").items():
+        np.testing.assert_allclose(value, tensors[name], rtol=1e-6)
     save_file({name: value.astype(np.float16) for name, value in tensors.items()}, tmp_path / "c.safetensors")
     halves = hers["files"] | {"adapter_model.safetensors": (tmp_path / "c.safetensors").read_bytes()}
     path = upload(bob, halves).json()["tinker_path"]
@@ -154,7 +161,7 @@ def test_adapters_that_do_not_fit_are_refused_by_field_or_tensor(hers, bob, tmp_
     infinite.flat[3] = np.inf
     for change, *words in (
         ({"adapter_config.json": json.dumps(config | {"use_dora": True}).encode()}, "use_dora"),
-        ({"adapter_config.json": json.dumps(config | {"use_rslora": True}).encode()}, "use_rslora"),
+        ({"adapter_config.json": json.dumps(config | {"use_rslora": "yes"}).encode()}, "use_rslora"),
         ({"adapter_config.json": json.dumps(config | {"r": 4}).encode()}, "adapter_config.json: r: 4"),
         ({"adapter_config.json": b"{"}, "adapter_config.json"),
         ({"adapter_model.safetensors": b"PK\x03\x04" + bytes(100)}, "adapter_model.safetensors"),

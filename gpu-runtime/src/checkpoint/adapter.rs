@@ -7,7 +7,7 @@ use serde::Deserialize;
 use trainyard_protocol::limits::MAX_LORA_RANK;
 use trainyard_protocol::{LoraSpec, OpError};
 
-use super::variants::variant;
+use super::variants::{plain_alpha, variant};
 use super::{Elements, NamedTensor, TensorMap, io_error, malformed, read_tensors, write_json, write_tensors};
 use crate::config::LoadError;
 
@@ -157,6 +157,7 @@ fn take_pair(stored: &mut TensorMap, module: &str, rank: usize) -> Result<Adapte
 struct PeftConfig {
     peft_type: String,
     r: usize,
+    /// That of [`plain_alpha`] once the configuration is read.
     lora_alpha: f32,
     #[serde(flatten)]
     others: serde_json::Map<String, serde_json::Value>,
@@ -164,7 +165,7 @@ struct PeftConfig {
 
 fn read_config(path: &Path) -> Result<PeftConfig, LoadError> {
     let bytes = std::fs::read(path).map_err(|error| io_error(path, error))?;
-    let config: PeftConfig = serde_json::from_slice(&bytes).map_err(|error| malformed(path, error))?;
+    let mut config: PeftConfig = serde_json::from_slice(&bytes).map_err(|error| malformed(path, error))?;
     if !is_lora(&config.peft_type) {
         let reason = format!("peft_type: {:?} is not supported; expected \"LORA\"", config.peft_type);
         return Err(LoadError::Unsupported(format!("{CONFIG_FILE}: {reason}")));
@@ -175,6 +176,7 @@ fn read_config(path: &Path) -> Result<PeftConfig, LoadError> {
     if config.r == 0 || config.r > MAX_LORA_RANK as usize {
         return Err(malformed(path, format_args!("r is {}, expected 1 to {MAX_LORA_RANK}", config.r)));
     }
+    config.lora_alpha = plain_alpha(&config.others, config.lora_alpha, config.r as u64);
     if !config.lora_alpha.is_finite() {
         return Err(malformed(path, "lora_alpha is not finite"));
     }
@@ -273,7 +275,7 @@ mod tests {
             ("init_lora_weights", "corda".into()),
             ("kasa_config", serde_json::json!({"beta": 1e-4})),
             ("use_dora", true.into()),
-            ("use_rslora", true.into()),
+            ("use_rslora", "yes".into()),
             ("bias", "all".into()),
             ("rank_pattern", serde_json::json!({"q_proj": 4})),
             ("modules_to_save", serde_json::json!(["lm_head"])),
@@ -284,6 +286,17 @@ mod tests {
         assert!(refused("r", 0.into()).contains("r is 0"));
         let message = refused("r", 3.into());
         assert!(message.contains("lora_A.weight has shape [2, 3], expected [3, 3]"), "{message}");
+    }
+
+    #[test]
+    fn rank_stabilised_adapters_have_another_alpha() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path());
+        let path = dir.path().join(CONFIG_FILE);
+        let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        config["use_rslora"] = true.into();
+        write_json(&path, &config).unwrap();
+        assert_eq!(read_adapter(dir.path()).unwrap().alpha, 32.0 * 2f32.sqrt());
     }
 
     #[test]

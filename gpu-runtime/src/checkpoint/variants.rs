@@ -3,9 +3,8 @@
 use serde_json::{Map, Value};
 
 /// The keys, with the value that changes nothing. Neither do `null`, an empty list and an empty object.
-const VARIANTS: [(&str, Option<&str>); 18] = [
+const VARIANTS: [(&str, Option<&str>); 17] = [
     ("use_dora", Some("false")),
-    ("use_rslora", Some("false")),
     ("use_qalora", Some("false")),
     ("use_bdlora", Some("false")),
     ("kasa_config", None),
@@ -29,6 +28,9 @@ const VARIANTS: [(&str, Option<&str>); 18] = [
 const INITIALISATION: &str = "init_lora_weights";
 const NEUTRAL: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 
+/// Whether the scale is `alpha / sqrt(r)` in place of `alpha / r`.
+const RANK_STABILIZED: &str = "use_rslora";
+
 /// A key at fault.
 #[derive(Debug, PartialEq)]
 pub(super) struct Variant<'a> {
@@ -45,7 +47,16 @@ pub(super) fn variant(config: &Map<String, Value>) -> Option<Variant<'_>> {
         let expected = format!("true, false, {names}: other methods change the base model as well");
         return Some(Variant { key: INITIALISATION, found, expected });
     }
-    first_other(config, &VARIANTS)
+    let found = config.get(RANK_STABILIZED).filter(|value| !value.is_null() && !value.is_boolean());
+    let stabilized = found.map(|found| Variant { key: RANK_STABILIZED, found, expected: "true or false".to_owned() });
+    first_other(config, &VARIANTS).or(stabilized)
+}
+
+/// The alpha with which `alpha / r` is the scale of a configuration: `alpha sqrt(r)` if it asks for rank stabilisation
+/// (Kalajdzievski 2023, arXiv:2312.03732).
+pub(super) fn plain_alpha(config: &Map<String, Value>, alpha: f32, rank: u64) -> f32 {
+    let stabilized = config.get(RANK_STABILIZED).and_then(Value::as_bool).unwrap_or(false);
+    if stabilized { alpha * (rank as f32).sqrt() } else { alpha }
 }
 
 /// The first of some keys with another value than the one that it is listed with.
@@ -124,5 +135,19 @@ mod tests {
         assert_eq!(key_of(&json!({"kasa_config": {"beta": 1e-4}})), Some("kasa_config"));
         assert_eq!(key_of(&json!({"kasa_config": null, "use_dora": "false"})), Some("use_dora"));
         assert_eq!(key_of(&json!({"use_dora": false, "rank_pattern": {}, "bias": "none"})), None);
+        assert_eq!(key_of(&json!({"use_rslora": "true"})), Some("use_rslora"));
+    }
+
+    #[test]
+    fn rank_stabilisation_is_another_alpha() {
+        for (config, alpha) in [
+            (json!({}), 8.0),
+            (json!({"use_rslora": false}), 8.0),
+            (json!({"use_rslora": null}), 8.0),
+            (json!({"use_rslora": true}), 32.0),
+        ] {
+            assert_eq!(variant(config.as_object().unwrap()), None);
+            assert_eq!(plain_alpha(config.as_object().unwrap(), 8.0, 16), alpha, "{config}");
+        }
     }
 }

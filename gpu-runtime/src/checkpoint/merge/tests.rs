@@ -162,9 +162,9 @@ fn what_does_not_fit_is_refused_by_name() {
     let own = folders(&base);
     let path = own.adapter.path().join(CONFIG_FILE);
     let mut config = read_object(&path).unwrap();
-    config.insert("use_rslora".to_owned(), json!(true));
+    config.insert("use_dora".to_owned(), json!(true));
     fs::write(&path, Value::Object(config).to_string()).unwrap();
-    assert!(refused(own, &base).contains("use_rslora"));
+    assert!(refused(own, &base).contains("use_dora"));
     let quantized = tempfile::tempdir().unwrap();
     let mut config = read_object(&golden("deepseek_v3").join("config.json")).unwrap();
     config.insert("quantization_config".to_owned(), json!({"quant_method": "fp8", "weight_block_size": [128, 128]}));

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use trainyard_protocol::OpError;
 
 use super::super::adapter::{CONFIG_FILE, is_lora};
-use super::super::variants::{Variant, first_other, variant};
+use super::super::variants::{Variant, first_other, plain_alpha, variant};
 use super::refused;
 
 /// Keys that make PEFT apply an adapter elsewhere than its tensors say, with the values at which they don't. Other keys, but
@@ -52,10 +52,12 @@ impl UploadedConfig {
             return Err(refused(CONFIG_FILE, other.reason()));
         }
         let rank = keys.get("r").and_then(Value::as_u64);
-        let alpha = keys.get("lora_alpha").and_then(Value::as_f64).map(|alpha| alpha as f32);
+        let rank = rank.ok_or_else(|| refused(CONFIG_FILE, "r: expected a whole number"))?;
+        let alpha = keys.get("lora_alpha").and_then(Value::as_f64);
+        let alpha = alpha.map(|alpha| plain_alpha(&keys, alpha as f32, rank));
         let alpha = alpha.filter(|alpha| alpha.is_finite() && *alpha > 0.0);
         Ok(Self {
-            rank: rank.ok_or_else(|| refused(CONFIG_FILE, "r: expected a whole number"))?,
+            rank,
             alpha: alpha.ok_or_else(|| refused(CONFIG_FILE, "lora_alpha: expected a positive number"))?,
             targets: targets(keys.get("target_modules"))?,
         })

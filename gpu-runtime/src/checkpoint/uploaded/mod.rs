@@ -38,7 +38,8 @@ pub(crate) struct ExpectedModule {
 }
 
 /// Reads A and B of each module, in the order of `modules`, for an adapter of this shape. B is scaled by the file's
-/// `lora_alpha` over that of `lora`, which is exact where the quotient is a power of two.
+/// `lora_alpha`, times the root of the rank with `use_rslora`, over that of `lora`. This is exact where the quotient is a
+/// power of two.
 ///
 /// # Errors
 /// The client's, by file and field or tensor.

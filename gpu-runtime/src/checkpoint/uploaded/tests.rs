@@ -75,12 +75,19 @@ fn another_alpha_scales_b_alone() {
 }
 
 #[test]
+fn rank_stabilisation_scales_b_alone() {
+    let read = read(&config_with("use_rslora", json!(true)), &corpus("adapter_tensors/f32")).unwrap();
+    let scaled = |values: Vec<f32>| values.into_iter().map(|value| value * 2f32.sqrt()).collect::<Vec<_>>();
+    assert_eq!(read, [eighths(6), scaled(eighths(2)), eighths(6), scaled(eighths(8))]);
+}
+
+#[test]
 fn what_is_computed_otherwise_is_refused_by_key() {
     let tensors = corpus("adapter_tensors/f32");
     for (key, value) in [
         ("peft_type", json!("IA3")),
         ("use_dora", json!(true)),
-        ("use_rslora", json!(true)),
+        ("use_rslora", json!(1)),
         ("use_qalora", json!(true)),
         ("init_lora_weights", json!("pissa_niter_4")),
         ("kasa_config", json!({"beta": 1e-4})),

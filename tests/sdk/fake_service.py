@@ -41,6 +41,10 @@ class Sampler:
         rows = [None, *rows[1:]] if topk_prompt_logprobs else None
         return Done(types.SimpleNamespace(sequences=sequences, topk_prompt_logprobs=rows))
 
+    def compute_logprobs(self, prompt):
+        tokens = prompt.to_ints()
+        return Done([None, *(-mixed(self.weights, token) / 2**48 for token in tokens[1:])])
+
 
 class Training:
     """A run."""
@@ -82,10 +86,10 @@ class Training:
 
 
 class Service:
-    """A service; `runs` are those that it made."""
+    """A service; `runs` are those that it made, `models` the base models of new ones."""
 
     def __init__(self, tokenizer):
-        self.tokenizer, self.runs = tokenizer, []
+        self.tokenizer, self.runs, self.models = tokenizer, [], []
 
     def __enter__(self):
         return self
@@ -98,7 +102,11 @@ class Service:
         return Done(self.runs[-1])
 
     def create_lora_training_client(self, model, rank, seed, train_unembed, user_metadata):
+        self.models.append(model)
         return self._run(mixed(model, rank, seed, train_unembed, user_metadata))
+
+    def create_sampling_client(self, base_model):
+        return Done(Sampler(mixed(base_model), 0))
 
     def create_training_client_from_state_with_optimizer(self, path):
         return self._run(int(path.rsplit("-", 1)[1]))

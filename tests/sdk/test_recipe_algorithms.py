@@ -15,7 +15,7 @@ from trainyard.recipes import agent_env, async_grpo, grpo  # isort: skip
 from trainyard.recipes.core import advantages, algorithms, losses, objective, updates  # isort: skip
 from trainyard.recipes.core.algorithms import ALGORITHMS, Objective, Rejection  # isort: skip
 from trainyard.recipes.core.config import ConfigError, RecipeError, load  # isort: skip
-from trainyard.recipes.core.rollout import Trajectory  # isort: skip
+from trainyard.recipes.core.rollout import Sampled, Trajectory  # isort: skip
 
 RECORDED = json.loads((GOLDEN / "policy_losses" / "golden.json").read_text())
 # The settings that make.py has.
@@ -45,7 +45,8 @@ def tokens_of(one, chosen):
     batch = sequences(one["old"])
     padded = [[0.0, 0.0, *row] for row in one["advantages"]]
     now = [np.asarray([0.0, *row]) for row in one["now"]]
-    return objective.sampled_tokens(batch, now, padded, objective.scales(batch, chosen.aggregation, 8))
+    references = [[0.0, 0.0, *row] for row in one["reference"]]
+    return objective.sampled_tokens(batch, now, padded, objective.scales(batch, chosen.aggregation, 8), references)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -60,6 +61,35 @@ def test_losses_have_the_values_and_gradients_of_pytorch(name):
         np.testing.assert_allclose(terms.slopes, expected["gradient"], rtol=0, atol=1e-6)
         moved += expected["gradient"] != one["losses"]["importance_sampling"]["gradient"]
     assert moved > 30 or name == "importance_sampling", "the batches tell this loss from the plain one"
+
+
+@pytest.mark.parametrize("estimator", typing.get_args(algorithms.KlEstimator))
+def test_the_kl_to_the_reference_has_the_value_and_gradient_of_pytorch(estimator):
+    chosen = Objective(kl_loss=0.5, kl_estimator=estimator)
+    for one in RECORDED["batches"]:
+        ((name, (weight, terms)),) = losses.terms_beside(tokens_of(one, chosen), chosen).items()
+        expected = one["losses"][estimator]
+        assert (name, weight) == ("kl_loss", 0.5)
+        np.testing.assert_allclose(terms.values.sum(), expected["value"], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(terms.slopes, expected["gradient"], rtol=0, atol=1e-6)
+
+
+def test_the_entropy_bonus_has_the_gradient_of_the_entropy_in_expectation():
+    """Over all tokens of a vocabulary, each with its probability as its share of the samples, and for a policy that has
+    moved since it sampled."""
+    now, old = (np.log(x / np.sum(x)) for x in ([0.5, 1.0, 3.0, 0.2], [1.0, 1.0, 2.0, 0.5]))
+    times = 1000
+    repeat = lambda x: np.tile(x, times)  # noqa: E731
+    tokens = losses.Tokens(
+        repeat(now), repeat(old), repeat(np.zeros(4)), repeat(np.exp(old)) / times, np.zeros(4 * times, np.int64)
+    )
+    ((weight, terms),) = losses.terms_beside(tokens, Objective(entropy=0.3)).values()
+    assert weight == -0.3 and terms.values.sum() == pytest.approx(-np.exp(now) @ now)
+    slopes = terms.slopes.reshape(times, 4).sum(0)
+    # d log p_i / d x_j is 1 - p_j where i = j, else -p_j; that of the entropy is -p_j (log p_j + H).
+    found = slopes - np.exp(now) * slopes.sum()
+    expected = -np.exp(now) * (now - np.exp(now) @ now)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
 
 
 def test_every_loss_is_compared():
@@ -142,6 +172,13 @@ def test_clip_cov_draws_from_the_tokens_between_its_bounds():
         ({"sequence_mean_k3": 0.2}, [False, False, True, True, True]),
         ({"sequence_sum_k3": 0.4}, [False, False, True, True, True]),
         ({"sequence_max_k3": 0.3}, [False] * 5),
+        # x^2 is 0, 0.658, 0.061, 0.840 and 0, with a mean of 0.312; without the largest it is 0.180, then 0.020.
+        ({"second_moment": 0.4}, [True] * 5),
+        ({"second_moment": 0.2}, [True, True, True, False, True]),
+        ({"second_moment": 0.1}, [True, False, True, False, True]),
+        # Without the sequence that another bound leaves out, the mean is 0.300.
+        ({"second_moment": 0.31, "sequence_sum_high": 2.0}, [False, False, True, True, True]),
+        ({"second_moment": 0.29, "sequence_sum_high": 2.0}, [False, False, True, False, True]),
     ],
 )
 def test_rejection(bounds, learned):
@@ -227,9 +264,98 @@ def test_rejection_compares_with_the_weights_that_sampled():
     assert client.forwards == 1, "log-probabilities that are known are not asked for"
 
 
+@pytest.mark.parametrize("name", ["ppo", "sapo"])
+def test_entropy_and_kl_are_added_to_the_loss(name):
+    one, now, reference = turns(), [-1.1, -1.9, -3.0, -5.0, -1.4], [0.0, -1.0, -2.5, 0.0, 0.0, -1.0]
+    chosen = Objective(name, entropy=0.1, kl_loss=0.2, kl_estimator="k2")
+    client = Recorder([now])
+    asked = updates.Updates(client, chosen, Rejection(), 8)
+    advantages = [[0.0, 1.0, 1.0, 0.0, 0.0, -1.0]]
+    found = asked.gradient(updates.Batch([one], advantages, [one.logprobs], references=[reference]), random.Random(0)).result()
+    ((loss, (example,)),) = client.sent
+    exact = [np.asarray(now, np.float32).astype(float)]
+    tokens = objective.sampled_tokens([one], exact, advantages, [1 / 3], [reference])
+    policy = losses.computed(tokens, chosen, random.Random(0))
+    p, ratio = tokens.now, np.exp(tokens.now - tokens.old)
+    kl = p - np.asarray([-1.0, -2.5, -1.0])
+    # The mean of the others is the baseline of each of the three.
+    slopes = policy.slopes + (0.1 * ratio * (p - p.mean()) * 1.5 + 0.2 * kl) / 3
+    weights = example.loss_fn_inputs["weights"].tolist()
+    assert loss == "cross_entropy" and weights[2:4] == [0.0, 0.0]
+    np.testing.assert_allclose(weights[:2] + weights[4:], -slopes, rtol=1e-5)
+    assert found["entropy"] == pytest.approx(-(ratio * p).sum() / 3)
+    assert found["kl_loss"] == pytest.approx((kl**2).sum() / 6)
+    assert found["loss"] == pytest.approx(policy.values.sum() - 0.1 * found["entropy"] + 0.2 * found["kl_loss"])
+    assert found["clipped"] == losses_clipped(policy), "of the loss of the policy alone"
+
+
+def losses_clipped(terms):
+    return float((terms.slopes == 0).mean())
+
+
+def test_truncated_answers_learn_nothing_if_they_are_masked():
+    one, now = turns(), [-1.1, -1.9, -3.0, -5.0, -1.4]
+    one.truncated = True
+    for chosen in (Objective(), Objective("sapo", kl_loss=0.2)):
+        client = Recorder([now])
+        asked = updates.Updates(client, chosen, Rejection(), 8, mask_truncated=True)
+        batch = updates.Batch([one], [[0.0, 1.0, 1.0, 0.0, 0.0, -1.0]], [one.logprobs], references=[[-1.0] * 6])
+        asked.gradient(batch, random.Random(0)).result()
+        ((_, (example,)),) = client.sent
+        (weights,) = (example.loss_fn_inputs[key].tolist() for key in ("weights", "advantages") if key in example.loss_fn_inputs)
+        assert not any(weights)
+
+
+def test_a_mean_over_tasks_counts_each_task_once():
+    batch = [*sequences([[-1.0], [-1.0] * 3]), *sequences([[-1.0] * 2])]
+    for one, task in zip(batch, [4, 4, 9], strict=True):
+        one.task = task
+    assert objective.scales(batch, "task", 8) == [1 / 8, 1 / 8, 1 / 4]
+
+
+def test_sequences_of_an_episode_share_its_advantage():
+    """The baseline is a mean over episodes, and the reward that of the last answer."""
+    group = sequences([[-1.0], [-1.0] * 2, [-1.0] * 3, [-1.0]])
+    for one, episode, number in zip(group, [0, 1, 0, 2], [1, 0, 0, 0], strict=True):
+        one.episode, one.numbers = episode, [number]
+    firsts = [row[2] for row in advantages.estimated(group, [3.0, 0.0, 9.0, 0.0], "group", False)]
+    assert firsts == [2.0, -1.0, 2.0, -1.0]
+    assert [row[2] for row in advantages.estimated(group, [3.0, 0.0, 9.0, 0.0], "rloo", False)] == [3.0, -1.5, 3.0, -1.5]
+    # The first episode has four tokens of seven.
+    assert advantages.estimated(group, [7.0, 0.0, 0.0, 0.0], "opo", False)[1][2] == pytest.approx(-4.0)
+
+
+def test_earlier_answers_count_less_with_a_discount():
+    one = Trajectory()
+    one.observe([5])
+    for number, tokens in [(1, [6, 7]), (3, [8])]:
+        one.act(Sampled(tokens, [-1.0] * len(tokens), [0] * len(tokens), True), number)
+        one.observe([9])
+    one.answers = 5
+    values = [1.0 if own else 0.0 for own in one.mask]
+    assert advantages.discounted(one, values, 0.5) == [0.0, 0.125, 0.125, 0.0, 0.5, 0.0]
+    assert advantages.discounted(one.so_far(), values[:5], 0.5) == [0.0, 0.125, 0.125, 0.0, 0.5]
+    one.mask[4] = False
+    assert len(one.so_far().later_answers()) == 3 and one.so_far().numbers == [1]
+
+
+def test_the_weight_of_the_kl_follows_its_target():
+    assert grpo.adapted(0.1, 1.1, 0.5) == pytest.approx(0.105)
+    assert grpo.adapted(0.1, 9.0, 0.5) == pytest.approx(0.11)
+    assert grpo.adapted(0.1, 0.0, 0.5) == pytest.approx(0.09)
+
+
 @pytest.mark.parametrize(
     ("recipe", "flags", "named"),
     [
+        (grpo, ["--kl_estimator=k2"], ["kl_estimator", "kl_loss, which is 0"]),
+        (grpo, ["--kl_loss=-1"], ["kl_loss", "at least 0"]),
+        (grpo, ["--kl_target=0.1"], ["kl_target", "kl, with which it begins"]),
+        (grpo, ["--turn_discount=0.9"], ["turn_discount", "limits.max_turns is 1"]),
+        (grpo, ["--turn_discount=0", "--limits.max_turns=2"], ["turn_discount", "above 0"]),
+        (grpo, ["--replace_from=0.5"], ["replace_from", "needs dynamic_sampling"]),
+        (grpo, ["--rejection.second_moment=0"], ["rejection.second_moment", "greater than 0"]),
+        (async_grpo, ["--algorithm=dapo", "--replace_from=0.5"], ["replace_from", "use grpo or agent_env"]),
         (grpo, ["--loss=sapo", "--clip_low=0.1"], ["clip_low", "sapo", "tau_positive, tau_negative"]),
         (grpo, ["--algorithm=rloo", "--clip_high=0.1"], ["clip_high", "importance_sampling", "has no settings"]),
         (grpo, ["--algorithm=gspo", "--dual_clip=3"], ["dual_clip", "gspo", "clip_low, clip_high"]),

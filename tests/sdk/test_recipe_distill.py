@@ -85,6 +85,25 @@ def test_a_student_learns_what_it_would_say_with_the_demonstration():
     assert entropy == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
 
 
+def test_both_divergences_are_learned_in_one_step():
+    """The gradients of two losses on the same samples add up."""
+    run, _ = student(7, 9)
+    sent = []
+    done = types.SimpleNamespace(metrics={"loss:sum": 0.5})
+    run.training.forward_backward = lambda examples, loss: (sent.append((loss, examples)), Done(done))[1]
+    run.optimize = lambda step: Done(types.SimpleNamespace(metrics=None))
+    chosen = config("--mode=mixed", "--teacher=t", "--samples=1", "--top_k=2", "--kl=0.8", "--forward_kl=0.4")
+    metrics = distill.Mixed(run, lambda _: Sampler(3), chosen).step([distill.Prompt([3, 4], [3, 4])], 0)
+    (first, (policy,)), (second, (targets,)) = sent
+    assert (first, second) == ("importance_sampling", "cross_entropy")
+    # The log-probabilities are -1 under the student and -3 under the teacher.
+    np.testing.assert_allclose(policy.loss_fn_inputs["advantages"].to_numpy(), [0.0, -0.8, -0.8], rtol=1e-6)
+    np.testing.assert_allclose(targets.loss_fn_inputs["weights"].to_numpy(), 0.4 * np.array([[0, 0], [0.375, 0.125], [0.375, 0.125]]), rtol=1e-6)
+    entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    assert metrics["reverse_kl"] == 2.0 and metrics["forward_kl"] == pytest.approx(0.5 / 0.4 - entropy)
+    assert config("--mode=mixed", "--teacher=t", "--kl=0.8").forward_weight == 0.8
+
+
 def test_each_record_has_the_teacher_that_it_names(chat):
     records = [{"prompt": "a", "teacher": "maths"}, {"prompt": "b", "teacher": "code"}, {"prompt": "c"}]
     flags = ["--teachers.maths=m", "--teachers.code=c", "--teacher=t", "--samples=1"]
@@ -123,6 +142,8 @@ def test_records_that_lack_something_are_named(chat, record, flags, named):
         (["--teachers.maths=1"], ["teachers.maths", "not 1"]),
         (["--teacher=t", "--demonstration={question}{answer}"], ["demonstration", "sdft", "on_policy"]),
         (["--mode=sdft", "--demonstration={question}"], ["demonstration", "{answer}"]),
+        (["--teacher=t", "--forward_kl=0.5"], ["forward_kl", "on_policy", "only by mixed"]),
+        (["--mode=mixed", "--teacher=t", "--forward_kl=-1"], ["forward_kl", "at least 0"]),
     ],
 )
 def test_settings_that_exclude_each_other_are_named(flags, named):

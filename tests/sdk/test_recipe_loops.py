@@ -29,8 +29,8 @@ EVERY = pytest.mark.parametrize("name", RECIPES)
 class Sums(Environment):
     """The reward of the second answer is the mean of its digits."""
 
-    def __init__(self, index, broken, hung):
-        self.index, self.broken, self.hung, self.turns = index, broken, hung, 0
+    def __init__(self, index, broken, hung, flat=()):
+        self.index, self.broken, self.hung, self.flat, self.turns = index, broken, hung, flat, 0
 
     def reset(self):
         return [{"role": "user", "content": f"Number {self.index}"}]
@@ -43,14 +43,16 @@ class Sums(Environment):
             threading.Event().wait()
         if self.index % 40 in self.broken:
             raise RuntimeError(f"no database for {self.index}")
+        if self.index in self.flat:
+            return Outcome(0.5)
         return Outcome(sum(map(int, reply)) / 40, metrics={"sum": sum(map(int, reply)) / 40})
 
 
 class Suite:
     """Forty tasks. Of those that sulk, all episodes but the first fail."""
 
-    def __init__(self, held_out=False, broken=(), hung=(), sulking=()):
-        self.first, self.broken, self.hung = 100 if held_out else 0, set(broken), set(hung)
+    def __init__(self, held_out=False, broken=(), hung=(), sulking=(), flat=()):
+        self.first, self.broken, self.hung, self.flat = 100 if held_out else 0, set(broken), set(hung), set(flat)
         self.sulking, self.played = set(sulking), set()
 
     def __len__(self):
@@ -59,7 +61,7 @@ class Suite:
     def make(self, index):
         broken = self.broken | self.sulking & self.played
         self.played.add(index)
-        return Sums(self.first + index, broken, self.hung)
+        return Sums(self.first + index, broken, self.hung, self.flat)
 
 
 @pytest.fixture(autouse=True)
@@ -107,6 +109,47 @@ def test_every_algorithm_resumes_to_the_bit(tmp_path, algorithm):
     two = not ALGORITHMS[algorithm].one_pass or algorithm == "dppo"
     assert all(("clipped" in line) == two and ("greedy_reward" in line) == (algorithm == "remax") for line in lines)
     assert all(("echo" in line) == (algorithm == "echo") for line in lines)
+
+
+@pytest.mark.parametrize("name", ["grpo", "async_grpo"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"entropy": 0.1, "kl_loss": 0.2, "kl": 0.1},
+        {"kl": 0.5, "kl_target": 0.01, "kl_horizon": 20, "algorithm": "reinforce_pp"},
+        {"turn_discount": 0.5, "aggregation": "task", "rejection.second_moment": 0.5},
+        {"limits.sequences": "answer", "turn_discount": 0.9},
+    ],
+    ids=["terms", "adapted kl", "discount", "sequences"],
+)
+def test_further_settings_resume_to_the_bit(tmp_path, name, more):
+    whole = resumed(name, tmp_path, **more, **({"staleness": 0} if name == "async_grpo" else {}))
+    plain = finished(name, tmp_path / "plain", **({"staleness": 0} if name == "async_grpo" else {}))
+    assert whole[-1] != plain[-1]
+    assert all(("kl" in line) == ("kl" in more) and ("entropy" in line) == ("entropy" in more) for line in whole)
+    if "kl_target" in more:
+        weights = [line["kl_weight"] for line in whole]
+        assert weights[0] == 0.5 and len(set(weights)) == 4
+    if "limits.sequences" in more:
+        assert all(line["turns"] == 1 for line in whole) and whole[0]["reward"] == plain[0]["reward"]
+
+
+def test_copies_replace_groups_that_teach_nothing(tmp_path):
+    """Each episode of a task with a number from 0 to 29 has the same reward."""
+    more = {"environment.options": f"{{flat = {list(range(30))}}}", "dynamic_sampling": "true", "replace_from": 0.3, "steps": 6}
+    lines = resumed("grpo", tmp_path, **more)
+    assert sum(line["copied"] for line in lines) > 0
+    assert all(line["copied"] in (0, 1, 2) and "loss" in line for line in lines if line["informative"])
+
+
+def test_a_critic_may_have_another_base_model(tmp_path, service, capsys):
+    resumed("ppo", tmp_path, **{"critic.model": "another"})
+    assert service.models == ["tiny-chat", "another"] * 2
+    finished("ppo", tmp_path / "same")
+    assert service.models[4:] == ["tiny-chat"] * 2
+    more = {"critic.model": "another", "critic.load": "tinker://run/weights/x-1"}
+    assert ppo.cli(argv("ppo", tmp_path / "both", **more)) == 2
+    assert "critic.model: the checkpoint of critic.load" in capsys.readouterr().err
 
 
 def test_groups_without_a_greedy_baseline_are_left_out(tmp_path):

@@ -20,7 +20,7 @@ from trainyard.recipes import agent_env, async_grpo, dpo, ppo, reward_model  # i
 from trainyard.recipes.core import advantages, data, datums, objective  # isort: skip
 from trainyard.recipes.core.agents import Proxy, Refused, Session, checked, play_any  # isort: skip
 from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
-from trainyard.recipes.core.attempts import Tally  # isort: skip
+from trainyard.recipes.core.attempts import Episode, Tally  # isort: skip
 from trainyard.recipes.core.chat import Chat, Example, tool_calls  # isort: skip
 from trainyard.recipes.core.config import ConfigError, load  # isort: skip
 from trainyard.recipes.core.intervals import pass_at_k  # isort: skip
@@ -250,6 +250,38 @@ def test_search_with_a_tool(chat):
     assert not held_out & {question for question, _ in suite.questions}
 
 
+def without_thoughts(chat):
+    """The chat with a template that leaves out what earlier answers thought, and says so with what follows them."""
+    later = "{%- set content = message.content.split('</think>')[-1] %}"
+    template = chat.tokenizer.chat_template.replace("message.content", "content")
+    return with_generation(chat, template.replace("in messages %}", "in messages %}" + later))
+
+
+def test_each_answer_has_a_sequence_of_its_own_if_it_is_asked_for(chat):
+    suite = load_suite(EnvironmentConfig("search"))
+    question, answer = suite.questions[0]
+    call = '<tool_call>{"name": "search", "arguments": {"query": "' + question[:-1] + '"}}</tool_call>'
+    replies, chosen = [f"<think>hm</think>{call}", f"<think>so</think>It is {answer}."], without_thoughts(chat)
+    limits = Limits(max_turns=4, sequences="answer")
+    policy, made = Scripted(chosen, *replies), suite.make(0)
+    with Proxy() as proxy:
+        first, last = play_any(made, proxy, policy, chosen, limits, 0)
+    assert [chosen.decode(one.tokens[one.starts[0] :]) for one in (first, last)] == replies
+    assert [one.tokens[: one.starts[0]] for one in (first, last)] == policy.prompts
+    said = chosen.decode(policy.prompts[1])
+    assert call in said and "hm" not in said and f"is {answer}." in said
+    assert first.reward == last.reward == 1.0 and first.metrics == last.metrics
+    assert [one.numbers for one in (first, last)] == [[0], [1]] and not last.truncated
+    scored = Tally(limits, folders.new()).group(0, [Episode([first, last])], "env")
+    assert [(one.episode, one.answers, max(one.later_answers())) for one in scored] == [(0, 2, 2), (0, 2, 2)]
+    assert [one.later_answers()[-1] for one in scored] == [1, 0]
+    # The second prompt does not fit.
+    short = Limits(max_turns=4, max_tokens=8, max_context=len(policy.prompts[0]) + 8, sequences="answer")
+    with Proxy() as proxy:
+        (only,) = play_any(suite.make(0), proxy, Scripted(chosen, replies[0]), chosen, short, 0)
+    assert only.truncated and only.reward == 0.0
+
+
 def test_sql_runs_queries_that_only_read(chat):
     tried = '<tool_call>{"name": "run_sql", "arguments": {"query": "SELECT COUNT(*) FROM staff"}}</tool_call>'
     evil = '<tool_call>{"name": "run_sql", "arguments": {"query": "DELETE FROM staff"}}</tool_call>'
@@ -279,10 +311,12 @@ def test_advantages_and_scales():
     assert dapo == {"clip_low_threshold": 0.8, "clip_high_threshold": 1.28}
 
 
+@pytest.mark.parametrize("sft_weight", [0.0, 0.3])
 @pytest.mark.parametrize("loss", ["dpo", "ipo", "simpo"])
-def test_slopes_of_preference_losses(loss):
+def test_slopes_of_preference_losses(loss, sft_weight):
     """Against differences of the losses."""
-    config = dpo.Config(folder="x", data="x", loss=loss, label_smoothing=0.1 if loss == "dpo" else 0.0)
+    smoothing = 0.1 if loss == "dpo" else 0.0
+    config = dpo.Config(folder="x", data="x", loss=loss, label_smoothing=smoothing, sft_weight=sft_weight)
     pair = dpo.Pair(Example([1] * 4, [0, 1, 1, 1]), Example([1] * 3, [0, 1, 1]))
     judge = lambda c, r: dpo.judged(pair, dpo.Scored(c, r, -5.0, -4.0), config)  # noqa: E731
     _, slope, other, _ = judge(-4.0, -6.0)
@@ -290,6 +324,8 @@ def test_slopes_of_preference_losses(loss):
     assert slope == pytest.approx((judge(-4 + h, -6)[0] - judge(-4 - h, -6)[0]) / (2 * h), rel=1e-5)
     assert other == pytest.approx((judge(-4, -6 + h)[0] - judge(-4, -6 - h)[0]) / (2 * h), rel=1e-5)
     assert math.isfinite(judge(-1e6, 0.0)[0])
+    without, *_ = dpo.preferred(pair, dpo.Scored(-4.0, -6.0, -5.0, -4.0), config)
+    assert judge(-4.0, -6.0)[0] == pytest.approx(without + sft_weight * 4 / 3), "three tokens are learned"
 
 
 def test_pass_at_k():

@@ -189,7 +189,7 @@ def test_dpo(tmp_path, loss):
         assert lines[0]["held_out/margin_before"] == pytest.approx(0, abs=1e-4), "the run begins at the reference"
 
 
-@pytest.mark.parametrize("mode", ["on_policy", "off_policy", "sdft"])
+@pytest.mark.parametrize("mode", ["on_policy", "off_policy", "mixed", "sdft"])
 def test_distill(tmp_path, mode):
     data = conversations(tmp_path / "data.jsonl")
     finished(sft, tmp_path / "teacher", data=data, batch_size=6, steps=6)

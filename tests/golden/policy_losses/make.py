@@ -119,6 +119,19 @@ def kl_cov(p, q, a, mask):
     return token_mean(-(p - q).exp() * a + 0.7 * chosen * (p - q).abs(), mask)
 
 
+def kl_to_reference(p, reference, kind):
+    """The terms of a KL that is estimated from samples of `p`; `k3` is that of a log-ratio, by autograd."""
+    x = reference - p
+    return x.square() / 2 if kind == "k2" else x.exp() - x - 1
+
+
+def reference_of(now, number):
+    """Log-probabilities of another model. Their generator is their own."""
+    generator = torch.Generator().manual_seed(number)
+    apart = 2 * torch.rand(now.shape, generator=generator, dtype=torch.float64) - 1
+    return torch.round(torch.clamp(now + apart, max=-0.005), decimals=ROUNDED)
+
+
 LOSSES = {
     "importance_sampling": importance_sampling, "ppo": ppo, "dual_clip": dual_clip, "cispo": cispo, "gspo": gspo,
     "sapo": sapo, "gmpo": gmpo, "dppo_tv": dppo(total_variation), "dppo_kl": dppo(bernoulli_kl), "clip_cov": clip_cov,
@@ -190,7 +203,13 @@ def main():
             value = loss(leaf, old, advantages, mask)
             value.backward()
             found[name] = {"value": value.item(), "gradient": leaf.grad[mask].tolist()}
-        inputs = {"now": now, "old": old, "advantages": advantages}
+        reference = reference_of(now, number)
+        for kind in ("k2", "k3"):
+            leaf = now.clone().requires_grad_()
+            value = token_mean(kl_to_reference(leaf, reference, kind), mask)
+            value.backward()
+            found[kind] = {"value": value.item(), "gradient": leaf.grad[mask].tolist()}
+        inputs = {"now": now, "old": old, "advantages": advantages, "reference": reference}
         batches.append({name: listed(x, mask) for name, x in inputs.items()} | {"losses": found})
         rewards, lengths, logprobs, squares, greedy = group(generator)
         mask, parts = torch.arange(4)[None] < lengths[:, None], two_rewards(len(rewards), number)

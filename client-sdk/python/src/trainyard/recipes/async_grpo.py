@@ -69,6 +69,11 @@ class Config(grpo.Config):
             "async_grpo starts tasks before the results of earlier ones are known; use grpo or agent_env",
         )
         check(
+            self.replace_from == 0,
+            "replace_from",
+            "async_grpo takes groups as they are finished, so others take the place of those; use grpo or agent_env",
+        )
+        check(
             self.chosen.advantage != "remax",
             "advantage",
             "remax needs a greedy episode of each task, which async_grpo does not sample; use grpo or agent_env",
@@ -82,7 +87,7 @@ class Config(grpo.Config):
         for name in sorted(names & self.given.keys()):
             check(False, name, "correction = aipo has its own loss and clipping; choose decoupled or none")
         has = self.chosen
-        check(has.one_pass, "algorithm", f"the loss {has.loss} and correction = aipo are mutually exclusive")
+        check(has.of_server, "algorithm", f"the loss {has.loss} and correction = aipo are mutually exclusive")
 
     @property
     def objective(self) -> Objective:
@@ -247,6 +252,8 @@ class Rollouts:
                 continue
             if self.reward_model:
                 self.reward_model.score([group])
+            for one in group:
+                one.task = item.task
             # Episodes end in any order.
             self._waiting.append(Finished(item.number, sorted(group, key=lambda one: one.tokens)))
 
@@ -320,7 +327,7 @@ def main(config: Config) -> None:
                     metrics |= player.held_out(snapshot(run, step + 1))
                 run.record(step, metrics, ("reward", "held_out/reward", "staleness_max"))
                 # Groups that were dropped are not played again; those in flight are.
-                run.after(step, {"tasks": consumed + rollouts.used + rollouts.dropped})
+                run.after(step, {"tasks": consumed + rollouts.used + rollouts.dropped} | learner.state)
         finally:
             rollouts.close()
 

@@ -1,4 +1,4 @@
-"""Distillation: on the student's own samples (reverse KL), on a teacher's top-k targets, or from demonstrations.
+"""Distillation: on the student's own samples (reverse KL), on a teacher's top-k targets, both, or from demonstrations.
 
     python -m trainyard.recipes.distill --folder runs/distill --data prompts.jsonl --teacher tinker://RUN/sampler_weights/X
 
@@ -40,19 +40,23 @@ class Config(Common):
         "base model, or tinker:// path of sampler weights, with the student's tokenizer; sdft: by default the student",
     )
     teachers: dict[str, str] = opt({}, "additional teachers by name, chosen by the key teacher of a record")
-    mode: Literal["on_policy", "off_policy", "sdft"] = opt(
+    mode: Literal["on_policy", "off_policy", "mixed", "sdft"] = opt(
         "on_policy",
-        "on_policy: the student's samples; off_policy: the teacher's; sdft: the student's, scored with a demonstration",
+        "on_policy: reverse KL on the student's samples; off_policy: top-k targets on the teacher's; mixed: both on "
+        "the student's; sdft: top-k targets on the student's, scored with a demonstration",
     )
     demonstration: str | None = opt(
         None, "what the teacher reads in place of a question, with {question} and {answer}, for sdft"
     )
-    top_k: int = opt(8, "targets at each token, for off_policy and sdft")
+    top_k: int = opt(8, "targets at each token, for off_policy, mixed and sdft")
     batch_size: int = opt(8, "prompts of a step")
     samples: int = opt(2, "samples of each prompt")
     max_tokens: int = opt(128, "maximum tokens of a sample")
-    kl: float = opt(1.0, "weight of the KL to the teacher, for on_policy")
-    center: bool = opt(False, "take the mean distance of a step from those of its tokens, as a baseline, for on_policy")
+    kl: float = opt(1.0, "weight of the reverse KL to the teacher, for on_policy and mixed")
+    forward_kl: float | None = opt(None, "weight of the forward KL over the targets, for mixed; by default that of kl")
+    center: bool = opt(
+        False, "take the mean distance of a step from those of its tokens, as a baseline, for on_policy and mixed"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,8 +74,16 @@ class Config(Common):
         text = self.demonstration or DEMONSTRATION
         check("{question}" in text and "{answer}" in text, "demonstration", "{question} and {answer} are required")
         check(self.top_k > 0, "top_k", "must be at least 1")
+        given = self.forward_kl is not None
+        check(self.mode == "mixed" or not given, "forward_kl", f"not used by {self.mode}, only by mixed")
+        check(self.forward_weight >= 0, "forward_kl", "must be at least 0")
         check(self.batch_size > 0, "batch_size", "must be at least 1")
         check(self.samples > 0, "samples", "must be at least 1")
+
+    @property
+    def forward_weight(self) -> float:
+        """The weight of the forward KL, for mixed."""
+        return self.kl if self.forward_kl is None else self.forward_kl
 
 
 @dataclass(frozen=True)
@@ -188,6 +200,18 @@ def reverse_kl(found: Sequence[Sequence[float]]) -> float:
     return mean(value for one in found for value in one)
 
 
+def nearer(samples: Sequence[Sample], apart: Sequence[Sequence[float]], config: Config) -> list[types.Datum]:
+    """Returns examples for `importance_sampling` whose loss has the gradient of the reverse KL per token."""
+    count = sum(len(one.answer) for one in samples)
+    baseline = reverse_kl(apart) if config.center else 0.0
+    examples = []
+    for one, far in zip(samples, apart, strict=True):
+        head = [0.0] * len(one.prompt.tokens)
+        advantages = head + [config.kl * (baseline - value) / count for value in far]
+        examples.append(datums.policy(one.tokens, head + one.logprobs, advantages))
+    return examples
+
+
 class OnPolicy:
     """The student samples; each token's advantage is the negative log-ratio to the teacher."""
 
@@ -201,18 +225,11 @@ class OnPolicy:
 
     def step(self, wanted: Sequence[Prompt], step: int) -> dict[str, float]:
         samples, apart = self.student(wanted, seed_of(self.config.seed, step))
-        count = sum(len(one.answer) for one in samples)
-        distance = reverse_kl(apart)
-        baseline = distance if self.config.center else 0.0
-        examples = []
-        for one, far in zip(samples, apart, strict=True):
-            head = [0.0] * len(one.prompt.tokens)
-            advantages = head + [self.config.kl * (baseline - value) / count for value in far]
-            examples.append(datums.policy(one.tokens, head + one.logprobs, advantages))
-        pending = self.run.training.forward_backward(examples, "importance_sampling")
+        pending = self.run.training.forward_backward(nearer(samples, apart, self.config), "importance_sampling")
         stepped = self.run.optimize(step)
         pending.result()
-        return {"reverse_kl": distance, "tokens": float(count)} | (stepped.result().metrics or {})
+        count = float(sum(len(one.answer) for one in samples))
+        return {"reverse_kl": reverse_kl(apart), "tokens": count} | (stepped.result().metrics or {})
 
     def held_out(self, wanted: Sequence[Prompt]) -> dict[str, float]:
         return {"held_out/reverse_kl": reverse_kl(self.student(wanted, seed_of(self.config.seed, "held out"))[1])}
@@ -229,8 +246,13 @@ class OffPolicy:
         return sampled(self.teacher, wanted, self.config, seed), self.teacher
 
     def examples(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[types.Datum], float, float]:
-        """Examples, their number of answer tokens, and the teacher's own entropy over its top-k, summed."""
-        samples, judge = self.answers(wanted, seed)
+        """Examples, their number of answer tokens, and the teacher's own entropy over its top-k, per token."""
+        return self.learned(*self.answers(wanted, seed))
+
+    def learned(
+        self, samples: Sequence[Sample], judge: Sampler, weight: float = 1.0
+    ) -> tuple[list[types.Datum], float, float]:
+        """As `examples`, for given answers; the loss has this weight."""
         params = types.SamplingParams(max_tokens=1, temperature=1.0, seed=0)
         pending = [
             judge(one.prompt).sample(model_input(one.scored), 1, params, topk_prompt_logprobs=self.config.top_k)
@@ -247,7 +269,7 @@ class OffPolicy:
                 model_input=model_input(one.tokens[:-1]),
                 loss_fn_inputs={
                     "target_tokens": types.TensorData.from_numpy(targets),
-                    "weights": types.TensorData.from_numpy((weights / count).astype(np.float32)),
+                    "weights": types.TensorData.from_numpy((weight * weights / count).astype(np.float32)),
                 },
             )
             for one, targets, weights in found
@@ -292,9 +314,42 @@ class Demonstrated(OffPolicy):
         return sampled(lambda _: student, wanted, self.config, seed), (lambda _: student) if own else self.teacher
 
 
+class Mixed(OffPolicy):
+    """The student samples; its loss is a weighted sum of the reverse KL, and of the forward KL over the teacher's
+    top-k."""
+
+    def answers(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[Sample], Sampler]:
+        student = self.run.training.save_weights_and_get_sampling_client().result()
+        return sampled(lambda _: student, wanted, self.config, seed), self.teacher
+
+    def step(self, wanted: Sequence[Prompt], step: int) -> dict[str, float]:
+        config, training = self.config, self.run.training
+        samples, judge = self.answers(wanted, seed_of(config.seed, step))
+        apart, weight = distances(judge, samples), config.forward_weight
+        examples, count, entropy = self.learned(samples, judge, weight)
+        # Gradients add up until the optimizer step.
+        training.forward_backward(nearer(samples, apart, config), "importance_sampling")
+        pending = training.forward_backward(examples, "cross_entropy")
+        stepped = self.run.optimize(step)
+        loss = pending.result().metrics["loss:sum"]
+        found = {"forward_kl": loss / weight - entropy} if weight else {}
+        return found | {"reverse_kl": reverse_kl(apart), "tokens": count} | (stepped.result().metrics or {})
+
+    def held_out(self, wanted: Sequence[Prompt]) -> dict[str, float]:
+        samples, judge = self.answers(wanted, seed_of(self.config.seed, "held out"))
+        examples, _, entropy = self.learned(samples, judge)
+        output = self.run.training.forward(examples, "cross_entropy").result()
+        apart = distances(judge, samples)
+        return {
+            "held_out/forward_kl": output.metrics["loss:sum"] - entropy,
+            "held_out/reverse_kl": reverse_kl(apart),
+        }
+
+
 METHODS: Mapping[str, type[OnPolicy] | type[OffPolicy]] = {
     "on_policy": OnPolicy,
     "off_policy": OffPolicy,
+    "mixed": Mixed,
     "sdft": Demonstrated,
 }
 

@@ -36,6 +36,7 @@ class Config(Common):
     beta: float = opt(0.1, "beta: how strongly the policy is held to the reference; for simpo the scale of rewards")
     gamma: float = opt(0.5, "target reward margin of simpo")
     label_smoothing: float = opt(0.0, "probability that the labels of a pair are swapped, for dpo")
+    sft_weight: float = opt(0.0, "weight of the cross-entropy per token of the chosen answer, added to the loss")
     batch_size: int = opt(8, "pairs of a step")
     max_length: int = opt(2048, "maximum tokens of an answer with its prompt; longer ones are truncated")
 
@@ -44,6 +45,8 @@ class Config(Common):
         check(self.data != "", "data", "pairs are required")
         check(self.beta > 0, "beta", "must be greater than 0")
         check(0 <= self.label_smoothing < 0.5, "label_smoothing", "must be from 0 to below 0.5")
+        check(self.sft_weight >= 0, "sft_weight", "must be at least 0")
+        check(self.loss != "kto" or not self.sft_weight, "sft_weight", "kto scores answers, not pairs; choose dpo")
         check(self.batch_size > 0, "batch_size", "must be at least 1")
 
 
@@ -90,6 +93,14 @@ def lengths(pair: Pair) -> tuple[float, float]:
 def judged(pair: Pair, score: Scored, config: Config) -> tuple[float, float, float, float]:
     """Returns the loss, its derivatives with respect to the two log-probabilities, and the margin by which the chosen
     answer is preferred."""
+    loss, slope, other, margin = preferred(pair, score, config)
+    # Pang et al. 2024, arXiv:2404.19733.
+    share = config.sft_weight / lengths(pair)[0]
+    return loss - share * score.chosen, slope - share, other, margin
+
+
+def preferred(pair: Pair, score: Scored, config: Config) -> tuple[float, float, float, float]:
+    """Returns the loss of preferences alone, as `judged` does."""
     chosen, rejected = score.chosen - score.chosen_reference, score.rejected - score.rejected_reference
     size, other = lengths(pair)
     if config.loss == "ipo":

@@ -8,9 +8,10 @@ An algorithm is data (`core.algorithms`): an estimator of advantages, a loss and
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from statistics import fmean, mean
+from typing import Any
 
 import tinker
 
@@ -22,6 +23,7 @@ from .core.algorithms import (
     Aggregation,
     Algorithm,
     Estimator,
+    KlEstimator,
     LossName,
     Objective,
     Rejection,
@@ -37,12 +39,13 @@ from .core.episodes import (
     load_suites,
     log_ratios,
     mean_of,
+    reference_logprobs,
     sampler,
     snapshot,
     summary,
 )
 from .core.objective import shaped
-from .core.rollout import Snapshot, Trajectory
+from .core.rollout import Snapshot, Trajectory, last_of_episodes
 from .core.run import Run, opened
 from .core.seeds import seed_of
 from .core.updates import Batch, Updates
@@ -72,19 +75,28 @@ class Config(Playing):
     cov_low: float | None = opt(None, "covariance above which tokens may be left out, for clip_cov")
     cov_high: float | None = opt(None, "covariance below which tokens may be left out, for clip_cov")
     cov_kl: float | None = opt(None, "weight of the KL to the sampling policy, for kl_cov")
-    aggregation: Aggregation | None = opt(None, "mean over tokens, over sequences, or a constant divisor")
+    aggregation: Aggregation | None = opt(None, "mean over tokens, sequences or tasks, or a constant divisor")
     normalize: bool | None = opt(None, "divide advantages by the standard deviation of the group's rewards")
     reward_parts: dict[str, float] = opt(
         {}, "metrics of an episode that are rewards of their own, with weights, for gdpo"
     )
     dynamic_sampling: bool | None = opt(None, "replace groups whose rewards are all equal")
     sampling_rounds: int = opt(4, "how many times such groups are replaced in a step")
+    replace_from: float = opt(
+        0.0, "fraction of informative groups from which copies of them replace the others, not new tasks; 0 never"
+    )
     overlong_buffer: int | None = opt(None, "tokens before the limit in which answers are penalised; 0 penalises none")
     overlong_penalty: float = opt(1.0, "largest penalty")
     mask_truncated: bool = opt(False, "exclude truncated answers from the loss")
     rejection: Rejection = opt(Rejection(), "")
     echo: float | None = opt(None, "weight of the cross-entropy on the environment's messages")
+    entropy: float | None = opt(None, "weight of the entropy, estimated from the sampled tokens, as a bonus")
+    turn_discount: float = opt(1.0, "factor on the advantage of an answer for each later answer of the episode")
     kl: float = opt(0.0, "weight of the KL to the reference, subtracted from the advantages")
+    kl_target: float = opt(0.0, "KL per token towards which kl is adapted after each step; 0 keeps it")
+    kl_horizon: int = opt(10000, "sequences in which kl can grow or fall by a fifth of itself, for kl_target")
+    kl_loss: float | None = opt(None, "weight of the KL to the reference as a term of the loss")
+    kl_estimator: KlEstimator | None = opt(None, "estimate of that KL from the sampled tokens")
     reference: str = opt("", "tinker:// path of the reference's sampler weights; default: the base model")
     minibatches: int = opt(1, "optimizer updates per step, each on a part of its samples")
     curriculum: CurriculumConfig = opt(CurriculumConfig(), "")
@@ -101,6 +113,21 @@ class Config(Playing):
         )
         check(self.group_size > 0, "group_size", "must be at least 1")
         check(self.kl >= 0, "kl", "must be at least 0")
+        check(self.kl_target >= 0, "kl_target", "must be at least 0")
+        check(self.kl > 0 or not self.kl_target, "kl_target", "kl, with which it begins, must be greater than 0")
+        check(self.kl_horizon > 0, "kl_horizon", "must be at least 1")
+        check(0 <= self.replace_from <= 1, "replace_from", "must be a fraction from 0 to 1")
+        check(
+            chosen.dynamic_sampling or not self.replace_from,
+            "replace_from",
+            "needs dynamic_sampling, without which no group is replaced",
+        )
+        check(0 < self.turn_discount <= 1, "turn_discount", "must be a factor above 0 and at most 1")
+        check(
+            self.turn_discount == 1 or self.limits.max_turns > 1,
+            "turn_discount",
+            "an episode has one answer, since limits.max_turns is 1",
+        )
         check(0 < self.minibatches <= self.groups, "minibatches", "must be from 1 to groups")
         check_settings(chosen, self.given)
         with_parts = chosen.advantage == "gdpo"
@@ -149,10 +176,18 @@ class Learner:
 
     def __init__(self, run: Run, config: Config) -> None:
         self.run, self.config, self.objective = run, config, config.objective
-        self.updates = Updates(run.training, self.objective, config.rejection, config.limits.max_tokens)
+        self.updates = Updates(
+            run.training, self.objective, config.rejection, config.limits.max_tokens, config.mask_truncated
+        )
         self.reference: tinker.SamplingClient | None = None
-        if config.kl:
+        if config.kl or self.objective.kl_loss:
             self.reference = sampler(run, config.reference)
+        self.kl = float(run.state.get("kl", config.kl))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"kl": self.kl} if self.config.kl_target else {}
 
     def reward(self, one: Trajectory) -> float:
         """The reward after the punishment of an overlong answer."""
@@ -160,16 +195,20 @@ class Learner:
 
     def informative(self, group: Group) -> bool:
         """Whether a group's rewards differ."""
-        rewards = [estimators.part_of(group, name) for name in self.config.reward_parts]
-        return any(len(set(values)) > 1 for values in rewards or [[self.reward(one) for one in group]])
+        last = last_of_episodes(group)
+        rewards = [estimators.part_of(last, name) for name in self.config.reward_parts]
+        return any(len(set(values)) > 1 for values in rewards or [[self.reward(one) for one in last]])
 
     def prepare(self, groups: Sequence[Group], policy: tinker.SamplingClient) -> None:
         """Adds what the estimator needs of the policy to the episodes."""
         if self.objective.advantage == "optimal_token":
             fill_squares(policy, [one for group in groups for one in group])
 
-    def advantages(self, groups: Sequence[Group]) -> tuple[list[list[float]], dict[str, float]]:
-        """For each trajectory of all groups the advantage of each token, before the division by a mean's count."""
+    def advantages(
+        self, groups: Sequence[Group], references: Sequence[Mapping[int, float]]
+    ) -> tuple[list[list[float]], dict[str, float]]:
+        """For each trajectory of all groups the advantage of each token, before the division by a mean's count.
+        `references` are log-probabilities of its sampled tokens under the reference, if there is one."""
         objective, config = self.objective, self.config
         trajectories = [one for group in groups for one in group]
         values = [
@@ -183,25 +222,31 @@ class Learner:
                 config.reward_parts,
             )
         ]
+        if config.turn_discount < 1:
+            values = [
+                estimators.discounted(one, own, config.turn_discount)
+                for one, own in zip(trajectories, values, strict=True)
+            ]
         metrics: dict[str, float] = {}
-        distances: list[dict[int, float]] = []
-        if self.reference is not None:
-            distances = log_ratios(self.reference, trajectories)
+        distances = log_ratios(trajectories, references) if references else []
+        if distances:
             metrics["kl"] = mean_of(distances)
         learned = [not (config.mask_truncated and one.truncated) for one in trajectories]
         if objective.advantage == "reinforce_pp":
             # There the distance is part of the reward, so each token has that of all that follow.
             for own, distance in zip(values, distances, strict=False):
                 for at, rest in enumerate(estimators.to_go(distance, len(own))):
-                    own[at] -= config.kl * rest
+                    own[at] -= self.kl * rest
         if objective.advantage in estimators.WHITENED:
             masks = [[own and counts for own in one.mask] for one, counts in zip(trajectories, learned, strict=True)]
             values = estimators.whitened(values, masks)
-        values = [own if counts else [0.0] * len(own) for own, counts in zip(values, learned, strict=True)]
         if objective.advantage != "reinforce_pp":
             for own, distance in zip(values, distances, strict=False):
                 for at, apart in distance.items():
-                    own[at] -= config.kl * apart
+                    own[at] -= self.kl * apart
+        if config.kl_target:
+            metrics["kl_weight"] = self.kl
+            self.kl = adapted(self.kl, metrics["kl"] / config.kl_target, len(trajectories) / config.kl_horizon)
         return values, metrics
 
     def corrected(self, batch: Batch) -> dict[str, float]:
@@ -211,8 +256,14 @@ class Learner:
     def update(self, step: int, groups: Sequence[Group]) -> dict[str, float]:
         """One optimizer step, or several on parts of the groups."""
         trajectories = [one for group in groups for one in group]
-        advantages, metrics = self.advantages(groups)
+        references = reference_logprobs(self.reference, trajectories) if self.reference else []
+        advantages, metrics = self.advantages(groups, references)
         batch = Batch(trajectories, advantages, [one.logprobs for one in trajectories])
+        if self.objective.kl_loss:
+            batch.references = [
+                [own.get(at, 0.0) for at in range(len(one.tokens))]
+                for one, own in zip(trajectories, references, strict=True)
+            ]
         metrics |= self.corrected(batch)
         order = list(range(len(trajectories)))
         random.Random(seed_of(self.config.seed, step, "minibatches")).shuffle(order)
@@ -231,6 +282,12 @@ class Learner:
         return gradient.result() | (stepped.result().metrics or {})
 
 
+def adapted(weight: float, ratio: float, share: float) -> float:
+    """The next weight of a KL that was `ratio` times its target, after a step with this share of the horizon (Ziegler
+    et al. 2019, arXiv:1909.08593, section 2.2)."""
+    return weight * (1 + min(max(ratio - 1, -0.2), 0.2) * share)
+
+
 def collect(
     player: Player, learner: Learner, policy: Snapshot, config: Config, tasks: data.Tasks, step: int
 ) -> tuple[list[Group], list[Group]]:
@@ -243,7 +300,11 @@ def collect(
         groups = player.play_full(policy, tasks, wanted, seed_of(config.seed, step, round_), config.group_size)
         sampled += groups
         used += [group for group in groups if not learner.objective.dynamic_sampling or learner.informative(group)]
-        if len(used) == config.groups:
+        missing = config.groups - len(used)
+        if missing == 0:
+            break
+        if used and 0 < config.replace_from * config.groups <= len(used):
+            used += random.Random(seed_of(config.seed, step, "copies")).choices(used, k=missing)
             break
     return used, sampled
 
@@ -280,13 +341,15 @@ def train(config: Config, recipe: str) -> None:
             used, found = with_baselines(player, learner, policy, used, seed_of(config.seed, step, "greedy"))
             metrics |= found | summary(sampled) | {"informative": mean(learner.informative(group) for group in sampled)}
             metrics |= player.tally.metrics("env") | tasks.observe(sampled)
+            if config.replace_from:
+                metrics["copied"] = float(len(used) - len(set(map(id, used))))
             if used:
                 learner.prepare(used, policy.sampler)
                 metrics |= learner.update(step, used)
             if config.eval_tasks and run.evaluates(step):
                 metrics |= player.held_out(snapshot(run, step + 1))
             run.record(step, metrics, ("reward", "held_out/reward", "answer_tokens"))
-            run.after(step, tasks.state)
+            run.after(step, tasks.state | learner.state)
 
 
 def main(config: Config) -> None:

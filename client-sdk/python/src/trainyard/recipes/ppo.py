@@ -19,7 +19,17 @@ from tinker import types
 from .core import data, datums
 from .core.algorithms import Aggregation
 from .core.config import check, opt, run_main
-from .core.episodes import Player, Playing, load_suites, log_ratios, mean_of, sampler, snapshot, summary
+from .core.episodes import (
+    Player,
+    Playing,
+    load_suites,
+    log_ratios,
+    mean_of,
+    reference_logprobs,
+    sampler,
+    snapshot,
+    summary,
+)
 from .core.objective import sampler_kl, scales
 from .core.rollout import Trajectory
 from .core.run import Adam, Run, opened
@@ -31,6 +41,7 @@ from .core.values import VALUE_MSE, valued, values_of
 class CriticConfig:
     """The value model."""
 
+    model: str = opt("", "its base model, with the tokenizer of the policy's; default: that of the policy")
     load: str = opt("", "tinker:// path of a training checkpoint to start from; default: the base model")
     rank: int = opt(32, "rank of its LoRA adapter; 0 trains all parameters if the server supports that")
     adam: Adam = opt(Adam(), "")
@@ -41,6 +52,7 @@ class CriticConfig:
 
     def __post_init__(self) -> None:
         check(self.rank >= 0, "critic.rank", "must be at least 0")
+        check(not (self.load and self.model), "critic.model", "the checkpoint of critic.load has its own base model")
         check(self.value_clip >= 0, "critic.value_clip", "must be at least 0")
 
 
@@ -138,7 +150,7 @@ class Learner:
 
     def __init__(self, run: Run, config: Config) -> None:
         self.run, self.config = run, config
-        self.critic = run.add_critic("critic", config.critic.load, config.critic.rank)
+        self.critic = run.add_critic("critic", config.critic.load, config.critic.rank, config.critic.model)
         self.reference: tinker.SamplingClient | None = sampler(run, config.reference) if config.kl else None
 
     def values(self, trajectories: Sequence[Trajectory]) -> list[list[float]]:
@@ -151,7 +163,7 @@ class Learner:
         config = self.config
         distances: list[dict[int, float]] = [{} for _ in trajectories]
         if self.reference:
-            distances = log_ratios(self.reference, trajectories)
+            distances = log_ratios(trajectories, reference_logprobs(self.reference, trajectories))
         batch = [
             estimated(one, token_rewards(one, own, config.kl), values, config.gamma, config.gae_lambda)
             for one, own, values in zip(trajectories, distances, self.values(trajectories), strict=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .algorithms import Estimator
 from .config import RecipeError
-from .rollout import Trajectory
+from .rollout import Trajectory, by_episode
 
 WHITENED: frozenset[Estimator] = frozenset({"reinforce_pp", "reinforce_pp_baseline", "gdpo"})
 """Estimators that normalise the advantages of all tokens of a step together, by `whitened`."""
@@ -28,25 +28,36 @@ def estimated(
 ) -> list[list[float]]:
     """The advantages of the tokens of a group's sequences, before `whitened`.
 
-    `remax` needs `Trajectory.baseline` of each, `optimal_token` its `squares`, and `gdpo` its `metrics` that `parts`
-    names, with weights.
+    The sequences of an episode have the advantage of its last one. `remax` needs `Trajectory.baseline` of each,
+    `optimal_token` its `squares`, and `gdpo` its `metrics` that `parts` names, with weights.
     """
     if estimator == "optimal_token":
         return token_baseline(group, rewards)
-    values = decoupled(group, parts or {}) if estimator == "gdpo" else _of_sequences(group, rewards, estimator)
-    scale = (pstdev(rewards) if normalize else 1.0) or 1.0
-    return [token_advantages(one, value / scale) for one, value in zip(group, values, strict=True)]
+    episodes = by_episode(group)
+    last, counted = [group[places[-1]] for places in episodes], [rewards[places[-1]] for places in episodes]
+    if estimator == "gdpo":
+        values = decoupled(last, parts or {})
+    elif estimator == "opo":
+        values = length_weighted(counted, [sum(group[at].sampled for at in places) for places in episodes])
+    else:
+        values = _of_episodes(last, counted, estimator)
+    scale = (pstdev(counted) if normalize else 1.0) or 1.0
+    of_sequence = {at: value / scale for places, value in zip(episodes, values, strict=True) for at in places}
+    return [token_advantages(one, of_sequence[at]) for at, one in enumerate(group)]
 
 
-def _of_sequences(group: Sequence[Trajectory], rewards: Sequence[float], estimator: Estimator) -> list[float]:
+def discounted(trajectory: Trajectory, values: Sequence[float], factor: float) -> list[float]:
+    """The values of a sequence's tokens, times `factor` for each answer of the episode that follows theirs."""
+    return [value * factor**later for value, later in zip(values, trajectory.later_answers(), strict=True)]
+
+
+def _of_episodes(group: Sequence[Trajectory], rewards: Sequence[float], estimator: Estimator) -> list[float]:
     if estimator == "reinforce_pp":
         return list(rewards)
     if estimator == "rloo":
         return leave_one_out(rewards)
     if estimator == "remax":
         return [reward - baseline(one) for one, reward in zip(group, rewards, strict=True)]
-    if estimator == "opo":
-        return length_weighted(rewards, [one.sampled for one in group])
     if estimator == "maxrl":
         return over_mean(rewards)
     if estimator == "best":

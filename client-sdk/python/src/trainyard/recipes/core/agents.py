@@ -20,7 +20,7 @@ from typing import Any
 from ..envs import BlackBox, Environment, Outcome
 from .chat import Chat, Message, tool_calls
 from .images import parts_of
-from .rollout import Limits, Policy, Trajectory, play
+from .rollout import Limits, Policy, Trajectory, play, play_by_answers, share
 from .seeds import seed_of
 
 Agent = Callable[[str, str, list[Message]], str]
@@ -73,8 +73,8 @@ class Session:
                 trajectory.truncated = True
                 raise Refused(f"context_length_exceeded: an episode has {limits.max_context} tokens at most")
             sampled = self.policy.sample(trajectory.tokens, limits, seed_of(self.seed, self.answers))
+            trajectory.act(sampled, self.answers)
             self.answers += 1
-            trajectory.act(sampled)
             conversation.last = sampled.tokens
             text = self.chat.decode(sampled.tokens)
             reply = message_of(text)
@@ -86,7 +86,7 @@ class Session:
     def _conversation(self, messages: list[Message], tools: list[Message] | None) -> Conversation:
         """The conversation that these messages continue, or a new one."""
         plain = [flat(message) for message in messages]
-        for known in reversed(self.conversations):
+        for known in reversed(self.conversations if self.limits.sequences == "episode" else []):
             count = len(known.messages)
             if len(plain) > count and plain[:count] == [flat(message) for message in known.messages]:
                 further = [templated(message) for message in messages[count:]]
@@ -257,6 +257,8 @@ def play_any(
     """
     begun = [] if begun is None else begun
     if isinstance(episode, Environment):
+        if limits.sequences == "answer":
+            return play_by_answers(episode, policy, chat, limits, seed, begun)
         return [play(episode, policy, chat, limits, seed, begun)]
     session = Session(policy, chat, limits, seed, begun=begun)
     url, name = proxy.open(session)
@@ -266,6 +268,5 @@ def play_any(
         del proxy.sessions[name]
         episode.close()
     trajectories = [one.trajectory for one in session.conversations if one.trajectory.sampled]
-    for trajectory in trajectories:
-        trajectory.reward, trajectory.metrics = outcome.reward, outcome.metrics
+    share(trajectories, outcome.reward, outcome.metrics)
     return trajectories

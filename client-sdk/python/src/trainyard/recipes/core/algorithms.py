@@ -24,7 +24,8 @@ Estimator = Literal[
     "group", "rloo", "reinforce_pp", "reinforce_pp_baseline", "remax", "opo", "maxrl", "optimal_token", "best",
     "gdpo",
 ]  # fmt: skip
-Aggregation = Literal["token", "sequence", "constant"]
+Aggregation = Literal["token", "sequence", "constant", "task"]
+KlEstimator = Literal["k2", "k3"]
 
 SERVER_LOSSES = frozenset({"importance_sampling", "ppo", "cispo", "gspo"})
 """Losses of the protocol. The others are computed here from a forward pass."""
@@ -56,7 +57,8 @@ class Objective:
     advantage: Estimator = "group"
     aggregation: Aggregation = "token"
     """`token`: mean over the batch's tokens; `sequence`: mean over sequences of their means; `constant`: the sum
-    divided by the number of sequences and the limit of tokens."""
+    divided by the number of sequences and the limit of tokens; `task`: mean over tasks of the mean over the tokens of
+    their sequences."""
     normalize: bool = False
     """Whether to divide advantages by the standard deviation of their group."""
     dynamic_sampling: bool = False
@@ -85,11 +87,22 @@ class Objective:
     """Weight of the KL to the sampling policy in `kl_cov`."""
     echo: float = 0.0
     """Weight of the cross-entropy on the environment's messages."""
+    entropy: float = 0.0
+    """Weight of the entropy of the policy, which is subtracted from the loss."""
+    kl_loss: float = 0.0
+    """Weight of the KL to the reference as a term of the loss."""
+    kl_estimator: KlEstimator = "k3"
+    """How that KL is estimated from the sampled tokens."""
+
+    @property
+    def of_server(self) -> bool:
+        """Whether the server has the loss of the policy."""
+        return self.loss in SERVER_LOSSES and not self.dual_clip
 
     @property
     def one_pass(self) -> bool:
         """Whether the server computes the whole loss."""
-        return self.loss in SERVER_LOSSES and not self.dual_clip
+        return self.of_server and not (self.entropy or self.kl_loss)
 
 
 def _clipped(low: float, high: float, aggregation: Aggregation, normalize: bool) -> Objective:
@@ -168,6 +181,9 @@ class Rejection:
     negative: float | None = opt(
         None, "largest drop of the mean log-ratio per token for a sequence with negative advantage"
     )
+    second_moment: float | None = opt(
+        None, "largest mean of the squared log-ratios of all tokens that are kept; those with the largest are left out"
+    )
 
     def __post_init__(self) -> None:
         for name, bound in self.bounds.items():
@@ -206,6 +222,8 @@ def check_settings(objective: Objective, given: Iterable[str]) -> None:
     if "normalize" in given and objective.normalize and objective.advantage not in DIVIDED:
         text = f"the estimator {objective.advantage} does its own scaling"
         raise ConfigError(f"normalize: {text}; normalize is for {', '.join(sorted(DIVIDED))}")
+    if "kl_estimator" in given and not objective.kl_loss:
+        raise ConfigError("kl_estimator: only for kl_loss, which is 0; kl is always estimated by k1")
     _check_values(objective)
     if objective.loss == "gmpo" and objective.aggregation != "sequence":
         raise ConfigError(
@@ -227,4 +245,5 @@ def _check_values(objective: Objective) -> None:
     check(0 < objective.cov_share <= 1, "cov_share", "must be a fraction above 0 and at most 1")
     check(objective.cov_low < objective.cov_high, "cov_low", "must be less than cov_high")
     check(objective.cov_kl >= 0, "cov_kl", "must be at least 0")
-    check(objective.echo >= 0, "echo", "must be at least 0")
+    for name in ("echo", "entropy", "kl_loss"):
+        check(getattr(objective, name) >= 0, name, "must be at least 0")

@@ -182,8 +182,10 @@ class Tally:
 
     def _scored(self, episodes: Sequence[Episode]) -> Group:
         group: Group = []
-        for episode in episodes:
+        for number, episode in enumerate(episodes):
+            answers = max((one.answers for one in episode.trajectories), default=0)
             for one in episode.trajectories:
+                one.episode, one.answers = number, answers
                 if episode.error is not None:
                     one.failed, one.reward = True, self.limits.failure_reward
                 if one.sampled:

@@ -10,6 +10,7 @@ from typing import Any
 from .attempts import Group
 from .config import check, opt
 from .data import Tasks
+from .rollout import last_of_episodes
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Curriculum(Tasks):
         if self.config.rest == 0:
             return {}
         for group in groups:
-            task, reward = group[0].task, fmean(one.reward for one in group)
+            task, reward = group[0].task, fmean(one.reward for one in last_of_episodes(group))
             if not self.config.hard < reward < self.config.easy:
                 self.due[task] = self.drawn[task] + 1 + self.config.rest
         self.drawn.clear()

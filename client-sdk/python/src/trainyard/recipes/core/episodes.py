@@ -18,7 +18,7 @@ from .attempts import Episode, Episodes, Group, Tally
 from .config import ConfigError, opt
 from .data import Tasks
 from .images import model_input
-from .rollout import Limits, Policy, Snapshot, Trajectory
+from .rollout import Limits, Policy, Snapshot, Trajectory, last_of_episodes
 from .run import Common, Run
 from .seeds import seed_of
 from .values import RewardModel
@@ -104,9 +104,10 @@ class Player:
 def summary(groups: Sequence[Group]) -> dict[str, float]:
     """Returns means over the episodes."""
     every = [one for group in groups for one in group]
+    rewards = [[one.reward for one in last_of_episodes(group)] for group in groups]
     means = {
-        "reward": mean(one.reward for one in every),
-        "reward_spread": mean(pstdev([one.reward for one in group]) for group in groups),
+        "reward": mean(reward for own in rewards for reward in own),
+        "reward_spread": mean(map(pstdev, rewards)),
         "answer_tokens": mean(one.sampled for one in every),
         "turns": mean(one.turns for one in every),
         "truncated": mean(one.truncated for one in every),
@@ -128,14 +129,20 @@ def snapshot(run: Run, version: int) -> Snapshot:
     return Snapshot(run.training.save_weights_and_get_sampling_client().result(), version)
 
 
-def log_ratios(reference: tinker.SamplingClient, trajectories: Sequence[Trajectory]) -> list[dict[int, float]]:
-    """Returns, for each trajectory and sampled token, the log-ratio to the reference (k1)."""
+def reference_logprobs(reference: tinker.SamplingClient, trajectories: Sequence[Trajectory]) -> list[dict[int, float]]:
+    """Returns, for each trajectory and sampled token, its log-probability under the reference."""
     pending = [reference.compute_logprobs(model_input(one.tokens)) for one in trajectories]
-    found = []
-    for one, future in zip(trajectories, pending, strict=True):
-        references = enumerate(future.result())
-        found.append({at: one.logprobs[at] - lp for at, lp in references if one.mask[at] and lp is not None})
-    return found
+    return [
+        {at: lp for at, lp in enumerate(future.result()) if one.mask[at] and lp is not None}
+        for one, future in zip(trajectories, pending, strict=True)
+    ]
+
+
+def log_ratios(trajectories: Sequence[Trajectory], references: Sequence[Mapping[int, float]]) -> list[dict[int, float]]:
+    """Returns, for each trajectory and sampled token, the log-ratio to the reference (k1)."""
+    return [
+        {at: one.logprobs[at] - lp for at, lp in own.items()} for one, own in zip(trajectories, references, strict=True)
+    ]
 
 
 def fill_squares(sampler: tinker.SamplingClient, trajectories: Sequence[Trajectory]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .algorithms import LossName, Objective, Rejection
+from .algorithms import KlEstimator, LossName, Objective, Rejection
 
 Floats = NDArray[np.float64]
 BOUND = 20.0
@@ -35,6 +35,8 @@ class Tokens:
     """Weight of each token in the mean that forms the loss."""
     sequence: NDArray[np.int64]
     """Index of each token's sequence, from 0."""
+    reference: Floats | None = None
+    """Log-probabilities under the reference, for a KL to it."""
 
     @property
     def log_ratio(self) -> Floats:
@@ -194,6 +196,40 @@ def computed(tokens: Tokens, objective: Objective, chance: random.Random) -> Ter
     return FORMULAS[objective.loss](tokens, objective, chance)
 
 
+def terms_beside(tokens: Tokens, objective: Objective) -> dict[str, tuple[float, Terms]]:
+    """Returns what is added to the loss of the policy, each with its weight."""
+    found: dict[str, tuple[float, Terms]] = {}
+    if objective.entropy:
+        found["entropy"] = -objective.entropy, entropy(tokens)
+    if objective.kl_loss:
+        found["kl_loss"] = objective.kl_loss, kl(tokens, objective.kl_estimator)
+    return found
+
+
+def entropy(tokens: Tokens) -> Terms:
+    """The entropy, `-r p`, with the slope `-r (p - mean p)` and `r` held constant.
+
+    The gradient of the entropy is the mean of `-p grad p` over what the policy may sample, so each sampled token gives
+    an unbiased estimate of it. The baseline is the mean over the other tokens, which changes nothing in expectation.
+    """
+    count = tokens.now.size
+    apart = (tokens.now - tokens.now.mean()) * count / max(count - 1, 1) if count else tokens.now
+    weights = tokens.ratio * tokens.scale
+    return Terms(-weights * tokens.now, -weights * apart)
+
+
+def kl(tokens: Tokens, estimator: KlEstimator) -> Terms:
+    """The KL to the reference, with the log-ratio `x = reference - p`: `x^2 / 2` (`k2`) or `exp(x) - 1 - x` (`k3`), as
+    in GRPO (Shao et al. 2024, arXiv:2402.03300, equation 4)."""
+    assert tokens.reference is not None, "the objective says whether log-probabilities of the reference are needed"
+    raw = tokens.reference - tokens.now
+    x = np.clip(raw, -BOUND, BOUND)
+    free = np.abs(raw) < BOUND
+    if estimator == "k2":
+        return Terms(tokens.scale * x**2 / 2, np.where(free, -tokens.scale * x, 0.0))
+    return Terms(tokens.scale * (np.expm1(x) - x), np.where(free, -tokens.scale * np.expm1(x), 0.0))
+
+
 def kept(tokens: Tokens, rejection: Rejection) -> NDArray[np.bool_]:
     """Returns which tokens are trained; `tokens.old` are log-probabilities of the sampling weights.
 
@@ -202,6 +238,8 @@ def kept(tokens: Tokens, rejection: Rejection) -> NDArray[np.bool_]:
     mean advantage that have become less likely by more than `negative` per token (DeepSeek-AI 2025, arXiv:2512.02556).
     Tokens are left out whose own ratio (IcePop, Ling Team 2025, arXiv:2510.18855) or divergence is out of bounds. With
     the log-ratio `x`, `k2` is `x^2 / 2` and `k3` is `exp(x) - 1 - x` (Schulman 2020, "Approximating KL Divergence").
+    Of the tokens that remain, those with the largest `x^2` are left out until the mean of `x^2` is at most
+    `second_moment` (M2PO, Zheng et al. 2025, arXiv:2510.01161).
     """
     if not tokens.now.size:
         return np.ones(0, np.bool_)
@@ -212,12 +250,26 @@ def kept(tokens: Tokens, rejection: Rejection) -> NDArray[np.bool_]:
         if name == "negative":
             found &= (tokens.means(tokens.advantages) >= 0) | (-tokens.means(logs) <= bound)
             continue
+        if name == "second_moment":
+            continue
         of, _, kind = name.rpartition("_")
         values = OVER[of](tokens, divergences.get(kind, logs))
         if kind == "low":
             found &= values >= np.log(bound)
         else:
             found &= values <= (np.log(bound) if kind == "high" else bound)
+    if rejection.second_moment is not None:
+        found[found] = _mean_at_most(logs[found] ** 2, rejection.second_moment)
+    return found
+
+
+def _mean_at_most(values: Floats, bound: float) -> NDArray[np.bool_]:
+    """Returns which values remain if the largest are left out until the mean is at most a bound."""
+    ascending = np.argsort(values, kind="stable")
+    means = np.cumsum(values[ascending]) / np.arange(1, values.size + 1)
+    found = np.zeros(values.shape, np.bool_)
+    # Means of ever larger values only grow.
+    found[ascending[means <= bound]] = True
     return found
 
 

@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import mean
 from typing import Any
@@ -42,6 +43,11 @@ def scales(trajectories: Sequence[Trajectory], aggregation: Aggregation, max_tok
         return [1 / (count * max(one.sampled, 1)) for one in trajectories]
     if aggregation == "constant":
         return [1 / (count * max_tokens)] * count
+    if aggregation == "task":
+        sampled = Counter[int]()
+        for one in trajectories:
+            sampled[one.task] += one.sampled
+        return [1 / (len(sampled) * max(sampled[one.task], 1)) for one in trajectories]
     tokens = sum(one.sampled for one in trajectories)
     return [1 / max(tokens, 1)] * count
 
@@ -57,9 +63,10 @@ def sampled_tokens(
     now: Sequence[NDArray[np.float64]],
     advantages: Sequence[Sequence[float]],
     factors: Sequence[float],
+    references: Sequence[Sequence[float]] | None = None,
 ) -> Tokens:
     """Returns the sampled tokens of a batch. `now` are the current log-probabilities of all tokens but the first of
-    each sequence."""
+    each sequence, `references` those of all tokens under the reference."""
     masks = [np.asarray(one.mask[1:], np.bool_) for one in batch]
     counts = [int(mask.sum()) for mask in masks]
     return Tokens(
@@ -68,6 +75,9 @@ def sampled_tokens(
         advantages=_joined([_chosen(own, mask) for own, mask in zip(advantages, masks, strict=True)]),
         scale=np.repeat(np.asarray(factors, np.float64), counts),
         sequence=np.repeat(np.arange(len(batch), dtype=np.int64), counts),
+        reference=_joined([_chosen(own, mask) for own, mask in zip(references, masks, strict=True)])
+        if references is not None
+        else None,
     )
 
 

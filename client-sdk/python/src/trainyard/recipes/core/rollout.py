@@ -34,6 +34,9 @@ class Limits:
     retry_on: list[str] = opt(
         ["ConnectionError", "TimeoutError", "httpx.TransportError"], "names of exceptions, with or without their module"
     )
+    sequences: Literal["episode", "answer"] = opt(
+        "episode", "episode: one sequence, sampled tokens are never encoded again; answer: one for each answer"
+    )
 
     def __post_init__(self) -> None:
         check(self.max_tokens > 0, "limits.max_tokens", "must be at least 1")
@@ -99,6 +102,14 @@ class Trajectory:
     """Reward of the greedy answer to the task, if the estimator needs it."""
     squares: list[float] = field(default_factory=list)
     """Sum of the squared probabilities of the vocabulary at each token, if the estimator needs it."""
+    episode: int | None = None
+    """Number of the episode in its group; an episode may have several sequences."""
+    starts: list[int] = field(default_factory=list)
+    """Index of the first token of each answer."""
+    numbers: list[int] = field(default_factory=list)
+    """Number of each answer among all of the episode, from 0."""
+    answers: int = 0
+    """Answers of the episode, also of its other sequences."""
 
     def observe(self, tokens: list[int]) -> None:
         """Adds tokens that the policy reads."""
@@ -107,8 +118,11 @@ class Trajectory:
         self.logprobs += [0.0] * len(tokens)
         self.versions += [0] * len(tokens)
 
-    def act(self, sampled: Sampled) -> None:
-        """Adds tokens that the policy sampled."""
+    def act(self, sampled: Sampled, number: int | None = None) -> None:
+        """Adds tokens that the policy sampled. `number` is that of the answer, if the episode has several sequences."""
+        self.starts.append(len(self.tokens))
+        self.numbers.append(self.turns if number is None else number)
+        self.answers = self.numbers[-1] + 1
         self.tokens += sampled.tokens
         self.mask += [True] * len(sampled.tokens)
         self.logprobs += sampled.logprobs
@@ -123,8 +137,11 @@ class Trajectory:
         versions = list(self.versions)
         mask = self.mask[: len(versions)]
         count = max((at + 1 for at, own in enumerate(mask) if own), default=0)
+        starts = [start for start in self.starts if start < count]
         return replace(
             self,
+            starts=starts,
+            numbers=self.numbers[: len(starts)],
             tokens=self.tokens[:count],
             mask=mask[:count],
             logprobs=self.logprobs[:count],
@@ -136,6 +153,15 @@ class Trajectory:
     def sampled(self) -> int:
         """Returns how many tokens were sampled."""
         return sum(self.mask)
+
+    def later_answers(self) -> list[int]:
+        """Returns for each token how many answers of the episode begin after it."""
+        ends = [*self.starts[1:], len(self.tokens)] if self.starts else []
+        first = self.starts[0] if self.starts else len(self.tokens)
+        found = [self.answers] * first
+        for start, end, number in zip(self.starts, ends, self.numbers, strict=True):
+            found += [self.answers - 1 - number] * (end - start)
+        return found
 
     @property
     def oldest(self) -> int:
@@ -172,3 +198,61 @@ def play(
             trajectory.observe(following)
     finally:
         environment.close()
+
+
+def play_by_answers(
+    environment: Environment,
+    policy: Policy,
+    chat: Chat,
+    limits: Limits,
+    seed: int,
+    begun: list[Trajectory] | None = None,
+) -> list[Trajectory]:
+    """Plays one episode as `play` does, with a sequence for each answer: its prompt is the conversation so far as the
+    chat template renders it, which may leave out the reasoning of earlier answers."""
+    sequences = [] if begun is None else begun
+    reward, metrics = 0.0, dict[str, float]()
+    try:
+        messages = environment.reset()
+        while True:
+            prompt = chat.prompt(messages, environment.tools)
+            if sequences and len(prompt) + limits.max_tokens > limits.max_context:
+                sequences[-1].truncated = True
+                break
+            number = len(sequences)
+            sequences.append(Trajectory())
+            sequences[-1].observe(prompt)
+            sampled = policy.sample(prompt, limits, seed_of(seed, number))
+            sequences[-1].act(sampled, number)
+            reply = chat.decode(sampled.tokens)
+            outcome = environment.step(reply)
+            reward += outcome.reward
+            metrics |= outcome.metrics
+            if outcome.done or len(sequences) == limits.max_turns:
+                break
+            messages = [*messages, {"role": "assistant", "content": reply}, *outcome.messages]
+    finally:
+        environment.close()
+    share(sequences, reward, metrics)
+    for one in sequences:
+        one.truncated = sequences[-1].truncated
+    return sequences
+
+
+def share(sequences: Sequence[Trajectory], reward: float, metrics: dict[str, float]) -> None:
+    """Gives all sequences of an episode its reward and metrics."""
+    for one in sequences:
+        one.reward, one.metrics = reward, metrics
+
+
+def by_episode(group: Sequence[Trajectory]) -> list[list[int]]:
+    """Returns the places of each episode's sequences in a group, in the order of their last answers."""
+    found: dict[tuple[int | None, int], list[int]] = {}
+    for at, one in enumerate(group):
+        found.setdefault((one.episode, at if one.episode is None else -1), []).append(at)
+    return [sorted(places, key=lambda at: max(group[at].numbers, default=-1)) for places in found.values()]
+
+
+def last_of_episodes(group: Sequence[Trajectory]) -> list[Trajectory]:
+    """Returns the sequence of each episode that has its last answer."""
+    return [group[places[-1]] for places in by_episode(group)]

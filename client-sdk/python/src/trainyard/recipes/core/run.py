@@ -137,7 +137,8 @@ class Run:
         self.first_step = int(saved[-1]["step"]) if saved else 0
         self.model = config.model or first_model(service)
         self.state: dict[str, Any] = dict(saved[-1]["state"]) if saved else {}
-        self.training = self._client(str(saved[-1]["path"]) if saved else "", config.load, config.rank, scalar)
+        path = str(saved[-1]["path"]) if saved else ""
+        self.training = self._client(path, config.load, config.rank, scalar, self.model)
         self._beside: dict[str, str] = dict(saved[-1].get("beside", {})) if saved else {}
         self.beside: dict[str, tinker.TrainingClient] = {}
         named = config.tokenizer
@@ -152,7 +153,7 @@ class Run:
         self._recorded: set[str] = set()
         self._value: float | None = None
 
-    def _client(self, saved: str, load: str, rank: int, scalar: bool) -> tinker.TrainingClient:
+    def _client(self, saved: str, load: str, rank: int, scalar: bool, model: str) -> tinker.TrainingClient:
         """A model: from a checkpoint of this run, from weights to start with, or from the base model."""
         metadata = (SCALAR_HEAD if scalar else {}) | self.config.scale or None
         if saved:
@@ -160,16 +161,17 @@ class Run:
         if load:
             return self.service.create_training_client_from_state(load, user_metadata=metadata).result()
         return self.service.create_lora_training_client(
-            self.model,
+            model,
             rank=rank,
             seed=self.config.seed,
             train_unembed=self.config.train_unembed and not scalar,
             user_metadata=metadata,
         ).result()
 
-    def add_critic(self, name: str, load: str, rank: int) -> tinker.TrainingClient:
-        """Adds a second model, with a scalar head, which is saved and resumed with the run's own."""
-        self.beside[name] = self._client(self._beside.get(name, ""), load, rank, scalar=True)
+    def add_critic(self, name: str, load: str, rank: int, model: str = "") -> tinker.TrainingClient:
+        """Adds a second model, with a scalar head, which is saved and resumed with the run's own. By default it has the
+        same base model."""
+        self.beside[name] = self._client(self._beside.get(name, ""), load, rank, True, model or self.model)
         return self.beside[name]
 
     def _saved(self) -> list[Line]:

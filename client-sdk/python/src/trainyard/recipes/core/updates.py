@@ -12,7 +12,7 @@ from tinker import types
 
 from . import datums
 from .algorithms import Objective, Rejection
-from .losses import Floats, Terms, Tokens, computed, kept, without
+from .losses import Floats, Terms, Tokens, computed, kept, terms_beside, without
 from .objective import answered, loss_config, policy_datum, sampled_tokens, sampler_kl, scales, weighted
 from .rollout import Trajectory
 
@@ -27,6 +27,8 @@ class Batch:
     """Log-probabilities at sampling time; those of the trajectories are the denominator of the ratios."""
     now: list[Floats] | None = None
     """Log-probabilities of all tokens but the first under the current weights, if known."""
+    references: list[list[float]] | None = None
+    """Log-probabilities under the reference, if there is one."""
 
     def part(self, places: Sequence[int]) -> Batch:
         return Batch(
@@ -34,6 +36,7 @@ class Batch:
             [self.advantages[at] for at in places],
             [self.sampler_logprobs[at] for at in places],
             None if self.now is None else [self.now[at] for at in places],
+            None if self.references is None else [self.references[at] for at in places],
         )
 
 
@@ -59,13 +62,26 @@ class Updates:
     """Requests the gradients of an objective."""
 
     def __init__(
-        self, training: tinker.TrainingClient, objective: Objective, rejection: Rejection, max_tokens: int
+        self,
+        training: tinker.TrainingClient,
+        objective: Objective,
+        rejection: Rejection,
+        max_tokens: int,
+        mask_truncated: bool = False,
     ) -> None:
         self.training, self.objective, self.rejection, self.max_tokens = training, objective, rejection, max_tokens
+        self.mask_truncated = mask_truncated
 
     def gradient(self, batch: Batch, chance: random.Random) -> Gradient:
         """Requests the gradient of a batch. `chance` is for losses that leave out tokens at random."""
-        factors = scales(batch.trajectories, self.objective.aggregation, self.max_tokens)
+        factors = [
+            0.0 if self.mask_truncated and one.truncated else factor
+            for one, factor in zip(
+                batch.trajectories,
+                scales(batch.trajectories, self.objective.aggregation, self.max_tokens),
+                strict=True,
+            )
+        ]
         if self.objective.one_pass and not self.rejection.active:
             return self._in_one_pass(batch, factors)
         return self._in_two_passes(batch, factors, chance)
@@ -87,7 +103,7 @@ class Updates:
 
     def _in_two_passes(self, batch: Batch, factors: Sequence[float], chance: random.Random) -> Gradient:
         now = batch.now or forward(self.training, batch.trajectories)
-        tokens = sampled_tokens(batch.trajectories, now, batch.advantages, factors)
+        tokens = sampled_tokens(batch.trajectories, now, batch.advantages, factors, batch.references)
         metrics: dict[str, float] = {}
         if self.rejection.active:
             sampled = replace(tokens, old=_sampled_logprobs(batch))
@@ -95,10 +111,16 @@ class Updates:
             tokens = without(tokens, learned)
             metrics["rejected"] = 1 - float(learned.mean()) if learned.size else 0.0
         terms = computed(tokens, self.objective, chance)
+        metrics |= _described(tokens, terms)
+        slopes = terms.slopes
+        for name, (weight, beside) in terms_beside(tokens, self.objective).items():
+            slopes = slopes + weight * beside.slopes
+            metrics[name] = float(beside.values.sum())
+            metrics["loss"] += weight * metrics[name]
         observed = self._observed(batch)
-        rows = weighted(batch.trajectories, -terms.slopes, observed)
+        rows = weighted(batch.trajectories, -slopes, observed)
         found = Gradient(batch, self.training.forward_backward(rows, "cross_entropy"))
-        found.metrics = metrics | _described(tokens, terms)
+        found.metrics = metrics
         if observed:
             seen = [np.asarray(answered(one)[1:], np.bool_) for one in batch.trajectories]
             found.metrics["echo"] = -observed * float(sum(p[mask].sum() for p, mask in zip(now, seen, strict=True)))

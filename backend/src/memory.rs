@@ -19,14 +19,18 @@ pub(crate) fn register(cache: &Arc<dyn Cache>) {
     caches.push(Arc::downgrade(cache));
 }
 
-/// Returns free memory to the operating system: buffers that engines retain for their next pass and, with glibc, the
-/// memory that its allocator retains, up to the peak use. Meant for times when the process is idle, because the next
-/// pass has to allocate its buffers again. Takes a few milliseconds and does not wait for other threads; threads that
-/// allocate may wait for it.
+/// Returns free memory to the operating system: buffers that engines retain for their next pass, and what [`trim`] returns.
+/// Meant for times when the process is idle, because the next pass has to allocate its buffers again.
 pub fn release_free() {
     let caches: Vec<_> =
         CACHES.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
     caches.iter().for_each(|cache| cache.clear());
+    trim();
+}
+
+/// Returns the memory to the operating system that glibc's allocator retains, up to the peak use; does nothing with other
+/// allocators. Takes a few milliseconds and does not wait for other threads; threads that allocate may wait for it.
+pub fn trim() {
     #[cfg(target_env = "gnu")]
     {
         unsafe extern "C" {

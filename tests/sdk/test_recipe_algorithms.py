@@ -286,11 +286,7 @@ def test_entropy_and_kl_are_added_to_the_loss(name):
     assert found["entropy"] == pytest.approx(-(ratio * p).sum() / 3)
     assert found["kl_loss"] == pytest.approx((kl**2).sum() / 6)
     assert found["loss"] == pytest.approx(policy.values.sum() - 0.1 * found["entropy"] + 0.2 * found["kl_loss"])
-    assert found["clipped"] == losses_clipped(policy), "of the loss of the policy alone"
-
-
-def losses_clipped(terms):
-    return float((terms.slopes == 0).mean())
+    assert found["clipped"] == float((policy.slopes == 0).mean()), "of the loss of the policy alone"
 
 
 def test_truncated_answers_learn_nothing_if_they_are_masked():

@@ -212,6 +212,12 @@ def nearer(samples: Sequence[Sample], apart: Sequence[Sequence[float]], config: 
     return examples
 
 
+def of_student(run: Run, wanted: Sequence[Prompt], config: Config, seed: int) -> tuple[list[Sample], Sampler]:
+    """Returns answers of the current weights, and their sampler."""
+    student = run.training.save_weights_and_get_sampling_client().result()
+    return sampled(lambda _: student, wanted, config, seed), lambda _: student
+
+
 class OnPolicy:
     """The student samples; each token's advantage is the negative log-ratio to the teacher."""
 
@@ -219,8 +225,7 @@ class OnPolicy:
         self.run, self.teacher, self.config = run, teacher, config
 
     def student(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[Sample], list[list[float]]]:
-        sampler = self.run.training.save_weights_and_get_sampling_client().result()
-        samples = sampled(lambda _: sampler, wanted, self.config, seed)
+        samples, _ = of_student(self.run, wanted, self.config, seed)
         return samples, distances(self.teacher, samples)
 
     def step(self, wanted: Sequence[Prompt], step: int) -> dict[str, float]:
@@ -309,9 +314,9 @@ class Demonstrated(OffPolicy):
     """The student samples; it learns the top-k distribution that it, or a teacher, has with the demonstration."""
 
     def answers(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[Sample], Sampler]:
-        student = self.run.training.save_weights_and_get_sampling_client().result()
+        samples, student = of_student(self.run, wanted, self.config, seed)
         own = not (self.config.teacher or self.config.teachers)
-        return sampled(lambda _: student, wanted, self.config, seed), (lambda _: student) if own else self.teacher
+        return samples, student if own else self.teacher
 
 
 class Mixed(OffPolicy):
@@ -319,8 +324,8 @@ class Mixed(OffPolicy):
     top-k."""
 
     def answers(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[Sample], Sampler]:
-        student = self.run.training.save_weights_and_get_sampling_client().result()
-        return sampled(lambda _: student, wanted, self.config, seed), self.teacher
+        samples, _ = of_student(self.run, wanted, self.config, seed)
+        return samples, self.teacher
 
     def step(self, wanted: Sequence[Prompt], step: int) -> dict[str, float]:
         config, training = self.config, self.run.training

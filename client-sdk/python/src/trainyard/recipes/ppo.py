@@ -68,7 +68,7 @@ class Config(Playing):
     whiten: bool = opt(True, "normalise the advantages of a step to mean 0 and standard deviation 1")
     clip_low: float = opt(0.2, "the smallest ratio is 1 - clip_low")
     clip_high: float = opt(0.2, "the largest ratio is 1 + clip_high")
-    aggregation: Aggregation = opt("token", "mean over tokens, over sequences, or a constant divisor")
+    aggregation: Aggregation = opt("token", "mean over tokens, sequences or tasks, or a constant divisor")
     epochs: int = opt(1, "passes over the samples of a step")
     minibatches: int = opt(1, "optimizer updates of an epoch")
     kl: float = opt(0.0, "weight of the KL to the reference, subtracted from the rewards of tokens")

@@ -247,9 +247,10 @@ def share(sequences: Sequence[Trajectory], reward: float, metrics: dict[str, flo
 
 def by_episode(group: Sequence[Trajectory]) -> list[list[int]]:
     """Returns the places of each episode's sequences in a group, in the order of their last answers."""
-    found: dict[tuple[int | None, int], list[int]] = {}
+    found: dict[int, list[int]] = {}
     for at, one in enumerate(group):
-        found.setdefault((one.episode, at if one.episode is None else -1), []).append(at)
+        # A sequence without a number is an episode of its own.
+        found.setdefault(-1 - at if one.episode is None else one.episode, []).append(at)
     return [sorted(places, key=lambda at: max(group[at].numbers, default=-1)) for places in found.values()]
 
 

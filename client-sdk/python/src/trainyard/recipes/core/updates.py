@@ -74,14 +74,10 @@ class Updates:
 
     def gradient(self, batch: Batch, chance: random.Random) -> Gradient:
         """Requests the gradient of a batch. `chance` is for losses that leave out tokens at random."""
-        factors = [
-            0.0 if self.mask_truncated and one.truncated else factor
-            for one, factor in zip(
-                batch.trajectories,
-                scales(batch.trajectories, self.objective.aggregation, self.max_tokens),
-                strict=True,
-            )
-        ]
+        factors = scales(batch.trajectories, self.objective.aggregation, self.max_tokens)
+        if self.mask_truncated:
+            pairs = zip(batch.trajectories, factors, strict=True)
+            factors = [0.0 if one.truncated else factor for one, factor in pairs]
         if self.objective.one_pass and not self.rejection.active:
             return self._in_one_pass(batch, factors)
         return self._in_two_passes(batch, factors, chance)

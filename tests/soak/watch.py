@@ -24,6 +24,10 @@ class Point:
     at: float
     """Fraction of the soak that has passed, from 0 to 1."""
     memory: dict[str, int]
+    """Resident bytes by process."""
+    counted: dict[str, int] | None
+    """Bytes of them that a worker counts in its plan, by process: weights, runs, snapshots, caches. Unknown while the
+    database is down."""
     tables: dict[str, int] | None
     """Numbers of rows by table; unknown while the database is down."""
     storage: int
@@ -42,7 +46,8 @@ class Watch(Background):
         began = time.monotonic()
         while not self._ended.wait(PERIOD):
             at = (time.monotonic() - began) / self.seconds
-            self.points.append(Point(at, self._memory(), self._tables(), stored_bytes(self.cluster.storage)))
+            resources = self._memory(), self._counted(), self._tables(), stored_bytes(self.cluster.storage)
+            self.points.append(Point(at, *resources))
             with open(self.file, "a") as points:
                 points.write(json.dumps(dataclasses.asdict(self.points[-1])) + "\n")
 
@@ -55,6 +60,15 @@ class Watch(Background):
                 pass  # Between a kill and the next start.
         return found
 
+    def _counted(self) -> dict[str, int] | None:
+        folders = {process.name: self.cluster.folder / process.name / "worker-id" for process in self.cluster.workers}
+        try:
+            engines = dict(pg.query(self.database_url, "SELECT id, engine FROM workers", limit=20))
+        except (RuntimeError, subprocess.TimeoutExpired):
+            return None
+        engine = {name: engines.get(file.read_text().strip()) for name, file in folders.items() if file.exists()}
+        return {name: sum(dict(json.loads(text)["memory"]).values()) for name, text in engine.items() if text}
+
     def _tables(self) -> dict[str, int] | None:
         try:
             return {name: int(count) for name, count in pg.query(self.database_url, TABLES, limit=20)}
@@ -65,9 +79,11 @@ class Watch(Background):
         return [point for point in self.points if start <= point.at <= end]
 
     def memory(self, process: str, start: float, end: float) -> float:
-        """Returns the median in bytes; 0 if there was no measurement in that time."""
-        seen = [point.memory[process] for point in self.window(start, end) if process in point.memory]
-        return statistics.median(seen) if seen else 0.0
+        """Returns the median of the bytes that a process has beyond those that it counts: these have a bound of their
+        own, and follow the number of runs. 0 if there was no measurement in that time."""
+        points = [point for point in self.window(start, end) if process in point.memory and point.counted is not None]
+        beyond = [point.memory[process] - point.counted.get(process, 0) for point in points]
+        return statistics.median(beyond) if beyond else 0.0
 
     def rows(self, table: str, start: float, end: float) -> int:
         """Returns the largest number of rows."""

@@ -24,10 +24,11 @@ impl Site {
         Self { dir, database, clock, me: TenantId::new("me") }
     }
 
-    /// Opens a process, with a worker of this name if one is given.
+    /// Opens the process of a worker of this name, or one that clients call.
     pub(super) async fn process(&self, worker: Option<&str>) -> Scheduler {
+        let serves_clients = worker.is_none();
         let worker = worker.map(|id| WorkerOptions { lease: LEASE, ..WorkerOptions::new(id, vec!["base".to_owned()]) });
-        self.open(Options { worker, ..options(&self.dir, &self.database, &self.clock) }).await
+        self.open(Options { worker, serves_clients, ..options(&self.dir, &self.database, &self.clock) }).await
     }
 
     /// Opens a process with a worker of these numerics.

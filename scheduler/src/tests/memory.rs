@@ -1,4 +1,4 @@
-//! Tests of runs that do not fit into their worker's memory together.
+//! Tests of memory: runs that do not fit into their worker's together, and results that a process keeps.
 
 use trainyard_protocol::{MemoryPlan, PlanMemory, RunMemory};
 
@@ -72,4 +72,17 @@ async fn runs_take_turns_and_every_process_can_tell_who_waits() {
     assert_eq!(work.request, request);
     report(&worker, &work, "trained again");
     assert_eq!(fleet.poll(&request).await, succeeded("trained again"));
+}
+
+#[tokio::test]
+async fn workers_keep_no_results_because_nobody_fetches_them_there() {
+    let fleet = Fleet::new().await;
+    let worker = fleet.worker("a").await;
+    let run = fleet.run_of(&worker, 0).await;
+    let request = fleet.submit(&fleet.api, &run, 1).await;
+    report(&worker, &next(&worker).await, "trained");
+    assert_eq!(fleet.poll(&request).await, succeeded("trained"));
+    assert_eq!(worker.core.results.get(&fleet.me, &request), None);
+    let stored = worker.poll(&fleet.me, &request, LONG).await.unwrap();
+    assert_eq!(stored, succeeded("trained"));
 }

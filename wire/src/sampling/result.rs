@@ -43,10 +43,9 @@ pub fn encode_result(result: &SampleResult, sparse: Option<&SparseIndices>, comp
         target_prompt_logprobs: result.target_prompt_logprobs.as_ref().map(|scores| like_request(scores, sparse)),
         prompt_alt_tokens: result.prompt_alt_tokens.as_ref().map(alt_tokens),
     };
-    let mut bytes = response.encode_to_vec();
+    let extension = Extension { computed_with: Some(computed_with) };
     // Messages that follow one another are one message.
-    bytes.extend(Extension { computed_with: Some(computed_with) }.encode_to_vec());
-    bytes.into()
+    [response.encode_to_vec(), extension.encode_to_vec()].concat().into()
 }
 
 fn sequence(sequence: &SampledSequence) -> proto::SampledSequence {

@@ -276,3 +276,25 @@ fn images_stand_among_the_tokens_of_a_prompt() {
     wrong["override_dimensions"] = json!({"width": 32, "height": 32});
     assert_eq!(self::sample(&with("/prompt", prompt(&wrong))).unwrap().prompt, [1, 90, 3]);
 }
+
+#[test]
+fn a_result_takes_no_more_memory_than_it_has_bytes() {
+    let sequence = SampledSequence {
+        stop_reason: StopReason::Stop,
+        tokens: vec![7; 1_000],
+        logprobs: vec![-0.5; 1_000],
+        topk: None,
+    };
+    let result = SampleResult {
+        sequences: vec![sequence; 4],
+        prompt_logprobs: None,
+        topk_prompt_logprobs: None,
+        target_prompt_logprobs: None,
+        prompt_alt_tokens: None,
+        prompt_cache_hit_tokens: 0,
+    };
+    let bytes = encode_result(&result, None, ComputedWith { weights: "base".into(), arithmetic: "f32".into() });
+    let len = bytes.len();
+    assert!(len > 4 * 8_000);
+    assert_eq!(bytes.try_into_mut().unwrap().capacity(), len);
+}

@@ -286,7 +286,10 @@ impl Write for RecordCompletion {
     fn committed(&mut self, output: &Recorded, core: &Arc<Core>) {
         match output {
             Recorded::Ended(ended, poll, discarded) => {
-                core.results.put(self.finished.tenant.clone(), self.request.clone(), poll.clone());
+                // Clients fetch results from the processes that serve them.
+                if core.options.serves_clients {
+                    core.results.put(self.finished.tenant.clone(), self.request.clone(), poll.clone());
+                }
                 let InFlightRequest { cost, started, .. } = &self.finished;
                 let stages = Stages {
                     accepted: cost.accepted,

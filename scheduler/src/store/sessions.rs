@@ -98,7 +98,8 @@ pub(crate) async fn ended_sessions(
     rows.iter().map(|row| Ok((SessionId::new(column::<String>(row, "id")?), status(row)?))).collect()
 }
 
-/// Makes an expired session active again, if it expired after a given time. Returns false otherwise.
+/// Makes an expired session active again, if it expired after a given time. Returns false if it expired before, or was
+/// finished. One that another process has revived meanwhile is active.
 pub(crate) async fn revive_session(
     conn: &mut Conn,
     id: &SessionId,
@@ -107,7 +108,7 @@ pub(crate) async fn revive_session(
 ) -> Result<bool, Error> {
     const SQL: &str = "-- revive_session
         UPDATE sessions SET status = 'active', ended_at = NULL, last_seen_at = $2
-        WHERE id = $1 AND status = 'expired' AND ended_at > $3";
+        WHERE id = $1 AND (status = 'active' OR status = 'expired' AND ended_at > $3)";
     let done = sql(SQL).bind(id.as_str()).bind(now.0).bind(expired_after.0).execute(conn).await;
     Ok(done.map_err(failed("revive a session"))? == 1)
 }

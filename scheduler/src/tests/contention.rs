@@ -72,6 +72,28 @@ async fn heartbeats_that_wait_to_be_written_hold_no_connection_that_reads() {
 }
 
 #[tokio::test]
+async fn an_expired_session_that_two_processes_revive_at_once_is_active_for_both() {
+    let fleet = Fleet::new().await;
+    for sign in 0..2 {
+        fleet.site.pass(Duration::from_secs(301));
+        assert_eq!(fleet.api.maintain().await.unwrap().sessions, vec![fleet.session.clone()]);
+        let mut other = other_transaction(&fleet).await;
+        let now = fleet.api.core.now();
+        assert!(sessions::revive_session(&mut other, &fleet.session, Timestamp(0), now).await.unwrap());
+        let (api, me, session) = (fleet.api.clone(), fleet.me.clone(), fleet.session.clone());
+        let beside = tokio::spawn(async move {
+            match sign {
+                0 => api.heartbeat(&me, &session).await,
+                _ => api.create_sampling_session(&me, new_sampling(&session, 0, None)).await.map(drop),
+            }
+        });
+        until_one_waits(&fleet).await;
+        other.commit().await.unwrap();
+        beside.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
 async fn samples_of_one_session_that_two_workers_end_at_once_are_numbered_in_turn() {
     let fleet = Fleet::new().await;
     let worker = fleet.worker("a").await;

@@ -34,7 +34,7 @@ pub fn release_free() {
 pub fn limit_arenas() {
     #[cfg(target_env = "gnu")]
     {
-        /// `M_ARENA_MAX` of `malloc.h`.
+        /// The value of `M_ARENA_MAX` in the header `malloc.h`.
         const ARENA_MAX: i32 = -8;
 
         unsafe extern "C" {

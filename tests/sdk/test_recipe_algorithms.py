@@ -108,7 +108,8 @@ def test_estimators_have_the_advantages_of_pytorch(name):
         for trajectory, squares, right, style in zip(group, one["squares"], *one["parts"], strict=True):
             trajectory.squares, trajectory.baseline = [0.0, 0.0, *squares], one["greedy"]
             trajectory.metrics = {"right": right, "style": style}
-        found = advantages.estimated(group, one["rewards"], name, name == "group", {"right": 1.0, "style": 0.5})
+        parts, moving = {"right": 1.0, "style": 0.5}, advantages.MovingBaselines(0.95, {})
+        found = advantages.estimated(group, one["rewards"], name, name == "group", parts, moving)
         if name in advantages.WHITENED:
             found = advantages.whitened(found, [trajectory.mask for trajectory in group])
         assert all(row[:2] == [0.0, 0.0] for row in found), "nothing is learned from prompts"

@@ -15,7 +15,7 @@ import folders
 import recipes  # noqa: F401 - makes the package importable
 
 from trainyard.recipes import async_grpo, grpo  # isort: skip
-from trainyard.recipes.core import attempts, data  # isort: skip
+from trainyard.recipes.core import attempts, data, in_flight  # isort: skip
 from trainyard.recipes.core.attempts import Episodes, Tally, is_named  # isort: skip
 from trainyard.recipes.core.chat import Chat  # isort: skip
 from trainyard.recipes.core.config import ConfigError, RecipeError, load  # isort: skip
@@ -320,21 +320,20 @@ def rollouts(chat, folder, suite, steps=4, staleness=0, seconds=1.0, **limits):
         limits=Limits(max_turns=2, seconds=seconds, **limits),
     )  # fmt: skip
     run = types.SimpleNamespace(first_step=0, chat=chat, config=config)
-    learner = types.SimpleNamespace(objective=config.objective, informative=lambda group: True)
     tally = Tally(config.limits, folder)
-    return async_grpo.Rollouts(run, config, suite, Seeded(), data.Tasks(len(suite), 0), tally), learner
+    return in_flight.Rollouts(run, config, 3, 2, suite, Seeded(), data.Tasks(len(suite), 0), tally)
 
 
 @pytest.mark.parametrize("staleness", [0, 2])
 def test_rollouts_in_flight_go_on_past_failures(chat, tmp_path, suite, staleness):
     flawed = suite(errors={task: KeyError("lost") for task in range(0, 40, 7)}, hung={3, 24})
-    playing, learner = rollouts(chat, tmp_path, flawed, steps=8, staleness=staleness, failures=0.5)
+    playing = rollouts(chat, tmp_path, flawed, steps=8, staleness=staleness, failures=0.5)
     try:
         playing.start(0)
         for step in range(8):
-            groups = playing.take(step, learner)
+            groups = playing.take(step, lambda group: True)
             assert [len(group) for group in groups] == [2, 2, 2]
-            assert async_grpo.ages(groups, step)["staleness_max"] <= staleness
+            assert in_flight.ages(groups, step)["staleness_max"] <= staleness
             playing.policy.version = step + 1
             playing.start(step + 1)
         counted = playing.tally.metrics("env")
@@ -347,18 +346,18 @@ def test_rollouts_in_flight_go_on_past_failures(chat, tmp_path, suite, staleness
 
 
 def test_rollouts_in_flight_end_beyond_the_share(chat, tmp_path, suite):
-    playing, learner = rollouts(chat, tmp_path, suite(errors={task: RuntimeError("no database") for task in range(40)}))
+    playing = rollouts(chat, tmp_path, suite(errors={task: RuntimeError("no database") for task in range(40)}))
     try:
         playing.start(0)
         with pytest.raises(RecipeError, match=r"22 of the last 22 episodes failed.*no database"):
-            playing.take(0, learner)
+            playing.take(0, lambda group: True)
     finally:
         playing.close()
 
 
 def test_rollouts_end_although_episodes_hang(chat, tmp_path, suite):
     """Without a limit of time, and with episodes that nobody waits for at the last step."""
-    playing, _ = rollouts(chat, tmp_path, suite(hung=set(range(40))), seconds=0.0)
+    playing = rollouts(chat, tmp_path, suite(hung=set(range(40))), seconds=0.0)
     playing.start(0)
     time.sleep(0.3)
     began = time.monotonic()

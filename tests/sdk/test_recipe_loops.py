@@ -10,7 +10,7 @@ import folders
 from fake_service import Service
 from recipes import metrics, settings
 
-from trainyard.recipes import agent_env, async_grpo, grpo, ppo  # isort: skip
+from trainyard.recipes import agent_env, async_grpo, async_ppo, grpo, ppo  # isort: skip
 from trainyard.recipes.core import run as runs  # isort: skip
 from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
 from trainyard.recipes.envs import Environment, Outcome  # isort: skip
@@ -22,6 +22,7 @@ RECIPES = {
     "agent_env": (agent_env, GROUPS | {"sampling_rounds": 1}),
     "async_grpo": (async_grpo, GROUPS | {"staleness": 0}),
     "ppo": (ppo, {"tasks": 3, "episodes": 2, "critic.rank": 4}),
+    "async_ppo": (async_ppo, {"tasks": 3, "episodes": 2, "critic.rank": 4, "staleness": 0}),
 }
 EVERY = pytest.mark.parametrize("name", RECIPES)
 
@@ -132,6 +133,23 @@ def test_further_settings_resume_to_the_bit(tmp_path, name, more):
         assert weights[0] == 0.5 and len(set(weights)) == 4
     if "limits.sequences" in more:
         assert all(line["turns"] == 1 for line in whole) and whole[0]["reward"] == plain[0]["reward"]
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm"),
+    [("grpo", "rae"), ("grpo", "grpo"), ("grpo", "remax"), ("async_grpo", "rae"), ("async_grpo", "grpo")],
+)
+def test_games_resume_to_the_bit(tmp_path, name, algorithm):
+    more = {"environment.name": "test_recipe_games:Duels", "limits.max_turns": 4, "algorithm": algorithm}
+    whole = resumed(name, tmp_path, **more)
+    assert all(line["reward"] == pytest.approx(0, abs=1e-12) and line["turns"] == 2 for line in whole)
+    states = [json.loads(line)["state"] for line in (tmp_path / "whole" / "checkpoints.jsonl").read_text().splitlines()]
+    assert all((set(state.get("baselines", {})) == {"left", "right"}) == (algorithm == "rae") for state in states)
+
+
+def test_an_interpolated_proximal_policy_resumes_to_the_bit(tmp_path):
+    lines = resumed("async_grpo", tmp_path, correction="loglinear")
+    assert all(line["weight"] == line["weight_max"] == 1 and "clipped" in line for line in lines), "nothing is stale"
 
 
 def test_copies_replace_groups_that_teach_nothing(tmp_path):

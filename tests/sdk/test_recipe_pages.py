@@ -17,7 +17,7 @@ from trainyard.recipes.envs import BUILT_IN, load_suite  # isort: skip
 
 USERS = REPOSITORY / "docs" / "users"
 PAGES = sorted((USERS / "coming-from").glob("*.md"))
-RECIPES = ("sft", "dpo", "reward_model", "distill", "grpo", "ppo", "async_grpo", "agent_env", "eval")
+RECIPES = ("sft", "dpo", "reward_model", "distill", "grpo", "ppo", "async_grpo", "async_ppo", "agent_env", "eval")
 PROGRAM = re.compile(r"python -m trainyard\.recipes\.(\w+)")
 # Rewards of the environment `prompts`.
 REWARDS = {"code", "math", "none"}
@@ -116,6 +116,17 @@ def test_the_environment_of_the_page_on_recipes_can_be_played(tmp_path, monkeypa
     episode = suite.make(0)
     assert episode.reset()[0]["role"] == "user"
     assert not episode.step("9").done and episode.step("It is 1.").reward == 1.0
+
+
+def test_the_game_of_the_page_on_recipes_can_be_played(tmp_path, monkeypatch):
+    (program,) = [code for code in blocks((USERS / "recipes.md").read_text(), "python") if "class HighCard" in code]
+    (tmp_path / "page_cards.py").write_text(program)
+    monkeypatch.syspath_prepend(tmp_path)
+    game = importlib.import_module("page_cards").HighCard((9, 4))
+    assert game.reset().agent == "first"
+    assert game.step("higher").agent == "second"
+    end = game.step("higher")
+    assert end.done and end.rewards == {"first": 1.0, "second": 0.0}
 
 
 def test_the_tools_of_the_page_on_recipes_are_called(tmp_path, monkeypatch):

@@ -4,9 +4,6 @@ import copy
 import json
 import math
 import os
-import random
-import time
-import types
 
 import httpx
 import pytest
@@ -16,7 +13,7 @@ import chat_model
 import folders
 import recipes  # noqa: F401 - makes the package importable
 
-from trainyard.recipes import agent_env, async_grpo, dpo, ppo, reward_model  # isort: skip
+from trainyard.recipes import agent_env, dpo, ppo, reward_model  # isort: skip
 from trainyard.recipes.core import advantages, data, datums, objective  # isort: skip
 from trainyard.recipes.core.agents import Proxy, Refused, Session, checked, play_any  # isort: skip
 from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
@@ -356,46 +353,6 @@ def test_the_proxy_continues_sequences_and_refuses_what_it_can_not_do(chat):
     for body, name in (({"stream": True}, "stream"), ({"n": 2}, "n: 2"), ({"response_format": {}}, "response_format")):
         with pytest.raises(Refused, match=name):
             checked({"messages": messages, **body})
-
-
-class Slow:
-    """A policy with a version that changes while answers are going on; some take long."""
-
-    def __init__(self):
-        self.version = 0
-
-    def sample(self, prompt, limits, seed):
-        versions = []
-        for _ in range(3):
-            versions.append(self.version)
-            time.sleep((seed % 7) ** 3 / 30_000)
-        return Sampled([7, 8, 9], [-1.0] * 3, versions, True)
-
-
-@pytest.mark.parametrize("staleness", [0, 1, 3])
-def test_staleness_keeps_its_bound(chat, staleness, tmp_path):
-    """With answers that take very different times, and groups that are dropped for being too old or without a gradient."""
-    config = async_grpo.Config(
-        folder="x", steps=12, groups=3, group_size=2, staleness=staleness, dynamic_sampling=True, concurrency=8
-    )
-    run = types.SimpleNamespace(first_step=0, chat=chat, config=config)
-    policy, suite, rewards = Slow(), load_suite(EnvironmentConfig("arithmetic")), random.Random(5)
-    learner = types.SimpleNamespace(
-        objective=config.objective, informative=lambda group: rewards.random() < 0.8 and len(group) == 2
-    )
-    tally = Tally(config.limits, tmp_path)
-    rollouts = async_grpo.Rollouts(run, config, suite, policy, data.shuffled(len(suite), 0), tally)
-    try:
-        rollouts.start(0)
-        for step in range(config.steps):
-            groups = rollouts.take(step, learner)
-            assert len(groups) == 3
-            assert async_grpo.ages(groups, step)["staleness_max"] <= staleness
-            policy.version = step + 1
-            rollouts.start(step + 1)
-        assert rollouts.used == 36
-    finally:
-        rollouts.close()
 
 
 class Talker(BlackBox):

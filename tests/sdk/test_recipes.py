@@ -12,7 +12,7 @@ from helpers import KEY
 from recipes import conversations, final, metrics, settings
 from server import TINY_MODELS
 
-from trainyard.recipes import agent_env, async_grpo, distill, dpo, grpo, ppo, reward_model, sft  # isort: skip
+from trainyard.recipes import agent_env, async_grpo, async_ppo, distill, dpo, grpo, ppo, reward_model, sft  # isort: skip
 from trainyard.recipes import eval as evaluation  # isort: skip
 from trainyard.recipes.core.algorithms import ALGORITHMS  # isort: skip
 from trainyard.recipes.core.run import rest  # isort: skip
@@ -204,7 +204,7 @@ def test_distill(tmp_path, mode):
 COMBINED = {"advantage": "optimal_token", "algorithm": "sapo", "rejection.sequence_high": 1.5}
 
 
-@pytest.mark.parametrize(("correction", "own"), [("decoupled", {}), ("aipo", {}), ("none", {}), ("decoupled", COMBINED)])
+@pytest.mark.parametrize(("correction", "own"), [("decoupled", {}), ("loglinear", {}), ("aipo", {}), ("none", {}), ("decoupled", COMBINED)])
 def test_async_grpo(tmp_path, correction, own):
     more = RL | {"staleness": 1, "segment_tokens": 2, "environment.options.delay": 0.05, "steps": 3}
     lines = finished(async_grpo, tmp_path / "run", correction=correction, **more | own)
@@ -267,6 +267,26 @@ def test_ppo_learns_nothing_of_the_policy_while_the_critic_warms_up(tmp_path):
     first, second = finished(ppo, tmp_path / "run", **more)
     assert "loss" not in first and "value_loss" in first
     assert abs(second["sampler_kl"]) < 1e-5, "one update of the samples' own weights"
+
+
+@pytest.mark.parametrize("correction", ["decoupled", "none"])
+def test_ppo_in_flight(tmp_path, correction):
+    more = PPO | {"staleness": 1, "segment_tokens": 2, "environment.options.delay": 0.05, "steps": 3}
+    lines = finished(async_ppo, tmp_path / "run", correction=correction, **more)
+    assert all(0 <= line["staleness_max"] <= 1 and line["value_loss"] >= 0 and "loss" in line for line in lines)
+    assert all(("weight" in line) == (correction == "decoupled") for line in lines)
+    assert lines[0]["value"] == 0 and lines[0].get("weight", 1.0) == pytest.approx(1, abs=1e-5)
+
+
+def test_ppo_in_flight_without_staleness_resumes_to_the_bit(tmp_path):
+    resumed(async_ppo, tmp_path, staleness=0, **PPO)
+
+
+def test_a_game_against_itself(tmp_path):
+    more = RL | {"environment.name": "kuhn_poker", "algorithm": "rae", "limits.max_turns": 3}
+    more.pop("environment.options.partial")
+    lines = resumed(grpo, tmp_path, **more)
+    assert all(-2 <= line["reward"] < 0 for line in lines), "a tiny model knows no legal action"
 
 
 @pytest.mark.parametrize("recipe", [ppo, grpo, async_grpo])

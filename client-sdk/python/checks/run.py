@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from statistics import mean
+from typing import Any
 
 import data
 import figures
@@ -208,11 +209,14 @@ def reward_model(checks: Checks) -> None:
     checks.resumes("reward_model", "reward_model", **settings)
 
 
+def with_critic(**more: object) -> dict[str, Any]:
+    """Settings of recipes with a critic, whose tasks have one episode each."""
+    without = {key: value for key, value in RL.items() if key not in ("groups", "group_size")}
+    return {**ARITHMETIC, **without, "tasks": 32, "critic.rank": 16, "critic.adam.learning_rate": 3e-4, **more}
+
+
 def ppo(checks: Checks) -> None:
-    settings = {**ARITHMETIC, **RL, "tasks": 32, "steps": 10, "save_every": 5, "eval_every": 5, "minibatches": 2}
-    settings |= {"critic.rank": 16, "critic.adam.learning_rate": 3e-4}
-    for name in ("groups", "group_size"):
-        del settings[name]
+    settings = with_critic(steps=10, save_every=5, eval_every=5, minibatches=2)
     seeds = checks.every_seed("ppo", "ppo", **settings)
     checks.moved("ppo", "held_out/reward", seeds, up=True)
     # It begins at 0, and what it should expect rises with the reward.
@@ -305,9 +309,21 @@ def async_grpo(checks: Checks) -> None:
     checks.resumes("async_grpo", "async_exact", **exact)
 
 
+def async_ppo(checks: Checks) -> None:
+    """Checks `async_ppo`: it learns from samples that are a step old."""
+    settings = with_critic(steps=10, save_every=5, eval_every=10, minibatches=2)
+    seeds = checks.every_seed("async_ppo", "async_ppo", staleness=1, **settings)
+    oldest = [max(line["staleness_max"] for line in lines) for lines in seeds]
+    checks.check("async_ppo: staleness is at most 1", max(oldest) <= 1, str(oldest))
+    checks.moved("async_ppo", "held_out/reward", seeds, up=True)
+    exact = settings | {"tasks": 8, "eval_tasks": 0, "staleness": 0, "steps": 4, "save_every": 2}
+    checks.recipe("async_ppo", "async_ppo_exact-0", seed=0, **exact)
+    checks.resumes("async_ppo", "async_ppo_exact", **exact)
+
+
 ALL = {
     one.__name__: one
-    for one in (sft, dpo, reward_model, distill, grpo, ppo, evaluation, agent_env, counting, async_grpo)
+    for one in (sft, dpo, reward_model, distill, grpo, ppo, evaluation, agent_env, counting, async_grpo, async_ppo)
 }
 
 

@@ -182,8 +182,17 @@ def estimates(rewards, lengths, logprobs, squares, greedy, parts):
         "reinforce_pp": [row[:k].tolist() for row, k in zip(wide(rewards), lengths)],
         "reinforce_pp_baseline": [row[:k].tolist() for row, k in zip(wide(rewards - rewards.mean()), lengths)],
         "gdpo": [row[:k].tolist() for row, k in zip(wide(each), lengths)],
+        "rae": moving_average(rewards, 0.95),
         "optimal_token": [(r - base[:k]).tolist() for r, k in zip(rewards, lengths)],
     }
+
+
+def moving_average(rewards, decay):
+    """Each reward less the exponential average of those before it, written as the sum that it is."""
+    n = len(rewards)
+    age = torch.arange(n)[:, None] - 1 - torch.arange(n)[None]
+    powers = torch.where(age >= 0, decay ** age.clamp(min=0).double(), 0.0)
+    return rewards - (1 - decay) * powers @ rewards
 
 
 def listed(x, mask=None):

@@ -80,6 +80,9 @@ class Config(Playing):
     reward_parts: dict[str, float] = opt(
         {}, "metrics of an episode that are rewards of their own, with weights, for gdpo"
     )
+    focal: float | None = opt(None, "exponent of the share of failures by which a group's advantages are multiplied")
+    focal_rewards: list[float] = opt([0.0, 1.0], "rewards of a failure and of a success, for focal")
+    baseline_decay: float = opt(0.95, "weight of the former rewards in an agent's moving baseline, for rae")
     dynamic_sampling: bool | None = opt(None, "replace groups whose rewards are all equal")
     sampling_rounds: int = opt(4, "how many times such groups are replaced in a step")
     replace_from: float = opt(
@@ -122,6 +125,16 @@ class Config(Playing):
             "replace_from",
             "needs dynamic_sampling, without which no group is replaced",
         )
+        low_high = self.focal_rewards
+        check(
+            len(low_high) == 2 and low_high[0] < low_high[1],
+            "focal_rewards",
+            "two rewards are required: that of a failure, and a larger one of a success",
+        )
+        check(chosen.focal > 0 or low_high == [0.0, 1.0], "focal_rewards", "only for focal, which is 0")
+        check(0 <= self.baseline_decay < 1, "baseline_decay", "must be at least 0 and below 1")
+        moving = chosen.advantage == "rae" or self.baseline_decay == 0.95
+        check(moving, "baseline_decay", f"only for rae, not for {chosen.advantage}")
         check(0 < self.turn_discount <= 1, "turn_discount", "must be a factor above 0 and at most 1")
         check(
             self.turn_discount == 1 or self.limits.max_turns > 1,
@@ -183,21 +196,31 @@ class Learner:
         if config.kl or self.objective.kl_loss:
             self.reference = sampler(run, config.reference)
         self.kl = float(run.state.get("kl", config.kl))
+        self.moving = estimators.MovingBaselines(config.baseline_decay, run.state.get("baselines", {}))
 
     @property
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {"kl": self.kl} if self.config.kl_target else {}
+        kl = {"kl": self.kl} if self.config.kl_target else {}
+        return kl | ({"baselines": self.moving.known} if self.objective.advantage == "rae" else {})
 
     def reward(self, one: Trajectory) -> float:
         """The reward after the punishment of an overlong answer."""
         return shaped(one, self.config.limits.max_tokens, self.objective.overlong_buffer, self.config.overlong_penalty)
 
     def informative(self, group: Group) -> bool:
-        """Whether a group's rewards differ."""
+        """Whether a group's rewards differ, in games those of an agent."""
         last = last_of_episodes(group)
-        rewards = [estimators.part_of(last, name) for name in self.config.reward_parts]
-        return any(len(set(values)) > 1 for values in rewards or [[self.reward(one) for one in last]])
+        if parts := self.config.reward_parts:
+            return any(len(set(estimators.part_of(last, name))) > 1 for name in parts)
+        return len({(one.agent, self.reward(one)) for one in last}) > len({one.agent for one in last})
+
+    def weight(self, group: Group) -> float:
+        """The factor on a group's advantages."""
+        if not self.objective.focal:
+            return 1.0
+        low, high = self.config.focal_rewards
+        return estimators.focal([one.reward for one in last_of_episodes(group)], self.objective.focal, (low, high))
 
     def prepare(self, groups: Sequence[Group], policy: tinker.SamplingClient) -> None:
         """Adds what the estimator needs of the policy to the episodes."""
@@ -211,17 +234,14 @@ class Learner:
         `references` are log-probabilities of its sampled tokens under the reference, if there is one."""
         objective, config = self.objective, self.config
         trajectories = [one for group in groups for one in group]
-        values = [
-            own
-            for group in groups
-            for own in estimators.estimated(
-                group,
-                [self.reward(one) for one in group],
-                objective.advantage,
-                objective.normalize,
-                config.reward_parts,
+        values: list[list[float]] = []
+        for group in groups:
+            rewards = [self.reward(one) for one in group]
+            found = estimators.estimated(
+                group, rewards, objective.advantage, objective.normalize, config.reward_parts, self.moving
             )
-        ]
+            weight = self.weight(group)
+            values += [[weight * value for value in own] for own in found]
         if config.turn_discount < 1:
             values = [
                 estimators.discounted(one, own, config.turn_discount)
@@ -317,11 +337,11 @@ def with_baselines(
         return groups, {}
     greedy = Snapshot(policy.sampler, policy.version, greedy=True)
     played = player.play(greedy, [group[0].task for group in groups], seed, 1)
-    rewards = {group[0].task: fmean(map(learner.reward, group)) for group in played}
-    kept = [group for group in groups if group[0].task in rewards]
+    rewards = {(one.task, one.agent): learner.reward(one) for group in played for one in last_of_episodes(group)}
+    kept = [group for group in groups if all((one.task, one.agent) in rewards for one in group)]
     for group in kept:
         for one in group:
-            one.baseline = rewards[one.task]
+            one.baseline = rewards[one.task, one.agent]
     missing = float(len(groups) - len(kept))
     return kept, {"greedy_reward": fmean(rewards.values()) if rewards else 0.0, "without_baseline": missing}
 

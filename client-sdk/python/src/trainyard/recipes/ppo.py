@@ -182,9 +182,14 @@ class Learner:
             whiten(batch)
         return batch, metrics
 
+    def corrected(self, batch: Sequence[Scored]) -> dict[str, float]:
+        """For recipes whose samples are older than the weights: may change log-probabilities and advantages."""
+        return {}
+
     def update(self, step: int, trajectories: Sequence[Trajectory]) -> dict[str, float]:
         """The optimizer steps of both models on the episodes of a step."""
         batch, metrics = self.score(trajectories)
+        metrics |= self.corrected(batch)
         size = -(-len(batch) // self.config.minibatches)
         for epoch in range(self.config.epochs):
             order = list(range(len(batch)))

@@ -13,10 +13,27 @@ import numpy as np
 
 from .algorithms import Estimator
 from .config import RecipeError
-from .rollout import Trajectory, by_episode
+from .rollout import Trajectory, by_agent, by_episode
 
 WHITENED: frozenset[Estimator] = frozenset({"reinforce_pp", "reinforce_pp_baseline", "gdpo"})
 """Estimators that normalise the advantages of all tokens of a step together, by `whitened`."""
+
+
+class MovingBaselines:
+    """For each agent a moving average of its rewards, which is 0 before the first (role-conditioned advantage
+    estimation, Liu et al. 2025, arXiv:2506.24119)."""
+
+    def __init__(self, decay: float, known: Mapping[str, float]) -> None:
+        self.decay, self.known = decay, dict(known)
+
+    def apart(self, agent: str, rewards: Sequence[float]) -> list[float]:
+        """Each reward less the average of those before it."""
+        found = []
+        for reward in rewards:
+            before = self.known.get(agent, 0.0)
+            found.append(reward - before)
+            self.known[agent] = self.decay * before + (1 - self.decay) * reward
+        return found
 
 
 def estimated(
@@ -25,18 +42,40 @@ def estimated(
     estimator: Estimator,
     normalize: bool,
     parts: Mapping[str, float] | None = None,
+    moving: MovingBaselines | None = None,
 ) -> list[list[float]]:
     """The advantages of the tokens of a group's sequences, before `whitened`.
 
-    The sequences of an episode have the advantage of its last one. `remax` needs `Trajectory.baseline` of each,
-    `optimal_token` its `squares`, and `gdpo` its `metrics` that `parts` names, with weights.
+    The sequences of an episode have the advantage of its last one; in games, each agent is compared with itself in the
+    other episodes. `remax` needs `Trajectory.baseline` of each, `optimal_token` its `squares`, `gdpo` its `metrics`
+    that `parts` names, with weights, and `rae` the `moving` baselines.
     """
+    found: list[list[float]] = [[] for _ in group]
+    for places in by_agent(group).values():
+        own = [group[at] for at in places]
+        values = _of_agent(own, [rewards[at] for at in places], estimator, normalize, parts or {}, moving)
+        for at, value in zip(places, values, strict=True):
+            found[at] = value
+    return found
+
+
+def _of_agent(
+    group: Sequence[Trajectory],
+    rewards: Sequence[float],
+    estimator: Estimator,
+    normalize: bool,
+    parts: Mapping[str, float],
+    moving: MovingBaselines | None,
+) -> list[list[float]]:
     if estimator == "optimal_token":
         return token_baseline(group, rewards)
     episodes = by_episode(group)
     last, counted = [group[places[-1]] for places in episodes], [rewards[places[-1]] for places in episodes]
     if estimator == "gdpo":
-        values = decoupled(last, parts or {})
+        values = decoupled(last, parts)
+    elif estimator == "rae":
+        assert moving is not None, "the recipe keeps the baselines"
+        values = moving.apart(last[0].agent, counted)
     elif estimator == "opo":
         values = length_weighted(counted, [sum(group[at].sampled for at in places) for places in episodes])
     else:
@@ -44,6 +83,14 @@ def estimated(
     scale = (pstdev(counted) if normalize else 1.0) or 1.0
     of_sequence = {at: value / scale for places, value in zip(episodes, values, strict=True) for at in places}
     return [token_advantages(one, of_sequence[at]) for at, one in enumerate(group)]
+
+
+def focal(rewards: Sequence[float], exponent: float, bounds: tuple[float, float]) -> float:
+    """The factor `(1 - s)^exponent` on the advantages of a group, where `s` is the mean reward as a fraction of the way
+    from the lower bound, a failure, to the higher, a success (F-GRPO, Plyusov et al. 2026, arXiv:2602.06717)."""
+    low, high = bounds
+    share = min(max((mean(rewards) - low) / (high - low), 0.0), 1.0)
+    return float((1 - share) ** exponent)
 
 
 def discounted(trajectory: Trajectory, values: Sequence[float], factor: float) -> list[float]:

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from ..envs import BlackBox, Environment, Outcome
+from ..envs import AnyEpisode, BlackBox, Environment, Game, Outcome
 from .chat import Chat, Message, tool_calls
 from .images import parts_of
-from .rollout import Limits, Policy, Trajectory, play, play_by_answers, share
+from .rollout import Limits, Policy, Trajectory, play, play_by_answers, play_game, share
 from .seeds import seed_of
 
 Agent = Callable[[str, str, list[Message]], str]
@@ -243,7 +243,7 @@ class AgentEpisode(BlackBox):
 
 
 def play_any(
-    episode: Environment | BlackBox,
+    episode: AnyEpisode,
     proxy: Proxy,
     policy: Policy,
     chat: Chat,
@@ -251,7 +251,7 @@ def play_any(
     seed: int,
     begun: list[Trajectory] | None = None,
 ) -> list[Trajectory]:
-    """Plays one episode of either kind. All sequences of a black box have the reward of the episode.
+    """Plays one episode of any kind. All sequences of a black box have the reward of the episode.
 
     `begun` is called with each sequence when it begins, so that it is known if the episode fails.
     """
@@ -260,6 +260,8 @@ def play_any(
         if limits.sequences == "answer":
             return play_by_answers(episode, policy, chat, limits, seed, begun)
         return [play(episode, policy, chat, limits, seed, begun)]
+    if isinstance(episode, Game):
+        return play_game(episode, policy, chat, limits, seed, begun)
     session = Session(policy, chat, limits, seed, begun=begun)
     url, name = proxy.open(session)
     try:

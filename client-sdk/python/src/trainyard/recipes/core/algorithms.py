@@ -14,15 +14,15 @@ from .config import ConfigError, check, opt
 
 Algorithm = Literal[
     "grpo", "dapo", "dr_grpo", "gspo", "cispo", "reinforce", "rloo", "reinforce_pp", "reinforce_pp_baseline", "remax",
-    "opo", "maxrl", "optimal_token", "grpo_passk", "gdpo", "dual_clip", "sapo", "gmpo", "dppo", "clip_cov", "kl_cov",
-    "echo",
+    "opo", "maxrl", "optimal_token", "grpo_passk", "gdpo", "f_grpo", "rae", "dual_clip", "sapo", "gmpo", "dppo",
+    "clip_cov", "kl_cov", "echo",
 ]  # fmt: skip
 LossName = Literal[
     "importance_sampling", "ppo", "cispo", "gspo", "sapo", "gmpo", "dppo_tv", "dppo_kl", "clip_cov", "kl_cov",
 ]  # fmt: skip
 Estimator = Literal[
     "group", "rloo", "reinforce_pp", "reinforce_pp_baseline", "remax", "opo", "maxrl", "optimal_token", "best",
-    "gdpo",
+    "gdpo", "rae",
 ]  # fmt: skip
 Aggregation = Literal["token", "sequence", "constant", "task"]
 KlEstimator = Literal["k2", "k3"]
@@ -43,7 +43,7 @@ LOSS_SETTINGS: dict[LossName, tuple[str, ...]] = {
     "kl_cov": ("cov_share", "cov_kl"),
 }
 """Settings that each loss reads."""
-ALONE: frozenset[Estimator] = frozenset({"reinforce_pp", "remax"})
+ALONE: frozenset[Estimator] = frozenset({"reinforce_pp", "remax", "rae"})
 """Estimators whose baseline does not come from the group."""
 DIVIDED: frozenset[Estimator] = frozenset({"group", "rloo", "remax", "opo", "best"})
 """Estimators for which `normalize` divides by the group's standard deviation; the others do their own scaling."""
@@ -61,6 +61,8 @@ class Objective:
     their sequences."""
     normalize: bool = False
     """Whether to divide advantages by the standard deviation of their group."""
+    focal: float = 0.0
+    """Exponent of the share of a group that failed, by which its advantages are multiplied; 0 sets no factor."""
     dynamic_sampling: bool = False
     """Whether to replace groups whose rewards are all equal."""
     overlong_buffer: int = 0
@@ -140,6 +142,10 @@ ALGORITHMS: dict[Algorithm, Objective] = {
     "grpo_passk": Objective(advantage="best", aggregation="sequence", normalize=True),
     # Liu et al. 2026, arXiv:2601.05242: several rewards, each normalised in its group by itself.
     "gdpo": Objective(advantage="gdpo"),
+    # Plyusov et al. 2026, arXiv:2602.06717: tasks that mostly succeed count less.
+    "f_grpo": Objective(aggregation="sequence", normalize=True, focal=1.0),
+    # Liu et al. 2025, arXiv:2506.24119: a moving average of each agent's rewards is its baseline.
+    "rae": Objective("importance_sampling", "rae"),
     # Ye et al. 2020, arXiv:1912.09729: ratios have a bound where the advantage is negative, too.
     "dual_clip": Objective(aggregation="sequence", normalize=True, dual_clip=3.0),
     # Gao et al. 2025, arXiv:2511.20347: a soft gate in place of the clip.
@@ -245,5 +251,5 @@ def _check_values(objective: Objective) -> None:
     check(0 < objective.cov_share <= 1, "cov_share", "must be a fraction above 0 and at most 1")
     check(objective.cov_low < objective.cov_high, "cov_low", "must be less than cov_high")
     check(objective.cov_kl >= 0, "cov_kl", "must be at least 0")
-    for name in ("echo", "entropy", "kl_loss"):
+    for name in ("echo", "entropy", "kl_loss", "focal"):
         check(getattr(objective, name) >= 0, name, "must be at least 0")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import tinker
 
-from ..envs import BlackBox, Environment
+from ..envs import AnyEpisode
 from .agents import Proxy, Refused, play_any
 from .chat import Chat
 from .config import ConfigError, RecipeError, described
@@ -31,7 +31,7 @@ FIRST_DELAY, LONGEST_DELAY = 1.0, 30.0
 """Seconds before an episode is retried: the first delay, doubled up to the longest."""
 
 Group = list[Trajectory]
-Make = Callable[[], Environment | BlackBox]
+Make = Callable[[], AnyEpisode]
 
 
 class Abandoned(Refused):

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from ..envs import BlackBox, EnvironmentConfig, Suite, load_suite
+from ..envs import BlackBox, EnvironmentConfig, Game, Suite, load_suite
 from .chat import Message
 from .config import ConfigError, RecipeError, check, described, opt
 from .intervals import means, pass_at_k
@@ -154,6 +154,8 @@ class Attempts:
         """Plays one episode; its reward is the sum over its turns."""
         environment = self.suite.make(task)
         try:
+            if isinstance(environment, Game):
+                raise ConfigError("environment: a game can't be evaluated, because the model would play against itself")
             if isinstance(environment, BlackBox):
                 outcome = environment.run(self.target.api, self.target.key, self.target.model)
                 return {"reward": outcome.reward, "metrics": outcome.metrics}

@@ -283,6 +283,18 @@ OVER: dict[str, Callable[[Tokens, Floats], Floats]] = {
 """What a bound of `Rejection` is on, by the beginning of its name."""
 
 
+def around(tokens: Tokens, shares: Floats, cap: float) -> tuple[Tokens, Floats]:
+    """Returns the tokens of decoupled PPO whose proximal policy is interpolated, and the weights of stale samples.
+
+    The proximal log-probabilities are `q + share (p - q)`, held constant (AReaL, "Proximal Log-Probability
+    Approximation"). Ratios are to them, and advantages are multiplied by their ratio to the sampling weights, at most
+    `cap`.
+    """
+    apart = np.clip(shares * (tokens.now - tokens.old), -BOUND, BOUND)
+    weights = np.exp(apart)
+    return replace(tokens, old=tokens.old + apart, advantages=tokens.advantages * np.minimum(weights, cap)), weights
+
+
 def without(tokens: Tokens, learned: NDArray[np.bool_]) -> Tokens:
     """Returns the same tokens, of which only some count. The others remain in the means of their sequences."""
     return replace(tokens, scale=np.where(learned, tokens.scale, 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
@@ -9,9 +10,9 @@ from typing import Literal, Protocol
 import tinker
 from tinker import types
 
-from ..envs import Environment
+from ..envs import Environment, Game
 from .chat import Chat
-from .config import check, opt
+from .config import ConfigError, check, opt
 from .images import model_input
 from .seeds import seed_of
 
@@ -104,6 +105,8 @@ class Trajectory:
     """Sum of the squared probabilities of the vocabulary at each token, if the estimator needs it."""
     episode: int | None = None
     """Number of the episode in its group; an episode may have several sequences."""
+    agent: str = ""
+    """Name of the agent whose sequence it is, in a game."""
     starts: list[int] = field(default_factory=list)
     """Index of the first token of each answer."""
     numbers: list[int] = field(default_factory=list)
@@ -239,21 +242,73 @@ def play_by_answers(
     return sequences
 
 
+def play_game(
+    game: Game,
+    policy: Policy,
+    chat: Chat,
+    limits: Limits,
+    seed: int,
+    begun: list[Trajectory] | None = None,
+) -> list[Trajectory]:
+    """Plays one game and closes it. Each agent that had a turn has a sequence, with its own reward."""
+    if limits.sequences == "answer":
+        raise ConfigError("limits.sequences: answer is not available for games, in which each agent has one sequence")
+    if limits.max_turns == 1:
+        raise ConfigError("limits.max_turns: a game has more than one answer")
+    sequences = [] if begun is None else begun
+    of_agent = dict[str, tuple[Trajectory, list[int]]]()
+    rewards, metrics = Counter[str](), dict[str, float]()
+    try:
+        turn = game.reset()
+        for number in range(limits.max_turns):
+            own, last = of_agent.get(turn.agent, (None, []))
+            following = chat.following(last, turn.messages) if own else chat.prompt(turn.messages, None)
+            if own is None:
+                own = Trajectory(agent=turn.agent)
+                sequences.append(own)
+            elif len(own.tokens) + len(following) + limits.max_tokens > limits.max_context:
+                own.truncated = True
+                break
+            own.observe(following)
+            sampled = policy.sample(own.tokens, limits, seed_of(seed, number))
+            own.act(sampled, number)
+            of_agent[turn.agent] = own, sampled.tokens
+            turn = game.step(chat.decode(sampled.tokens))
+            rewards.update(turn.rewards)
+            metrics |= turn.metrics
+            if turn.done:
+                break
+    finally:
+        game.close()
+    for one in sequences:
+        one.reward, one.metrics = rewards[one.agent], metrics
+    return sequences
+
+
 def share(sequences: Sequence[Trajectory], reward: float, metrics: dict[str, float]) -> None:
     """Gives all sequences of an episode its reward and metrics."""
     for one in sequences:
         one.reward, one.metrics = reward, metrics
 
 
+def by_agent(group: Sequence[Trajectory]) -> dict[str, list[int]]:
+    """Returns the places of each agent's sequences in a group; outside games, all are those of one agent."""
+    found: dict[str, list[int]] = {}
+    for at, one in enumerate(group):
+        found.setdefault(one.agent, []).append(at)
+    return found
+
+
 def by_episode(group: Sequence[Trajectory]) -> list[list[int]]:
-    """Returns the places of each episode's sequences in a group, in the order of their last answers."""
-    found: dict[int, list[int]] = {}
+    """Returns the places of each episode's sequences in a group, of each agent by itself, in the order of their last
+    answers."""
+    found: dict[tuple[int, str], list[int]] = {}
     for at, one in enumerate(group):
         # A sequence without a number is an episode of its own.
-        found.setdefault(-1 - at if one.episode is None else one.episode, []).append(at)
+        found.setdefault((-1 - at if one.episode is None else one.episode, one.agent), []).append(at)
     return [sorted(places, key=lambda at: max(group[at].numbers, default=-1)) for places in found.values()]
 
 
 def last_of_episodes(group: Sequence[Trajectory]) -> list[Trajectory]:
-    """Returns the sequence of each episode that has its last answer."""
+    """Returns the sequence of each episode and agent that has its last answer."""
     return [group[places[-1]] for places in by_episode(group)]

@@ -12,7 +12,7 @@ from tinker import types
 
 from . import datums
 from .algorithms import Objective, Rejection
-from .losses import Floats, Terms, Tokens, computed, kept, terms_beside, without
+from .losses import Floats, Terms, Tokens, around, computed, kept, terms_beside, without
 from .objective import answered, loss_config, policy_datum, sampled_tokens, sampler_kl, scales, weighted
 from .rollout import Trajectory
 
@@ -29,6 +29,10 @@ class Batch:
     """Log-probabilities of all tokens but the first under the current weights, if known."""
     references: list[list[float]] | None = None
     """Log-probabilities under the reference, if there is one."""
+    shares: list[list[float]] | None = None
+    """Where the proximal policy is between the sampling weights (0) and the current ones (1), if it is interpolated."""
+    weight_cap: float = np.inf
+    """Largest weight of a stale sample where the proximal policy is interpolated."""
 
     def part(self, places: Sequence[int]) -> Batch:
         return Batch(
@@ -37,6 +41,8 @@ class Batch:
             [self.sampler_logprobs[at] for at in places],
             None if self.now is None else [self.now[at] for at in places],
             None if self.references is None else [self.references[at] for at in places],
+            None if self.shares is None else [self.shares[at] for at in places],
+            self.weight_cap,
         )
 
 
@@ -78,7 +84,7 @@ class Updates:
         if self.mask_truncated:
             pairs = zip(batch.trajectories, factors, strict=True)
             factors = [0.0 if one.truncated else factor for one, factor in pairs]
-        if self.objective.one_pass and not self.rejection.active:
+        if self.objective.one_pass and not self.rejection.active and batch.shares is None:
             return self._in_one_pass(batch, factors)
         return self._in_two_passes(batch, factors, chance)
 
@@ -101,8 +107,11 @@ class Updates:
         now = batch.now or forward(self.training, batch.trajectories)
         tokens = sampled_tokens(batch.trajectories, now, batch.advantages, factors, batch.references)
         metrics: dict[str, float] = {}
+        if batch.shares is not None:
+            tokens, weights = around(tokens, _of_sampled(batch, batch.shares), batch.weight_cap)
+            metrics |= {"weight": float(weights.mean()), "weight_max": float(weights.max())} if weights.size else {}
         if self.rejection.active:
-            sampled = replace(tokens, old=_sampled_logprobs(batch))
+            sampled = replace(tokens, old=_of_sampled(batch, batch.sampler_logprobs))
             learned = kept(sampled, self.rejection)
             tokens = without(tokens, learned)
             metrics["rejected"] = 1 - float(learned.mean()) if learned.size else 0.0
@@ -134,9 +143,10 @@ def forward(training: tinker.TrainingClient, trajectories: Sequence[Trajectory])
     return datums.logprobs_of(output)
 
 
-def _sampled_logprobs(batch: Batch) -> Floats:
-    every = zip(batch.trajectories, batch.sampler_logprobs, strict=True)
-    return np.asarray([lp for one, own in every for lp, on in zip(own, one.mask, strict=True) if on], np.float64)
+def _of_sampled(batch: Batch, lists: Sequence[Sequence[float]]) -> Floats:
+    """The entries of sampled tokens."""
+    every = zip(batch.trajectories, lists, strict=True)
+    return np.asarray([value for one, own in every for value, on in zip(own, one.mask, strict=True) if on], np.float64)
 
 
 def _described(tokens: Tokens, terms: Terms) -> dict[str, float]:

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..core.config import ConfigError, opt
-from .base import BlackBox, Environment, Outcome, Suite, tool
+from .base import AnyEpisode, BlackBox, Environment, Game, Outcome, Suite, Turn, tool
 
-__all__ = ["BlackBox", "Environment", "EnvironmentConfig", "Outcome", "Suite", "load_suite", "tool"]
+__all__ = [
+    "AnyEpisode", "BlackBox", "Environment", "EnvironmentConfig", "Game", "Outcome", "Suite", "Turn", "load_suite",
+    "tool",
+]  # fmt: skip
 
 BUILT_IN = {
     "arithmetic": "arithmetic:Arithmetic",
@@ -18,6 +21,7 @@ BUILT_IN = {
     "code": "code:Code",
     "sql": "sql:Sql",
     "search": "search:Search",
+    "kuhn_poker": "kuhn_poker:KuhnPoker",
     "prompts": "prompts:Prompts",
     "verifiers": "verifiers:Verifiers",
     "skyrl_gym": "skyrl_gym:SkyRLGym",

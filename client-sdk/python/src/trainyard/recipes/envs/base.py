@@ -49,12 +49,45 @@ class BlackBox(ABC):
         """Releases what the episode holds; called once, also after errors."""
 
 
+@dataclass
+class Turn:
+    """What follows an answer in a game: whose turn it is, or the end."""
+
+    agent: str = ""
+    """Name of the agent that answers next."""
+    messages: list[Message] = field(default_factory=list)
+    """What that agent sees first: at its first turn its conversation so far, later the messages since its answer."""
+    done: bool = False
+    rewards: dict[str, float] = field(default_factory=dict)
+    """Rewards by agent, which are added to those that it already has."""
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+class Game(ABC):
+    """One episode of several agents that take turns. The policy plays all of them, each in a conversation of its own
+    and for rewards of its own."""
+
+    @abstractmethod
+    def reset(self) -> Turn:
+        """Returns the first turn."""
+
+    @abstractmethod
+    def step(self, reply: str) -> Turn:
+        """Takes the answer of the agent whose turn it is."""
+
+    def close(self) -> None:  # noqa: B027
+        """Releases what the episode holds; called once, also after errors."""
+
+
+AnyEpisode = Environment | BlackBox | Game
+
+
 class Suite(Protocol):
     """Tasks by number. The same number always gives the same task."""
 
     def __len__(self) -> int: ...
 
-    def make(self, index: int) -> Environment | BlackBox: ...
+    def make(self, index: int) -> AnyEpisode: ...
 
 
 def tool(name: str, description: str, **parameters: str) -> Message:

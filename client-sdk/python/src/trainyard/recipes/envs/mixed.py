@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.chat import Message
 from ..core.config import ConfigError, check, check_keys
 from . import EnvironmentConfig, load_suite
-from .base import BlackBox, Environment, Outcome, Suite
+from .base import AnyEpisode, BlackBox, Environment, Game, Outcome, Suite, Turn
 
 SOURCES = "environment.options.sources"
 KEYS = {"name", "options", "weight", "label"}
@@ -48,10 +48,12 @@ class Mixed:
     def __len__(self) -> int:
         return len(self.tasks)
 
-    def make(self, index: int) -> Environment | BlackBox:
+    def make(self, index: int) -> AnyEpisode:
         at, number = self.tasks[index]
         source = self.sources[at]
         made = source.suite.make(number % len(source.suite))
+        if isinstance(made, Game):
+            return LabelledGame(source.label, made)
         return Labelled(source.label, made) if isinstance(made, Environment) else LabelledBox(source.label, made)
 
 
@@ -102,6 +104,31 @@ class LabelledBox(BlackBox):
 
     def close(self) -> None:
         self.box.close()
+
+
+class LabelledGame(Game):
+    """A game of a source. Its agents have the label in their names, and `env/reward/LABEL` is the mean over them."""
+
+    def __init__(self, label: str, game: Game) -> None:
+        self.label, self.game = label, game
+        self.rewards = dict[str, float]()
+
+    def reset(self) -> Turn:
+        return self._labelled(self.game.reset())
+
+    def step(self, reply: str) -> Turn:
+        return self._labelled(self.game.step(reply))
+
+    def _labelled(self, turn: Turn) -> Turn:
+        agent = f"{self.label}/{turn.agent}"
+        rewards = {f"{self.label}/{name}": reward for name, reward in turn.rewards.items()}
+        for name in (*rewards, *([] if turn.done else [agent])):
+            self.rewards[name] = self.rewards.get(name, 0.0) + rewards.get(name, 0.0)
+        mean = {f"reward/{self.label}": sum(self.rewards.values()) / len(self.rewards)} if self.rewards else {}
+        return replace(turn, agent=agent, rewards=rewards, metrics=turn.metrics | mean)
+
+    def close(self) -> None:
+        self.game.close()
 
 
 def _with_reward(outcome: Outcome, label: str, reward: float) -> Outcome:

@@ -30,7 +30,7 @@ pub fn release_free() {
 
 /// Limits glibc's allocator to an arena for each core, where its default is eight; does nothing with other allocators, and
 /// where `MALLOC_ARENA_MAX` is set. Each arena keeps the pages of its own peak. Meant for the start of a process without an
-/// engine: there, threads of a low priority would hold the lock of an arena that others wait for.
+/// engine, whose threads of low priority could hold the lock of an arena that the others need.
 pub fn limit_arenas() {
     #[cfg(target_env = "gnu")]
     {

@@ -5,9 +5,13 @@ import pathlib
 import sys
 
 import chat_model
+import folders
 from server import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "client-sdk" / "python" / "src"))
+
+from trainyard.recipes.core.chat import Chat  # noqa: E402  # isort: skip
+from trainyard.recipes.core.rollout import Sampled  # noqa: E402  # isort: skip
 
 
 def settings(folder: pathlib.Path, tokenizer: pathlib.Path, **more) -> list[str]:
@@ -40,3 +44,20 @@ def conversations(path: pathlib.Path, count=6) -> pathlib.Path:
     ]
     path.write_text("".join(json.dumps({"messages": turns(i)}) + "\n" for i in range(count)))
     return path
+
+
+def chat_of_tiny_model():
+    """The chat template and tokenizer of the tiny chat model."""
+    return Chat(chat_model.tokenizer(chat_model.write(folders.new() / "tiny-chat")))
+
+
+class Scripted:
+    """A policy that says what it is told."""
+
+    def __init__(self, chat, *replies):
+        self.chat, self.replies, self.prompts = chat, list(replies), []
+
+    def sample(self, prompt, limits, seed):
+        self.prompts.append(list(prompt))
+        tokens = self.chat.encode(self.replies.pop(0) + "<|end|>")
+        return Sampled(tokens, [-1.0] * len(tokens), [3] * len(tokens), True)

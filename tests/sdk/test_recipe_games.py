@@ -4,32 +4,19 @@ import itertools
 
 import pytest
 
-import chat_model
-import folders
-import recipes  # noqa: F401 - makes the package importable
+from recipes import Scripted, chat_of_tiny_model
 
 from trainyard.recipes import grpo  # isort: skip
 from trainyard.recipes.core import advantages  # isort: skip
-from trainyard.recipes.core.chat import Chat  # isort: skip
 from trainyard.recipes.core.config import ConfigError, load  # isort: skip
-from trainyard.recipes.core.rollout import Limits, Sampled, Trajectory, last_of_episodes, play_game  # isort: skip
+from trainyard.recipes.core.rollout import Limits, Trajectory, last_of_episodes, play_game  # isort: skip
 from trainyard.recipes.envs import EnvironmentConfig, Game, Turn, load_suite  # isort: skip
 from trainyard.recipes.envs.kuhn_poker import DEALS  # isort: skip
 
 
 @pytest.fixture(scope="module")
 def chat():
-    folder = chat_model.write(folders.new() / "tiny-chat")
-    return Chat(chat_model.tokenizer(folder))
-
-
-class Scripted:
-    def __init__(self, chat, *replies):
-        self.chat, self.replies = chat, list(replies)
-
-    def sample(self, prompt, limits, seed):
-        tokens = self.chat.encode(self.replies.pop(0) + "<|end|>")
-        return Sampled(tokens, [-1.0] * len(tokens), [0] * len(tokens), True)
+    return chat_of_tiny_model()
 
 
 def played(chat, *replies, name="kuhn_poker", index=0, turns=9, **options):

@@ -11,16 +11,13 @@ import types
 import numpy as np
 import pytest
 
-import chat_model
-import folders
-import recipes  # noqa: F401 - makes the package importable
+from recipes import Scripted, chat_of_tiny_model
 
 from trainyard.recipes import async_grpo, async_ppo  # isort: skip
 from trainyard.recipes.core import data, in_flight, losses  # isort: skip
 from trainyard.recipes.core.agent_program import AgentProgram  # isort: skip
 from trainyard.recipes.core.agents import AgentEpisode, Proxy, play_any  # isort: skip
 from trainyard.recipes.core.attempts import Tally  # isort: skip
-from trainyard.recipes.core.chat import Chat  # isort: skip
 from trainyard.recipes.core.config import ConfigError, load  # isort: skip
 from trainyard.recipes.core.rollout import Limits, Sampled  # isort: skip
 from trainyard.recipes.envs import Environment, EnvironmentConfig, Outcome, load_suite  # isort: skip
@@ -28,8 +25,7 @@ from trainyard.recipes.envs import Environment, EnvironmentConfig, Outcome, load
 
 @pytest.fixture(scope="module")
 def chat():
-    folder = chat_model.write(folders.new() / "tiny-chat")
-    return Chat(chat_model.tokenizer(folder))
+    return chat_of_tiny_model()
 
 
 class Slow:
@@ -91,15 +87,6 @@ class Asked(Environment):
 
     def step(self, reply):
         return Outcome(float(len(reply)))
-
-
-class Scripted:
-    def __init__(self, chat, *replies):
-        self.chat, self.replies = chat, list(replies)
-
-    def sample(self, prompt, limits, seed):
-        tokens = self.chat.encode(self.replies.pop(0) + "<|end|>")
-        return Sampled(tokens, [-1.0] * len(tokens), [0] * len(tokens), True)
 
 
 PROGRAM = """

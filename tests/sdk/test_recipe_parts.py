@@ -9,9 +9,8 @@ import httpx
 import pytest
 import tinker
 
-import chat_model
 import folders
-import recipes  # noqa: F401 - makes the package importable
+from recipes import Scripted, chat_of_tiny_model
 
 from trainyard.recipes import agent_env, dpo, ppo, reward_model  # isort: skip
 from trainyard.recipes.core import advantages, data, datums, objective  # isort: skip
@@ -22,7 +21,7 @@ from trainyard.recipes.core.chat import Chat, Example, tool_calls  # isort: skip
 from trainyard.recipes.core.config import ConfigError, load  # isort: skip
 from trainyard.recipes.core.intervals import pass_at_k  # isort: skip
 from trainyard.recipes.core.rewards import CodeReward, load_reward  # isort: skip
-from trainyard.recipes.core.rollout import Limits, Sampled, Trajectory, play  # isort: skip
+from trainyard.recipes.core.rollout import Limits, Trajectory, play  # isort: skip
 from trainyard.recipes.core.run import rest  # isort: skip
 from trainyard.recipes.core.sandbox import Sandbox, no_network  # isort: skip
 from trainyard.recipes.envs import BlackBox, EnvironmentConfig, Outcome, load_suite  # isort: skip
@@ -32,8 +31,7 @@ from trainyard.recipes.grpo import Config  # isort: skip
 
 @pytest.fixture(scope="module")
 def chat():
-    folder = chat_model.write(folders.new() / "tiny-chat")
-    return Chat(chat_model.tokenizer(folder))
+    return chat_of_tiny_model()
 
 
 def test_flags_replace_the_environment_which_replaces_the_file(tmp_path):
@@ -214,18 +212,6 @@ def test_bm25_finds_rare_words_first():
     assert index.best("dog", 2) == [1]
     assert index.best("cat", 2) == [0, 1], "the shorter text comes first"
     assert index.best("fish", 2) == []
-
-
-class Scripted:
-    """A policy that says what it is told."""
-
-    def __init__(self, chat, *replies):
-        self.chat, self.replies, self.prompts = chat, list(replies), []
-
-    def sample(self, prompt, limits, seed):
-        self.prompts.append(list(prompt))
-        tokens = self.chat.encode(self.replies.pop(0) + "<|end|>")
-        return Sampled(tokens, [-1.0] * len(tokens), [3] * len(tokens), True)
 
 
 def played(chat, name, *replies, turns=4, index=0, **options):

@@ -16,7 +16,7 @@ DEALS = tuple(itertools.permutations(range(len(CARDS)), 2))
 PLAYERS = ("first", "second")
 ACTION = re.compile(r"\[\s*([a-z]+)\s*\]", re.IGNORECASE)
 ILLEGAL = -2.0
-"""Reward of an answer that is no legal action: the most that a game can cost."""
+"""Reward of an answer without a legal action: the most that a game can cost."""
 RULES = (
     "You play Kuhn poker as the {player} player. The cards are jack, queen and king; each player has one, and the king "
     "is the highest. Both have paid one chip. Actions: [check] passes, [bet] adds one chip; after a bet, [call] adds "
@@ -26,7 +26,7 @@ RULES = (
 
 
 class KuhnPoker:
-    """The six deals, each a task. There are no others, so those that are held out are the same."""
+    """The six deals, each a task. The game has only these, so the held-out tasks are the same."""
 
     def __init__(self, held_out: bool = False) -> None:
         self.held_out = held_out
@@ -39,7 +39,7 @@ class KuhnPoker:
 
 
 class Deal(Game):
-    """A game. Rewards are the chips won or lost; after an answer that is no legal action it ends without a winner."""
+    """A game. Rewards are the chips won or lost. An answer without a legal action ends it, and nobody wins."""
 
     def __init__(self, cards: tuple[int, int]) -> None:
         self.cards, self.actions = cards, list[str]()

@@ -51,6 +51,7 @@ unsafe fn end<const M: usize, const C: usize>(sums: &Sums<M, C>, c: *mut f32, st
 /// `M` rows of 64 bytes and 16 rows of `C` tiles are in bounds.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
+#[expect(clippy::needless_range_loop, reason = "iterators keep the sums in memory unless the crate is optimised twice")]
 unsafe fn add_step<const M: usize, const C: usize, const STREAM: bool>(
     sums: &mut Sums<M, C>,
     a: *const u8,
@@ -67,14 +68,11 @@ unsafe fn add_step<const M: usize, const C: usize, const STREAM: bool>(
                     _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(AHEAD + 64 * line).cast());
                 }
             }
-            let mut words = [_mm512_setzero_si512(); C];
-            for (j, words) in words.iter_mut().enumerate() {
-                *words = _mm512_loadu_si512(b.add(64 * j).cast());
-            }
-            for (i, sums) in sums.iter_mut().enumerate() {
+            for i in 0..M {
                 let x = bf16(_mm512_set1_epi32(a.add(i * a_row + 4 * pair).cast::<i32>().read_unaligned()));
-                for (sum, words) in sums.iter_mut().zip(words) {
-                    *sum = _mm512_dpbf16_ps(*sum, x, bf16(words));
+                for j in 0..C {
+                    let words = _mm512_loadu_si512(b.add(64 * j).cast());
+                    sums[i][j] = _mm512_dpbf16_ps(sums[i][j], x, bf16(words));
                 }
             }
         }

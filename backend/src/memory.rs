@@ -28,25 +28,34 @@ pub fn release_free() {
     trim();
 }
 
-/// Limits glibc's allocator to an arena for each core, where its default is eight; does nothing with other allocators, and
-/// where `MALLOC_ARENA_MAX` is set. Each arena keeps the pages of its own peak. Meant for the start of a process without an
-/// engine, whose threads of low priority could hold the lock of an arena that the others need.
-pub fn limit_arenas() {
+/// Has glibc's allocator keep little of what is freed; does nothing with other allocators. Meant for the start of a process
+/// without an engine, whose threads of low priority could hold the lock of an arena that the others need.
+///
+/// - It has an arena for each core, where its default is eight: each keeps the pages of its own peak. `MALLOC_ARENA_MAX` sets
+///   another number.
+/// - Large allocations have pages of their own. By default, none up to the size of the largest one that was ever freed has,
+///   and those of bodies leave holes between small ones. `MALLOC_MMAP_THRESHOLD_` sets another size.
+pub fn keep_little() {
     #[cfg(target_env = "gnu")]
     {
-        /// The value of `M_ARENA_MAX` in the header `malloc.h`.
+        /// Values of `M_ARENA_MAX` and `M_MMAP_THRESHOLD` in the header `malloc.h`.
         const ARENA_MAX: i32 = -8;
+        const MMAP_THRESHOLD: i32 = -3;
+        const LARGE: i32 = 256 << 10;
 
         unsafe extern "C" {
             /// The C library's `mallopt(3)`.
             fn mallopt(param: i32, value: i32) -> i32;
         }
-        if std::env::var_os("MALLOC_ARENA_MAX").is_some() {
-            return;
-        }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // SAFETY: it sets a number that the allocator reads, under a lock of its own.
-        unsafe { mallopt(ARENA_MAX, i32::try_from(cores.max(2)).unwrap_or(i32::MAX)) };
+        let arenas = i32::try_from(cores.max(2)).unwrap_or(i32::MAX);
+        let settings = [("MALLOC_ARENA_MAX", ARENA_MAX, arenas), ("MALLOC_MMAP_THRESHOLD_", MMAP_THRESHOLD, LARGE)];
+        for (variable, parameter, value) in settings {
+            if std::env::var_os(variable).is_none() {
+                // SAFETY: it sets a number that the allocator reads, under a lock of its own.
+                unsafe { mallopt(parameter, value) };
+            }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use trainyard_gpu_runtime::load;
-use trainyard_gpu_runtime::memory::limit_arenas;
+use trainyard_gpu_runtime::memory::keep_little;
 use trainyard_http::listener;
 use trainyard_http::shutdown::Shutdown;
 use trainyard_http::tls::Tls;
@@ -47,7 +47,7 @@ pub(super) const SIGNING_KEY_FILE: &str = "url-signing.key";
 pub(super) fn serve(config: Config) -> Result<(), Box<dyn Error>> {
     logging::start(config.log_level.as_deref(), config.log_format)?;
     if config.role == Role::Api {
-        limit_arenas();
+        keep_little();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(run(config));

@@ -42,6 +42,7 @@ impl Targets {
 }
 
 /// Inputs of the loss head's backward pass: rows of the pass that have a gradient.
+#[derive(Clone, Copy)]
 pub struct HeadGradient<'a> {
     /// Indices of these rows among those of `Backend::target_logprobs`.
     pub rows: &'a [usize],
@@ -51,4 +52,29 @@ pub struct HeadGradient<'a> {
     pub targets: &'a Targets,
     /// Gradients of the loss with respect to the targets' log-probabilities.
     pub d_logprobs: &'a [f32],
+    /// `None` for a loss that does not depend on the entropies of the rows' distributions.
+    pub entropy: Option<EntropyGradient<'a>>,
+}
+
+/// Gradients of the loss with respect to the entropies of rows.
+#[derive(Clone, Copy, Debug)]
+pub struct EntropyGradient<'a> {
+    /// Entropy of each row in nats, over the whole vocabulary.
+    pub entropies: &'a [f32],
+    /// Gradient with respect to each of them.
+    pub d_entropies: &'a [f32],
+}
+
+impl EntropyGradient<'_> {
+    /// Those of consecutive rows.
+    #[must_use]
+    pub fn of_rows(&self, rows: Range<usize>) -> Self {
+        Self { entropies: &self.entropies[rows.clone()], d_entropies: &self.d_entropies[rows] }
+    }
+
+    /// Entropy of a row, and the gradient with respect to it; `None` where that is zero.
+    pub fn of(&self, row: usize) -> Option<(f32, f32)> {
+        let d = self.d_entropies[row];
+        (d != 0.0).then(|| (self.entropies[row], d))
+    }
 }

@@ -52,7 +52,7 @@ impl From<&BaseModel> for ModelExtents {
 
 /// A checked example of `N` input tokens: every per-token input has `N` rows, every id is in the vocabulary, every float
 /// is finite.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PreparedDatum {
     /// Position in the request, for error texts.
     pub index: usize,
@@ -66,6 +66,9 @@ pub struct PreparedDatum {
     pub shape: Vec<usize>,
     /// Factors of each target's term, `[N, k]`; ones if absent.
     pub weights: Option<Vec<f32>>,
+    /// Factors of each position's entropy, which are subtracted from the loss, `[N]`. The pass then returns the entropies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entropy_weights: Option<Vec<f32>>,
     /// Inputs of a policy-gradient loss; absent for other losses.
     pub policy: Option<PolicyInputs>,
     /// Inputs of `value_mse`; absent for other losses.

@@ -52,6 +52,8 @@ pub struct DatumOutput {
     pub logprobs: Vec<f32>,
     /// Term of each target in the loss; empty for a custom loss.
     pub elementwise_loss: Vec<f32>,
+    /// Entropy in nats at each position, `[N]`, for a datum with `entropy_weights`.
+    pub entropies: Option<Vec<f32>>,
 }
 
 /// Reason why a sequence ended.

@@ -11,13 +11,15 @@ fn read(payload: Bytes) -> Value {
 }
 
 fn output(shape: &[usize], logprobs: &[f32]) -> DatumOutput {
-    DatumOutput { shape: shape.to_vec(), logprobs: logprobs.to_vec(), elementwise_loss: vec![0.5; logprobs.len()] }
+    let elementwise_loss = vec![0.5; logprobs.len()];
+    DatumOutput { shape: shape.to_vec(), logprobs: logprobs.to_vec(), elementwise_loss, entropies: None }
 }
 
 #[test]
 fn a_training_result_has_one_object_per_datum() {
     let metrics = BTreeMap::from([("loss:sum".to_owned(), 0.1), ("norm:last".to_owned(), f64::NAN)]);
-    let outputs = vec![output(&[2], &[-0.1, -2.0]), output(&[1], &[-3.0]), output(&[2, 1], &[-4.0, -5.0])];
+    let mut outputs = vec![output(&[2], &[-0.1, -2.0]), output(&[1], &[-3.0]), output(&[2, 1], &[-4.0, -5.0])];
+    outputs[2].entropies = Some(vec![0.25, 1.5]);
     let json = read(training::encode_output(&ForwardBackwardResult { outputs, metrics }));
     assert_eq!(json["loss_fn_output_type"], "ArrayRecord");
     assert_eq!(json["metrics"], json!({"loss:sum": 0.1, "norm:last": null}));
@@ -26,6 +28,9 @@ fn a_training_result_has_one_object_per_datum() {
     assert_eq!(logprobs[1], &json!({"data": [-3.0], "dtype": "float32", "shape": [1]}));
     assert_eq!(logprobs[2], &json!({"data": [-4.0, -5.0], "dtype": "float32", "shape": [2, 1]}));
     assert_eq!(json["loss_fn_outputs"][1]["elementwise_loss"]["data"], json!([0.5]));
+    assert_eq!(json["loss_fn_outputs"][1]["entropies"]["shape"], json!([0]));
+    let entropies = json!({"data": [0.25, 1.5], "dtype": "float32", "shape": [2]});
+    assert_eq!(json["loss_fn_outputs"][2]["entropies"], entropies);
 }
 
 #[test]

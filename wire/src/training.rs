@@ -314,14 +314,20 @@ impl DatumBody {
 }
 
 /// Writes a result. Consecutive datums with the same trailing shape share a record, because K may differ from datum to
-/// datum.
+/// datum. Clients expect the same fields in all records.
 pub fn encode_output(result: &ForwardBackwardResult) -> Bytes {
-    let trailing = |datum: &DatumOutput| datum.shape.get(1..).unwrap_or_default().to_vec();
-    let records = result.outputs.chunk_by(|a, b| trailing(a) == trailing(b)).map(|group| {
-        let mut fields = BTreeMap::from([("logprobs".to_owned(), batched_tensor(group, |datum| &datum.logprobs))]);
+    let have_entropies = result.outputs.iter().any(|datum| datum.entropies.is_some());
+    let records = result.outputs.chunk_by(|a, b| trailing_shape(a) == trailing_shape(b)).map(|group| {
+        let trailing = group.first().map(trailing_shape).unwrap_or_default();
+        let of_targets = |values| batched_tensor(group, trailing, values);
+        let mut fields = BTreeMap::from([("logprobs".to_owned(), of_targets(|datum| &datum.logprobs))]);
         // A custom loss has no terms.
         if group.iter().any(|datum| !datum.elementwise_loss.is_empty()) {
-            fields.insert("elementwise_loss".to_owned(), batched_tensor(group, |datum| &datum.elementwise_loss));
+            fields.insert("elementwise_loss".to_owned(), of_targets(|datum| &datum.elementwise_loss));
+        }
+        if have_entropies {
+            let entropies = batched_tensor(group, &[], |datum| datum.entropies.as_deref().unwrap_or_default());
+            fields.insert("entropies".to_owned(), entropies);
         }
         proto::ArrayRecord { type_tag: OUTPUT_TYPE.to_owned(), fields, num_datums: group.len() as i64 }
     });
@@ -344,14 +350,23 @@ pub fn is_output(result: &[u8]) -> bool {
     result.strip_prefix(&KEY).is_some_and(|rest| rest.starts_with(OUTPUT_TYPE.as_bytes()))
 }
 
-fn batched_tensor(group: &[DatumOutput], values: impl Fn(&DatumOutput) -> &Vec<f32>) -> proto::BatchedTensor {
+/// Extents of the targets behind the positions.
+fn trailing_shape(datum: &DatumOutput) -> &[usize] {
+    datum.shape.get(1..).unwrap_or_default()
+}
+
+/// Values of each datum, whose extents behind the first one are `trailing`.
+fn batched_tensor(
+    group: &[DatumOutput],
+    trailing: &[usize],
+    values: fn(&DatumOutput) -> &[f32],
+) -> proto::BatchedTensor {
     let mut data: Vec<u8> = Vec::new();
     let mut offsets = vec![0_i64];
     for datum in group {
         data.extend(values(datum).iter().flat_map(|value| value.to_le_bytes()));
         offsets.push(data.len() as i64);
     }
-    let trailing = group.first().and_then(|datum| datum.shape.get(1..)).unwrap_or_default();
     proto::BatchedTensor {
         data: data.into(),
         offsets: tensor::i64_bytes(&offsets),

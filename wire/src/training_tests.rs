@@ -247,7 +247,7 @@ fn output(shape: &[usize], start: f32) -> DatumOutput {
     let count = shape.iter().product::<usize>();
     let logprobs: Vec<f32> = (0..count).map(|at| start + at as f32).collect();
     let elementwise_loss = logprobs.iter().map(|value| -value).collect();
-    DatumOutput { shape: shape.to_vec(), logprobs, elementwise_loss }
+    DatumOutput { shape: shape.to_vec(), logprobs, elementwise_loss, entropies: None }
 }
 
 #[test]
@@ -278,6 +278,21 @@ fn ragged_k_splits_into_records() {
         .collect();
     assert_eq!(shape, [(2, vec![2]), (1, vec![3]), (1, vec![2])]);
     assert_eq!(decoded.loss_fn_outputs[0].fields["logprobs"].offsets, tensor::i64_bytes(&[0, 24, 40]));
+}
+
+#[test]
+fn all_records_have_the_entropies_that_a_datum_asked_for() {
+    let with = |shape: &[usize]| DatumOutput { entropies: Some(vec![0.5; shape[0]]), ..output(shape, 0.0) };
+    let outputs = vec![output(&[2], 0.0), with(&[1]), with(&[2]), with(&[2, 3]), output(&[3], 0.0)];
+    let result = ForwardBackwardResult { outputs, metrics: BTreeMap::new() };
+    let decoded = proto::ForwardBackwardOutput::decode(encode_output(&result)).unwrap();
+    let records = decoded.loss_fn_outputs;
+    let entropies: Vec<_> = records.iter().map(|record| &record.fields["entropies"]).collect();
+    let halves = |count| tensor::f32_bytes(&vec![0.5; count]);
+    assert_eq!(entropies.iter().map(|field| &field.data[..]).collect::<Vec<_>>(), [halves(3), halves(2), halves(0)]);
+    assert_eq!(entropies[0].offsets, tensor::i64_bytes(&[0, 0, 4, 12]), "none of the first datum");
+    // One per position, whatever the number of targets.
+    assert!(entropies.iter().all(|field| field.trailing_shape.is_empty()));
 }
 
 #[test]

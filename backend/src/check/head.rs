@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::access::{HostAccess, Numbers, Results, host};
 use crate::{
-    GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, LogSum, LoraSegment, MatrixRole, ScoreRequest,
-    Source, Targets, VocabularyOps,
+    EntropyGradient, GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, LogSum, LoraSegment, MatrixRole,
+    ScoreRequest, Source, Targets, VocabularyOps,
 };
 
 /// Rank of adapters on the unembedding.
@@ -92,10 +92,25 @@ pub fn heads<B: HostAccess>(
     let lora: Vec<_> = if full { Vec::new() } else { vec![adapter.segment(0..active.len())] };
     let call = LinearCall { weight: &weight, bias: None, lora: &lora };
     let sequences = [0..active.len() / 3, active.len() / 3..active.len()];
-    let gradient = HeadGradient { rows: &active, sequences: &sequences, targets: &own, d_logprobs: &d_logprobs };
+    let gradient =
+        HeadGradient { rows: &active, sequences: &sequences, targets: &own, d_logprobs: &d_logprobs, entropy: None };
     let picked = b.gather(&x, &active);
     let [dx, grads] = gradients(b, &call, &picked, &gradient, &state, vocab, hidden, full);
-    vec![("logprobs", logprobs), ("dx", dx), ("weights", grads)]
+    let entropies = B::Family::entropies(b, &call, &picked, &active, &state);
+    // Every third row has no gradient of its entropy.
+    let mut d_entropies = n.take(active.len());
+    d_entropies.iter_mut().step_by(3).for_each(|d| *d = 0.0);
+    let entropy = Some(EntropyGradient { entropies: &entropies, d_entropies: &d_entropies });
+    let gradient = HeadGradient { entropy, ..gradient };
+    let [entropy_dx, entropy_grads] = gradients(b, &call, &picked, &gradient, &state, vocab, hidden, full);
+    vec![
+        ("logprobs", logprobs),
+        ("dx", dx),
+        ("weights", grads),
+        ("entropies", entropies),
+        ("dx with entropies", entropy_dx),
+        ("weights with entropies", entropy_grads),
+    ]
 }
 
 /// The loss head of a part of the vocabulary: hidden states `[rows, hidden]`, and an unembedding of `tokens` rows that are tokens
@@ -130,11 +145,23 @@ pub fn head_parts<B: HostAccess>(
     let active: Vec<usize> = (0..rows).collect();
     let d_logprobs = n.take(targets.ids.len());
     let (sequences, all) = ([0..rows / 2, rows / 2..rows], &active[..]);
-    let gradient = HeadGradient { rows: all, sequences: &sequences, targets: &targets, d_logprobs: &d_logprobs };
+    let entropies = B::Family::entropies(b, &call, &x, all, &state);
+    let d_entropies = n.take(rows);
+    let entropy = Some(EntropyGradient { entropies: &entropies, d_entropies: &d_entropies });
+    let gradient =
+        HeadGradient { rows: all, sequences: &sequences, targets: &targets, d_logprobs: &d_logprobs, entropy };
     let [dx, grads] = gradients(b, &call, &x, &gradient, &state, vocab, hidden, full);
     let width = if full { hidden } else { RANK };
     let beyond = grads[grads.len() - others * width..].to_vec();
-    vec![("lse", lse), ("elsewhere", elsewhere), ("logits", logits), ("dx", dx), ("beyond", beyond), ("weights", grads)]
+    vec![
+        ("lse", lse),
+        ("elsewhere", elsewhere),
+        ("logits", logits),
+        ("dx", dx),
+        ("beyond", beyond),
+        ("weights", grads),
+        ("entropies", entropies),
+    ]
 }
 
 /// Scores that parts of the vocabulary contribute to rows of logits.

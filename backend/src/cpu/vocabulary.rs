@@ -39,6 +39,16 @@ impl VocabularyOps<Self> for Cpu {
         state.lse = log_sums;
     }
 
+    fn entropies(
+        cpu: &Self,
+        head: &LinearCall<'_, Self>,
+        hidden: &HostRows,
+        rows: &[usize],
+        state: &HeadState,
+    ) -> Vec<f32> {
+        head::entropies(cpu, head, hidden, rows, state)
+    }
+
     fn gather_logits(_: &Self, own: &HostRows, rows: usize, ranks: &Ranks, out: &mut HostRows) {
         let width = out.width();
         if let Some(parts) = ranks.all_gather(own[..rows * own.width()].to_vec()) {

@@ -50,6 +50,20 @@ pub trait VocabularyOps<B: Tensors> {
     /// what the part's tokens contribute: with respect to the hidden states, and to A of adapters, a term of the gradient.
     fn set_log_sums(state: &mut B::HeadState, log_sums: Vec<f32>);
 
+    /// Returns what the part contributes to the entropies, in nats, of the distributions of the rows `rows` of
+    /// [`VocabularyOps::head_part`] or `Backend::target_logprobs`. `hidden` are these rows, gathered; rows of the segments in
+    /// `head` count within these.
+    ///
+    /// An entropy is the sum over the vocabulary of `p * -ln p`, with `ln p` a logit minus the row's log-sum-exp. It is in f32,
+    /// in an order that the part's size decides. Whether `state` has logits or they are recomputed does not change the bits.
+    fn entropies(
+        backend: &B,
+        head: &LinearCall<'_, B>,
+        hidden: &B::Rows,
+        rows: &[usize],
+        state: &B::HeadState,
+    ) -> Vec<f32>;
+
     /// Writes the logits of all ranks, each with as many columns as `own`, to the first `rows` rows of
     /// `out[_, vocabulary]`; the last ranks' columns may be beyond the vocabulary's end. All ranks call it.
     fn gather_logits(backend: &B, own: &B::Rows, rows: usize, ranks: &Ranks, out: &mut B::Rows);

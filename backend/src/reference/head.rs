@@ -48,7 +48,11 @@ pub(super) fn backward(
         let total: f32 = gradient.d_logprobs[at.clone()].iter().sum();
         let lse = state.lse[gradient.rows[row]];
         let (own, others) = d.row_mut(row).split_at_mut(state.tokens);
-        own.iter_mut().for_each(|x| *x = -total * (*x - lse).exp());
+        let (entropy, d_entropy) = gradient.entropy.and_then(|entropy| entropy.of(row)).unwrap_or_default();
+        own.iter_mut().for_each(|x| {
+            let log = (*x - lse).max(f32::MIN);
+            *x = log.exp() * (-total - d_entropy * (log + entropy));
+        });
         others.fill(0.0);
         for t in at {
             if let Some(d) = own.get_mut(gradient.targets.ids[t] as usize) {
@@ -94,6 +98,20 @@ impl VocabularyOps<Self> for Reference {
 
     fn set_log_sums(state: &mut HeadState, log_sums: Vec<f32>) {
         state.lse = log_sums;
+    }
+
+    fn entropies(
+        _: &Self,
+        head: &LinearCall<'_, Self>,
+        hidden: &Matrix,
+        rows: &[usize],
+        state: &HeadState,
+    ) -> Vec<f32> {
+        let (logits, _) = logits(head, hidden);
+        let term = |x: &f32, lse: f32| (x - lse).exp() * (lse - x).min(f32::MAX);
+        let entropy =
+            |(at, row): (usize, &usize)| logits.row(at)[..state.tokens].iter().map(|x| term(x, state.lse[*row])).sum();
+        rows.iter().enumerate().map(entropy).collect()
     }
 
     fn gather_logits(_: &Self, own: &Matrix, rows: usize, ranks: &Ranks, out: &mut Matrix) {

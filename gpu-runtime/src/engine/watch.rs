@@ -187,6 +187,7 @@ impl<B: Backend> Check<B> {
             shape: vec![all.len() - 1],
             k: 1,
             weights: None,
+            entropy_weights: None,
             policy: None,
             values: None,
             custom: Vec::new(),

@@ -49,6 +49,7 @@ fn datum(policy: PolicyInputs, weights: Option<Vec<f32>>) -> PreparedDatum {
         k: 1,
         shape: vec![n],
         weights,
+        entropy_weights: None,
         policy: Some(policy),
         values: None,
         custom: Vec::new(),

@@ -5,9 +5,12 @@ use trainyard_protocol::{Datum, LossFn, OpError, PolicyInputs, PreparedDatum, Te
 
 use super::custom;
 
-const CROSS_ENTROPY_INPUTS: &[&str] = &["target_tokens", "weights"];
-const TOKEN_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "weights"];
-const SEQUENCE_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "sequence_ratio_mask", "weights"];
+const CROSS_ENTROPY_INPUTS: &[&str] = &["target_tokens", "weights", ENTROPY];
+const TOKEN_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "weights", ENTROPY];
+const SEQUENCE_LEVEL_INPUTS: &[&str] =
+    &["target_tokens", "logprobs", "advantages", "sequence_ratio_mask", "weights", ENTROPY];
+/// Weights of the entropies at each position, which any loss takes that is not on values.
+const ENTROPY: &str = "entropy_weights";
 
 const VALUE_INPUTS: &[&str] = &["returns", "target_tokens", "weights"];
 const CLIPPED_VALUE_INPUTS: &[&str] = &["returns", "old_values", "target_tokens", "weights"];
@@ -59,6 +62,8 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
     };
     let weights = fields.optional("weights").filter(|_| !matches!(loss, LossFn::Custom(_)));
     let weights = weights.map(|tensor| fields.floats("weights", tensor, &shape)).transpose()?;
+    let entropy_weights = fields.optional(ENTROPY).filter(|_| !is_on_values(loss));
+    let entropy_weights = entropy_weights.map(|tensor| fields.floats(ENTROPY, tensor, &[n])).transpose()?;
     let policy = is_policy_gradient(loss).then(|| fields.policy_inputs(n)).transpose()?;
     let values = is_on_values(loss).then(|| fields.value_inputs(n)).transpose()?;
     Ok(PreparedDatum {
@@ -68,6 +73,7 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
         k: shape.get(1).copied().unwrap_or(1),
         shape,
         weights,
+        entropy_weights,
         policy,
         values,
         custom,

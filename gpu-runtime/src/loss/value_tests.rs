@@ -77,6 +77,7 @@ fn prepared(rows: &[(f32, f32, f32, f32)], clips: bool) -> PreparedDatum {
         k: 1,
         shape: vec![rows.len()],
         weights: Some(column(|row| row.3)),
+        entropy_weights: None,
         policy: None,
         values: Some(ValueInputs {
             returns: column(|row| row.1),

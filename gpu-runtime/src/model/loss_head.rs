@@ -7,9 +7,9 @@ use super::linear::unembedding_segments;
 use super::memory::MAX_SAVED_LOGITS;
 use super::parts::Part;
 use super::scalar_head::{self, RunHead};
-use super::vocabulary::{head_backward, head_logprobs};
+use super::vocabulary::{head_backward, head_entropies, head_logprobs};
 use super::weights::Weights;
-use crate::backend::{Backend, GradientSinks, HeadGradient, Held, Rows, Targets};
+use crate::backend::{Backend, EntropyGradient, GradientSinks, HeadGradient, Held, Rows, Targets};
 
 /// The end of the model in a pass over a batch.
 pub(super) struct LossHead<'w, B: Backend> {
@@ -27,6 +27,22 @@ struct HeadPart<B: Backend> {
     state: Option<B::HeadState>,
 }
 
+/// Gradients of the losses with respect to what the head computed.
+pub(super) struct HeadLosses {
+    /// Gradients with respect to each target's log-probability, or each row's value.
+    pub(super) d_logprobs: Vec<f32>,
+    /// Entropy of each row, 0 where no loss asks for it, and the gradient with respect to it; empty if none does.
+    pub(super) entropies: Vec<f32>,
+    pub(super) d_entropies: Vec<f32>,
+}
+
+impl HeadLosses {
+    /// Whether there is any gradient.
+    pub(super) fn have_gradient(&self) -> bool {
+        self.d_logprobs.iter().chain(&self.d_entropies).any(|gradient| *gradient != 0.0)
+    }
+}
+
 /// Rows of a part that have a gradient.
 struct ActiveRows<B: Backend> {
     /// Rows of the part.
@@ -35,6 +51,8 @@ struct ActiveRows<B: Backend> {
     pieces: Vec<Range<usize>>,
     targets: Targets,
     d_logprobs: Vec<f32>,
+    /// Entropies of these rows and the gradients with respect to them; empty if no loss asks for any.
+    entropies: [Vec<f32>; 2],
     groups: Vec<RowGroup<B>>,
 }
 
@@ -79,23 +97,48 @@ impl<'w, B: Backend> LossHead<'w, B> {
         logprobs
     }
 
+    /// Entropies in nats of the rows that `is_wanted`, and 0 of the others; empty if none is wanted. [`Self::logprobs`] comes
+    /// before.
+    pub(super) fn entropies(&self, backend: &B, x: &B::Rows, is_wanted: &[bool]) -> Vec<f32> {
+        if !is_wanted.contains(&true) {
+            return Vec::new();
+        }
+        let mut entropies = vec![0.0; x.rows()];
+        for HeadPart { part, state, .. } in &self.parts {
+            let Some(state) = state else { continue };
+            let first = part.rows.start;
+            let rows: Vec<usize> = (0..part.rows.len()).filter(|row| is_wanted[first + row]).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let at: Vec<usize> = rows.iter().map(|row| first + row).collect();
+            let weights = &self.weights;
+            let hidden = weights.head_input(backend, &backend.gather(x, &at));
+            let groups = among(&part.groups, &rows);
+            let lora = unembedding_segments(&groups, &[]);
+            let own = head_entropies(backend, &weights.model, &weights.head(&lora), &hidden, &rows, state);
+            at.into_iter().zip(own).for_each(|(row, entropy)| entropies[row] = entropy);
+        }
+        entropies
+    }
+
     /// Gradient with respect to the residual stream `x` after the last block, given those with respect to what
-    /// [`Self::logprobs`] returned; those of the head's parameters and of the final norm go to the sinks. Groups train as `trains`
+    /// [`Self::logprobs`] and [`Self::entropies`] returned; those of the head's parameters and of the final norm go to the sinks. Groups train as `trains`
     /// says.
     pub(super) fn backward(
         &self,
         backend: &B,
         x: &B::Rows,
-        d_logprobs: &[f32],
+        losses: &HeadLosses,
         sinks: &mut GradientSinks<'_, '_, B>,
         trains: &[bool],
     ) -> B::Rows {
         let mut dx = backend.zeros(x.rows(), x.width());
         let mut first = 0;
         for head in &self.parts {
-            let own = &d_logprobs[first..first + head.targets.ids.len()];
+            let own = &losses.d_logprobs[first..first + head.targets.ids.len()];
             first += own.len();
-            let active = ActiveRows::of(&head.part, &head.targets, own);
+            let active = ActiveRows::of(&head.part, &head.targets, own, losses);
             if active.rows.is_empty() {
                 continue;
             }
@@ -117,7 +160,7 @@ impl<'w, B: Backend> LossHead<'w, B> {
         trains: &[bool],
     ) -> B::Rows {
         let weights = &self.weights;
-        let ActiveRows { rows, pieces, targets, d_logprobs, groups } = active;
+        let ActiveRows { rows, pieces, targets, d_logprobs, entropies: [entropies, d_entropies], groups } = active;
         let d_hidden = match (&self.scalar, &part.state) {
             (Some(heads), _) => {
                 let hidden = backend.norm(weights.final_norm(), x);
@@ -125,7 +168,8 @@ impl<'w, B: Backend> LossHead<'w, B> {
             }
             (None, Some(state)) => {
                 let (hidden, lora) = (weights.head_input(backend, x), unembedding_segments(groups, trains));
-                let gradient = HeadGradient { rows, sequences: pieces, targets, d_logprobs };
+                let entropy = (!entropies.is_empty()).then_some(EntropyGradient { entropies, d_entropies });
+                let gradient = HeadGradient { rows, sequences: pieces, targets, d_logprobs, entropy };
                 let head = weights.head(&lora);
                 let d_scaled = head_backward(backend, &weights.model, &head, &hidden, &gradient, state, sinks);
                 weights.with_logit_scale(backend, d_scaled)
@@ -143,22 +187,34 @@ impl<'w, B: Backend> LossHead<'w, B> {
 }
 
 impl<B: Backend> ActiveRows<B> {
-    fn of(part: &Part<B>, targets: &Targets, d_logprobs: &[f32]) -> Self {
-        let (mut rows, mut own, mut gradients, mut active) = (Vec::new(), Targets::empty(), Vec::new(), Vec::new());
-        for group in &part.groups {
-            let start = rows.len();
-            for row in group.rows.clone() {
-                let at = targets.of(row);
-                if d_logprobs[at.clone()].iter().any(|d| *d != 0.0) {
-                    rows.push(row);
-                    own.push(targets.ids[at.clone()].iter().copied());
-                    gradients.extend_from_slice(&d_logprobs[at]);
-                }
-            }
-            active.push(RowGroup { rows: start..rows.len(), adapter: group.adapter.clone() });
+    /// Those of a part with these targets, which have the gradients `d_logprobs`.
+    fn of(part: &Part<B>, targets: &Targets, d_logprobs: &[f32], losses: &HeadLosses) -> Self {
+        let d_entropy = |row: usize| losses.d_entropies.get(part.rows.start + row).copied().unwrap_or(0.0);
+        let is_active = |row: &usize| d_entropy(*row) != 0.0 || d_logprobs[targets.of(*row)].iter().any(|d| *d != 0.0);
+        let rows: Vec<usize> = part.groups.iter().flat_map(|group| group.rows.clone()).filter(is_active).collect();
+        let (mut own, mut gradients) = (Targets::empty(), Vec::new());
+        for row in &rows {
+            own.push(targets.ids[targets.of(*row)].iter().copied());
+            gradients.extend_from_slice(&d_logprobs[targets.of(*row)]);
         }
+        let of_rows = |values: &Vec<f32>| match values.is_empty() {
+            true => Vec::new(),
+            false => rows.iter().map(|row| values[part.rows.start + row]).collect(),
+        };
+        let entropies = [of_rows(&losses.entropies), of_rows(&losses.d_entropies)];
         let before = |row: usize| rows.partition_point(|active| *active < row);
         let pieces = part.pieces.iter().map(|rows| before(rows.start)..before(rows.end)).collect();
-        Self { rows, pieces, targets: own, d_logprobs: gradients, groups: active }
+        let groups = among(&part.groups, &rows);
+        Self { rows, pieces, targets: own, d_logprobs: gradients, entropies, groups }
     }
+}
+
+/// Groups of some of their rows, which are in order, counted among these.
+fn among<B: Backend>(groups: &[RowGroup<B>], rows: &[usize]) -> Vec<RowGroup<B>> {
+    let before = |row: usize| rows.partition_point(|own| *own < row);
+    let of = |group: &RowGroup<B>| RowGroup {
+        rows: before(group.rows.start)..before(group.rows.end),
+        adapter: group.adapter.clone(),
+    };
+    groups.iter().map(of).collect()
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::OpError;
 
+use super::loss_head::HeadLosses;
 use super::train::TrainGroup;
 use crate::backend::Backend;
 use crate::interrupt;
@@ -13,6 +14,8 @@ use crate::loss::{Evaluation, LossValue, PreparedDatum, evaluate_within};
 pub(crate) struct TrainOutput {
     /// Log-probabilities of its targets, or with a scalar head the values of its positions.
     pub logprobs: Vec<f32>,
+    /// Entropies of its positions in nats, if it has weights for them.
+    pub entropies: Option<Vec<f32>>,
     pub value: LossValue,
     /// Number of its tokens that each expert got, for each block with experts.
     pub expert_tokens: Vec<Vec<u32>>,
@@ -45,20 +48,26 @@ pub(crate) struct GroupOutput {
 /// The results of each group, or its datum at fault.
 pub(super) type GroupOutputs = Vec<Result<GroupOutput, FailedDatum>>;
 
-/// Losses per group, and the gradient with respect to every target's log-probability, zero for groups that do not train or
-/// whose loss fails, and for postponed datums. A loss sees all tokens of its datum at once.
+/// Losses per group, and the gradient with respect to every target's log-probability and every row's entropy, zero for groups
+/// that do not train or whose loss fails, and for postponed datums. A loss sees all tokens of its datum at once. `entropies`
+/// are empty if no datum asks for them.
 pub(super) fn losses<B: Backend>(
     groups: &[TrainGroup<'_, B>],
     logprobs: &[f32],
+    entropies: Vec<f32>,
     mut allowance: usize,
-) -> (GroupOutputs, Vec<f32>) {
+) -> (GroupOutputs, HeadLosses) {
     let mut d_logprobs = vec![0f32; logprobs.len()];
-    let mut at = 0;
+    let mut d_entropies = vec![0f32; entropies.len()];
+    let (mut at, mut row) = (0, 0);
     let outputs = groups
         .iter()
         .map(|group| {
             let start = at;
             at += group.data.iter().map(|datum| datum.targets.len()).sum::<usize>();
+            let first = row;
+            row += group.data.iter().map(|datum| datum.tokens.len()).sum::<usize>();
+            let own_entropies = entropies.get(first..row).unwrap_or_default();
             let mut evaluated = group.evaluated.iter();
             let evaluate = |datum: &PreparedDatum, logprobs: &[f32]| {
                 if let Some(value) = evaluated.next() {
@@ -72,21 +81,29 @@ pub(super) fn losses<B: Backend>(
                     Evaluation::Postponed => Ok(None),
                 }
             };
-            let output = group_losses(&group.data, &logprobs[start..at], evaluate)?;
+            let output = group_losses(&group.data, &logprobs[start..at], own_entropies, evaluate)?;
             if group.grads.is_some() {
                 let gradients = output.datums.iter().flat_map(|output| &output.value.dlogprobs);
                 d_logprobs[start..at].iter_mut().zip(gradients).for_each(|(d, gradient)| *d = *gradient);
+                let mut rest = d_entropies.get_mut(first..row).unwrap_or_default();
+                for datum in group.data.iter().take(output.datums.len()) {
+                    let own;
+                    (own, rest) = rest.split_at_mut(datum.tokens.len().min(rest.len()));
+                    let weights = datum.entropy_weights.iter().flatten();
+                    own.iter_mut().zip(weights).for_each(|(d, weight)| *d = -weight);
+                }
             }
             Ok(output)
         })
         .collect();
-    (outputs, d_logprobs)
+    (outputs, HeadLosses { d_logprobs, entropies, d_entropies })
 }
 
 /// The losses of a group's datums. Those behind the first one that fails or is postponed are not evaluated.
 fn group_losses(
     data: &[&PreparedDatum],
     logprobs: &[f32],
+    mut entropies: &[f32],
     mut evaluate: impl FnMut(&PreparedDatum, &[f32]) -> Result<Option<LossValue>, OpError>,
 ) -> Result<GroupOutput, FailedDatum> {
     let mut output = GroupOutput::default();
@@ -94,23 +111,55 @@ fn group_losses(
     for (at, datum) in data.iter().enumerate() {
         let (own, behind) = rest.split_at(datum.targets.len());
         rest = behind;
+        let (of_rows, behind) = entropies.split_at(datum.tokens.len().min(entropies.len()));
+        entropies = behind;
         let value = match output.postponed.is_empty() {
             true => evaluate(datum, own).map_err(|error| FailedDatum { at, error })?,
             false => None,
         };
-        match value {
-            Some(value) => {
-                output.datums.push(TrainOutput { logprobs: own.to_vec(), value, expert_tokens: Vec::new() });
-            }
-            None => output.postponed.push(own.to_vec()),
-        }
+        let Some(mut value) = value else {
+            output.postponed.push(own.to_vec());
+            continue;
+        };
+        add_entropies(&mut value, datum, of_rows).map_err(|error| FailedDatum { at, error })?;
+        let entropies = datum.entropy_weights.as_ref().map(|_| of_rows.to_vec());
+        output.datums.push(TrainOutput { logprobs: own.to_vec(), entropies, value, expert_tokens: Vec::new() });
     }
     Ok(output)
 }
 
+/// Subtracts the weighted entropies of the datum's positions from its loss.
+///
+/// # Errors
+/// The user's, with the position, if an entropy is not finite.
+fn add_entropies(value: &mut LossValue, datum: &PreparedDatum, entropies: &[f32]) -> Result<(), OpError> {
+    let Some(weights) = &datum.entropy_weights else { return Ok(()) };
+    if let Some(at) = entropies.iter().position(|entropy| !entropy.is_finite()) {
+        let (index, entropy) = (datum.index, entropies[at]);
+        return Err(OpError::user(format!("data[{index}]: the entropy at position {at} is {entropy}, not finite")));
+    }
+    let terms = weights.iter().zip(entropies).map(|(weight, entropy)| f64::from(*weight) * f64::from(*entropy));
+    value.sum -= terms.sum::<f64>();
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use trainyard_protocol::Category;
+
     use super::*;
+
+    #[test]
+    fn an_entropy_that_is_not_finite_is_the_users_error() {
+        let datum = PreparedDatum { index: 3, entropy_weights: Some(vec![0.0, 0.0]), ..PreparedDatum::default() };
+        let error = add_entropies(&mut LossValue::default(), &datum, &[1.0, f32::NAN]).unwrap_err();
+        assert_eq!(
+            (error.category, &*error.message),
+            (Category::User, "data[3]: the entropy at position 1 is NaN, not finite")
+        );
+    }
 
     #[test]
     fn no_loss_behind_the_first_one_that_fails_or_is_postponed_is_evaluated() {
@@ -121,6 +170,7 @@ mod tests {
             k: 1,
             shape: vec![2],
             weights: None,
+            entropy_weights: (index != 1).then(|| vec![0.5, 0.25]),
             policy: None,
             values: None,
             custom: Vec::new(),
@@ -130,20 +180,24 @@ mod tests {
         let data: Vec<&PreparedDatum> = data.iter().collect();
         let logprobs: Vec<f32> = (0..10).map(|at| -(at as f32)).collect();
         let mut seen = Vec::new();
-        let outcome = group_losses(&data, &logprobs, |datum, logprobs| {
+        let entropies = [1.0, 2.0, 0.0, 0.0, 3.0, 4.0, 0.0, 0.0, 0.0, 0.0];
+        let outcome = group_losses(&data, &logprobs, &entropies, |datum, logprobs| {
             seen.push((datum.index, logprobs.to_vec()));
             if datum.index == 2 { Err(OpError::user("no")) } else { Ok(Some(LossValue::default())) }
         });
         assert!(matches!(outcome, Err(FailedDatum { at: 2, .. })));
         assert_eq!(seen, [(0, vec![-0.0, -1.0]), (1, vec![-2.0, -3.0]), (2, vec![-4.0, -5.0])]);
         let mut seen = Vec::new();
-        let postponed = group_losses(&data, &logprobs, |datum, _| {
+        let postponed = group_losses(&data, &logprobs, &entropies, |datum, _| {
             seen.push(datum.index);
             Ok((datum.index != 2).then(LossValue::default))
         });
-        let found = postponed.map(|output| (output.datums.len(), output.postponed));
         let rest = [[-4.0, -5.0], [-6.0, -7.0], [-8.0, -9.0]];
-        assert!(matches!(&found, Ok((2, behind)) if *behind == rest), "{found:?}");
+        let GroupOutput { datums, postponed } = postponed.unwrap();
+        assert_eq!(postponed, rest);
+        // Weights of 0.5 and 0.25; the other datum has none.
+        let own = datums.iter().map(|output| (output.entropies.clone(), output.value.sum));
+        assert_eq!(own.collect::<Vec<_>>(), [(Some(vec![1.0, 2.0]), -1.0), (None, 0.0)]);
         assert_eq!(seen, [0, 1, 2]);
     }
 }

@@ -1,5 +1,6 @@
 //! A training pass over a microbatch: forward, loss, backward.
 
+use std::iter::repeat_n;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::early_end::EarlyEnd;
 use super::forward::{Activations, Pass, PassInput, forward};
 use super::gradient::GradientSum;
 use super::image_rows::{ImageRows, PassImages};
-use super::loss_head::LossHead;
+use super::loss_head::{HeadLosses, LossHead};
 use super::mrope::{ImageGrid, coordinates};
 #[cfg(test)]
 use super::pass_losses::TrainOutput;
@@ -114,7 +115,9 @@ pub(crate) fn train_pass_within<'w, B: Backend>(
     let sequences: Vec<Range<usize>> = rows.iter().map(|(rows, _)| rows.clone()).collect();
     let mut head = LossHead::new(w, scalar_heads, &sequences, &row_groups, &targets);
     let logprobs = head.logprobs(backend, &x, trains);
-    let (mut outputs, d_logprobs) = losses(groups, &logprobs, allowance);
+    let wants_entropies = |datum: &&PreparedDatum| repeat_n(datum.entropy_weights.is_some(), datum.tokens.len());
+    let entropies = head.entropies(backend, &x, &data.iter().flat_map(wants_entropies).collect::<Vec<_>>());
+    let (mut outputs, head_losses) = losses(groups, &logprobs, entropies, allowance);
     let datums = outputs.iter_mut().zip(groups.iter()).scan(0, |first, (outputs, group)| {
         *first += group.data.len();
         Some((*first - group.data.len(), outputs))
@@ -126,13 +129,13 @@ pub(crate) fn train_pass_within<'w, B: Backend>(
         }
     }
     if let Some(activations) = activations
-        && d_logprobs.iter().any(|gradient| *gradient != 0.0)
+        && head_losses.have_gradient()
     {
         let failed: Vec<bool> = outputs.iter().map(Result::is_err).collect();
         let sinks = groups.iter_mut().zip(failed);
         let sums = sinks.map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() }).collect();
         let input = BackwardInput { tokens: &tokens, groups: &row_groups, images: images.as_ref(), early_end };
-        BackwardPass { backend, input, head, x, d_logprobs }.run(&mut weights, activations, sums, full);
+        BackwardPass { backend, input, head, x, losses: head_losses }.run(&mut weights, activations, sums, full);
         if weights.ends_early(early_end) {
             return ended_early(groups);
         }
@@ -152,7 +155,7 @@ struct BackwardPass<'a, B: Backend> {
     head: LossHead<'a, B>,
     /// Residual stream after the last block.
     x: B::Rows,
-    d_logprobs: Vec<f32>,
+    losses: HeadLosses,
 }
 
 impl<B: Backend> BackwardPass<'_, B> {
@@ -163,19 +166,19 @@ impl<B: Backend> BackwardPass<'_, B> {
         mut sums: Vec<Option<&mut GradientSum<B>>>,
         full: bool,
     ) {
-        let Self { backend, input, head, x, d_logprobs } = self;
+        let Self { backend, input, head, x, losses } = self;
         if full {
             let Some(Some(sum)) = sums.into_iter().next() else { return };
             let mut ends = weights.gathered().map(|pass| pass.zeros_of_head(backend));
             let own = ends.as_mut().map_or(&mut sum.values, |ends| &mut ends.values);
-            let dx = head.backward(backend, &x, &d_logprobs, &mut GradientSinks::Full(own), &[]);
+            let dx = head.backward(backend, &x, &losses, &mut GradientSinks::Full(own), &[]);
             drop((head, x));
             let ends = weights.gathered().zip(ends).and_then(|(pass, ends)| pass.reduce_head(ends, sum));
             backward(backend, weights, input, activations, dx, GradientSink::Full(sum, ends));
         } else {
             let trains: Vec<bool> = sums.iter().map(Option::is_some).collect();
             let mut sinks: Vec<_> = sums.iter_mut().map(|sum| sum.as_mut().map(|sum| &mut sum.values)).collect();
-            let dx = head.backward(backend, &x, &d_logprobs, &mut GradientSinks::Adapters(&mut sinks), &trains);
+            let dx = head.backward(backend, &x, &losses, &mut GradientSinks::Adapters(&mut sinks), &trains);
             drop((head, x));
             backward(backend, weights, input, activations, dx, GradientSink::Adapters(&mut sinks));
         }

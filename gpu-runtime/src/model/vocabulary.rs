@@ -87,6 +87,23 @@ fn all_sums<B: Backend>(model: &Model<B>, own: &[LogSum]) -> Vec<LogSum> {
     (0..own.len()).map(|row| LogSum::of(all.iter().map(|part| of(row, part)))).collect()
 }
 
+/// Entropies of some rows, as [`VocabularyOps::entropies`](crate::backend::VocabularyOps::entropies) defines them, of the whole
+/// vocabulary.
+pub(super) fn head_entropies<B: Backend>(
+    backend: &B,
+    model: &Model<B>,
+    head: &LinearCall<'_, B>,
+    hidden: &B::Rows,
+    rows: &[usize],
+    state: &B::HeadState,
+) -> Vec<f32> {
+    let mut entropies = B::Family::entropies(backend, head, hidden, rows, state);
+    if model.shares_vocabulary() {
+        model.tensor_ranks.all_reduce(&mut entropies);
+    }
+    entropies
+}
+
 /// Gradient with respect to the hidden states of rows, as [`Backend::head_backward`] defines it; those of the unembedding's rows, or
 /// of B of adapters on it, are of this rank's part, and those of A a term.
 pub(super) fn head_backward<B: Backend>(

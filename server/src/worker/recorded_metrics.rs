@@ -58,6 +58,7 @@ mod tests {
             k: 1,
             shape: vec![3],
             weights,
+            entropy_weights: None,
             policy,
             values: None,
             custom: Vec::new(),

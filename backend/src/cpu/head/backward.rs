@@ -8,27 +8,35 @@ use super::super::gemm::{
 };
 use super::super::parallel::{SharedPtr, par_chunks};
 use super::super::vexp::{exp, multiversion};
-use super::{CHUNK, Head, HeadRowGroup, ROWS, RowBlock, SavedLogits};
-use crate::Targets;
+use super::{CHUNK, Head, HeadRowGroup, ROWS, RowBlock};
+use crate::{EntropyGradient, Targets};
+
+/// Gradients of the loss with respect to what the head computed for its rows, and the state that they need.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct RowGradients<'a> {
+    pub targets: &'a Targets,
+    /// Gradients with respect to the targets' log-probabilities.
+    pub d_logprobs: &'a [f32],
+    /// Log-sum-exp of each row.
+    pub lse: &'a [f32],
+    pub entropy: Option<EntropyGradient<'a>>,
+}
 
 impl Head<'_> {
     /// Adds the gradient with respect to the hidden states to `dx[rows, hidden]` and, where a group has an adapter, that
-    /// with respect to its scaled `z` to `dz` from the group's `dz_at` on. `wt` is the transposed unembedding; `d_logprobs`
-    /// are gradients with respect to the targets' log-probabilities.
+    /// with respect to its scaled `z` to `dz` from the group's `dz_at` on. `wt` is the transposed unembedding.
     pub(in crate::cpu) fn backward<'w>(
         &self,
         cpu: &Cpu,
         wt: impl Into<GemmRhs<'w>>,
-        targets: &Targets,
-        d_logprobs: &[f32],
-        lse: &[f32],
+        gradients: RowGradients<'_>,
         dx: &mut [f32],
         dz: &mut [f32],
     ) {
         let (wt, hidden) = (wt.into(), self.w.k());
         let has_transpose = |group: &HeadRowGroup<'_>| group.adapter.is_none_or(|adapter| adapter.b_t.is_some());
         assert!(self.groups.iter().all(has_transpose), "the adapter has no transpose");
-        let blocks = self.blocks(cpu, targets);
+        let blocks = self.blocks(cpu, gradients.targets);
         let (dx_len, dz_len) = (dx.len(), dz.len());
         let (dx, dz) = (SharedPtr(dx.as_mut_ptr()), SharedPtr(dz.as_mut_ptr()));
         cpu.pool.run(blocks.len(), |i| {
@@ -47,7 +55,7 @@ impl Head<'_> {
             for columns in self.chunks() {
                 let width = columns.len();
                 let d = &mut logits[..rows.len() * width];
-                self.d_logits(cpu, block, columns.clone(), targets, d_logprobs, lse, d);
+                self.d_logits(cpu, block, columns.clone(), gradients, d);
                 let mut lhs = PackedLhs::empty(cpu, wt.dtype(), rows.len(), width);
                 lhs.fill(cpu, d);
                 matmul_block(cpu, &lhs, 0..rows.len(), wt, 0..hidden, columns.clone(), dx, hidden, true);
@@ -66,9 +74,7 @@ impl Head<'_> {
     pub(in crate::cpu) fn weight_gradient(
         &self,
         cpu: &Cpu,
-        targets: &Targets,
-        d_logprobs: &[f32],
-        lse: &[f32],
+        gradients: RowGradients<'_>,
         sequences: &[Range<usize>],
         right: &[f32],
         width: usize,
@@ -82,7 +88,7 @@ impl Head<'_> {
             for (block, runs) in &blocks {
                 let rows = block.rows.clone();
                 let d = &mut logits[..rows.len() * columns.len()];
-                self.d_logits(cpu, block, columns.clone(), targets, d_logprobs, lse, d);
+                self.d_logits(cpu, block, columns.clone(), gradients, d);
                 let (left, right) =
                     (RowsView::dense(d, columns.len()), RowsView::dense(&right[rows.start * width..], width));
                 let (left, right) = (GradientSide::Rows(left), GradientSide::Rows(right));
@@ -93,17 +99,16 @@ impl Head<'_> {
     }
 
     /// Writes the gradient with respect to the logits of a block in a chunk, `out[rows, columns]`: `d_logprobs` of a row's
-    /// targets minus their sum times the softmax.
+    /// targets minus their sum times the softmax p, and minus the gradient of the row's entropy H times `p (ln p + H)`.
     fn d_logits(
         &self,
         cpu: &Cpu,
         block: &RowBlock<'_>,
         columns: Range<usize>,
-        targets: &Targets,
-        d_logprobs: &[f32],
-        lse: &[f32],
+        gradients: RowGradients<'_>,
         out: &mut [f32],
     ) {
+        let RowGradients { targets, d_logprobs, lse, entropy } = gradients;
         let width = columns.len();
         if self.saved.is_none() {
             self.logits(cpu, block, columns.clone(), out, width);
@@ -111,13 +116,14 @@ impl Head<'_> {
         for (row, out) in block.rows.clone().zip(out.chunks_exact_mut(width)) {
             let at = targets.offsets[row]..targets.offsets[row + 1];
             let total: f32 = d_logprobs[at.clone()].iter().sum();
-            match self.saved {
-                Some(SavedLogits { logits, rows }) => {
-                    let saved_rows = logits.len() / self.vocab;
-                    let logits = &logits[saved_rows * columns.start + rows[row] * width..][..width];
-                    scaled_softmax(cpu.isa(), logits, lse[row], -total, out);
+            let saved = self.saved.map(|saved| saved.chunk(row, &columns, self.vocab));
+            match (saved, entropy.and_then(|entropy| entropy.of(row))) {
+                (Some(logits), None) => scaled_softmax(cpu.isa(), logits, lse[row], -total, out),
+                (None, None) => scaled_softmax_in_place(cpu.isa(), out, lse[row], -total),
+                (saved, Some((entropy, d_entropy))) => {
+                    saved.into_iter().for_each(|logits| out.copy_from_slice(logits));
+                    softmax_with_entropy(cpu.isa(), out, lse[row], -total, entropy, -d_entropy);
                 }
-                None => scaled_softmax_in_place(cpu.isa(), out, lse[row], -total),
             }
             for t in at {
                 let id = targets.ids[t] as usize;
@@ -142,6 +148,17 @@ multiversion! {
     fn scaled_softmax_in_place(x: &mut [f32], lse: f32, scale: f32) {
         for x in x {
             *x = exp(*x - lse) * scale;
+        }
+    }
+}
+
+multiversion! {
+    /// `p (scale + d (ln p + entropy))` of a row of logits, with p their softmax.
+    fn softmax_with_entropy(x: &mut [f32], lse: f32, scale: f32, entropy: f32, d: f32) {
+        for x in x {
+            // A logit of -inf has p = 0, and its term is 0 as well.
+            let log = (*x - lse).max(f32::MIN);
+            *x = exp(log) * (scale + d * (log + entropy));
         }
     }
 }

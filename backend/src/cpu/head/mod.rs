@@ -2,14 +2,17 @@
 //! matrix is saved unless it is small; else the backward pass recomputes logits.
 
 mod backward;
+mod entropy;
 mod forward;
 mod log_sum_exp;
 mod pass;
 
 use std::ops::Range;
 
+#[cfg(test)]
+pub(super) use backward::RowGradients;
 pub(super) use log_sum_exp::log_sum;
-pub(super) use pass::{HeadState, backward, part, target_logprobs};
+pub(super) use pass::{HeadState, backward, entropies, part, target_logprobs};
 
 use super::Cpu;
 use super::gemm::{GemmRhs, PackedLhs, matmul_block};
@@ -67,6 +70,14 @@ pub(super) struct SavedLogits<'a> {
     pub logits: &'a [f32],
     /// Row in `logits` of each row of the head.
     pub rows: &'a [usize],
+}
+
+impl<'a> SavedLogits<'a> {
+    /// Logits of a row of the head in a chunk of the vocabulary of `vocab` tokens.
+    fn chunk(&self, row: usize, columns: &Range<usize>, vocab: usize) -> &'a [f32] {
+        let saved_rows = self.logits.len() / vocab;
+        &self.logits[saved_rows * columns.start + self.rows[row] * columns.len()..][..columns.len()]
+    }
 }
 
 /// Rows of a group that one task computes.

@@ -11,6 +11,7 @@ use super::super::linear::{
 use super::super::operands::Operand;
 use super::super::optimizer::write_zeros;
 use super::super::rows::HostRows;
+use super::backward::RowGradients;
 use super::{Head, HeadAdapter, HeadRowGroup, SavedLogits};
 use crate::host::HostParams;
 use crate::{GradientSinks, HeadGradient, HeadPart, LinearCall, LoraSegment, Rows, Targets};
@@ -75,6 +76,23 @@ pub(in crate::cpu) fn part(
     HeadPart { sums, logits, state: HeadState { lse: Vec::new(), logits: saved, vocab } }
 }
 
+/// Implementation of [`entropies`](crate::VocabularyOps::entropies) on the processor.
+pub(in crate::cpu) fn entropies(
+    cpu: &Cpu,
+    call: &LinearCall<'_, Cpu>,
+    hidden: &HostRows,
+    rows: &[usize],
+    state: &HeadState,
+) -> Vec<f32> {
+    let w = call.weight.packed();
+    let x = PackedLhs::new(cpu, w.dtype(), hidden, hidden.width());
+    let zs = lora_project(cpu, &x, call.lora);
+    let groups = groups(hidden.rows(), call.lora, &zs);
+    let lse: Vec<f32> = rows.iter().map(|row| state.lse[*row]).collect();
+    let saved = state.logits.as_deref().map(|logits| SavedLogits { logits, rows });
+    Head { x: &x, w, vocab: state.vocab, groups: &groups, saved }.entropies(cpu, &lse)
+}
+
 /// The backward pass of the head over the rows that have a gradient.
 struct HeadBackward<'a, 's> {
     cpu: &'a Cpu,
@@ -113,13 +131,13 @@ pub(in crate::cpu) fn backward(
     let head = Head { x: &x, w, vocab, groups: &groups, saved: pass.saved(0, gradient.rows.len()) };
     let mut dx = HostRows::zeros(cpu, hidden.rows(), width);
     let mut dz = vec![0f32; pass.zs.iter().map(|z| z.len()).sum()];
-    let HeadGradient { targets, d_logprobs, .. } = gradient;
-    head.backward(cpu, call.weight.transposed(cpu), targets, d_logprobs, &pass.lse, &mut dx, &mut dz);
+    let gradients = pass.row_gradients();
+    head.backward(cpu, call.weight.transposed(cpu), gradients, &mut dx, &mut dz);
     match sinks {
         GradientSinks::Full(grads) => {
             write_zeros(cpu, grads, param..param + 1);
             let grad = &mut grads[param];
-            head.weight_gradient(cpu, targets, d_logprobs, &pass.lse, gradient.sequences, hidden, width, grad);
+            head.weight_gradient(cpu, gradients, gradient.sequences, hidden, width, grad);
         }
         GradientSinks::Adapters(sinks) => pass.adapter_gradients(&mut dz, &mut dx, sinks),
     }
@@ -131,6 +149,11 @@ impl HeadBackward<'_, '_> {
     fn saved(&self, first: usize, rows: usize) -> Option<SavedLogits<'_>> {
         let rows = &self.gradient.rows[first..first + rows];
         self.logits.map(|logits| SavedLogits { logits, rows })
+    }
+
+    fn row_gradients(&self) -> RowGradients<'_> {
+        let HeadGradient { targets, d_logprobs, entropy, .. } = *self.gradient;
+        RowGradients { targets, d_logprobs, lse: &self.lse, entropy }
     }
 
     /// Segment by segment: adds the gradients of B and A to the sinks, and `dz A` to `dx`.
@@ -170,6 +193,8 @@ impl HeadBackward<'_, '_> {
         let head = Head { x: &x, w, vocab: self.vocab, groups: &groups, saved: self.saved(rows.start, rows.len()) };
         let d_logprobs = &self.gradient.d_logprobs[at];
         let sequences = runs_within(self.gradient.sequences, &rows);
-        head.weight_gradient(cpu, &targets, d_logprobs, &self.lse[rows], &sequences, z, segment.rank, out);
+        let entropy = self.gradient.entropy.map(|entropy| entropy.of_rows(rows.clone()));
+        let gradients = RowGradients { targets: &targets, d_logprobs, lse: &self.lse[rows], entropy };
+        head.weight_gradient(cpu, gradients, &sequences, z, segment.rank, out);
     }
 }

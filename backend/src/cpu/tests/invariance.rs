@@ -9,14 +9,14 @@ use crate::cpu::gemm::{
     GemmRhs, GradientOut, GradientSide, LowRankUpdate, PackedLhs, RowsView, WeightGradient, add_low_rank,
     add_weight_gradients, matmul,
 };
-use crate::cpu::head::{CHUNK, Head, HeadAdapter, HeadRowGroup, SavedLogits};
+use crate::cpu::head::{CHUNK, Head, HeadAdapter, HeadRowGroup, RowGradients, SavedLogits};
 use crate::cpu::norm::{add_rms_norm, rms_norm, rms_norm_backward, rms_norm_heads, rms_norm_heads_backward};
 use crate::cpu::packed::PackedMatrix;
 use crate::cpu::rope::Rope;
 use crate::cpu::{Cpu, Isa};
 use crate::rope::rope_table;
 use crate::rope::{RopeConfig, RopeScaling};
-use crate::{Activation, Dtype, Targets};
+use crate::{Activation, Dtype, EntropyGradient, Targets};
 
 const EPS: f32 = 1e-5;
 
@@ -215,6 +215,8 @@ struct HeadRows {
     b: Vec<f32>,
     ids: Vec<u32>,
     d_logprobs: Vec<f32>,
+    /// Zero for every other row.
+    d_entropies: Vec<f32>,
 }
 
 impl HeadRows {
@@ -223,10 +225,12 @@ impl HeadRows {
         let ids = (0..count * 2).map(|i| ((i as u64 * 7919 + seed % 1000) % vocab as u64) as u32).collect();
         let (x, w) = (values(count * hidden, seed), values(vocab * hidden, seed ^ 1));
         let (z, d_logprobs) = (values(count * rank, seed ^ 2), values(count * 2, seed ^ 4));
-        Self { count, hidden, rank, vocab, dtype, x, w, z, b, ids, d_logprobs }
+        let mut d_entropies = values(count, seed ^ 5);
+        d_entropies.iter_mut().step_by(2).for_each(|d| *d = 0.0);
+        Self { count, hidden, rank, vocab, dtype, x, w, z, b, ids, d_logprobs, d_entropies }
     }
 
-    /// Log-probabilities, log-sum-exp, dx and dz, row by row; adds the gradient with respect to the unembedding to `dw`.
+    /// Log-probabilities, log-sum-exp, entropy, dx and dz, row by row; adds the gradient with respect to the unembedding to `dw`.
     fn run(&self, cpu: &Cpu, r: std::ops::Range<usize>, dw: Option<&mut [f32]>) -> Vec<f32> {
         let (hidden, rank) = (self.hidden, self.rank);
         let w = PackedMatrix::pack(cpu, self.dtype, hidden, &[&self.w]);
@@ -245,15 +249,20 @@ impl HeadRows {
         let (logprobs, lse) = head.target_logprobs(cpu, &targets, None);
         if let Some(dw) = dw {
             assert_eq!(dw.len(), self.vocab * hidden);
-            head.weight_gradient(cpu, &targets, d_logprobs, &lse, &by_row(r.len()), x, hidden, dw);
+            let gradients = RowGradients { targets: &targets, d_logprobs, lse: &lse, entropy: None };
+            head.weight_gradient(cpu, gradients, &by_row(r.len()), x, hidden, dw);
             return Vec::new();
         }
         let (mut dx, mut dz) = (vec![0.0; r.len() * hidden], vec![0.0; r.len() * rank]);
-        head.backward(cpu, &w.transposed(cpu), &targets, d_logprobs, &lse, &mut dx, &mut dz);
-        self.check_kept(cpu, &head, &w, &targets, d_logprobs, [&logprobs, &lse, &dx, &dz]);
+        let entropies = head.entropies(cpu, &lse);
+        let entropy = EntropyGradient { entropies: &entropies, d_entropies: &self.d_entropies[r.clone()] };
+        let gradients = RowGradients { targets: &targets, d_logprobs, lse: &lse, entropy: Some(entropy) };
+        head.backward(cpu, &w.transposed(cpu), gradients, &mut dx, &mut dz);
+        self.check_kept(cpu, &head, &w, gradients, [&logprobs, &lse, &entropies, &dx, &dz]);
         (0..r.len())
             .flat_map(|i| {
-                let row = [&logprobs[2 * i..2 * i + 2], &lse[i..=i], &dx[i * hidden..(i + 1) * hidden]];
+                let own = [&logprobs[2 * i..2 * i + 2], &lse[i..=i], &entropies[i..=i]].concat();
+                let row = [&own[..], &dx[i * hidden..(i + 1) * hidden]];
                 [row.concat(), dz[i * rank..(i + 1) * rank].to_vec()].concat()
             })
             .collect()
@@ -265,13 +274,12 @@ impl HeadRows {
         cpu: &Cpu,
         head: &Head<'_>,
         w: &PackedMatrix,
-        targets: &Targets,
-        d_logprobs: &[f32],
-        expected: [&Vec<f32>; 4],
+        gradients: RowGradients<'_>,
+        expected: [&Vec<f32>; 5],
     ) {
         let rows = expected[1].len();
         let mut logits = vec![f32::NAN; rows * self.vocab];
-        let (logprobs, lse) = head.target_logprobs(cpu, targets, Some(&mut logits));
+        let (logprobs, lse) = head.target_logprobs(cpu, gradients.targets, Some(&mut logits));
         let chunk = |start: usize| (start, (start + CHUNK).min(self.vocab));
         let reversed: Vec<f32> = (0..self.vocab)
             .step_by(CHUNK)
@@ -280,10 +288,11 @@ impl HeadRows {
             .collect();
         let order: Vec<usize> = (0..rows).rev().collect();
         let saved = Some(SavedLogits { logits: &reversed, rows: &order });
-        let (mut dx, mut dz) = (vec![0.0; expected[2].len()], vec![0.0; expected[3].len()]);
+        let (mut dx, mut dz) = (vec![0.0; expected[3].len()], vec![0.0; expected[4].len()]);
         let head = Head { saved, ..*head };
-        head.backward(cpu, &w.transposed(cpu), targets, d_logprobs, &lse, &mut dx, &mut dz);
-        for (found, expected) in [logprobs, lse, dx, dz].iter().zip(expected) {
+        let entropies = head.entropies(cpu, &lse);
+        head.backward(cpu, &w.transposed(cpu), gradients, &mut dx, &mut dz);
+        for (found, expected) in [logprobs, lse, entropies, dx, dz].iter().zip(expected) {
             assert_eq!(bits(found), bits(expected), "saved logits");
         }
     }

@@ -331,6 +331,12 @@ impl<B: Backend> Trainer<B> {
 /// Refuses a loss, or examples, for which a model with this head computes nothing.
 fn check_head(loss: &LossFn, data: &[PreparedDatum], head: ModelHead) -> Result<(), OpError> {
     loss.check_head(head)?;
+    if let Some(datum) = data.iter().find(|datum| head.is_scalar() && datum.entropy_weights.is_some()) {
+        let index = datum.index;
+        return Err(OpError::user(format!(
+            "data[{index}].loss_fn_inputs.entropy_weights: a model with a scalar head has no distribution over tokens"
+        )));
+    }
     match data.iter().find(|datum| head.is_scalar() && datum.shape.len() > 1) {
         None => Ok(()),
         Some(PreparedDatum { index, shape, .. }) => Err(OpError::user(format!(

@@ -35,6 +35,7 @@ pub(super) fn finish<B: Backend>(
             shape: datum.shape.clone(),
             logprobs: output.logprobs,
             elementwise_loss: output.value.elementwise,
+            entropies: output.entropies,
         })
         .collect();
     Ok(OpResult::ForwardBackward(ForwardBackwardResult { outputs, metrics }))

@@ -1,4 +1,6 @@
 mod adapter;
+mod differences;
+mod entropy;
 mod experts;
 mod interrupt;
 mod memory;

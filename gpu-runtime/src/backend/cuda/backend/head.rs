@@ -10,12 +10,18 @@ use super::linear::chunks;
 use super::low_rank::{Adapters, LowRankRows};
 use super::params::CudaParams;
 use crate::backend::cuda::device::error::Result;
-use crate::backend::cuda::ops::head::{DeviceLogSums, DeviceTargets, LogitChunk, logit_gradient};
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::ops::copies::gather;
+use crate::backend::cuda::ops::head::{
+    DeviceLogSums, DeviceRowGradients, DeviceTargets, LogitChunk, add_entropies, logit_gradient,
+};
 use crate::backend::cuda::ops::outer::{OuterProducts, OuterSide};
 use crate::backend::cuda::ops::product::WeightSide;
 use crate::backend::cuda::ops::rows::{Addend, DeviceRows};
 use crate::backend::cuda::ops::squares::add;
-use crate::backend::{Dtype, GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, Targets};
+use crate::backend::{
+    Dtype, EntropyGradient, GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, Targets,
+};
 
 /// State that the forward pass saves for the backward pass.
 pub struct HeadState {
@@ -122,6 +128,54 @@ impl Cuda {
         Ok((logits, state))
     }
 
+    /// Implementation of [`entropies`](crate::backend::VocabularyOps::entropies) on the device.
+    pub(super) fn entropies_of(
+        &self,
+        call: &LinearCall<'_, Self>,
+        hidden: &DeviceRows,
+        rows: &[usize],
+        state: &HeadState,
+    ) -> Result<Vec<f32>> {
+        match self.dtype {
+            Dtype::F32 => self.entropies_of_rows::<f32>(call, hidden, rows, state),
+            Dtype::Bf16 => self.entropies_of_rows::<bf16>(call, hidden, rows, state),
+        }
+    }
+
+    fn entropies_of_rows<T: GemmElement>(
+        &self,
+        call: &LinearCall<'_, Self>,
+        hidden: &DeviceRows,
+        rows: &[usize],
+        state: &HeadState,
+    ) -> Result<Vec<f32>> {
+        let device = &self.device;
+        let head = AdaptedHead::<T>::new(self, call, hidden)?;
+        let lse: Vec<f32> = rows.iter().map(|row| state.lse[*row]).collect();
+        let lse = device.upload(&lse)?;
+        // Of a part without tokens, nothing is added.
+        let mut entropies = device.upload(&vec![0f32; rows.len()])?;
+        let saved = state.logits.as_ref().map(|logits| gather(device, logits, rows)).transpose()?;
+        for chunk in chunks(state.tokens, self.chunk) {
+            let (own, column);
+            let logits = match &saved {
+                Some(saved) => {
+                    column = chunk.start;
+                    saved
+                }
+                None => {
+                    let mut logits = DeviceRows::uninitialised(device, rows.len(), chunk.len())?;
+                    head.logits(self, &chunk, &mut logits, 0)?;
+                    (own, column) = (logits, 0);
+                    &own
+                }
+            };
+            let chunk = LogitChunk { logits, column, tokens: (chunk.start, chunk.end) };
+            add_entropies(device, chunk, &lse, &mut entropies)?;
+        }
+        entropies.to_host()
+    }
+
     /// Implementation of [`head_backward`](crate::backend::Backend::head_backward) on the device.
     pub(super) fn head_gradient(
         &self,
@@ -152,11 +206,12 @@ impl Cuda {
         let targets = DeviceTargets::upload(device, gradient.targets, state.tokens)?;
         let lse: Vec<f32> = gradient.rows.iter().map(|row| state.lse[*row]).collect();
         let (lse, d) = (device.upload(&lse)?, device.upload(gradient.d_logprobs)?);
-        let saved = state
-            .logits
-            .as_ref()
-            .map(|logits| crate::backend::cuda::ops::copies::gather(device, logits, gradient.rows));
-        let saved = saved.transpose()?;
+        let upload = |EntropyGradient { entropies, d_entropies }| -> Result<[Slice<f32>; 2]> {
+            Ok([device.upload(entropies)?, device.upload(d_entropies)?])
+        };
+        let entropies = gradient.entropy.map(upload).transpose()?;
+        let of_rows = DeviceRowGradients { targets: &targets, log_sums: &lse, d: &d, entropies: entropies.as_ref() };
+        let saved = state.logits.as_ref().map(|logits| gather(device, logits, gradient.rows)).transpose()?;
         let trained = self.adapters::<T>(call.lora, rows, |segment| segment.trains)?;
         // Gradients of the unembedding, or of adapters on it, are of the gradient of logits in f32.
         let wide = trained.is_some() || matches!(sinks, GradientSinks::Full(_));
@@ -174,10 +229,10 @@ impl Cuda {
             let Some(logits) = saved.as_ref().or(own.as_ref()) else { continue };
             let column = if saved.is_some() { chunk.start } else { 0 };
             let columns = LogitChunk { logits, column, tokens: (chunk.start, chunk.end) };
-            let d_logits = wide.then(|| logit_gradient::<f32>(device, columns, &targets, &lse, &d)).transpose()?;
+            let d_logits = wide.then(|| logit_gradient::<f32>(device, columns, &of_rows)).transpose()?;
             let rounded = match &d_logits {
                 Some(d_logits) => T::rounded(device, d_logits)?,
-                None => logit_gradient::<T>(device, columns, &targets, &lse, &d)?,
+                None => logit_gradient::<T>(device, columns, &of_rows)?,
             };
             let plan = self.plan::<T>(chunk.len(), width, WeightSide::Outputs)?;
             self.matmul.run(&plan, &rounded, head.weight, chunk.clone(), &mut dx, true)?;

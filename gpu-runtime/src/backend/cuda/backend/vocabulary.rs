@@ -29,6 +29,16 @@ impl VocabularyOps<Self> for Cuda {
         state.lse = log_sums;
     }
 
+    fn entropies(
+        cuda: &Self,
+        head: &LinearCall<'_, Self>,
+        hidden: &DeviceRows,
+        rows: &[usize],
+        state: &HeadState,
+    ) -> Vec<f32> {
+        cuda.done(cuda.entropies_of(head, hidden, rows, state))
+    }
+
     fn gather_logits(cuda: &Self, own: &DeviceRows, rows: usize, ranks: &Ranks, out: &mut DeviceRows) {
         let elements = rows * own.width();
         let mine = cuda.done(own.data().copy(0..elements));

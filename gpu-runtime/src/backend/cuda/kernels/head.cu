@@ -31,15 +31,45 @@ extern "C" __global__ void __launch_bounds__(256) head_chunk(const float* logits
     if (ids[i] >= first && ids[i] - first < width) targets[i] = row[ids[i] - first];
 }
 
-// The gradient with respect to the logits of a chunk: d of the targets, minus their sum times the softmax.
-template <typename T>
-__device__ __forceinline__ void gradient(const float* logits, const float* log_sums, const u32* offsets, const u32* ids,
-                                         const float* d, T* out, u32 first, u32 width, u32 stride) {
+// A logit of -inf has the probability p = 0. Its -ln p is as large as a float can be, so that their product is 0.
+#define LARGEST __int_as_float(0x7f7fffff)
+
+// Adds a chunk to the entropy of each row, the sum of p * -ln p. The first chunk starts the sum.
+extern "C" __global__ void __launch_bounds__(256) head_entropy(const float* logits, const float* log_sums, float* entropies,
+                                                               u32 first, u32 width, u32 stride) {
+  __shared__ float shared[32];
+  const float* row = logits + (u64)blockIdx.x * stride;
+  float log_sum = log_sums[blockIdx.x], sum = 0;
+  for (u32 i = threadIdx.x; i < width; i += blockDim.x) sum += expf(row[i] - log_sum) * fminf(log_sum - row[i], LARGEST);
+  sum = block_sum(sum, shared);
+  if (threadIdx.x == 0) entropies[blockIdx.x] = first ? entropies[blockIdx.x] + sum : sum;
+}
+
+// The entropy of a row and the gradient with respect to it.
+struct Entropy {
+  float value, d;
+  // The gradient with respect to a logit of the row, whose targets have the gradient `total`.
+  __device__ __forceinline__ float of_logit(float total, float log) const {
+    log = fmaxf(log, -LARGEST);
+    return expf(log) * (-total - d * (log + value));
+  }
+};
+
+// A loss that does not depend on entropies.
+struct NoEntropy {
+  __device__ __forceinline__ float of_logit(float total, float log) const { return -total * expf(log); }
+};
+
+// The gradient with respect to the logits of a chunk: d of the targets, minus their sum times the softmax p, and minus the
+// gradient of the entropy H times p (ln p + H).
+template <typename E, typename T>
+__device__ __forceinline__ void gradient(E entropy, const float* logits, const float* log_sums, const u32* offsets,
+                                         const u32* ids, const float* d, T* out, u32 first, u32 width, u32 stride) {
   u32 begin = offsets[blockIdx.x], end = offsets[blockIdx.x + 1];
   float total = 0, log_sum = log_sums[blockIdx.x];
   for (u32 i = begin; i < end; i++) total += d[i];
   for (u32 column = threadIdx.x; column < width; column += blockDim.x) {
-    float x = -total * expf(logits[(u64)blockIdx.x * stride + column] - log_sum);
+    float x = entropy.of_logit(total, logits[(u64)blockIdx.x * stride + column] - log_sum);
     for (u32 i = begin; i < end; i++)
       if (ids[i] == first + column) x += d[i];
     store(out + (u64)blockIdx.x * width + column, x);
@@ -48,10 +78,22 @@ __device__ __forceinline__ void gradient(const float* logits, const float* log_s
 
 extern "C" __global__ void head_gradient_f32(const float* logits, const float* log_sums, const u32* offsets, const u32* ids,
                                              const float* d, float* out, u32 first, u32 width, u32 stride) {
-  gradient(logits, log_sums, offsets, ids, d, out, first, width, stride);
+  gradient(NoEntropy{}, logits, log_sums, offsets, ids, d, out, first, width, stride);
 }
 
 extern "C" __global__ void head_gradient_bf16(const float* logits, const float* log_sums, const u32* offsets, const u32* ids,
                                               const float* d, u16* out, u32 first, u32 width, u32 stride) {
-  gradient(logits, log_sums, offsets, ids, d, out, first, width, stride);
+  gradient(NoEntropy{}, logits, log_sums, offsets, ids, d, out, first, width, stride);
+}
+
+extern "C" __global__ void head_entropy_gradient_f32(const float* logits, const float* log_sums, const u32* offsets,
+                                                     const u32* ids, const float* d, float* out, const float* entropies,
+                                                     const float* d_entropies, u32 first, u32 width, u32 stride) {
+  gradient(Entropy{entropies[blockIdx.x], d_entropies[blockIdx.x]}, logits, log_sums, offsets, ids, d, out, first, width, stride);
+}
+
+extern "C" __global__ void head_entropy_gradient_bf16(const float* logits, const float* log_sums, const u32* offsets,
+                                                      const u32* ids, const float* d, u16* out, const float* entropies,
+                                                      const float* d_entropies, u32 first, u32 width, u32 stride) {
+  gradient(Entropy{entropies[blockIdx.x], d_entropies[blockIdx.x]}, logits, log_sums, offsets, ids, d, out, first, width, stride);
 }

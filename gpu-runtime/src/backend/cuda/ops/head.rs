@@ -104,31 +104,61 @@ impl DeviceLogSums {
     }
 }
 
-/// The gradient with respect to the logits of a chunk, `[rows, tokens]`: `d` of the targets, minus their sum times the softmax.
+/// Adds what a chunk contributes to the entropies of rows. The first chunk added must be that of token 0; the order of a
+/// chunk's sum follows from its width.
+pub(crate) fn add_entropies(
+    device: &CudaDevice,
+    chunk: LogitChunk<'_>,
+    log_sums: &Slice<f32>,
+    entropies: &mut Slice<f32>,
+) -> Result {
+    let extents = Extents("entropies");
+    extents.equal("the entropies", entropies.len(), log_sums.len())?;
+    let rows = extents.index("the number of rows", log_sums.len())?;
+    let (columns, [first, width, stride]) = chunk.arguments(extents, log_sums.len())?;
+    let arguments = [columns, log_sums.into(), entropies.into(), first.into(), width.into(), stride.into()];
+    device.launch("head_entropy", [rows, 1, 1], row_threads(width), &arguments)
+}
+
+/// Gradients of the loss with respect to what the head computed for its rows, and the state that they need.
+pub(crate) struct DeviceRowGradients<'a> {
+    pub targets: &'a DeviceTargets,
+    /// Log-sum-exp of each row.
+    pub log_sums: &'a Slice<f32>,
+    /// Gradients with respect to the targets' log-probabilities.
+    pub d: &'a Slice<f32>,
+    /// Entropies of the rows, and the gradients with respect to them.
+    pub entropies: Option<&'a [Slice<f32>; 2]>,
+}
+
+/// The gradient with respect to the logits of a chunk, `[rows, tokens]`: `d` of the targets, minus their sum times the softmax p,
+/// and with an entropy H, minus the gradient with respect to H times `p (ln p + H)`.
 pub(crate) fn logit_gradient<T: RowElement>(
     device: &CudaDevice,
     chunk: LogitChunk<'_>,
-    targets: &DeviceTargets,
-    log_sums: &Slice<f32>,
-    d: &Slice<f32>,
+    gradients: &DeviceRowGradients<'_>,
 ) -> Result<DeviceRows<T>> {
+    let DeviceRowGradients { targets, log_sums, d, entropies } = gradients;
     let extents = Extents("gradient of logits");
     extents.equal("the gradients of log-probabilities", d.len(), targets.ids.len())?;
     extents.equal("the offsets of targets", targets.offsets.len(), log_sums.len() + 1)?;
     let rows = extents.index("the number of rows", log_sums.len())?;
     let (columns, [first, width, stride]) = chunk.arguments(extents, log_sums.len())?;
     let mut out = DeviceRows::<T>::uninitialised(device, log_sums.len(), width as usize)?;
-    let arguments = [
+    let mut arguments: Vec<Argument<'_>> = vec![
         columns,
-        log_sums.into(),
+        (*log_sums).into(),
         (&targets.offsets).into(),
         (&targets.ids).into(),
-        d.into(),
+        (*d).into(),
         out.data_mut().into(),
-        first.into(),
-        width.into(),
-        stride.into(),
     ];
-    device.launch(&format!("head_gradient_{}", T::SUFFIX), [rows, 1, 1], row_threads(width), &arguments)?;
+    for of_entropies in entropies.iter().copied().flatten() {
+        extents.equal("the entropies", of_entropies.len(), log_sums.len())?;
+        arguments.push(of_entropies.into());
+    }
+    arguments.extend([first, width, stride].map(Argument::from));
+    let kernel = if entropies.is_some() { "head_entropy_gradient" } else { "head_gradient" };
+    device.launch(&format!("{kernel}_{}", T::SUFFIX), [rows, 1, 1], row_threads(width), &arguments)?;
     Ok(out)
 }

@@ -6,7 +6,10 @@ use crate::backend::check::HostAccess;
 use crate::backend::cuda::backend::Cuda;
 use crate::backend::cuda::ops::head::{DeviceLogSums, DeviceTargets, LogitChunk};
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::{Backend, Dtype, GradientSinks, HeadGradient, LinearCall, MatrixRole, Source, Targets};
+use crate::backend::{
+    Backend, Dtype, EntropyGradient, GradientSinks, HeadGradient, LinearCall, MatrixRole, Source, Targets,
+    VocabularyOps as _,
+};
 
 const HIDDEN: usize = 16;
 
@@ -26,21 +29,33 @@ fn compare<T: Rounded>(cuda: &Cuda, vocabulary: usize, tolerance: f32) {
     let x = wide(&rounded::<T>(&values(4 * HIDDEN, 52)));
     let targets = targets(vocabulary as u32);
     let d = values(targets.ids.len(), 53);
-    let gradient = HeadGradient { rows: &[0, 1, 2, 3], sequences: &[], targets: &targets, d_logprobs: &d };
+    let rows = [0, 1, 2, 3];
+    let plain = HeadGradient { rows: &rows, sequences: &[], targets: &targets, d_logprobs: &d, entropy: None };
+    let mut d_entropies = values(rows.len(), 56);
+    d_entropies[1] = 0.0;
 
     let (weight, hidden) = (cuda.pack(&[Source::Host(&w)], HIDDEN, MatrixRole::Base), cuda.rows(&x, HIDDEN));
     let call = LinearCall { weight: &weight, bias: None, lora: &[] };
     for save in [false, true] {
         let (logprobs, state) = cuda.target_logprobs(&call, &hidden, &targets, save);
-        let dx = cuda.head_backward(&call, &hidden, &gradient, &state, 0, &mut GradientSinks::Adapters(&mut []));
+        let entropies = Cuda::entropies(cuda, &call, &hidden, &rows, &state);
+        let entropy = Some(EntropyGradient { entropies: &entropies, d_entropies: &d_entropies });
+        let gradients = [plain, HeadGradient { entropy, ..plain }];
+        let found = gradients.map(|gradient| {
+            let mut sinks = GradientSinks::Adapters(&mut []);
+            cuda.values(&cuda.head_backward(&call, &hidden, &gradient, &state, 0, &mut sinks))
+        });
 
         let (weight, hidden) = (Matrix::new(w.clone(), HIDDEN), Matrix::new(x.clone(), HIDDEN));
         let call = LinearCall { weight: &weight, bias: None, lora: &[] };
         let (expected, state) = Reference.target_logprobs(&call, &hidden, &targets, false);
         close("log-probabilities", &logprobs, &expected, 2e-6);
-        let mut sinks = GradientSinks::Adapters(&mut []);
-        let expected = Reference.head_backward(&call, &hidden, &gradient, &state, 0, &mut sinks);
-        close("gradient", &cuda.values(&dx), expected.data(), tolerance);
+        close("entropies", &entropies, &Reference::entropies(&Reference, &call, &hidden, &rows, &state), 2e-6);
+        for (gradient, found) in gradients.iter().zip(&found) {
+            let mut sinks = GradientSinks::Adapters(&mut []);
+            let expected = Reference.head_backward(&call, &hidden, gradient, &state, 0, &mut sinks);
+            close("gradient", found, expected.data(), tolerance);
+        }
     }
 }
 
@@ -99,8 +114,12 @@ fn impossible_logits_are_no_trap() {
         let call = LinearCall { weight: &weight, bias: None, lora: &[] };
         let mut targets = Targets::empty();
         targets.push([0, 3]);
-        let (logprobs, _) = cuda.target_logprobs(&call, &cuda.rows(&[1.0], 1), &targets, false);
+        let x = cuda.rows(&[1.0], 1);
+        let (logprobs, state) = cuda.target_logprobs(&call, &x, &targets, false);
         assert_eq!(logprobs[0], f32::NEG_INFINITY);
+        let [p, q] = [1.0, 0.0].map(|other: f32| 1.0 / (1.0 + (2.0 * other - 1.0).exp()));
+        let entropy = Cuda::entropies(&cuda, &call, &x, &[0], &state)[0];
+        assert!((entropy + p * p.ln() + q * q.ln()).abs() < 1e-6, "{entropy}");
         assert!((logprobs[1] - (2.0 - (1f32.exp() + 2f32.exp()).ln())).abs() < 1e-6, "{logprobs:?}");
     });
 }

@@ -11,7 +11,9 @@ use crate::backend::cuda::ops::activation::{activate, activate_backward, activat
 use crate::backend::cuda::ops::bias::{add_bias, bias_backward};
 use crate::backend::cuda::ops::copies::{gather, part_of_rows, round_bf16, scatter, shift};
 use crate::backend::cuda::ops::embedding::{embed, embed_backward};
-use crate::backend::cuda::ops::head::{DeviceLogSums, DeviceTargets, LogitChunk, logit_gradient};
+use crate::backend::cuda::ops::head::{
+    DeviceLogSums, DeviceRowGradients, DeviceTargets, LogitChunk, add_entropies, logit_gradient,
+};
 use crate::backend::cuda::ops::norm::{DeviceNorm, add_norm, norm, norm_backward};
 use crate::backend::cuda::ops::optimizer::{DeviceStep, adamw};
 use crate::backend::cuda::ops::rotary::{DeviceRotation, rotate, rotate_backward, rotate_backward_rounded};
@@ -140,12 +142,22 @@ fn head(counts: &mut Counts<'_>) {
     let work = |name| [(name, EACH, elements)];
     counts.count(shape, &work("head_chunk"), |device| sums.add(device, chunk, &targets, &mut found).unwrap());
     let [lse, d] = [vec![9.5; ROWS], values(ROWS, 22)].map(|values| counts.device.upload(&values).unwrap());
-    counts.count(shape, &work("head_gradient_f32"), |device| {
-        logit_gradient::<f32>(device, chunk, &targets, &lse, &d).unwrap();
-    });
-    counts.count(shape, &work("head_gradient_bf16"), |device| {
-        logit_gradient::<bf16>(device, chunk, &targets, &lse, &d).unwrap();
-    });
+    let mut entropies = counts.device.zeros(ROWS).unwrap();
+    counts.count(shape, &work("head_entropy"), |device| add_entropies(device, chunk, &lse, &mut entropies).unwrap());
+    let entropies = [entropies, counts.device.upload(&values(ROWS, 23)).unwrap()];
+    let kernels = [
+        (["head_gradient_f32", "head_gradient_bf16"], None),
+        (["head_entropy_gradient_f32", "head_entropy_gradient_bf16"], Some(&entropies)),
+    ];
+    for ([wide, rounded], entropies) in kernels {
+        let gradients = DeviceRowGradients { targets: &targets, log_sums: &lse, d: &d, entropies };
+        counts.count(shape, &work(wide), |device| {
+            logit_gradient::<f32>(device, chunk, &gradients).unwrap();
+        });
+        counts.count(shape, &work(rounded), |device| {
+            logit_gradient::<bf16>(device, chunk, &gradients).unwrap();
+        });
+    }
 }
 
 fn scalar(counts: &mut Counts<'_>) {

@@ -67,29 +67,10 @@ def test_losses_have_the_values_and_gradients_of_pytorch(name):
 def test_the_kl_to_the_reference_has_the_value_and_gradient_of_pytorch(estimator):
     chosen = Objective(kl_loss=0.5, kl_estimator=estimator)
     for one in RECORDED["batches"]:
-        ((name, (weight, terms)),) = losses.terms_beside(tokens_of(one, chosen), chosen).items()
+        terms = losses.kl(tokens_of(one, chosen), estimator)
         expected = one["losses"][estimator]
-        assert (name, weight) == ("kl_loss", 0.5)
         np.testing.assert_allclose(terms.values.sum(), expected["value"], rtol=0, atol=1e-6)
         np.testing.assert_allclose(terms.slopes, expected["gradient"], rtol=0, atol=1e-6)
-
-
-def test_the_entropy_bonus_has_the_gradient_of_the_entropy_in_expectation():
-    """Over all tokens of a vocabulary, each with its probability as its share of the samples, and for a policy that has
-    moved since it sampled."""
-    now, old = (np.log(x / np.sum(x)) for x in ([0.5, 1.0, 3.0, 0.2], [1.0, 1.0, 2.0, 0.5]))
-    times = 1000
-    repeat = lambda x: np.tile(x, times)  # noqa: E731
-    tokens = losses.Tokens(
-        repeat(now), repeat(old), repeat(np.zeros(4)), repeat(np.exp(old)) / times, np.zeros(4 * times, np.int64)
-    )
-    ((weight, terms),) = losses.terms_beside(tokens, Objective(entropy=0.3)).values()
-    assert weight == -0.3 and terms.values.sum() == pytest.approx(-np.exp(now) @ now)
-    slopes = terms.slopes.reshape(times, 4).sum(0)
-    # d log p_i / d x_j is 1 - p_j where i = j, else -p_j; that of the entropy is -p_j (log p_j + H).
-    found = slopes - np.exp(now) * slopes.sum()
-    expected = -np.exp(now) * (now - np.exp(now) @ now)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
 
 
 def test_every_loss_is_compared():
@@ -204,6 +185,9 @@ class Recorder:
     def forward(self, examples, loss):
         self.forwards += 1
         outputs = [{"logprobs": updates.datums.floats(row)} for row in self.logprobs]
+        for one, output in zip(examples, outputs):
+            if "entropy_weights" in one.loss_fn_inputs:
+                output["entropies"] = updates.datums.floats([0.5, 1.0, 8.0, 8.0, 2.5])
         return Done(updates.types.ForwardBackwardOutput(loss_fn_output_type="x", loss_fn_outputs=outputs, metrics={"loss:sum": 7.0}))
 
     def forward_backward(self, examples, loss, config=None):
@@ -274,20 +258,31 @@ def test_entropy_and_kl_are_added_to_the_loss(name):
     advantages = [[0.0, 1.0, 1.0, 0.0, 0.0, -1.0]]
     found = asked.gradient(updates.Batch([one], advantages, [one.logprobs], references=[reference]), random.Random(0)).result()
     ((loss, (example,)),) = client.sent
+    assert example.loss_fn_inputs["entropy_weights"].tolist() == pytest.approx([0.1 / 3, 0.1 / 3, 0, 0, 0.1 / 3])
+    assert found["entropy"] == pytest.approx(4 / 3), "the mean where the policy sampled"
     exact = [np.asarray(now, np.float32).astype(float)]
     tokens = objective.sampled_tokens([one], exact, advantages, [1 / 3], [reference])
     policy = losses.computed(tokens, chosen, random.Random(0))
-    p, ratio = tokens.now, np.exp(tokens.now - tokens.old)
-    kl = p - np.asarray([-1.0, -2.5, -1.0])
-    # The mean of the others is the baseline of each of the three.
-    slopes = policy.slopes + (0.1 * ratio * (p - p.mean()) * 1.5 + 0.2 * kl) / 3
+    kl = tokens.now - np.asarray([-1.0, -2.5, -1.0])
+    slopes = policy.slopes + 0.2 * kl / 3
     weights = example.loss_fn_inputs["weights"].tolist()
     assert loss == "cross_entropy" and weights[2:4] == [0.0, 0.0]
     np.testing.assert_allclose(weights[:2] + weights[4:], -slopes, rtol=1e-5)
-    assert found["entropy"] == pytest.approx(-(ratio * p).sum() / 3)
     assert found["kl_loss"] == pytest.approx((kl**2).sum() / 6)
     assert found["loss"] == pytest.approx(policy.values.sum() - 0.1 * found["entropy"] + 0.2 * found["kl_loss"])
     assert found["clipped"] == float((policy.slopes == 0).mean()), "of the loss of the policy alone"
+
+
+def test_a_loss_of_the_server_has_its_entropy_in_the_same_pass():
+    one = turns()
+    client = Recorder([[-1.1, -1.9, -3.0, -5.0, -1.4]])
+    asked = updates.Updates(client, Objective(entropy=0.1), Rejection(), 8)
+    batch = updates.Batch([one], [[0.0, 1.0, 1.0, 0.0, 0.0, -1.0]], [one.logprobs])
+    found = asked.gradient(batch, random.Random(0)).result()
+    ((loss, (example,)),) = client.sent
+    assert loss == "ppo" and client.forwards == 0
+    assert example.loss_fn_inputs["entropy_weights"].tolist() == pytest.approx([0.1 / 3, 0.1 / 3, 0, 0, 0.1 / 3])
+    assert (found["entropy"], found["loss"]) == (pytest.approx(4 / 3), 7.0), "the server's loss has the bonus"
 
 
 def test_truncated_answers_learn_nothing_if_they_are_masked():

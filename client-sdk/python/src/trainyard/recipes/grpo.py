@@ -93,7 +93,7 @@ class Config(Playing):
     mask_truncated: bool = opt(False, "exclude truncated answers from the loss")
     rejection: Rejection = opt(Rejection(), "")
     echo: float | None = opt(None, "weight of the cross-entropy on the environment's messages")
-    entropy: float | None = opt(None, "weight of the entropy, estimated from the sampled tokens, as a bonus")
+    entropy: float | None = opt(None, "weight of the policy's entropy where it sampled, as a bonus")
     turn_discount: float = opt(1.0, "factor on the advantage of an answer for each later answer of the episode")
     kl: float = opt(0.0, "weight of the KL to the reference, subtracted from the advantages")
     kl_target: float = opt(0.0, "KL per token towards which kl is adapted after each step; 0 keeps it")

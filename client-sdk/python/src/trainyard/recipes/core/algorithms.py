@@ -90,7 +90,7 @@ class Objective:
     echo: float = 0.0
     """Weight of the cross-entropy on the environment's messages."""
     entropy: float = 0.0
-    """Weight of the entropy of the policy, which is subtracted from the loss."""
+    """Weight of the policy's entropy, which is subtracted from the loss."""
     kl_loss: float = 0.0
     """Weight of the KL to the reference as a term of the loss."""
     kl_estimator: KlEstimator = "k3"
@@ -104,7 +104,7 @@ class Objective:
     @property
     def one_pass(self) -> bool:
         """Whether the server computes the whole loss."""
-        return self.of_server and not (self.entropy or self.kl_loss)
+        return self.of_server and not self.kl_loss
 
 
 def _clipped(low: float, high: float, aggregation: Aggregation, normalize: bool) -> Objective:

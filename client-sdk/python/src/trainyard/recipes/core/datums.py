@@ -41,6 +41,17 @@ def datum(tokens: Sequence[int], **inputs: types.TensorData) -> types.Datum:
     )
 
 
+def with_entropies(example: types.Datum, weights: Sequence[float]) -> types.Datum:
+    """Returns the example with weights of the entropies at its positions, which the pass then returns."""
+    inputs = {**example.loss_fn_inputs, "entropy_weights": floats(weights)}
+    return types.Datum(model_input=example.model_input, loss_fn_inputs=inputs)
+
+
+def entropies_of(output: types.ForwardBackwardOutput) -> list[NDArray[np.float64]]:
+    """Returns the entropy at each position of each datum, in nats."""
+    return [np.asarray(one["entropies"].to_numpy(), dtype=np.float64) for one in output.loss_fn_outputs]
+
+
 def floats(values: Sequence[float]) -> types.TensorData:
     return types.TensorData.from_numpy(np.asarray(values, np.float32))
 

@@ -196,28 +196,6 @@ def computed(tokens: Tokens, objective: Objective, chance: random.Random) -> Ter
     return FORMULAS[objective.loss](tokens, objective, chance)
 
 
-def terms_beside(tokens: Tokens, objective: Objective) -> dict[str, tuple[float, Terms]]:
-    """Returns what is added to the loss of the policy, each with its weight."""
-    found: dict[str, tuple[float, Terms]] = {}
-    if objective.entropy:
-        found["entropy"] = -objective.entropy, entropy(tokens)
-    if objective.kl_loss:
-        found["kl_loss"] = objective.kl_loss, kl(tokens, objective.kl_estimator)
-    return found
-
-
-def entropy(tokens: Tokens) -> Terms:
-    """The entropy, `-r p`, with the slope `-r (p - mean p)` and `r` held constant.
-
-    The gradient of the entropy is the mean of `-p grad p` over what the policy may sample, so each sampled token gives
-    an unbiased estimate of it. The baseline is the mean over the other tokens, which changes nothing in expectation.
-    """
-    count = tokens.now.size
-    apart = (tokens.now - tokens.now.mean()) * count / max(count - 1, 1) if count else tokens.now
-    weights = tokens.ratio * tokens.scale
-    return Terms(-weights * tokens.now, -weights * apart)
-
-
 def kl(tokens: Tokens, estimator: KlEstimator) -> Terms:
     """The KL to the reference, with the log-ratio `x = reference - p`: `x^2 / 2` (`k2`) or `exp(x) - 1 - x` (`k3`), as
     in GRPO (Shao et al. 2024, arXiv:2402.03300, equation 4)."""

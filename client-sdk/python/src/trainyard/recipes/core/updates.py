@@ -12,7 +12,7 @@ from tinker import types
 
 from . import datums
 from .algorithms import Objective, Rejection
-from .losses import Floats, Terms, Tokens, around, computed, kept, terms_beside, without
+from .losses import Floats, Terms, Tokens, around, computed, kept, kl, without
 from .objective import answered, loss_config, policy_datum, sampled_tokens, sampler_kl, scales, weighted
 from .rollout import Trajectory
 
@@ -52,16 +52,42 @@ class Gradient:
     def __init__(self, batch: Batch, pending: tinker.APIFuture[types.ForwardBackwardOutput]) -> None:
         self.batch, self.pending = batch, pending
         self.observing: tinker.APIFuture[types.ForwardBackwardOutput] | None = None
+        self.bonus: Bonus | None = None
         self.metrics: dict[str, float] = {}
 
     def result(self) -> dict[str, float]:
         """Waits for the gradient, and returns its metrics."""
         output = self.pending.result()
         drift = {"sampler_kl": sampler_kl(self.batch.trajectories, output)}
-        return {"loss": output.metrics["loss:sum"]} | drift | self.metrics | self._observed()
+        found = {"loss": output.metrics["loss:sum"]} | drift | self.metrics | self._observed()
+        if self.bonus is not None:
+            found["entropy"] = self.bonus.entropy(output)
+            if "loss" in self.metrics:  # The loss was computed here, without what the server added.
+                found["loss"] -= self.bonus.weight * found["entropy"]
+        return found
 
     def _observed(self) -> dict[str, float]:
         return {"echo": self.observing.result().metrics["loss:sum"]} if self.observing else {}
+
+
+class Bonus:
+    """The mean entropy of the policy where it sampled, which is subtracted from the loss with a weight."""
+
+    def __init__(self, weight: float, batch: Batch, factors: Sequence[float]) -> None:
+        self.weight = weight
+        self.shares: list[Floats] = [
+            factor * np.asarray(one.mask[1:], np.float64)
+            for one, factor in zip(batch.trajectories, factors, strict=True)
+        ]
+        """What each position counts in the mean."""
+
+    def added(self, examples: Sequence[types.Datum]) -> list[types.Datum]:
+        pairs = zip(examples, self.shares, strict=True)
+        return [datums.with_entropies(one, (self.weight * shares).tolist()) for one, shares in pairs]
+
+    def entropy(self, output: types.ForwardBackwardOutput) -> float:
+        pairs = zip(self.shares, datums.entropies_of(output), strict=True)
+        return float(sum(shares @ entropies for shares, entropies in pairs))
 
 
 class Updates:
@@ -93,8 +119,11 @@ class Updates:
             policy_datum(one, [factor * value for value in values], self.objective)
             for one, values, factor in zip(batch.trajectories, batch.advantages, factors, strict=True)
         ]
+        bonus = self._bonus(batch, factors)
+        examples = bonus.added(examples) if bonus else examples
         pending = self.training.forward_backward(examples, _name(self.objective), loss_config(self.objective))
         found = Gradient(batch, pending)
+        found.bonus = bonus
         observers = [one for one in batch.trajectories if any(answered(one))]
         if self.objective.echo and observers:
             count = sum(one.sampled for one in observers)
@@ -118,18 +147,24 @@ class Updates:
         terms = computed(tokens, self.objective, chance)
         metrics |= _described(tokens, terms)
         slopes = terms.slopes
-        for name, (weight, beside) in terms_beside(tokens, self.objective).items():
-            slopes = slopes + weight * beside.slopes
-            metrics[name] = float(beside.values.sum())
-            metrics["loss"] += weight * metrics[name]
+        if self.objective.kl_loss:
+            beside = kl(tokens, self.objective.kl_estimator)
+            slopes = slopes + self.objective.kl_loss * beside.slopes
+            metrics["kl_loss"] = float(beside.values.sum())
+            metrics["loss"] += self.objective.kl_loss * metrics["kl_loss"]
         observed = self._observed(batch)
         rows = weighted(batch.trajectories, -slopes, observed)
+        bonus = self._bonus(batch, factors)
+        rows = bonus.added(rows) if bonus else rows
         found = Gradient(batch, self.training.forward_backward(rows, "cross_entropy"))
-        found.metrics = metrics
+        found.bonus, found.metrics = bonus, metrics
         if observed:
             seen = [np.asarray(answered(one)[1:], np.bool_) for one in batch.trajectories]
             found.metrics["echo"] = -observed * float(sum(p[mask].sum() for p, mask in zip(now, seen, strict=True)))
         return found
+
+    def _bonus(self, batch: Batch, factors: Sequence[float]) -> Bonus | None:
+        return Bonus(self.objective.entropy, batch, factors) if self.objective.entropy else None
 
     def _observed(self, batch: Batch) -> float:
         """The weight of each token that the environment added: the loss is their mean times `echo`."""

@@ -15,6 +15,8 @@ const FIXED_ROWS: usize = 256;
 
 /// Rows of bf16 weights that tiles multiply in about the time in which a core reads the weights.
 const BALANCED_TILED_ROWS: usize = 64;
+/// The same with AVX-512, on processors that multiply 512 bits in two halves.
+const BALANCED_PAIRED_ROWS: usize = 8;
 /// The same with AVX2, where each weight is widened and then multiplied in lanes of eight.
 const BALANCED_WIDENED_ROWS: usize = 4;
 /// The same in plain Rust.
@@ -64,7 +66,8 @@ impl Blocking {
             (Isa::Portable, _) => BALANCED_PORTABLE_ROWS,
             (Isa::Avx2, _) => BALANCED_WIDENED_ROWS,
             (Isa::AmxBf16, Dtype::Bf16) => BALANCED_TILED_ROWS,
-            (Isa::Avx512Bf16 | Isa::AmxBf16, _) => BALANCED_ROWS,
+            (Isa::Avx512Bf16, Dtype::Bf16) => BALANCED_PAIRED_ROWS,
+            (Isa::Avx512Bf16 | Isa::AmxBf16, Dtype::F32) => BALANCED_ROWS,
         }
     }
 
@@ -122,7 +125,7 @@ mod tests {
     #[test]
     fn slower_kernels_balance_fewer_rows() {
         let rows = |dtype| Isa::ALL.map(|isa| Blocking::new(isa, 1 << 20).balanced_rows(dtype));
-        assert_eq!(rows(Dtype::Bf16), [64, 16, 4, 2]);
+        assert_eq!(rows(Dtype::Bf16), [64, 8, 4, 2]);
         assert_eq!(rows(Dtype::F32), [16, 16, 4, 2], "without tiles");
     }
 

@@ -1,5 +1,6 @@
 """Nobody starves: capacity is shared between tenants by tokens, whatever the shape and the number of their requests."""
 
+import itertools
 import os
 import re
 
@@ -22,7 +23,7 @@ REQUESTS = int(os.environ.get("TRAINYARD_FAIRNESS_REQUESTS", "8"))
 """Of each tenant, on average, between the two readings."""
 
 QUEUED = 5 * REQUESTS
-"""Requests of each tenant. Some are served before the last tenant has queued its own, and no queue may run empty."""
+"""Requests of each tenant. Some are served while others are queued, and no queue may run empty."""
 
 MODELS = TINY_MODELS | {SMOL: smol_path()}
 DTYPE = "bf16"
@@ -120,8 +121,12 @@ def width(before, after) -> float:
 
 def test_equal_tenants_get_equal_shares(deployed):
     """Tenant k has k + 1 runs and datums of its own length; all always have work. Jain's index of what they get."""
-    for tenant in range(TENANTS):
-        queue_requests(raw.Wire(deployed, key(tenant)), np.random.default_rng(tenant), tenant + 1, 16 << tenant % 4)
+    tenants = range(TENANTS)
+    queues = [requests(raw.Wire(deployed, key(at)), np.random.default_rng(at), at + 1, 16 << at % 4) for at in tenants]
+    # In turn, so that none has worked off its queue before the last one has queued its own.
+    for _ in range(QUEUED):
+        for queue in queues:
+            next(queue)
     before = served(deployed)
     wait_until(lambda: (served(deployed) - before).sum() >= TENANTS * REQUESTS * REQUEST, "the queues stand still", 120)
     after = served(deployed)
@@ -129,14 +134,15 @@ def test_equal_tenants_get_equal_shares(deployed):
     assert jain(after - before) >= 0.98, after - before
 
 
-def queue_requests(wire, rng, runs, length):
-    """As many of the same size for each tenant, in turn over its runs."""
+def requests(wire, rng, runs, length):
+    """Queues requests of the same size, one at each step, in turn over its runs."""
     session = wire.session()
     data = rows(rng, REQUEST // length, length)
     created = [wire.create_model(session, number, rank=4).json()["request_id"] for number in range(runs)]
     models = [wire.result(request).json()["model_id"] for request in created]
-    for number in range(QUEUED):
+    for number in itertools.count():
         assert wire.forward_backward(models[number % runs], number // runs + 1, data).status_code == 200
+        yield
 
 
 def served(deployment) -> np.ndarray:

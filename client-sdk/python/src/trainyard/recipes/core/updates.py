@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import tinker
@@ -119,11 +120,7 @@ class Updates:
             policy_datum(one, [factor * value for value in values], self.objective)
             for one, values, factor in zip(batch.trajectories, batch.advantages, factors, strict=True)
         ]
-        bonus = self._bonus(batch, factors)
-        examples = bonus.added(examples) if bonus else examples
-        pending = self.training.forward_backward(examples, _name(self.objective), loss_config(self.objective))
-        found = Gradient(batch, pending)
-        found.bonus = bonus
+        found = self._requested(batch, factors, examples, _name(self.objective), loss_config(self.objective))
         observers = [one for one in batch.trajectories if any(answered(one))]
         if self.objective.echo and observers:
             count = sum(one.sampled for one in observers)
@@ -154,17 +151,28 @@ class Updates:
             metrics["loss"] += self.objective.kl_loss * metrics["kl_loss"]
         observed = self._observed(batch)
         rows = weighted(batch.trajectories, -slopes, observed)
-        bonus = self._bonus(batch, factors)
-        rows = bonus.added(rows) if bonus else rows
-        found = Gradient(batch, self.training.forward_backward(rows, "cross_entropy"))
-        found.bonus, found.metrics = bonus, metrics
+        found = self._requested(batch, factors, rows, "cross_entropy")
+        found.metrics = metrics
         if observed:
             seen = [np.asarray(answered(one)[1:], np.bool_) for one in batch.trajectories]
             found.metrics["echo"] = -observed * float(sum(p[mask].sum() for p, mask in zip(now, seen, strict=True)))
         return found
 
-    def _bonus(self, batch: Batch, factors: Sequence[float]) -> Bonus | None:
-        return Bonus(self.objective.entropy, batch, factors) if self.objective.entropy else None
+    def _requested(
+        self,
+        batch: Batch,
+        factors: Sequence[float],
+        examples: list[types.Datum],
+        loss: types.LossFnType,
+        config: dict[str, Any] | None = None,
+    ) -> Gradient:
+        """The gradient of a loss on the batch's examples, with the bonus if the objective has one."""
+        bonus = Bonus(self.objective.entropy, batch, factors) if self.objective.entropy else None
+        if bonus is not None:
+            examples = bonus.added(examples)
+        found = Gradient(batch, self.training.forward_backward(examples, loss, config))
+        found.bonus = bonus
+        return found
 
     def _observed(self, batch: Batch) -> float:
         """The weight of each token that the environment added: the loss is their mean times `echo`."""

@@ -114,7 +114,7 @@ impl<'w, B: Backend> LossHead<'w, B> {
             let at: Vec<usize> = rows.iter().map(|row| first + row).collect();
             let weights = &self.weights;
             let hidden = weights.head_input(backend, &backend.gather(x, &at));
-            let groups = among(&part.groups, &rows);
+            let groups = groups_among(&part.groups, &rows);
             let lora = unembedding_segments(&groups, &[]);
             let own = head_entropies(backend, &weights.model, &weights.head(&lora), &hidden, &rows, state);
             at.into_iter().zip(own).for_each(|(row, entropy)| entropies[row] = entropy);
@@ -202,19 +202,20 @@ impl<B: Backend> ActiveRows<B> {
             false => rows.iter().map(|row| values[part.rows.start + row]).collect(),
         };
         let entropies = [of_rows(&losses.entropies), of_rows(&losses.d_entropies)];
-        let before = |row: usize| rows.partition_point(|active| *active < row);
-        let pieces = part.pieces.iter().map(|rows| before(rows.start)..before(rows.end)).collect();
-        let groups = among(&part.groups, &rows);
+        let pieces = part.pieces.iter().map(|piece| among(piece, &rows)).collect();
+        let groups = groups_among(&part.groups, &rows);
         Self { rows, pieces, targets: own, d_logprobs: gradients, entropies, groups }
     }
 }
 
-/// Groups of some of their rows, which are in order, counted among these.
-fn among<B: Backend>(groups: &[RowGroup<B>], rows: &[usize]) -> Vec<RowGroup<B>> {
+/// Those of some rows, which are in order, that are in a range, counted among them.
+fn among(range: &Range<usize>, rows: &[usize]) -> Range<usize> {
     let before = |row: usize| rows.partition_point(|own| *own < row);
-    let of = |group: &RowGroup<B>| RowGroup {
-        rows: before(group.rows.start)..before(group.rows.end),
-        adapter: group.adapter.clone(),
-    };
+    before(range.start)..before(range.end)
+}
+
+/// Groups with their part of some rows, which are in order, counted among these.
+fn groups_among<B: Backend>(groups: &[RowGroup<B>], rows: &[usize]) -> Vec<RowGroup<B>> {
+    let of = |group: &RowGroup<B>| RowGroup { rows: among(&group.rows, rows), adapter: group.adapter.clone() };
     groups.iter().map(of).collect()
 }

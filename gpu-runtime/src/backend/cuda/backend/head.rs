@@ -11,6 +11,7 @@ use super::low_rank::{Adapters, LowRankRows};
 use super::params::CudaParams;
 use crate::backend::cuda::device::error::Result;
 use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::ops::copies::gather;
 use crate::backend::cuda::ops::head::{
     DeviceLogSums, DeviceRowGradients, DeviceTargets, LogitChunk, add_entropies, logit_gradient,
@@ -20,7 +21,7 @@ use crate::backend::cuda::ops::product::WeightSide;
 use crate::backend::cuda::ops::rows::{Addend, DeviceRows};
 use crate::backend::cuda::ops::squares::add;
 use crate::backend::{
-    Dtype, EntropyGradient, GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, Targets,
+    Dtype, EntropyGradient, GradientSinks, GradientSlot, HeadGradient, HeadPart, Held, LinearCall, Targets,
 };
 
 /// State that the forward pass saves for the backward pass.
@@ -31,6 +32,15 @@ pub struct HeadState {
     logits: Option<DeviceRows>,
     /// Rows of the unembedding that are tokens.
     tokens: usize,
+}
+
+impl HeadState {
+    /// Log-sum-exps of some of the rows, and their logits if they were saved.
+    fn of_rows(&self, device: &CudaDevice, rows: &[usize]) -> Result<(Slice<f32>, Option<DeviceRows>)> {
+        let lse: Vec<f32> = rows.iter().map(|row| self.lse[*row]).collect();
+        let saved = self.logits.as_ref().map(|logits| gather(device, logits, rows)).transpose()?;
+        Ok((device.upload(&lse)?, saved))
+    }
 }
 
 /// An unembedding with the adapters on it, for some rows.
@@ -54,6 +64,22 @@ impl<'a, T: GemmElement> AdaptedHead<'a, T> {
         };
         let z = adapters.as_ref().map(shrunk).transpose()?;
         Ok(Self { weight: T::of(&call.weight.0)?, x, adapters, z })
+    }
+
+    /// Rows with the logits of a chunk of the vocabulary, and the column of its first one: those that were saved, or others,
+    /// which have the chunk alone.
+    fn logits_of<'s>(
+        &self,
+        cuda: &Cuda,
+        chunk: &Range<usize>,
+        saved: Option<&'s DeviceRows>,
+    ) -> Result<(Held<'s, DeviceRows>, usize)> {
+        if let Some(saved) = saved {
+            return Ok((Held::Borrowed(saved), chunk.start));
+        }
+        let mut logits = DeviceRows::uninitialised(&cuda.device, self.x.rows(), chunk.len())?;
+        self.logits(cuda, chunk, &mut logits, 0)?;
+        Ok((Held::Owned(logits), 0))
     }
 
     /// Writes the logits of a chunk of the vocabulary to columns of `out`.
@@ -151,26 +177,12 @@ impl Cuda {
     ) -> Result<Vec<f32>> {
         let device = &self.device;
         let head = AdaptedHead::<T>::new(self, call, hidden)?;
-        let lse: Vec<f32> = rows.iter().map(|row| state.lse[*row]).collect();
-        let lse = device.upload(&lse)?;
+        let (lse, saved) = state.of_rows(device, rows)?;
         // Of a part without tokens, nothing is added.
         let mut entropies = device.upload(&vec![0f32; rows.len()])?;
-        let saved = state.logits.as_ref().map(|logits| gather(device, logits, rows)).transpose()?;
         for chunk in chunks(state.tokens, self.chunk) {
-            let (own, column);
-            let logits = match &saved {
-                Some(saved) => {
-                    column = chunk.start;
-                    saved
-                }
-                None => {
-                    let mut logits = DeviceRows::uninitialised(device, rows.len(), chunk.len())?;
-                    head.logits(self, &chunk, &mut logits, 0)?;
-                    (own, column) = (logits, 0);
-                    &own
-                }
-            };
-            let chunk = LogitChunk { logits, column, tokens: (chunk.start, chunk.end) };
+            let (logits, column) = head.logits_of(self, &chunk, saved.as_ref())?;
+            let chunk = LogitChunk { logits: &logits, column, tokens: (chunk.start, chunk.end) };
             add_entropies(device, chunk, &lse, &mut entropies)?;
         }
         entropies.to_host()
@@ -204,31 +216,21 @@ impl Cuda {
         let (device, rows, width) = (&self.device, hidden.rows(), hidden.width());
         let head = AdaptedHead::<T>::new(self, call, hidden)?;
         let targets = DeviceTargets::upload(device, gradient.targets, state.tokens)?;
-        let lse: Vec<f32> = gradient.rows.iter().map(|row| state.lse[*row]).collect();
-        let (lse, d) = (device.upload(&lse)?, device.upload(gradient.d_logprobs)?);
+        let (lse, saved) = state.of_rows(device, gradient.rows)?;
+        let d = device.upload(gradient.d_logprobs)?;
         let upload = |EntropyGradient { entropies, d_entropies }| -> Result<[Slice<f32>; 2]> {
             Ok([device.upload(entropies)?, device.upload(d_entropies)?])
         };
         let entropies = gradient.entropy.map(upload).transpose()?;
         let of_rows = DeviceRowGradients { targets: &targets, log_sums: &lse, d: &d, entropies: entropies.as_ref() };
-        let saved = state.logits.as_ref().map(|logits| gather(device, logits, gradient.rows)).transpose()?;
         let trained = self.adapters::<T>(call.lora, rows, |segment| segment.trains)?;
         // Gradients of the unembedding, or of adapters on it, are of the gradient of logits in f32.
         let wide = trained.is_some() || matches!(sinks, GradientSinks::Full(_));
         let mut dz: Option<DeviceRows> = None;
         let mut dx = DeviceRows::zeros(device, rows, width)?;
         for chunk in chunks(state.tokens, self.chunk) {
-            let own = match &saved {
-                Some(_) => None,
-                None => {
-                    let mut logits = DeviceRows::uninitialised(device, rows, chunk.len())?;
-                    head.logits(self, &chunk, &mut logits, 0)?;
-                    Some(logits)
-                }
-            };
-            let Some(logits) = saved.as_ref().or(own.as_ref()) else { continue };
-            let column = if saved.is_some() { chunk.start } else { 0 };
-            let columns = LogitChunk { logits, column, tokens: (chunk.start, chunk.end) };
+            let (logits, column) = head.logits_of(self, &chunk, saved.as_ref())?;
+            let columns = LogitChunk { logits: &logits, column, tokens: (chunk.start, chunk.end) };
             let d_logits = wide.then(|| logit_gradient::<f32>(device, columns, &of_rows)).transpose()?;
             let rounded = match &d_logits {
                 Some(d_logits) => T::rounded(device, d_logits)?,

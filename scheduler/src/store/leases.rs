@@ -79,19 +79,20 @@ pub(crate) async fn claim_runs(
             ORDER BY runs.last_request_at, runs.id LIMIT $3)
         RETURNING id, epoch, arithmetic"
     );
+    // PostgreSQL executes a subquery of `ARRAY` once. As a join, it could lock more runs than the limit.
     const POSTGRES: &str = concat!(
         "-- claim_runs
         UPDATE runs SET ",
         lease_to!("$1"),
         "
-        WHERE id IN (
+        WHERE id = ANY(ARRAY(
             SELECT runs.id FROM (",
         waiting_runs!(),
         ") AS waiting CROSS JOIN runs
             WHERE runs.id = waiting.id AND runs.worker_id IS NULL AND runs.base_model = ANY($2) AND ",
         may_execute!("$1", "$4"),
         "
-            ORDER BY runs.last_request_at, runs.id LIMIT $3 FOR UPDATE OF runs SKIP LOCKED)
+            ORDER BY runs.last_request_at, runs.id LIMIT $3 FOR UPDATE OF runs SKIP LOCKED))
         RETURNING id, epoch, arithmetic"
     );
     let rows = sql_by(SQLITE, POSTGRES)

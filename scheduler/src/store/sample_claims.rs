@@ -76,11 +76,12 @@ pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> R
         RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, crash_count, isolated_starts, num_samples,
             sampling_session_id"
     );
+    // PostgreSQL executes a subquery of `ARRAY` once. As a join, it would compute the order again for each row.
     const POSTGRES: &str = concat!(
         "-- claim_samples
         UPDATE requests SET worker_id = $1, claim = claim + 1
-        WHERE arrival IN (
-            SELECT arrival FROM requests WHERE worker_id IS NULL AND finished_at IS NULL AND arrival IN (
+        WHERE arrival = ANY(ARRAY(
+            SELECT arrival FROM requests WHERE worker_id IS NULL AND finished_at IS NULL AND arrival = ANY(ARRAY(
                 SELECT arrival FROM (
                     SELECT arrival, newcomer,
                         CAST(sum(num_samples) OVER (ORDER BY newcomer DESC, turn, arrival) - num_samples AS BIGINT)
@@ -107,8 +108,8 @@ pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> R
                             ) AS by_session
                         ) AS by_tenant
                     ) AS waiting
-                WHERE before < $3 OR (newcomer AND before < $6))
-            FOR UPDATE SKIP LOCKED)
+                WHERE before < $3 OR (newcomer AND before < $6)))
+            FOR UPDATE SKIP LOCKED))
         RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, crash_count, isolated_starts, num_samples,
             sampling_session_id"
     );

@@ -1,6 +1,7 @@
 //! Checks the plan of every statement on a database full of retained rows: none scans a table that grows.
 
 mod agents;
+mod claims;
 mod fill;
 mod growth;
 mod workload;

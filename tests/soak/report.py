@@ -4,7 +4,7 @@ import statistics
 from collections import Counter
 
 MEMORY = 0.10
-"""Allowed change, between the second and the last fifth, of the memory that a process does not count in its plan."""
+"""Allowed growth, between the second and the last fifth, of the memory that a process holds and does not count in its plan."""
 
 ROWS = 1.25
 """Allowed growth of a table between the same fifths, beyond that of the work that clients did in them."""
@@ -64,7 +64,7 @@ class Report:
         if self.arguments.minutes < STEADY_MINUTES:
             return
         for name, before, after in self.memory():
-            if abs(after / before - 1) > MEMORY:
+            if after / before - 1 > MEMORY:
                 fail(f"memory of {name}: {before / 2**20:.0f} MiB, then {after / 2**20:.0f}")
         early, late = self.work(*SECOND), self.work(*LAST)
         allowed = ROWS * max(1.0, late / max(1, early))
@@ -86,7 +86,7 @@ class Report:
         return False
 
     def memory(self):
-        """Returns the processes that were never killed: name, median in bytes early and late, beyond what they count."""
+        """Returns the processes that were never killed: name, bytes held early and late beyond what they count."""
         cluster = self.watch.cluster
         for process in (cluster.apis[0], cluster.workers[0]):
             yield process.name, self.watch.memory(process.name, *SECOND), self.watch.memory(process.name, *LAST)
@@ -117,7 +117,7 @@ class Report:
             f"| errors that the documentation names | {dict(self.named) or 'none'} |",
             f"| abandoned sessions | {len(self.abandoned)}, with {sum(x['accepted'] for x in self.abandoned)} requests |",
             f"| bad bodies, by answer | {bodies} |",
-            f"| memory beyond what workers count, second and last fifth | {held} |",
+            f"| memory held beyond what workers count, second and last fifth | {held} |",
             f"| most rows, second and last fifth | {rows} |",
             f"| most in the storage, second and last fifth | {storage[0]:.1f} → {storage[1]:.1f} MiB |",
             f"| result | {'passed' if not self.failures else 'FAILED'} |",

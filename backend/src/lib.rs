@@ -375,15 +375,15 @@ pub trait Backend: Passes + Tensors {
     /// and rows of the segments in `head`, count within these. With [`GradientSinks::Full`], adds the gradient of the
     /// unembedding to parameter `param`; else those of A and B of the segments whose group has a sink.
     ///
-    /// The gradient with respect to a row's logits is f32: `d_logprobs` of its targets, minus their sum times the softmax p, and
-    /// with an entropy H, minus the gradient with respect to H times `p (ln p + H)`. It is rounded as the left side of GEMMs with
-    /// the unembedding and B, not for the gradients of weights, which add rows in order. Whether `state` has logits or they are
-    /// recomputed does not change the bits.
+    /// The gradient with respect to a row's logits is f32: `d_logprobs` of its targets, minus their sum times the softmax p; minus
+    /// that with respect to an entropy H times `p (ln p + H)`; plus that with respect to a divergence D from q times
+    /// `p (ln p - ln q - D)`. It is rounded as the left side of GEMMs with the unembedding and B, not for the gradients of weights,
+    /// which add rows in order. Whether `state` has logits or they are recomputed does not change the bits.
     fn head_backward(
         &self,
         head: &LinearCall<'_, Self>,
         hidden: &Self::Rows,
-        gradient: &HeadGradient<'_>,
+        gradient: &HeadGradient<'_, Self>,
         state: &Self::HeadState,
         param: usize,
         sinks: &mut GradientSinks<'_, '_, Self>,

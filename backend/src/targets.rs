@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::tensors::Tensors;
+
 /// Targets of every row of the loss head.
 #[derive(Clone, Debug, Default)]
 pub struct Targets {
@@ -42,8 +44,7 @@ impl Targets {
 }
 
 /// Inputs of the loss head's backward pass: rows of the pass that have a gradient.
-#[derive(Clone, Copy)]
-pub struct HeadGradient<'a> {
+pub struct HeadGradient<'a, B: Tensors> {
     /// Indices of these rows among those of `Backend::target_logprobs`.
     pub rows: &'a [usize],
     /// The same rows by sequence, as indices in `rows`. The sequences cover all rows, in order.
@@ -54,7 +55,17 @@ pub struct HeadGradient<'a> {
     pub d_logprobs: &'a [f32],
     /// `None` for a loss that does not depend on the entropies of the rows' distributions.
     pub entropy: Option<EntropyGradient<'a>>,
+    /// `None` for a loss that does not depend on divergences from other distributions.
+    pub divergence: Option<&'a DivergenceGradient<'a, B>>,
 }
+
+impl<B: Tensors> Clone for HeadGradient<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Tensors> Copy for HeadGradient<'_, B> {}
 
 /// Gradients of the loss with respect to the entropies of rows.
 #[derive(Clone, Copy, Debug)]
@@ -77,4 +88,24 @@ impl EntropyGradient<'_> {
         let d = self.d_entropies[row];
         (d != 0.0).then(|| (self.entropies[row], d))
     }
+}
+
+/// Distributions over the same vocabulary that those of rows are compared with: of an unembedding without adapters.
+pub struct ReferenceRows<'a, B: Tensors> {
+    /// The unembedding, or the part of it that is here: as many tokens as the rows' own has.
+    pub unembedding: &'a B::Matrix,
+    /// Normalised hidden states of the rows, gathered: `[rows, hidden]`.
+    pub hidden: &'a B::Rows,
+    /// Log-sum-exp of each row's logits, over the whole vocabulary.
+    pub lse: &'a [f32],
+}
+
+/// Gradients of the loss with respect to the divergences of rows.
+pub struct DivergenceGradient<'a, B: Tensors> {
+    /// The distributions that the rows diverge from.
+    pub reference: ReferenceRows<'a, B>,
+    /// Divergence of each row in nats, over the whole vocabulary.
+    pub divergences: &'a [f32],
+    /// Gradient with respect to each of them.
+    pub d_divergences: &'a [f32],
 }

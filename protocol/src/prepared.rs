@@ -69,6 +69,10 @@ pub struct PreparedDatum {
     /// Factors of each position's entropy, which are subtracted from the loss, `[N]`. The pass then returns the entropies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entropy_weights: Option<Vec<f32>>,
+    /// Factors of each position's divergence from the base model, which are added to the loss, `[N]`. The pass then returns the
+    /// divergences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kl_weights: Option<Vec<f32>>,
     /// Inputs of a policy-gradient loss; absent for other losses.
     pub policy: Option<PolicyInputs>,
     /// Inputs of `value_mse`; absent for other losses.

@@ -54,6 +54,8 @@ pub struct DatumOutput {
     pub elementwise_loss: Vec<f32>,
     /// Entropy in nats at each position, `[N]`, for a datum with `entropy_weights`.
     pub entropies: Option<Vec<f32>>,
+    /// Kullback-Leibler divergence in nats from the base model at each position, `[N]`, for a datum with `kl_weights`.
+    pub kl: Option<Vec<f32>>,
 }
 
 /// Reason why a sequence ended.

@@ -74,8 +74,8 @@ pub enum RetrieveFutureResponse {
 pub struct TrainingResult<'a> {
     /// Type of the outputs.
     loss_fn_output_type: &'a str,
-    /// Outputs of each datum in the order of the request: `logprobs`, `elementwise_loss`, and `entropies` if a datum has
-    /// `entropy_weights`.
+    /// Outputs of each datum in the order of the request: `logprobs`, `elementwise_loss`, `entropies` if a datum has
+    /// `entropy_weights`, and `kl` if one has `kl_weights`.
     #[schema(value_type = Vec<BTreeMap<String, TensorData>>)]
     loss_fn_outputs: Vec<BTreeMap<&'a str, TensorResult<'a>>>,
     /// Metrics, with keys of the form `name:reduction`, such as `loss:sum`.

@@ -12,7 +12,7 @@ fn read(payload: Bytes) -> Value {
 
 fn output(shape: &[usize], logprobs: &[f32]) -> DatumOutput {
     let elementwise_loss = vec![0.5; logprobs.len()];
-    DatumOutput { shape: shape.to_vec(), logprobs: logprobs.to_vec(), elementwise_loss, entropies: None }
+    DatumOutput { shape: shape.to_vec(), logprobs: logprobs.to_vec(), elementwise_loss, entropies: None, kl: None }
 }
 
 #[test]

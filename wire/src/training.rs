@@ -313,21 +313,27 @@ impl DatumBody {
     }
 }
 
+/// Values of a datum's positions, if it asked for them.
+type OfPositions = fn(&DatumOutput) -> Option<&[f32]>;
+
+const OF_POSITIONS: [(&str, OfPositions); 2] =
+    [("entropies", |datum| datum.entropies.as_deref()), ("kl", |datum| datum.kl.as_deref())];
+
 /// Writes a result. Consecutive datums with the same trailing shape share a record, because K may differ from datum to
 /// datum. Clients expect the same fields in all records.
 pub fn encode_output(result: &ForwardBackwardResult) -> Bytes {
-    let have_entropies = result.outputs.iter().any(|datum| datum.entropies.is_some());
+    let is_asked = |of: OfPositions| result.outputs.iter().any(|datum| of(datum).is_some());
+    let asked: Vec<_> = OF_POSITIONS.into_iter().filter(|(_, of)| is_asked(*of)).collect();
     let records = result.outputs.chunk_by(|a, b| trailing_shape(a) == trailing_shape(b)).map(|group| {
         let trailing = group.first().map(trailing_shape).unwrap_or_default();
-        let of_targets = |values| batched_tensor(group, trailing, values);
+        let of_targets = |values: fn(&DatumOutput) -> &[f32]| batched_tensor(group, trailing, values);
         let mut fields = BTreeMap::from([("logprobs".to_owned(), of_targets(|datum| &datum.logprobs))]);
         // A custom loss has no terms.
         if group.iter().any(|datum| !datum.elementwise_loss.is_empty()) {
             fields.insert("elementwise_loss".to_owned(), of_targets(|datum| &datum.elementwise_loss));
         }
-        if have_entropies {
-            let entropies = batched_tensor(group, &[], |datum| datum.entropies.as_deref().unwrap_or_default());
-            fields.insert("entropies".to_owned(), entropies);
+        for (name, values) in &asked {
+            fields.insert((*name).to_owned(), batched_tensor(group, &[], |datum| values(datum).unwrap_or_default()));
         }
         proto::ArrayRecord { type_tag: OUTPUT_TYPE.to_owned(), fields, num_datums: group.len() as i64 }
     });
@@ -359,7 +365,7 @@ fn trailing_shape(datum: &DatumOutput) -> &[usize] {
 fn batched_tensor(
     group: &[DatumOutput],
     trailing: &[usize],
-    values: fn(&DatumOutput) -> &[f32],
+    values: impl Fn(&DatumOutput) -> &[f32],
 ) -> proto::BatchedTensor {
     let mut data: Vec<u8> = Vec::new();
     let mut offsets = vec![0_i64];

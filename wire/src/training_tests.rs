@@ -247,7 +247,7 @@ fn output(shape: &[usize], start: f32) -> DatumOutput {
     let count = shape.iter().product::<usize>();
     let logprobs: Vec<f32> = (0..count).map(|at| start + at as f32).collect();
     let elementwise_loss = logprobs.iter().map(|value| -value).collect();
-    DatumOutput { shape: shape.to_vec(), logprobs, elementwise_loss, entropies: None }
+    DatumOutput { shape: shape.to_vec(), logprobs, elementwise_loss, entropies: None, kl: None }
 }
 
 #[test]
@@ -281,18 +281,31 @@ fn ragged_k_splits_into_records() {
 }
 
 #[test]
-fn all_records_have_the_entropies_that_a_datum_asked_for() {
-    let with = |shape: &[usize]| DatumOutput { entropies: Some(vec![0.5; shape[0]]), ..output(shape, 0.0) };
+fn all_records_have_the_values_of_positions_that_a_datum_asked_for() {
+    for name in ["entropies", "kl"] {
+        check_values_of_positions(name);
+    }
+}
+
+fn check_values_of_positions(name: &str) {
+    let with = |shape: &[usize]| {
+        let values = Some(vec![0.5; shape[0]]);
+        match name {
+            "kl" => DatumOutput { kl: values, ..output(shape, 0.0) },
+            _ => DatumOutput { entropies: values, ..output(shape, 0.0) },
+        }
+    };
     let outputs = vec![output(&[2], 0.0), with(&[1]), with(&[2]), with(&[2, 3]), output(&[3], 0.0)];
     let result = ForwardBackwardResult { outputs, metrics: BTreeMap::new() };
     let decoded = proto::ForwardBackwardOutput::decode(encode_output(&result)).unwrap();
     let records = decoded.loss_fn_outputs;
-    let entropies: Vec<_> = records.iter().map(|record| &record.fields["entropies"]).collect();
+    assert!(records.iter().all(|record| record.fields.len() == 3), "logprobs, elementwise_loss, and {name}");
+    let values: Vec<_> = records.iter().map(|record| &record.fields[name]).collect();
     let halves = |count| tensor::f32_bytes(&vec![0.5; count]);
-    assert_eq!(entropies.iter().map(|field| &field.data[..]).collect::<Vec<_>>(), [halves(3), halves(2), halves(0)]);
-    assert_eq!(entropies[0].offsets, tensor::i64_bytes(&[0, 0, 4, 12]), "none of the first datum");
+    assert_eq!(values.iter().map(|field| &field.data[..]).collect::<Vec<_>>(), [halves(3), halves(2), halves(0)]);
+    assert_eq!(values[0].offsets, tensor::i64_bytes(&[0, 0, 4, 12]), "none of the first datum");
     // One per position, whatever the number of targets.
-    assert!(entropies.iter().all(|field| field.trailing_shape.is_empty()));
+    assert!(values.iter().all(|field| field.trailing_shape.is_empty()));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::access::{HostAccess, Numbers, Results, host};
 use crate::{
-    EntropyGradient, GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, LogSum, LoraSegment, MatrixRole,
-    ScoreRequest, Source, Targets, VocabularyOps,
+    DivergenceGradient, EntropyGradient, GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, LogSum,
+    LoraSegment, MatrixRole, ReferenceRows, ScoreRequest, Source, Targets, VocabularyOps,
 };
 
 /// Rank of adapters on the unembedding.
@@ -42,12 +42,36 @@ impl<B: HostAccess> Adapter<B> {
     }
 }
 
+/// Distributions that those of rows are compared with.
+struct Other<B: HostAccess> {
+    unembedding: B::Matrix,
+    hidden: B::Rows,
+    lse: Vec<f32>,
+}
+
+impl<B: HostAccess> Other<B> {
+    /// Those of `rows` rows, over `vocab` tokens that are all there.
+    fn new(b: &B, n: &mut Numbers, vocab: usize, hidden: usize, rows: usize) -> Self {
+        let unembedding = b.pack(&[Source::Host(&n.take(vocab * hidden))], hidden, MatrixRole::Base);
+        let hidden = b.rows(&n.take(rows * hidden), hidden);
+        let call = LinearCall { weight: &unembedding, bias: None, lora: &[] };
+        let targets = Targets { offsets: vec![0; rows + 1], ids: Vec::new() };
+        let sums = B::Family::head_part(b, &call, &hidden, &targets, vocab, false).sums;
+        let lse = targets.normalise(&sums, &mut []);
+        Self { unembedding, hidden, lse }
+    }
+
+    fn rows(&self) -> ReferenceRows<'_, B> {
+        ReferenceRows { unembedding: &self.unembedding, hidden: &self.hidden, lse: &self.lse }
+    }
+}
+
 /// Gradients with respect to the hidden states, and to the unembedding or to its adapter.
 fn gradients<B: HostAccess>(
     b: &B,
     call: &LinearCall<'_, B>,
     hidden: &B::Rows,
-    gradient: &HeadGradient<'_>,
+    gradient: &HeadGradient<'_, B>,
     state: &B::HeadState,
     vocab: usize,
     width: usize,
@@ -92,8 +116,14 @@ pub fn heads<B: HostAccess>(
     let lora: Vec<_> = if full { Vec::new() } else { vec![adapter.segment(0..active.len())] };
     let call = LinearCall { weight: &weight, bias: None, lora: &lora };
     let sequences = [0..active.len() / 3, active.len() / 3..active.len()];
-    let gradient =
-        HeadGradient { rows: &active, sequences: &sequences, targets: &own, d_logprobs: &d_logprobs, entropy: None };
+    let gradient = HeadGradient {
+        rows: &active,
+        sequences: &sequences,
+        targets: &own,
+        d_logprobs: &d_logprobs,
+        entropy: None,
+        divergence: None,
+    };
     let picked = b.gather(&x, &active);
     let [dx, grads] = gradients(b, &call, &picked, &gradient, &state, vocab, hidden, full);
     let entropies = B::Family::entropies(b, &call, &picked, &active, &state);
@@ -103,6 +133,14 @@ pub fn heads<B: HostAccess>(
     let entropy = Some(EntropyGradient { entropies: &entropies, d_entropies: &d_entropies });
     let gradient = HeadGradient { entropy, ..gradient };
     let [entropy_dx, entropy_grads] = gradients(b, &call, &picked, &gradient, &state, vocab, hidden, full);
+    let other = Other::new(b, &mut n, vocab, hidden, active.len());
+    let reference = other.rows();
+    let divergences = B::Family::divergences(b, &call, &picked, &active, &state, &reference);
+    let mut d_divergences = n.take(active.len());
+    d_divergences.iter_mut().skip(1).step_by(3).for_each(|d| *d = 0.0);
+    let divergence = DivergenceGradient { reference, divergences: &divergences, d_divergences: &d_divergences };
+    let gradient = HeadGradient { divergence: Some(&divergence), ..gradient };
+    let [divergence_dx, divergence_grads] = gradients(b, &call, &picked, &gradient, &state, vocab, hidden, full);
     vec![
         ("logprobs", logprobs),
         ("dx", dx),
@@ -110,6 +148,9 @@ pub fn heads<B: HostAccess>(
         ("entropies", entropies),
         ("dx with entropies", entropy_dx),
         ("weights with entropies", entropy_grads),
+        ("divergences", divergences),
+        ("dx with divergences", divergence_dx),
+        ("weights with divergences", divergence_grads),
     ]
 }
 
@@ -148,8 +189,15 @@ pub fn head_parts<B: HostAccess>(
     let entropies = B::Family::entropies(b, &call, &x, all, &state);
     let d_entropies = n.take(rows);
     let entropy = Some(EntropyGradient { entropies: &entropies, d_entropies: &d_entropies });
+    // Those of all logits of the other distributions, tokens or not: the part contributes terms of its tokens alone.
+    let other = Other::new(b, &mut n, vocab, hidden, rows);
+    let divergences = B::Family::divergences(b, &call, &x, all, &state, &other.rows());
+    let d_divergences = n.take(rows);
+    let (reference, values) = (other.rows(), &divergences);
+    let divergence = DivergenceGradient { reference, divergences: values, d_divergences: &d_divergences };
+    let (divergence, targets) = (Some(&divergence), &targets);
     let gradient =
-        HeadGradient { rows: all, sequences: &sequences, targets: &targets, d_logprobs: &d_logprobs, entropy };
+        HeadGradient { rows: all, sequences: &sequences, targets, d_logprobs: &d_logprobs, entropy, divergence };
     let [dx, grads] = gradients(b, &call, &x, &gradient, &state, vocab, hidden, full);
     let width = if full { hidden } else { RANK };
     let beyond = grads[grads.len() - others * width..].to_vec();
@@ -161,6 +209,7 @@ pub fn head_parts<B: HostAccess>(
         ("beyond", beyond),
         ("weights", grads),
         ("entropies", entropies),
+        ("divergences", divergences),
     ]
 }
 

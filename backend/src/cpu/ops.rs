@@ -376,7 +376,7 @@ impl Backend for Cpu {
         &self,
         head: &LinearCall<'_, Self>,
         hidden: &HostRows,
-        gradient: &HeadGradient<'_>,
+        gradient: &HeadGradient<'_, Self>,
         state: &HeadState,
         param: usize,
         sinks: &mut GradientSinks<'_, '_, Self>,

@@ -113,6 +113,30 @@ pub(crate) fn sum_by(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     add_lanes(&lanes)
 }
 
+/// Sum over `f` of the elements of two slices of one length, in [`LANES`] partial sums.
+#[inline(always)]
+pub(crate) fn sum_of_pairs(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut lanes = [0f32; LANES];
+    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<MAPPED>(), y.as_chunks::<MAPPED>());
+    for (x, y) in x.iter().zip(y) {
+        let mut terms = [0f32; MAPPED];
+        for ((term, x), y) in terms.iter_mut().zip(x).zip(y) {
+            *term = f(*x, *y);
+        }
+        for terms in terms.as_chunks::<LANES>().0 {
+            for (lane, term) in lanes.iter_mut().zip(terms) {
+                *lane += term;
+            }
+        }
+    }
+    for (x, y) in x_rest.chunks(LANES).zip(y_rest.chunks(LANES)) {
+        for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
+            *lane += f(*x, *y);
+        }
+    }
+    add_lanes(&lanes)
+}
+
 /// Dot product, in [`LANES`] partial sums.
 #[inline(always)]
 pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {

@@ -6,7 +6,7 @@ use super::parallel::for_rows;
 use super::rows::HostRows;
 use super::sampling;
 use crate::collective::Ranks;
-use crate::{HeadPart, LinearCall, Rows, ScorePart, ScoreRequest, Targets, VocabularyOps, join_columns};
+use crate::{HeadPart, LinearCall, ReferenceRows, Rows, ScorePart, ScoreRequest, Targets, VocabularyOps, join_columns};
 
 /// A row that is not here.
 const ELSEWHERE: usize = usize::MAX;
@@ -47,6 +47,17 @@ impl VocabularyOps<Self> for Cpu {
         state: &HeadState,
     ) -> Vec<f32> {
         head::entropies(cpu, head, hidden, rows, state)
+    }
+
+    fn divergences(
+        cpu: &Self,
+        head: &LinearCall<'_, Self>,
+        hidden: &HostRows,
+        rows: &[usize],
+        state: &HeadState,
+        reference: &ReferenceRows<'_, Self>,
+    ) -> Vec<f32> {
+        head::divergences(cpu, head, hidden, rows, state, reference)
     }
 
     fn gather_logits(_: &Self, own: &HostRows, rows: usize, ranks: &Ranks, out: &mut HostRows) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::collective::Ranks;
-use crate::targets::Targets;
+use crate::targets::{ReferenceRows, Targets};
 use crate::tensors::Tensors;
 use crate::types::{LinearCall, LogSum, ScoreRequest};
 
@@ -62,6 +62,20 @@ pub trait VocabularyOps<B: Tensors> {
         hidden: &B::Rows,
         rows: &[usize],
         state: &B::HeadState,
+    ) -> Vec<f32>;
+
+    /// Returns what the part contributes to the Kullback-Leibler divergences, in nats, of the distributions of rows from those of
+    /// `reference`. The rows are as in [`VocabularyOps::entropies`], and so are the order of sums and the bits.
+    ///
+    /// A divergence is the sum over the vocabulary of `p (ln p - ln q)`, with `q` of the reference. A token that the reference
+    /// excludes counts with the smallest finite `ln q`.
+    fn divergences(
+        backend: &B,
+        head: &LinearCall<'_, B>,
+        hidden: &B::Rows,
+        rows: &[usize],
+        state: &B::HeadState,
+        reference: &ReferenceRows<'_, B>,
     ) -> Vec<f32>;
 
     /// Writes the logits of all ranks, each with as many columns as `own`, to the first `rows` rows of

@@ -5,8 +5,8 @@ use super::{Matrix, Reference, add_scaled};
 use crate::collective::Ranks;
 use crate::sampling::{SamplingScratch, logprob_scale, sample_each, sample_token, topk};
 use crate::{
-    GradientSinks, HeadGradient, HeadPart, LinearCall, LogSum, Logits, RowScores, Rows, SampledToken, ScorePart,
-    ScoreRequest, Targets, TokenRequest, VocabularyOps, join_columns,
+    GradientSinks, HeadGradient, HeadPart, LinearCall, LogSum, Logits, ReferenceRows, RowScores, Rows, SampledToken,
+    ScorePart, ScoreRequest, Targets, TokenRequest, VocabularyOps, join_columns,
 };
 
 fn logits(call: &LinearCall<'_, Reference>, hidden: &Matrix) -> (Matrix, Vec<Matrix>) {
@@ -37,21 +37,27 @@ pub(super) fn target_logprobs(
 pub(super) fn backward(
     call: &LinearCall<'_, Reference>,
     hidden: &Matrix,
-    gradient: &HeadGradient<'_>,
+    gradient: &HeadGradient<'_, Reference>,
     state: &HeadState,
     param: usize,
     sinks: &mut GradientSinks<'_, '_, Reference>,
 ) -> Matrix {
     let (mut d, zs) = logits(call, hidden);
+    let reference = gradient.divergence.map(|divergence| reference_logs(&divergence.reference));
     for row in 0..hidden.rows() {
         let at = gradient.targets.of(row);
         let total: f32 = gradient.d_logprobs[at.clone()].iter().sum();
         let lse = state.lse[gradient.rows[row]];
         let (own, others) = d.row_mut(row).split_at_mut(state.tokens);
         let (entropy, d_entropy) = gradient.entropy.and_then(|entropy| entropy.of(row)).unwrap_or_default();
-        own.iter_mut().for_each(|x| {
+        let other = reference
+            .as_ref()
+            .zip(gradient.divergence)
+            .map(|(logs, of)| (logs.row(row), of.divergences[row], of.d_divergences[row]));
+        own.iter_mut().enumerate().for_each(|(token, x)| {
             let log = (*x - lse).max(f32::MIN);
-            *x = log.exp() * (-total - d_entropy * (log + entropy));
+            let of_divergence = other.map_or(0.0, |(logs, divergence, d)| d * (log - logs[token] - divergence));
+            *x = log.exp() * (-total - d_entropy * (log + entropy) + of_divergence);
         });
         others.fill(0.0);
         for t in at {
@@ -114,6 +120,26 @@ impl VocabularyOps<Self> for Reference {
         rows.iter().enumerate().map(entropy).collect()
     }
 
+    fn divergences(
+        _: &Self,
+        head: &LinearCall<'_, Self>,
+        hidden: &Matrix,
+        rows: &[usize],
+        state: &HeadState,
+        reference: &ReferenceRows<'_, Self>,
+    ) -> Vec<f32> {
+        let (logits, _) = logits(head, hidden);
+        let others = reference_logs(reference);
+        let divergence = |(at, row): (usize, &usize)| {
+            let term = |(x, other): (&f32, &f32)| {
+                let log = (x - state.lse[*row]).max(f32::MIN);
+                log.exp() * (log - other)
+            };
+            logits.row(at)[..state.tokens].iter().zip(others.row(at)).map(term).sum()
+        };
+        rows.iter().enumerate().map(divergence).collect()
+    }
+
     fn gather_logits(_: &Self, own: &Matrix, rows: usize, ranks: &Ranks, out: &mut Matrix) {
         let width = out.width();
         if let Some(parts) = ranks.all_gather(own.data()[..rows * own.width()].to_vec()) {
@@ -130,6 +156,16 @@ impl VocabularyOps<Self> for Reference {
         };
         requests.iter().map(of).collect()
     }
+}
+
+/// Log-probabilities of all tokens of the rows that others are compared with.
+fn reference_logs(reference: &ReferenceRows<'_, Reference>) -> Matrix {
+    let call = LinearCall { weight: reference.unembedding, bias: None, lora: &[] };
+    let (mut logs, _) = logits(&call, reference.hidden);
+    for (row, lse) in reference.lse.iter().enumerate() {
+        logs.row_mut(row).iter_mut().for_each(|x| *x = (*x - lse).max(f32::MIN));
+    }
+    logs
 }
 
 fn log_sum(x: &[f32]) -> LogSum {

@@ -372,7 +372,7 @@ impl Backend for Reference {
         &self,
         call: &LinearCall<'_, Self>,
         hidden: &Matrix,
-        gradient: &HeadGradient<'_>,
+        gradient: &HeadGradient<'_, Self>,
         state: &head::HeadState,
         param: usize,
         sinks: &mut GradientSinks<'_, '_, Self>,

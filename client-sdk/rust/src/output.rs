@@ -8,8 +8,8 @@ use crate::data::Tensor;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TrainingOutput {
-    /// Values `logprobs` and `elementwise_loss` of each datum, in the request's order, and `entropies` if a datum has
-    /// `entropy_weights`.
+    /// Values `logprobs` and `elementwise_loss` of each datum, in the request's order, `entropies` if a datum has
+    /// `entropy_weights`, and `kl` if one has `kl_weights`.
     pub loss_fn_outputs: Vec<BTreeMap<String, Tensor>>,
     /// Metrics by `name:reduction`, such as `loss:sum`.
     pub metrics: BTreeMap<String, f64>,

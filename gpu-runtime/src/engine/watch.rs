@@ -188,6 +188,7 @@ impl<B: Backend> Check<B> {
             k: 1,
             weights: None,
             entropy_weights: None,
+            kl_weights: None,
             policy: None,
             values: None,
             custom: Vec::new(),
@@ -207,7 +208,7 @@ impl<B: Backend> Check<B> {
         };
         // Nobody waits for it, and all ranks compute it to its end.
         let bounds = PassBounds { saved: Saved::default(), allowance: usize::MAX, early_end: &EarlyEnd::default() };
-        let output = train_pass_within(backend, &*weights.weights, &mut [group], false, bounds).pop()?.ok()?;
+        let output = train_pass_within(backend, (&*weights.weights).into(), &mut [group], false, bounds).pop()?.ok()?;
         Some(output.datums.first()?.logprobs.get(prompt.len() - 1..)?.to_vec())
     }
 }

@@ -50,6 +50,7 @@ fn datum(policy: PolicyInputs, weights: Option<Vec<f32>>) -> PreparedDatum {
         shape: vec![n],
         weights,
         entropy_weights: None,
+        kl_weights: None,
         policy: Some(policy),
         values: None,
         custom: Vec::new(),

@@ -5,12 +5,14 @@ use trainyard_protocol::{Datum, LossFn, OpError, PolicyInputs, PreparedDatum, Te
 
 use super::custom;
 
-const CROSS_ENTROPY_INPUTS: &[&str] = &["target_tokens", "weights", ENTROPY];
-const TOKEN_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "weights", ENTROPY];
+const CROSS_ENTROPY_INPUTS: &[&str] = &["target_tokens", "weights", ENTROPY, KL];
+const TOKEN_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "weights", ENTROPY, KL];
 const SEQUENCE_LEVEL_INPUTS: &[&str] =
-    &["target_tokens", "logprobs", "advantages", "sequence_ratio_mask", "weights", ENTROPY];
+    &["target_tokens", "logprobs", "advantages", "sequence_ratio_mask", "weights", ENTROPY, KL];
 /// Weights of the entropies at each position, which any loss takes that is not on values.
 const ENTROPY: &str = "entropy_weights";
+/// The same of the divergences from the base model.
+const KL: &str = "kl_weights";
 
 const VALUE_INPUTS: &[&str] = &["returns", "target_tokens", "weights"];
 const CLIPPED_VALUE_INPUTS: &[&str] = &["returns", "old_values", "target_tokens", "weights"];
@@ -62,8 +64,11 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
     };
     let weights = fields.optional("weights").filter(|_| !matches!(loss, LossFn::Custom(_)));
     let weights = weights.map(|tensor| fields.floats("weights", tensor, &shape)).transpose()?;
-    let entropy_weights = fields.optional(ENTROPY).filter(|_| !is_on_values(loss));
-    let entropy_weights = entropy_weights.map(|tensor| fields.floats(ENTROPY, tensor, &[n])).transpose()?;
+    let of_positions = |name| {
+        let tensor = fields.optional(name).filter(|_| !is_on_values(loss));
+        tensor.map(|tensor| fields.floats(name, tensor, &[n])).transpose()
+    };
+    let (entropy_weights, kl_weights) = (of_positions(ENTROPY)?, of_positions(KL)?);
     let policy = is_policy_gradient(loss).then(|| fields.policy_inputs(n)).transpose()?;
     let values = is_on_values(loss).then(|| fields.value_inputs(n)).transpose()?;
     Ok(PreparedDatum {
@@ -74,6 +79,7 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
         shape,
         weights,
         entropy_weights,
+        kl_weights,
         policy,
         values,
         custom,

@@ -39,6 +39,7 @@ fn datum(logprobs: Vec<f32>, advantages: Vec<f32>, weights: Option<Vec<f32>>) ->
         shape: vec![n],
         weights,
         entropy_weights: None,
+        kl_weights: None,
         policy: Some(PolicyInputs { logprobs, advantages, ratio_mask: vec![] }),
         values: None,
         custom: vec![],

@@ -78,6 +78,7 @@ fn prepared(rows: &[(f32, f32, f32, f32)], clips: bool) -> PreparedDatum {
         shape: vec![rows.len()],
         weights: Some(column(|row| row.3)),
         entropy_weights: None,
+        kl_weights: None,
         policy: None,
         values: Some(ValueInputs {
             returns: column(|row| row.1),

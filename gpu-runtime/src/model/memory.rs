@@ -156,7 +156,8 @@ impl PassMemory {
         // saved their activations have freed them.
         let alive = saved.max(recomputed.min(1));
         let part = rows.min(PART_ROWS);
-        let head = rows * (saved * self.block + 2 * self.stream) + part * self.head;
+        // Besides the residual stream and its gradient, what the base model has in its place, with which losses may compare it.
+        let head = rows * (saved * self.block + 3 * self.stream) + part * self.head;
         let head = head + (rows * self.logits).min(MAX_SAVED_LOGITS);
         let blocks = match self.parts {
             Some(parts) if saved == 0 && rows > part => {

@@ -80,7 +80,7 @@ pub(crate) use shard::Shard;
 pub(crate) use shard_axis::ShardAxis;
 #[cfg(test)]
 pub(crate) use train::train_pass;
-pub(crate) use train::{PassBounds, TrainGroup, train_pass_within};
+pub(crate) use train::{PassBounds, TrainGroup, TrainWeights, train_pass_within};
 pub(crate) use vocabulary::{LastRows, LogitBuffer};
 pub(crate) use weights::{Model, Weights, WholeModel};
 pub(crate) use zero::gathered::{GatheredPass, gathered_weights};

@@ -16,6 +16,8 @@ pub(crate) struct TrainOutput {
     pub logprobs: Vec<f32>,
     /// Entropies of its positions in nats, if it has weights for them.
     pub entropies: Option<Vec<f32>>,
+    /// Divergences of its positions from the base model in nats, if it has weights for them.
+    pub kl: Option<Vec<f32>>,
     pub value: LossValue,
     /// Number of its tokens that each expert got, for each block with experts.
     pub expert_tokens: Vec<Vec<u32>>,
@@ -48,17 +50,25 @@ pub(crate) struct GroupOutput {
 /// The results of each group, or its datum at fault.
 pub(super) type GroupOutputs = Vec<Result<GroupOutput, FailedDatum>>;
 
-/// Losses per group, and the gradient with respect to every target's log-probability and every row's entropy, zero for groups
-/// that do not train or whose loss fails, and for postponed datums. A loss sees all tokens of its datum at once. `entropies`
-/// are empty if no datum asks for them.
+/// What the head computed for the rows of a batch.
+pub(super) struct HeadOutputs {
+    /// Log-probabilities of all targets.
+    pub(super) logprobs: Vec<f32>,
+    /// Entropies of all rows, or divergences from the base model; empty if no datum asks for them.
+    pub(super) entropies: Vec<f32>,
+    pub(super) divergences: Vec<f32>,
+}
+
+/// Losses per group, and the gradient with respect to every target's log-probability, every row's entropy and its divergence, zero
+/// for groups that do not train or whose loss fails, and for postponed datums. A loss sees all tokens of its datum at once.
 pub(super) fn losses<B: Backend>(
     groups: &[TrainGroup<'_, B>],
-    logprobs: &[f32],
-    entropies: Vec<f32>,
+    computed: HeadOutputs,
     mut allowance: usize,
 ) -> (GroupOutputs, HeadLosses) {
+    let HeadOutputs { logprobs, entropies, divergences } = computed;
     let mut d_logprobs = vec![0f32; logprobs.len()];
-    let mut d_entropies = vec![0f32; entropies.len()];
+    let [mut d_entropies, mut d_divergences] = [&entropies, &divergences].map(|values| vec![0f32; values.len()]);
     let (mut at, mut row) = (0, 0);
     let outputs = groups
         .iter()
@@ -67,7 +77,7 @@ pub(super) fn losses<B: Backend>(
             at += group.data.iter().map(|datum| datum.targets.len()).sum::<usize>();
             let first = row;
             row += group.data.iter().map(|datum| datum.tokens.len()).sum::<usize>();
-            let own_entropies = entropies.get(first..row).unwrap_or_default();
+            let of_rows = [&entropies, &divergences].map(|values| values.get(first..row).unwrap_or_default());
             let mut evaluated = group.evaluated.iter();
             let evaluate = |datum: &PreparedDatum, logprobs: &[f32]| {
                 if let Some(value) = evaluated.next() {
@@ -81,29 +91,41 @@ pub(super) fn losses<B: Backend>(
                     Evaluation::Postponed => Ok(None),
                 }
             };
-            let output = group_losses(&group.data, &logprobs[start..at], own_entropies, evaluate)?;
+            let output = group_losses(&group.data, &logprobs[start..at], of_rows, evaluate)?;
             if group.grads.is_some() {
                 let gradients = output.datums.iter().flat_map(|output| &output.value.dlogprobs);
                 d_logprobs[start..at].iter_mut().zip(gradients).for_each(|(d, gradient)| *d = *gradient);
-                let mut rest = d_entropies.get_mut(first..row).unwrap_or_default();
-                for datum in group.data.iter().take(output.datums.len()) {
-                    let own;
-                    (own, rest) = rest.split_at_mut(datum.tokens.len().min(rest.len()));
-                    let weights = datum.entropy_weights.iter().flatten();
-                    own.iter_mut().zip(weights).for_each(|(d, weight)| *d = -weight);
-                }
+                let computed = || group.data.iter().take(output.datums.len());
+                set_weights(&mut d_entropies, first, computed(), |datum| datum.entropy_weights.as_deref(), -1.0);
+                set_weights(&mut d_divergences, first, computed(), |datum| datum.kl_weights.as_deref(), 1.0);
             }
             Ok(output)
         })
         .collect();
-    (outputs, HeadLosses { d_logprobs, entropies, d_entropies })
+    (outputs, HeadLosses { d_logprobs, entropies, d_entropies, divergences, d_divergences })
+}
+
+/// Writes weights of datums, whose rows start with `first`, as the gradient with respect to what they weigh.
+fn set_weights<'d>(
+    gradient: &mut [f32],
+    first: usize,
+    data: impl Iterator<Item = &'d &'d PreparedDatum>,
+    of: fn(&PreparedDatum) -> Option<&[f32]>,
+    sign: f32,
+) {
+    let mut rest = gradient.get_mut(first..).unwrap_or_default();
+    for datum in data {
+        let own;
+        (own, rest) = rest.split_at_mut(datum.tokens.len().min(rest.len()));
+        own.iter_mut().zip(of(datum).into_iter().flatten()).for_each(|(d, weight)| *d = sign * weight);
+    }
 }
 
 /// The losses of a group's datums. Those behind the first one that fails or is postponed are not evaluated.
 fn group_losses(
     data: &[&PreparedDatum],
     logprobs: &[f32],
-    mut entropies: &[f32],
+    [mut entropies, mut divergences]: [&[f32]; 2],
     mut evaluate: impl FnMut(&PreparedDatum, &[f32]) -> Result<Option<LossValue>, OpError>,
 ) -> Result<GroupOutput, FailedDatum> {
     let mut output = GroupOutput::default();
@@ -111,8 +133,11 @@ fn group_losses(
     for (at, datum) in data.iter().enumerate() {
         let (own, behind) = rest.split_at(datum.targets.len());
         rest = behind;
-        let (of_rows, behind) = entropies.split_at(datum.tokens.len().min(entropies.len()));
-        entropies = behind;
+        let [own_entropies, own_divergences] = [&mut entropies, &mut divergences].map(|values| {
+            let (of_rows, behind) = values.split_at(datum.tokens.len().min(values.len()));
+            *values = behind;
+            of_rows
+        });
         let value = match output.postponed.is_empty() {
             true => evaluate(datum, own).map_err(|error| FailedDatum { at, error })?,
             false => None,
@@ -121,26 +146,31 @@ fn group_losses(
             output.postponed.push(own.to_vec());
             continue;
         };
-        add_entropies(&mut value, datum, of_rows).map_err(|error| FailedDatum { at, error })?;
-        let entropies = datum.entropy_weights.as_ref().map(|_| of_rows.to_vec());
-        output.datums.push(TrainOutput { logprobs: own.to_vec(), entropies, value, expert_tokens: Vec::new() });
+        let (entropy_weights, kl_weights) = (&datum.entropy_weights, &datum.kl_weights);
+        let terms =
+            [("entropy", entropy_weights, own_entropies, -1.0), ("KL divergence", kl_weights, own_divergences, 1.0)];
+        for (name, weights, values, sign) in terms {
+            let Some(weights) = weights else { continue };
+            let weighted = weighted(name, datum, weights, values).map_err(|error| FailedDatum { at, error })?;
+            value.sum += sign * weighted;
+        }
+        let entropies = entropy_weights.as_ref().map(|_| own_entropies.to_vec());
+        let kl = kl_weights.as_ref().map(|_| own_divergences.to_vec());
+        output.datums.push(TrainOutput { logprobs: own.to_vec(), entropies, kl, value, expert_tokens: Vec::new() });
     }
     Ok(output)
 }
 
-/// Subtracts the weighted entropies of the datum's positions from its loss.
+/// Returns the weighted sum of what a datum's positions have.
 ///
 /// # Errors
-/// The user's, with the position, if an entropy is not finite.
-fn add_entropies(value: &mut LossValue, datum: &PreparedDatum, entropies: &[f32]) -> Result<(), OpError> {
-    let Some(weights) = &datum.entropy_weights else { return Ok(()) };
-    if let Some(at) = entropies.iter().position(|entropy| !entropy.is_finite()) {
-        let (index, entropy) = (datum.index, entropies[at]);
-        return Err(OpError::user(format!("data[{index}]: the entropy at position {at} is {entropy}, not finite")));
+/// The user's, with the position, if a value is not finite.
+fn weighted(name: &str, datum: &PreparedDatum, weights: &[f32], values: &[f32]) -> Result<f64, OpError> {
+    if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+        let (index, value) = (datum.index, values[at]);
+        return Err(OpError::user(format!("data[{index}]: the {name} at position {at} is {value}, not finite")));
     }
-    let terms = weights.iter().zip(entropies).map(|(weight, entropy)| f64::from(*weight) * f64::from(*entropy));
-    value.sum -= terms.sum::<f64>();
-    Ok(())
+    Ok(weights.iter().zip(values).map(|(weight, value)| f64::from(*weight) * f64::from(*value)).sum())
 }
 
 #[cfg(test)]
@@ -153,8 +183,8 @@ mod tests {
 
     #[test]
     fn an_entropy_that_is_not_finite_is_the_users_error() {
-        let datum = PreparedDatum { index: 3, entropy_weights: Some(vec![0.0, 0.0]), ..PreparedDatum::default() };
-        let error = add_entropies(&mut LossValue::default(), &datum, &[1.0, f32::NAN]).unwrap_err();
+        let datum = PreparedDatum { index: 3, ..PreparedDatum::default() };
+        let error = weighted("entropy", &datum, &[0.0, 0.0], &[1.0, f32::NAN]).unwrap_err();
         assert_eq!(
             (error.category, &*error.message),
             (Category::User, "data[3]: the entropy at position 1 is NaN, not finite")
@@ -171,6 +201,7 @@ mod tests {
             shape: vec![2],
             weights: None,
             entropy_weights: (index != 1).then(|| vec![0.5, 0.25]),
+            kl_weights: (index == 1).then(|| vec![2.0, 1.0]),
             policy: None,
             values: None,
             custom: Vec::new(),
@@ -180,24 +211,27 @@ mod tests {
         let data: Vec<&PreparedDatum> = data.iter().collect();
         let logprobs: Vec<f32> = (0..10).map(|at| -(at as f32)).collect();
         let mut seen = Vec::new();
-        let entropies = [1.0, 2.0, 0.0, 0.0, 3.0, 4.0, 0.0, 0.0, 0.0, 0.0];
-        let outcome = group_losses(&data, &logprobs, &entropies, |datum, logprobs| {
+        let entropies: [f32; 10] = [1.0, 2.0, 0.0, 0.0, 3.0, 4.0, 0.0, 0.0, 0.0, 0.0];
+        let divergences: [f32; 10] = [0.0, 0.0, 0.5, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        let of_rows = [&entropies[..], &divergences[..]];
+        let outcome = group_losses(&data, &logprobs, of_rows, |datum, logprobs| {
             seen.push((datum.index, logprobs.to_vec()));
             if datum.index == 2 { Err(OpError::user("no")) } else { Ok(Some(LossValue::default())) }
         });
         assert!(matches!(outcome, Err(FailedDatum { at: 2, .. })));
         assert_eq!(seen, [(0, vec![-0.0, -1.0]), (1, vec![-2.0, -3.0]), (2, vec![-4.0, -5.0])]);
         let mut seen = Vec::new();
-        let postponed = group_losses(&data, &logprobs, &entropies, |datum, _| {
+        let postponed = group_losses(&data, &logprobs, of_rows, |datum, _| {
             seen.push(datum.index);
             Ok((datum.index != 2).then(LossValue::default))
         });
         let rest = [[-4.0, -5.0], [-6.0, -7.0], [-8.0, -9.0]];
         let GroupOutput { datums, postponed } = postponed.unwrap();
         assert_eq!(postponed, rest);
-        // Weights of 0.5 and 0.25; the other datum has none.
-        let own = datums.iter().map(|output| (output.entropies.clone(), output.value.sum));
-        assert_eq!(own.collect::<Vec<_>>(), [(Some(vec![1.0, 2.0]), -1.0), (None, 0.0)]);
+        // Weights of 0.5 and 0.25 of entropies, and of 2 and 1 of divergences.
+        let own = datums.iter().map(|output| (output.entropies.clone(), output.kl.clone(), output.value.sum));
+        let expected = [(Some(vec![1.0, 2.0]), None, -1.0), (None, Some(vec![0.5, 3.0]), 4.0)];
+        assert_eq!(own.collect::<Vec<_>>(), expected);
         assert_eq!(seen, [0, 1, 2]);
     }
 }

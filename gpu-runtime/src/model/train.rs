@@ -12,13 +12,14 @@ use super::early_end::EarlyEnd;
 use super::forward::{Activations, Pass, PassInput, forward};
 use super::gradient::GradientSum;
 use super::image_rows::{ImageRows, PassImages};
-use super::loss_head::{HeadLosses, LossHead};
+use super::loss_head::{BaseRows, HeadLosses, LossHead};
 use super::mrope::{ImageGrid, coordinates};
 #[cfg(test)]
 use super::pass_losses::TrainOutput;
-use super::pass_losses::{FailedDatum, GroupOutputs, losses};
+use super::pass_losses::{FailedDatum, GroupOutputs, HeadOutputs, losses};
 use super::recompute::Saved;
 use super::scalar_head::RunHead;
+use super::weights::Weights;
 use super::zero::weight_source::WeightSource;
 use crate::backend::kv::KvSequence;
 use crate::backend::{Backend, GradientSinks, Targets};
@@ -46,6 +47,20 @@ pub(crate) struct TrainGroup<'a, B: Backend> {
     pub grads: Option<&'a mut GradientSum<B>>,
 }
 
+/// The weights of a training pass.
+pub(crate) struct TrainWeights<'w, B: Backend> {
+    pub weights: WeightSource<'w, B>,
+    /// Those of the base model, with whose distributions losses may compare.
+    pub base: &'w Weights<B>,
+}
+
+impl<'w, B: Backend> From<&'w Weights<B>> for TrainWeights<'w, B> {
+    /// The base model's own weights, to which adapters are added.
+    fn from(weights: &'w Weights<B>) -> Self {
+        Self { weights: weights.into(), base: weights }
+    }
+}
+
 /// What bounds a pass.
 pub(crate) struct PassBounds<'a> {
     pub saved: Saved,
@@ -59,7 +74,7 @@ pub(crate) struct PassBounds<'a> {
 #[cfg(test)]
 pub(crate) fn train_pass<'w, B: Backend>(
     backend: &B,
-    weights: impl Into<WeightSource<'w, B>>,
+    weights: impl Into<TrainWeights<'w, B>>,
     groups: &mut [TrainGroup<'_, B>],
     full: bool,
     saved: Saved,
@@ -67,7 +82,7 @@ pub(crate) fn train_pass<'w, B: Backend>(
     let interrupts = groups.iter().map(|group| group.interrupt.clone()).collect();
     let early_end = EarlyEnd::new(&Ranks::default(), Interrupt::all_of(interrupts));
     let bounds = PassBounds { saved, allowance: usize::MAX, early_end: &early_end };
-    let outputs = train_pass_within(backend, weights, groups, full, bounds);
+    let outputs = train_pass_within(backend, weights.into(), groups, full, bounds);
     outputs.into_iter().map(|output| output.map(|output| output.datums)).collect()
 }
 
@@ -76,16 +91,17 @@ pub(crate) fn train_pass<'w, B: Backend>(
 /// parameters; where replicas divide these, [`GatheredPass::finish`](super::GatheredPass::finish) has to follow, and
 /// [`EarlyEnd::finish`] in any case where ranks decide together.
 ///
-/// Custom losses that would cost more than the allowance are postponed, with all behind them in their group.
-pub(crate) fn train_pass_within<'w, B: Backend>(
+/// Custom losses that would cost more than the allowance are postponed, with all behind them in their group. Where losses compare
+/// distributions with those of the base model, the pass begins with a forward pass of that, which does not end early.
+pub(crate) fn train_pass_within<B: Backend>(
     backend: &B,
-    weights: impl Into<WeightSource<'w, B>>,
+    weights: TrainWeights<'_, B>,
     groups: &mut [TrainGroup<'_, B>],
     full: bool,
     bounds: PassBounds<'_>,
 ) -> GroupOutputs {
     let PassBounds { saved, allowance, early_end } = bounds;
-    let mut weights = weights.into();
+    let TrainWeights { mut weights, base } = weights;
     // Replicas gather units in an order that is settled.
     let saved = if weights.gathered().is_some() { Saved::with_all_inputs(saved.blocks) } else { saved };
     let data: Vec<&PreparedDatum> = groups.iter().flat_map(|g| g.data.iter().copied()).collect();
@@ -95,6 +111,11 @@ pub(crate) fn train_pass_within<'w, B: Backend>(
     let trains = groups.iter().any(|g| g.grads.is_some());
     let rows = rows_of(&data);
     let images = images_of(groups, &rows);
+    let wanted = |of: fn(&PreparedDatum) -> bool| -> Vec<bool> {
+        data.iter().flat_map(|datum| repeat_n(of(datum), datum.tokens.len())).collect()
+    };
+    let compared = wanted(|datum| datum.kl_weights.is_some());
+    let reference = compared.contains(&true).then(|| base_rows(backend, base, &tokens, &rows, images.as_ref()));
     let input = PassInput {
         tokens: &tokens,
         rows: &rows,
@@ -113,11 +134,11 @@ pub(crate) fn train_pass_within<'w, B: Backend>(
     let resident = || groups.iter().map(|group| group.scalar_head.clone()).collect();
     let scalar_heads: Option<Vec<RunHead<B>>> = scalar_head.map_or_else(resident, |head| Some(vec![head]));
     let sequences: Vec<Range<usize>> = rows.iter().map(|(rows, _)| rows.clone()).collect();
-    let mut head = LossHead::new(w, scalar_heads, &sequences, &row_groups, &targets);
+    let mut head = LossHead::new(w, scalar_heads, &sequences, &row_groups, &targets, reference);
     let logprobs = head.logprobs(backend, &x, trains);
-    let wants_entropies = |datum: &&PreparedDatum| repeat_n(datum.entropy_weights.is_some(), datum.tokens.len());
-    let entropies = head.entropies(backend, &x, &data.iter().flat_map(wants_entropies).collect::<Vec<_>>());
-    let (mut outputs, head_losses) = losses(groups, &logprobs, entropies, allowance);
+    let entropies = head.entropies(backend, &x, &wanted(|datum| datum.entropy_weights.is_some()));
+    let divergences = head.divergences(backend, &x, &compared);
+    let (mut outputs, head_losses) = losses(groups, HeadOutputs { logprobs, entropies, divergences }, allowance);
     let datums = outputs.iter_mut().zip(groups.iter()).scan(0, |first, (outputs, group)| {
         *first += group.data.len();
         Some((*first - group.data.len(), outputs))
@@ -141,6 +162,22 @@ pub(crate) fn train_pass_within<'w, B: Backend>(
         }
     }
     outputs
+}
+
+/// The end of the base model for a batch: a forward pass without adapters.
+fn base_rows<'w, B: Backend>(
+    backend: &B,
+    weights: &'w Weights<B>,
+    tokens: &[u32],
+    rows: &[(Range<usize>, usize)],
+    images: Option<&PassImages<B>>,
+) -> BaseRows<'w, B> {
+    let groups = [RowGroup { rows: 0..tokens.len(), adapter: None }];
+    let mut kv = vec![KvSequence::default(); rows.len()];
+    let (is_continued, early_end) = (false, None);
+    let input = PassInput { tokens, rows, kv: &mut kv, is_continued, groups: &groups, images, early_end };
+    let x = forward(backend, &mut weights.into(), input, None).x;
+    BaseRows { weights, x, lse: Vec::new() }
 }
 
 /// The outcome of a pass whose requests have all been abandoned.

@@ -10,8 +10,8 @@ use super::adapter::RowGroup;
 use super::linear::unembedding_segments;
 use super::weights::{Model, Weights};
 use crate::backend::{
-    Backend, GradientSinks, HeadGradient, HeadPart, LinearCall, LogSum, Logits, RowScores, Rows, SampledToken,
-    ScorePart, ScoreRequest, Targets, TokenRequest, VocabularyOps as _,
+    Backend, GradientSinks, HeadGradient, HeadPart, LinearCall, LogSum, Logits, ReferenceRows, RowScores, Rows,
+    SampledToken, ScorePart, ScoreRequest, Targets, TokenRequest, VocabularyOps as _,
 };
 use crate::config::ModelConfig;
 
@@ -104,6 +104,38 @@ pub(super) fn head_entropies<B: Backend>(
     entropies
 }
 
+/// Divergences of some rows, as [`VocabularyOps::divergences`](crate::backend::VocabularyOps::divergences) defines them, over the whole
+/// vocabulary.
+pub(super) fn head_divergences<B: Backend>(
+    backend: &B,
+    model: &Model<B>,
+    head: &LinearCall<'_, B>,
+    hidden: &B::Rows,
+    rows: &[usize],
+    state: &B::HeadState,
+    reference: &ReferenceRows<'_, B>,
+) -> Vec<f32> {
+    let mut divergences = B::Family::divergences(backend, head, hidden, rows, state, reference);
+    if model.shares_vocabulary() {
+        model.tensor_ranks.all_reduce(&mut divergences);
+    }
+    divergences
+}
+
+/// Log-sum-exps of the logits of rows, over the whole vocabulary.
+pub(super) fn head_log_sums<B: Backend>(
+    backend: &B,
+    model: &Model<B>,
+    head: &LinearCall<'_, B>,
+    hidden: &B::Rows,
+) -> Vec<f32> {
+    let targets = Targets { offsets: vec![0; hidden.rows() + 1], ids: Vec::new() };
+    let tokens = model.config.held_tokens().len();
+    let sums = B::Family::head_part(backend, head, hidden, &targets, tokens, false).sums;
+    let sums = if model.shares_vocabulary() { all_sums(model, &sums) } else { sums };
+    targets.normalise(&sums, &mut [])
+}
+
 /// Gradient with respect to the hidden states of rows, as [`Backend::head_backward`] defines it; those of the unembedding's rows, or
 /// of B of adapters on it, are of this rank's part, and those of A a term.
 pub(super) fn head_backward<B: Backend>(
@@ -111,7 +143,7 @@ pub(super) fn head_backward<B: Backend>(
     model: &Model<B>,
     head: &LinearCall<'_, B>,
     hidden: &B::Rows,
-    gradient: &HeadGradient<'_>,
+    gradient: &HeadGradient<'_, B>,
     state: &B::HeadState,
     sinks: &mut GradientSinks<'_, '_, B>,
 ) -> B::Rows {

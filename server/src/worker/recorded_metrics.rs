@@ -59,6 +59,7 @@ mod tests {
             shape: vec![3],
             weights,
             entropy_weights: None,
+            kl_weights: None,
             policy,
             values: None,
             custom: Vec::new(),

@@ -192,7 +192,14 @@ impl<B: HostAccess> Layer<B> {
         results.push(Named::all("log-probabilities", 1, logprobs));
         let (active, d_logprobs): (Vec<usize>, _) = ((0..rows).collect(), tile.take(2, rows, 1.0));
         let (sequences, targets) = (&batch.sequences, &targets);
-        let gradient = HeadGradient { rows: &active, sequences, targets, d_logprobs: &d_logprobs, entropy: None };
+        let gradient = HeadGradient {
+            rows: &active,
+            sequences,
+            targets,
+            d_logprobs: &d_logprobs,
+            entropy: None,
+            divergence: None,
+        };
         let mut sinks = [Some(grads)];
         let mut sinks = GradientSinks::Adapters(&mut sinks);
         let d_hidden = b.head_backward(&call, &hidden, &gradient, &state, 0, &mut sinks);

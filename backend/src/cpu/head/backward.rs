@@ -8,6 +8,7 @@ use super::super::gemm::{
 };
 use super::super::parallel::{SharedPtr, par_chunks};
 use super::super::vexp::{exp, multiversion};
+use super::reference::{ReferenceChunk, ReferenceHead};
 use super::{CHUNK, Head, HeadRowGroup, ROWS, RowBlock};
 use crate::{EntropyGradient, Targets};
 
@@ -20,6 +21,26 @@ pub(in crate::cpu) struct RowGradients<'a> {
     /// Log-sum-exp of each row.
     pub lse: &'a [f32],
     pub entropy: Option<EntropyGradient<'a>>,
+    pub divergence: Option<RowDivergences<'a>>,
+}
+
+/// Divergences of rows from those of a reference, and the gradient with respect to each of them.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct RowDivergences<'a> {
+    pub reference: &'a ReferenceHead<'a>,
+    pub divergences: &'a [f32],
+    pub d_divergences: &'a [f32],
+}
+
+/// The terms of a row's gradient that all its logits have in common.
+#[derive(Clone, Copy)]
+struct LogitTerms {
+    lse: f32,
+    /// Sum of the gradients with respect to the targets' log-probabilities, negated.
+    scale: f32,
+    /// Entropy of the row, and minus the gradient with respect to it.
+    entropy: f32,
+    d_entropy: f32,
 }
 
 impl Head<'_> {
@@ -99,7 +120,8 @@ impl Head<'_> {
     }
 
     /// Writes the gradient with respect to the logits of a block in a chunk, `out[rows, columns]`: `d_logprobs` of a row's
-    /// targets minus their sum times the softmax p, and minus the gradient of the row's entropy H times `p (ln p + H)`.
+    /// targets minus their sum times the softmax p, minus the gradient of the row's entropy H times `p (ln p + H)`, and plus that
+    /// of its divergence D from q times `p (ln p - ln q - D)`.
     fn d_logits(
         &self,
         cpu: &Cpu,
@@ -108,21 +130,37 @@ impl Head<'_> {
         gradients: RowGradients<'_>,
         out: &mut [f32],
     ) {
-        let RowGradients { targets, d_logprobs, lse, entropy } = gradients;
+        let RowGradients { targets, d_logprobs, lse, entropy, divergence } = gradients;
         let width = columns.len();
         if self.saved.is_none() {
             self.logits(cpu, block, columns.clone(), out, width);
         }
-        for (row, out) in block.rows.clone().zip(out.chunks_exact_mut(width)) {
+        let others = divergence.map(|of| {
+            let mut others = cpu.buffer(block.rows.len() * width);
+            of.reference.logits(cpu, block.rows.clone(), columns.clone(), &mut others);
+            others
+        });
+        for ((index, row), out) in block.rows.clone().enumerate().zip(out.chunks_exact_mut(width)) {
             let at = targets.offsets[row]..targets.offsets[row + 1];
             let total: f32 = d_logprobs[at.clone()].iter().sum();
             let saved = self.saved.map(|saved| saved.chunk(row, &columns, self.vocab));
-            match (saved, entropy.and_then(|entropy| entropy.of(row))) {
-                (Some(logits), None) => scaled_softmax(cpu.isa(), logits, lse[row], -total, out),
-                (None, None) => scaled_softmax_in_place(cpu.isa(), out, lse[row], -total),
-                (saved, Some((entropy, d_entropy))) => {
+            let of_entropy = entropy.and_then(|entropy| entropy.of(row));
+            let of_divergence = divergence.filter(|of| of.d_divergences[row] != 0.0).zip(others.as_deref());
+            match (saved, of_entropy, of_divergence) {
+                (Some(logits), None, None) => scaled_softmax(cpu.isa(), logits, lse[row], -total, out),
+                (None, None, None) => scaled_softmax_in_place(cpu.isa(), out, lse[row], -total),
+                (saved, of_entropy, of_divergence) => {
                     saved.into_iter().for_each(|logits| out.copy_from_slice(logits));
-                    softmax_with_entropy(cpu.isa(), out, lse[row], -total, entropy, -d_entropy);
+                    let (entropy, d_entropy) = of_entropy.unwrap_or_default();
+                    let terms = LogitTerms { lse: lse[row], scale: -total, entropy, d_entropy: -d_entropy };
+                    match of_divergence {
+                        None => softmax_with_entropy(cpu.isa(), out, terms),
+                        Some((of, others)) => {
+                            let other = of.reference.chunk(row, &others[index * width..(index + 1) * width]);
+                            let [divergence, d] = [of.divergences[row], of.d_divergences[row]];
+                            softmax_with_divergence(cpu.isa(), out, terms, other, divergence, d);
+                        }
+                    }
                 }
             }
             for t in at {
@@ -153,12 +191,25 @@ multiversion! {
 }
 
 multiversion! {
-    /// `p (scale + d (ln p + entropy))` of a row of logits, with p their softmax.
-    fn softmax_with_entropy(x: &mut [f32], lse: f32, scale: f32, entropy: f32, d: f32) {
+    /// `p (scale + d_entropy (ln p + entropy))` of a row of logits, with p their softmax.
+    fn softmax_with_entropy(x: &mut [f32], terms: LogitTerms) {
+        let LogitTerms { lse, scale, entropy, d_entropy } = terms;
         for x in x {
             // A logit of -inf has p = 0, and its term is 0 as well.
             let log = (*x - lse).max(f32::MIN);
-            *x = exp(log) * (scale + d * (log + entropy));
+            *x = exp(log) * (scale + d_entropy * (log + entropy));
+        }
+    }
+}
+
+multiversion! {
+    /// What [`softmax_with_entropy`] computes, plus `p d (ln p - ln q - divergence)`, with q of the reference's row.
+    fn softmax_with_divergence(x: &mut [f32], terms: LogitTerms, other: ReferenceChunk<'_>, divergence: f32, d: f32) {
+        let LogitTerms { lse, scale, entropy, d_entropy } = terms;
+        for (x, other_logit) in x.iter_mut().zip(other.logits) {
+            let log = (*x - lse).max(f32::MIN);
+            let other_log = (other_logit - other.lse).max(f32::MIN);
+            *x = exp(log) * (scale + d_entropy * (log + entropy) + d * (log - other_log - divergence));
         }
     }
 }

@@ -6,13 +6,16 @@ mod entropy;
 mod forward;
 mod log_sum_exp;
 mod pass;
+mod reference;
 
 use std::ops::Range;
 
 #[cfg(test)]
-pub(super) use backward::RowGradients;
+pub(super) use backward::{RowDivergences, RowGradients};
 pub(super) use log_sum_exp::log_sum;
-pub(super) use pass::{HeadState, backward, entropies, part, target_logprobs};
+pub(super) use pass::{HeadState, backward, divergences, entropies, part, target_logprobs};
+#[cfg(test)]
+pub(super) use reference::ReferenceHead;
 
 use super::Cpu;
 use super::gemm::{GemmRhs, PackedLhs, matmul_block};

@@ -1,6 +1,8 @@
 //! The head's ops of [`Backend`](crate::Backend): groups of rows by adapter, saved state, and the sinks of
 //! gradients.
 
+use std::ops::Range;
+
 use super::super::Cpu;
 use super::super::buffer::Buffer;
 use super::super::elementwise::scale;
@@ -11,10 +13,13 @@ use super::super::linear::{
 use super::super::operands::Operand;
 use super::super::optimizer::write_zeros;
 use super::super::rows::HostRows;
-use super::backward::RowGradients;
+use super::backward::{RowDivergences, RowGradients};
+use super::reference::ReferenceHead;
 use super::{Head, HeadAdapter, HeadRowGroup, SavedLogits};
 use crate::host::HostParams;
-use crate::{GradientSinks, HeadGradient, HeadPart, LinearCall, LoraSegment, Rows, Targets};
+use crate::{
+    DivergenceGradient, GradientSinks, HeadGradient, HeadPart, LinearCall, LoraSegment, ReferenceRows, Rows, Targets,
+};
 
 /// State that the forward pass saves for the backward pass.
 pub struct HeadState {
@@ -84,13 +89,38 @@ pub(in crate::cpu) fn entropies(
     rows: &[usize],
     state: &HeadState,
 ) -> Vec<f32> {
+    with_head(cpu, call, hidden, rows, state, |head, lse| head.entropies(cpu, lse))
+}
+
+/// Implementation of [`divergences`](crate::VocabularyOps::divergences) on the processor.
+pub(in crate::cpu) fn divergences(
+    cpu: &Cpu,
+    call: &LinearCall<'_, Cpu>,
+    hidden: &HostRows,
+    rows: &[usize],
+    state: &HeadState,
+    reference: &ReferenceRows<'_, Cpu>,
+) -> Vec<f32> {
+    let reference = ReferenceHead::new(cpu, reference, 0..hidden.rows());
+    with_head(cpu, call, hidden, rows, state, |head, lse| head.divergences(cpu, lse, &reference))
+}
+
+/// Calls `of` with the head of the rows `rows` of a forward pass, and their log-sum-exps.
+fn with_head<T>(
+    cpu: &Cpu,
+    call: &LinearCall<'_, Cpu>,
+    hidden: &HostRows,
+    rows: &[usize],
+    state: &HeadState,
+    of: impl FnOnce(&Head<'_>, &[f32]) -> T,
+) -> T {
     let w = call.weight.packed();
     let x = PackedLhs::new(cpu, w.dtype(), hidden, hidden.width());
     let zs = lora_project(cpu, &x, call.lora);
     let groups = groups(hidden.rows(), call.lora, &zs);
     let lse: Vec<f32> = rows.iter().map(|row| state.lse[*row]).collect();
     let saved = state.logits.as_deref().map(|logits| SavedLogits { logits, rows });
-    Head { x: &x, w, vocab: state.vocab, groups: &groups, saved }.entropies(cpu, &lse)
+    of(&Head { x: &x, w, vocab: state.vocab, groups: &groups, saved }, &lse)
 }
 
 /// The backward pass of the head over the rows that have a gradient.
@@ -98,7 +128,7 @@ struct HeadBackward<'a, 's> {
     cpu: &'a Cpu,
     call: &'a LinearCall<'s, Cpu>,
     hidden: &'a HostRows,
-    gradient: &'a HeadGradient<'a>,
+    gradient: &'a HeadGradient<'a, Cpu>,
     /// Log-sum-exp of these rows.
     lse: Vec<f32>,
     logits: Option<&'a [f32]>,
@@ -112,7 +142,7 @@ pub(in crate::cpu) fn backward(
     cpu: &Cpu,
     call: &LinearCall<'_, Cpu>,
     hidden: &HostRows,
-    gradient: &HeadGradient<'_>,
+    gradient: &HeadGradient<'_, Cpu>,
     state: &HeadState,
     param: usize,
     sinks: &mut GradientSinks<'_, '_, Cpu>,
@@ -131,7 +161,8 @@ pub(in crate::cpu) fn backward(
     let head = Head { x: &x, w, vocab, groups: &groups, saved: pass.saved(0, gradient.rows.len()) };
     let mut dx = HostRows::zeros(cpu, hidden.rows(), width);
     let mut dz = vec![0f32; pass.zs.iter().map(|z| z.len()).sum()];
-    let gradients = pass.row_gradients();
+    let reference = pass.reference(0..gradient.rows.len());
+    let gradients = pass.row_gradients(reference.as_ref());
     head.backward(cpu, call.weight.transposed(cpu), gradients, &mut dx, &mut dz);
     match sinks {
         GradientSinks::Full(grads) => {
@@ -151,9 +182,21 @@ impl HeadBackward<'_, '_> {
         self.logits.map(|logits| SavedLogits { logits, rows })
     }
 
-    fn row_gradients(&self) -> RowGradients<'_> {
-        let HeadGradient { targets, d_logprobs, entropy, .. } = *self.gradient;
-        RowGradients { targets, d_logprobs, lse: &self.lse, entropy }
+    /// The reference's rows `rows`, if the loss depends on divergences from it.
+    fn reference(&self, rows: Range<usize>) -> Option<ReferenceHead<'_>> {
+        self.gradient.divergence.map(|of| ReferenceHead::new(self.cpu, &of.reference, rows))
+    }
+
+    /// Divergences of the rows `rows`, which are those of the reference.
+    fn divergences<'r>(&'r self, reference: &'r ReferenceHead<'r>, rows: Range<usize>) -> Option<RowDivergences<'r>> {
+        let DivergenceGradient { divergences, d_divergences, .. } = self.gradient.divergence?;
+        Some(RowDivergences { reference, divergences: &divergences[rows.clone()], d_divergences: &d_divergences[rows] })
+    }
+
+    fn row_gradients<'r>(&'r self, reference: Option<&'r ReferenceHead<'r>>) -> RowGradients<'r> {
+        let HeadGradient { rows, targets, d_logprobs, entropy, .. } = *self.gradient;
+        let divergence = reference.and_then(|reference| self.divergences(reference, 0..rows.len()));
+        RowGradients { targets, d_logprobs, lse: &self.lse, entropy, divergence }
     }
 
     /// Segment by segment: adds the gradients of B and A to the sinks, and `dz A` to `dx`.
@@ -194,7 +237,9 @@ impl HeadBackward<'_, '_> {
         let d_logprobs = &self.gradient.d_logprobs[at];
         let sequences = runs_within(self.gradient.sequences, &rows);
         let entropy = self.gradient.entropy.map(|entropy| entropy.of_rows(rows.clone()));
-        let gradients = RowGradients { targets: &targets, d_logprobs, lse: &self.lse[rows], entropy };
+        let reference = self.reference(rows.clone());
+        let divergence = reference.as_ref().and_then(|reference| self.divergences(reference, rows.clone()));
+        let gradients = RowGradients { targets: &targets, d_logprobs, lse: &self.lse[rows], entropy, divergence };
         head.weight_gradient(cpu, gradients, &sequences, z, segment.rank, out);
     }
 }

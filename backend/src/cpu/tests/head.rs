@@ -8,7 +8,7 @@ use crate::cpu::Cpu;
 use crate::cpu::gemm::{GemmRhs, LowRankUpdate, PackedLhs, add_low_rank, matmul};
 use crate::cpu::head::{Head, HeadAdapter, HeadRowGroup, RowGradients, log_sum};
 use crate::cpu::packed::PackedMatrix;
-use crate::{Dtype, EntropyGradient, Targets};
+use crate::{Dtype, Targets};
 
 const HIDDEN: usize = 24;
 /// Three chunks of the vocabulary; the last is odd and ends within a panel.
@@ -50,7 +50,7 @@ impl Case {
     }
 
     fn gradients<'a>(&'a self, lse: &'a [f32]) -> RowGradients<'a> {
-        RowGradients { targets: &self.targets, d_logprobs: &self.d_logprobs, lse, entropy: None }
+        RowGradients { targets: &self.targets, d_logprobs: &self.d_logprobs, lse, entropy: None, divergence: None }
     }
 
     /// B and its transpose of every group, in the type in which `cpu` multiplies adapters.
@@ -185,7 +185,13 @@ fn check(cpu: &Cpu, dtype: Dtype, case: &Case, expected: &Reference, tolerance: 
         let mut db = vec![0.0; VOCAB * a.rank];
         let lse = &lse[group.rows.clone()];
         let sequences = std::slice::from_ref(&own[0].rows);
-        let gradients = RowGradients { targets: &alone.targets, d_logprobs: alone.d_logprobs, lse, entropy: None };
+        let gradients = RowGradients {
+            targets: &alone.targets,
+            d_logprobs: alone.d_logprobs,
+            lse,
+            entropy: None,
+            divergence: None,
+        };
         head.weight_gradient(cpu, gradients, sequences, a.z, a.rank, &mut db);
         assert_close("db", &db, expected, summed);
     }
@@ -213,51 +219,6 @@ impl<'a> Alone<'a> {
 
 /// Entropies of the rows without adapters, and the gradient of their weighted sum.
 #[test]
-fn entropies_and_their_gradient() {
-    let case = Case::new(Dtype::F32, 4.0);
-    let (x, w) = (var(&case.x, &[ROWS, HIDDEN]), var(&case.w, &[VOCAB, HIDDEN]));
-    let logits = x.matmul(&w.t().unwrap()).unwrap();
-    let logs = logits.broadcast_sub(&reference_lse(&logits)).unwrap();
-    let entropies = (logs.exp().unwrap() * &logs).unwrap().sum(D::Minus1).unwrap().neg().unwrap();
-    let mut d_entropies = values(ROWS, 8);
-    d_entropies[3] = 0.0;
-    let expected = gradients(&entropies, &constant(&d_entropies, &[ROWS]), &[&x, &w]);
-    let targets = Targets { offsets: vec![0; ROWS + 1], ids: Vec::new() };
-    for cpu in cpus() {
-        let packed = PackedMatrix::pack(&cpu, Dtype::F32, HIDDEN, &[&case.w]);
-        let lhs = PackedLhs::new(&cpu, Dtype::F32, &case.x, HIDDEN);
-        let groups = [HeadRowGroup { rows: 0..ROWS, adapter: None, dz_at: 0 }];
-        let head = Head { x: &lhs, w: &packed, vocab: VOCAB, groups: &groups, saved: None };
-        let (_, lse) = head.target_logprobs(&cpu, &targets, None);
-        let found = head.entropies(&cpu, &lse);
-        assert_close("entropies", &found, &elements(&entropies), 1e-6);
-        let entropy = Some(EntropyGradient { entropies: &found, d_entropies: &d_entropies });
-        let gradients = RowGradients { targets: &targets, d_logprobs: &[], lse: &lse, entropy };
-        let (mut dx, mut dw) = (vec![0.0; ROWS * HIDDEN], vec![0.0; VOCAB * HIDDEN]);
-        head.backward(&cpu, &packed.transposed(&cpu), gradients, &mut dx, &mut []);
-        assert_close("dx", &dx, &expected[0], 1e-5);
-        assert!(dx[3 * HIDDEN..4 * HIDDEN].iter().all(|x| *x == 0.0), "a row without a gradient");
-        let all = 0..ROWS;
-        head.weight_gradient(&cpu, gradients, std::slice::from_ref(&all), &case.x, HIDDEN, &mut dw);
-        assert_close("dw", &dw, &expected[1], 1e-5);
-    }
-}
-
-/// Logits that no token of the vocabulary has: a mask of a model, or an overflow.
-#[test]
-fn logits_of_minus_infinity_add_nothing_to_entropies() {
-    let cpu = Cpu::new(1);
-    let (w, x) = ([1.0, 1.0, f32::NEG_INFINITY], [0.5]);
-    let packed = PackedMatrix::pack(&cpu, Dtype::F32, 1, &[&w]);
-    let lhs = PackedLhs::new(&cpu, Dtype::F32, &x, 1);
-    let groups = [HeadRowGroup { rows: 0..1, adapter: None, dz_at: 0 }];
-    let head = Head { x: &lhs, w: &packed, vocab: 3, groups: &groups, saved: None };
-    let targets = Targets { offsets: vec![0; 2], ids: Vec::new() };
-    let (_, lse) = head.target_logprobs(&cpu, &targets, None);
-    assert_close("entropy", &head.entropies(&cpu, &lse), &[std::f64::consts::LN_2], 1e-6);
-}
-
-#[test]
 fn a_group_has_the_same_bits_without_the_others() {
     for dtype in [Dtype::F32, Dtype::Bf16] {
         let case = Case::new(dtype, 1.0);
@@ -268,7 +229,7 @@ fn a_group_has_the_same_bits_without_the_others() {
                 let head = Head { x, w: &w, vocab: w.n(), groups, saved: None };
                 let (logprobs, lse) = head.target_logprobs(&cpu, targets, None);
                 let (mut dx, mut dz) = (vec![0.0; lse.len() * HIDDEN], vec![0.0; case.z.concat().len()]);
-                let gradients = RowGradients { targets, d_logprobs, lse: &lse, entropy: None };
+                let gradients = RowGradients { targets, d_logprobs, lse: &lse, entropy: None, divergence: None };
                 head.backward(&cpu, &wt, gradients, &mut dx, &mut dz);
                 [logprobs, lse, dx, dz].map(|x| bits(&x))
             };

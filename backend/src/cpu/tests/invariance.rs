@@ -9,7 +9,9 @@ use crate::cpu::gemm::{
     GemmRhs, GradientOut, GradientSide, LowRankUpdate, PackedLhs, RowsView, WeightGradient, add_low_rank,
     add_weight_gradients, matmul,
 };
-use crate::cpu::head::{CHUNK, Head, HeadAdapter, HeadRowGroup, RowGradients, SavedLogits};
+use crate::cpu::head::{
+    CHUNK, Head, HeadAdapter, HeadRowGroup, ReferenceHead, RowDivergences, RowGradients, SavedLogits,
+};
 use crate::cpu::norm::{add_rms_norm, rms_norm, rms_norm_backward, rms_norm_heads, rms_norm_heads_backward};
 use crate::cpu::packed::PackedMatrix;
 use crate::cpu::rope::Rope;
@@ -217,6 +219,10 @@ struct HeadRows {
     d_logprobs: Vec<f32>,
     /// Zero for every other row.
     d_entropies: Vec<f32>,
+    /// Hidden states of the rows with which their distributions are compared, and the gradient of the divergences: zero for every
+    /// third row.
+    others: Vec<f32>,
+    d_divergences: Vec<f32>,
 }
 
 impl HeadRows {
@@ -227,10 +233,12 @@ impl HeadRows {
         let (z, d_logprobs) = (values(count * rank, seed ^ 2), values(count * 2, seed ^ 4));
         let mut d_entropies = values(count, seed ^ 5);
         d_entropies.iter_mut().step_by(2).for_each(|d| *d = 0.0);
-        Self { count, hidden, rank, vocab, dtype, x, w, z, b, ids, d_logprobs, d_entropies }
+        let (others, mut d_divergences) = (values(count * hidden, seed ^ 6), values(count, seed ^ 7));
+        d_divergences.iter_mut().step_by(3).for_each(|d| *d = 0.0);
+        Self { count, hidden, rank, vocab, dtype, x, w, z, b, ids, d_logprobs, d_entropies, others, d_divergences }
     }
 
-    /// Log-probabilities, log-sum-exp, entropy, dx and dz, row by row; adds the gradient with respect to the unembedding to `dw`.
+    /// Log-probabilities, log-sum-exp, entropy, divergence, dx and dz, row by row; adds the gradient with respect to the unembedding to `dw`.
     fn run(&self, cpu: &Cpu, r: std::ops::Range<usize>, dw: Option<&mut [f32]>) -> Vec<f32> {
         let (hidden, rank) = (self.hidden, self.rank);
         let w = PackedMatrix::pack(cpu, self.dtype, hidden, &[&self.w]);
@@ -249,19 +257,26 @@ impl HeadRows {
         let (logprobs, lse) = head.target_logprobs(cpu, &targets, None);
         if let Some(dw) = dw {
             assert_eq!(dw.len(), self.vocab * hidden);
-            let gradients = RowGradients { targets: &targets, d_logprobs, lse: &lse, entropy: None };
+            let gradients = RowGradients { targets: &targets, d_logprobs, lse: &lse, entropy: None, divergence: None };
             head.weight_gradient(cpu, gradients, &by_row(r.len()), x, hidden, dw);
             return Vec::new();
         }
         let (mut dx, mut dz) = (vec![0.0; r.len() * hidden], vec![0.0; r.len() * rank]);
+        let others = || PackedLhs::new(cpu, self.dtype, &self.others[r.start * hidden..r.end * hidden], hidden);
+        let (own, none) = (others(), [HeadRowGroup { rows: 0..r.len(), adapter: None, dz_at: 0 }]);
+        let (_, other_lse) = Head { x: &own, groups: &none, ..head }.target_logprobs(cpu, &targets, None);
+        let reference = ReferenceHead { x: others(), w: &w, lse: &other_lse };
+        let divergences = head.divergences(cpu, &lse, &reference);
+        let d_divergences = &self.d_divergences[r.clone()];
+        let divergence = Some(RowDivergences { reference: &reference, divergences: &divergences, d_divergences });
         let entropies = head.entropies(cpu, &lse);
         let entropy = EntropyGradient { entropies: &entropies, d_entropies: &self.d_entropies[r.clone()] };
-        let gradients = RowGradients { targets: &targets, d_logprobs, lse: &lse, entropy: Some(entropy) };
+        let gradients = RowGradients { targets: &targets, d_logprobs, lse: &lse, entropy: Some(entropy), divergence };
         head.backward(cpu, &w.transposed(cpu), gradients, &mut dx, &mut dz);
-        self.check_kept(cpu, &head, &w, gradients, [&logprobs, &lse, &entropies, &dx, &dz]);
+        self.check_kept(cpu, &head, &w, gradients, [&logprobs, &lse, &entropies, &divergences, &dx, &dz]);
         (0..r.len())
             .flat_map(|i| {
-                let own = [&logprobs[2 * i..2 * i + 2], &lse[i..=i], &entropies[i..=i]].concat();
+                let own = [&logprobs[2 * i..2 * i + 2], &lse[i..=i], &entropies[i..=i], &divergences[i..=i]].concat();
                 let row = [&own[..], &dx[i * hidden..(i + 1) * hidden]];
                 [row.concat(), dz[i * rank..(i + 1) * rank].to_vec()].concat()
             })
@@ -275,7 +290,7 @@ impl HeadRows {
         head: &Head<'_>,
         w: &PackedMatrix,
         gradients: RowGradients<'_>,
-        expected: [&Vec<f32>; 5],
+        expected: [&Vec<f32>; 6],
     ) {
         let rows = expected[1].len();
         let mut logits = vec![f32::NAN; rows * self.vocab];
@@ -288,11 +303,12 @@ impl HeadRows {
             .collect();
         let order: Vec<usize> = (0..rows).rev().collect();
         let saved = Some(SavedLogits { logits: &reversed, rows: &order });
-        let (mut dx, mut dz) = (vec![0.0; expected[3].len()], vec![0.0; expected[4].len()]);
+        let (mut dx, mut dz) = (vec![0.0; expected[4].len()], vec![0.0; expected[5].len()]);
         let head = Head { saved, ..*head };
         let entropies = head.entropies(cpu, &lse);
+        let compared = gradients.divergence.map(|of| head.divergences(cpu, &lse, of.reference));
         head.backward(cpu, &w.transposed(cpu), gradients, &mut dx, &mut dz);
-        for (found, expected) in [logprobs, lse, entropies, dx, dz].iter().zip(expected) {
+        for (found, expected) in [logprobs, lse, entropies, compared.unwrap(), dx, dz].iter().zip(expected) {
             assert_eq!(bits(found), bits(expected), "saved logits");
         }
     }

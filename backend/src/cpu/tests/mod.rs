@@ -4,6 +4,7 @@
 
 mod attention;
 mod attention_kv;
+mod distributions;
 mod elementwise;
 mod head;
 mod invariance;

@@ -3200,8 +3200,8 @@ pub struct TraceExportResponse {
 pub struct TrainingResult {
     /// Type of the outputs.
     pub loss_fn_output_type: ::std::string::String,
-    /// Outputs of each datum in the order of the request: `logprobs`, `elementwise_loss`, and `entropies` if a datum has
-    /// `entropy_weights`.
+    /// Outputs of each datum in the order of the request: `logprobs`, `elementwise_loss`, `entropies` if a datum has
+    /// `entropy_weights`, and `kl` if one has `kl_weights`.
     pub loss_fn_outputs: ::std::vec::Vec<
         ::std::collections::HashMap<::std::string::String, TensorData>,
     >,

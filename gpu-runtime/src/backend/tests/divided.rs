@@ -16,8 +16,8 @@ use crate::load::tests::families;
 use crate::loss::PreparedDatum;
 use crate::model::zero::replicas::{divide, gather_into, part_lens, part_of};
 use crate::model::{
-    EarlyEnd, GatheredPass, GradientSum, ParamSpec, Saved, Shard, TrainGroup, TrainOutput, Units, gathered_weights,
-    train_pass,
+    EarlyEnd, GatheredPass, GradientSum, ParamSpec, Saved, Shard, TrainGroup, TrainOutput, TrainWeights, Units,
+    gathered_weights, train_pass,
 };
 use crate::parallel::Parallel;
 
@@ -107,7 +107,8 @@ impl<B: Backend> Run<B> for Divided<B> {
                 interrupt: Interrupt::default(),
                 grads: sum.as_mut(),
             }];
-            outputs = train_pass(&g.backend, &mut pass, &mut groups, true, saved).remove(0).unwrap();
+            let weights = TrainWeights { weights: (&mut pass).into(), base: &g.weights };
+            outputs = train_pass(&g.backend, weights, &mut groups, true, saved).remove(0).unwrap();
         }
         pass.finish(sum.as_mut(), &EarlyEnd::default());
         if trains && g.model.ranks.is_single() && replicas.rank() == 0 {

@@ -71,6 +71,7 @@ mod tests {
             shape: vec![2],
             weights: Some(vec![0.1, 16_777_217.0]),
             entropy_weights: None,
+            kl_weights: None,
             policy: Some(policy),
             values: Some(ValueInputs { returns: vec![0.5, -1.0], old_values: Vec::new() }),
             custom: vec![Tensor::f32(vec![1.5, -0.0]), Tensor::i64(vec![i64::MIN, 7])],

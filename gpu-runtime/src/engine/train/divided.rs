@@ -2,6 +2,7 @@
 //! examples in the pass.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use trainyard_protocol::RunId;
 
@@ -11,7 +12,7 @@ use crate::backend::Backend;
 use crate::engine::run::TrainingRun;
 use crate::fault::{Fault, guarded};
 use crate::interrupt::Interrupt;
-use crate::model::{GradientSum, PassBounds, TrainGroup, train_pass_within};
+use crate::model::{GradientSum, PassBounds, TrainGroup, TrainWeights, train_pass_within};
 
 impl<B: Backend> Trainer<B> {
     /// The only part of a pass over such a run; `None` for other passes.
@@ -39,6 +40,7 @@ impl<B: Backend> Trainer<B> {
         let sum = task.trains.then(|| task.grads.take());
         let mut sum = sum.map(|sum| sum.unwrap_or_else(|| GradientSum::new(run.begin_gradient(backend))));
         let mut pass = run.gathered_pass(task.trains);
+        let base = Arc::clone(&run.base.weights);
         let (count, end) = (part.counts[replica], bounds.early_end);
         let outcome = guarded("training pass", || {
             (count > 0).then(|| {
@@ -54,7 +56,8 @@ impl<B: Backend> Trainer<B> {
                     interrupt: Interrupt::default(),
                     grads: sum.as_mut(),
                 };
-                train_pass_within(backend, &mut pass, &mut [group], true, bounds)
+                let weights = TrainWeights { weights: (&mut pass).into(), base: &base };
+                train_pass_within(backend, weights, &mut [group], true, bounds)
             })
         });
         pass.finish(sum.as_mut(), end);

@@ -26,7 +26,9 @@ use crate::collective::Ranks;
 use crate::fault::{Fault, guarded};
 use crate::interrupt::Interrupt;
 use crate::loss::{LossFn, PreparedBatch, PreparedDatum};
-use crate::model::{EarlyEnd, FailedDatum, GradientSum, GroupOutput, PassBounds, TrainGroup, train_pass_within};
+use crate::model::{
+    EarlyEnd, FailedDatum, GradientSum, GroupOutput, PassBounds, TrainGroup, TrainWeights, train_pass_within,
+};
 use crate::vision::Embeddings;
 use adapter_cache::AdapterCache;
 use loss_thread::{Allowance, LossThread};
@@ -254,7 +256,8 @@ impl<B: Backend> Trainer<B> {
             })
             .collect();
         let rows = groups.iter().flat_map(|group| &group.data).map(|datum| datum.tokens.len()).sum();
-        let (weights, full) = (&**leader.weights(), leader.is_full());
+        let (weights, full) = ((&**leader.weights()).into(), leader.is_full());
+        let weights = TrainWeights { weights, base: &leader.base.weights };
         let bounds = PassBounds { allowance: self.allowance.of_pass(rows), ..PassBounds::of(plan, end) };
         let outcomes = train_pass_within(backend, weights, &mut groups, full, bounds);
         for (part, grads) in own.iter().zip(grads) {
@@ -331,10 +334,13 @@ impl<B: Backend> Trainer<B> {
 /// Refuses a loss, or examples, for which a model with this head computes nothing.
 fn check_head(loss: &LossFn, data: &[PreparedDatum], head: ModelHead) -> Result<(), OpError> {
     loss.check_head(head)?;
-    if let Some(datum) = data.iter().find(|datum| head.is_scalar() && datum.entropy_weights.is_some()) {
-        let index = datum.index;
+    let of_distribution = |datum: &PreparedDatum| {
+        let inputs = [("entropy_weights", &datum.entropy_weights), ("kl_weights", &datum.kl_weights)];
+        inputs.into_iter().find_map(|(name, weights)| weights.as_ref().map(|_| (datum.index, name)))
+    };
+    if let Some((index, name)) = data.iter().find_map(of_distribution).filter(|_| head.is_scalar()) {
         return Err(OpError::user(format!(
-            "data[{index}].loss_fn_inputs.entropy_weights: a model with a scalar head has no distribution over tokens"
+            "data[{index}].loss_fn_inputs.{name}: a model with a scalar head has no distribution over tokens"
         )));
     }
     match data.iter().find(|datum| head.is_scalar() && datum.shape.len() > 1) {

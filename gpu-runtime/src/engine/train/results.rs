@@ -36,6 +36,7 @@ pub(super) fn finish<B: Backend>(
             logprobs: output.logprobs,
             elementwise_loss: output.value.elementwise,
             entropies: output.entropies,
+            kl: output.kl,
         })
         .collect();
     Ok(OpResult::ForwardBackward(ForwardBackwardResult { outputs, metrics }))

@@ -123,8 +123,9 @@ impl<B: Backend> TrainTask<B> {
         let is_evaluated = self.computed[replica] + ahead < self.evaluated[replica];
         let elements = if is_evaluated { 0 } else { most_elements(&self.loss, datum) };
         let rows = datum.tokens.len();
-        // A target of a custom loss takes about as long as a token.
+        // A target of a custom loss takes about as long as a token, and the base model's forward pass less than a pass that trains.
         let charge = if elements > 0 { rows.max(datum.targets.len()) } else { rows };
+        let charge = charge + if datum.kl_weights.is_some() { rows } else { 0 };
         Some(DatumCost { rows, elements, charge })
     }
 

@@ -14,7 +14,8 @@ use crate::interrupt::Interrupt;
 use crate::load::load;
 use crate::loss::{LossFn, PreparedDatum};
 use crate::model::{
-    Adapter, GradientSum, Model, ParamSpec, RunHead, Saved, TrainGroup, TrainOutput, TrainedParams, Weights, train_pass,
+    Adapter, GradientSum, Model, ParamSpec, RunHead, Saved, TrainGroup, TrainOutput, TrainWeights, TrainedParams,
+    Weights, train_pass,
 };
 use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
@@ -37,6 +38,8 @@ pub(super) struct Fixture<B: Backend> {
     scalar_head: bool,
     loss: LossFn,
     data: Vec<PreparedDatum>,
+    /// Bound of random numbers by which the model differs from its base, where all of it is trained.
+    distance: f32,
 }
 
 impl<B: Backend> Fixture<B> {
@@ -51,7 +54,12 @@ impl<B: Backend> Fixture<B> {
         let source = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)).unwrap();
         let model = Arc::new(Model::new(&backend, &source.config, Ranks::default(), Parallel::default()).unwrap());
         let masters = model.table.specs.iter().map(|spec| source.tensors.read(&spec.name).unwrap()).collect();
-        Self { backend, model, masters, lora, scalar_head, loss, data }
+        Self { backend, model, masters, lora, scalar_head, loss, data, distance: 0.0 }
+    }
+
+    /// The same, with a model that has moved away from its base.
+    pub(super) fn moved(self, distance: f32) -> Self {
+        Self { distance, ..self }
     }
 
     fn what(&self) -> TrainedParams<'_> {
@@ -64,7 +72,11 @@ impl<B: Backend> Fixture<B> {
 
     /// Parameters that are trained: those of the model, and random ones of adapter and head.
     pub(super) fn params(&self) -> Arrays {
-        let own = if self.lora.is_none() { self.masters.clone() } else { Arrays::new() };
+        let mut own = if self.lora.is_none() { self.masters.clone() } else { Arrays::new() };
+        for (i, values) in (0..).zip(&mut own).filter(|_| self.distance > 0.0) {
+            let steps = numbers(values.len(), 100 + i, self.distance);
+            values.iter_mut().zip(steps).for_each(|(value, step)| *value += step);
+        }
         let specs = self.specs();
         let random = (own.len()..).zip(&specs[own.len()..]).map(|(i, spec)| numbers(spec.len(), i as u64, 0.2));
         own.into_iter().chain(random).collect()
@@ -72,8 +84,8 @@ impl<B: Backend> Fixture<B> {
 
     pub(super) fn run(&self, params: &Arrays, trains: bool) -> (Vec<TrainOutput>, Arrays) {
         let (backend, full) = (&self.backend, self.lora.is_none());
-        let base = if full { params } else { &self.masters };
-        let weights = Weights::load(backend, &self.model, &mut |i| Ok(Cow::Borrowed(&base[i][..]))).unwrap();
+        let load = |of: &Arrays| Weights::load(backend, &self.model, &mut |i| Ok(Cow::Borrowed(&of[i][..]))).unwrap();
+        let (base, own) = (load(&self.masters), full.then(|| load(params)));
         let lens: Vec<usize> = params.iter().map(Vec::len).collect();
         let mut sum = GradientSum::new(backend.begin_gradient(&lens, None));
         let params = Arc::new(backend.upload_params(params.clone()));
@@ -89,9 +101,9 @@ impl<B: Backend> Fixture<B> {
             interrupt: Interrupt::default(),
             grads: trains.then_some(&mut sum),
         }];
-        let outputs = train_pass(backend, &weights, &mut groups, full, Saved::with_all_inputs(config.num_layers()))
-            .remove(0)
-            .unwrap();
+        let weights = TrainWeights { weights: own.as_ref().unwrap_or(&base).into(), base: &base };
+        let saved = Saved::with_all_inputs(config.num_layers());
+        let outputs = train_pass(backend, weights, &mut groups, full, saved).remove(0).unwrap();
         let gradient = sum.finish(backend, &self.model, self.what());
         (outputs, (0..gradient.len()).map(|i| gradient.host(i).into_owned()).collect())
     }

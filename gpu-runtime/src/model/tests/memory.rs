@@ -55,8 +55,8 @@ fn a_pass_saves_what_the_budget_allows() {
 #[test]
 fn logits_count_as_far_as_they_are_saved() {
     let wide = PassMemory { logits: 1 << 20, ..MEMORY };
-    assert_eq!(wide.bytes(2, all(4)), 2 * (400 + 5 + 20 + (1 << 20)));
-    assert_eq!(wide.bytes(1000, all(4)), 1000 * (400 + 5 + 20) + MAX_SAVED_LOGITS);
+    assert_eq!(wide.bytes(2, all(4)), 2 * (400 + 5 + 25 + (1 << 20)));
+    assert_eq!(wide.bytes(1000, all(4)), 1000 * (400 + 5 + 25) + MAX_SAVED_LOGITS);
 }
 
 fn datum(length: usize, seed: i64, vocab: i64) -> PreparedDatum {

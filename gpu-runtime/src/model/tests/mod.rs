@@ -1,6 +1,6 @@
 mod adapter;
 mod differences;
-mod entropy;
+mod distributions;
 mod experts;
 mod interrupt;
 mod memory;

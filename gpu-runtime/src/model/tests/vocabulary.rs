@@ -45,6 +45,7 @@ fn datum(length: usize, seed: i64, vocab: i64) -> PreparedDatum {
         ("target_tokens".to_owned(), Tensor { shape: shape.clone(), values: TensorValues::I64(targets) }),
         ("weights".to_owned(), Tensor { shape, values: TensorValues::F32(weights) }),
         ("entropy_weights".to_owned(), Tensor::f32((0..length).map(|i| 0.2 * (i % 3) as f32).collect())),
+        ("kl_weights".to_owned(), Tensor::f32((0..length).map(|i| 0.3 * (i % 2) as f32).collect())),
     ];
     let loss = LossFn::parse("cross_entropy", &BTreeMap::new()).unwrap();
     prepare(&loss, 0, &Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs), images: Vec::new() }, vocab as usize)
@@ -116,7 +117,7 @@ impl Rank {
         Arc::new(Adapter::from_params(&self.backend, &self.model.config, &SPEC, &params))
     }
 
-    /// Log-probabilities and entropies, and the gradient of the adapter, or of all parameters.
+    /// Log-probabilities, entropies and divergences, and the gradient of the adapter, or of all parameters.
     fn train(&self, lora: bool) -> (Vec<f32>, Arrays) {
         let vocab = self.model.config.vocab_size as i64;
         let data = [datum(20, 1, vocab), datum(7, 2, vocab)];
@@ -138,7 +139,9 @@ impl Rank {
         let outputs = train_pass(&self.backend, &self.weights, &mut [group], !lora, saved).remove(0).unwrap();
         let gradient = sum.finish(&self.backend, &self.model, lora.then_some(&SPEC));
         let gradient = (0..gradient.len()).map(|i| gradient.host(i).into_owned()).collect();
-        let values = outputs.into_iter().flat_map(|output| [output.logprobs, output.entropies.unwrap()].concat());
+        let values = outputs
+            .into_iter()
+            .flat_map(|output| [output.logprobs, output.entropies.unwrap(), output.kl.unwrap()].concat());
         (values.collect(), gradient)
     }
 

@@ -14,14 +14,16 @@ use crate::backend::cuda::device::memory::Slice;
 use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::ops::copies::gather;
 use crate::backend::cuda::ops::head::{
-    DeviceLogSums, DeviceRowGradients, DeviceTargets, LogitChunk, add_entropies, logit_gradient,
+    DeviceDivergences, DeviceLogSums, DeviceRowGradients, DeviceTargets, LogitChunk, OtherChunk, add_divergences,
+    add_entropies, logit_gradient,
 };
 use crate::backend::cuda::ops::outer::{OuterProducts, OuterSide};
 use crate::backend::cuda::ops::product::WeightSide;
 use crate::backend::cuda::ops::rows::{Addend, DeviceRows};
 use crate::backend::cuda::ops::squares::add;
 use crate::backend::{
-    Dtype, EntropyGradient, GradientSinks, GradientSlot, HeadGradient, HeadPart, Held, LinearCall, Targets,
+    Dtype, EntropyGradient, GradientSinks, GradientSlot, HeadGradient, HeadPart, Held, LinearCall, ReferenceRows,
+    Targets,
 };
 
 /// State that the forward pass saves for the backward pass.
@@ -91,6 +93,30 @@ impl<'a, T: GemmElement> AdaptedHead<'a, T> {
             table.expand(&cuda.device, z, Addend::Output, out)?;
         }
         Ok(())
+    }
+}
+
+/// The head of the distributions that those of rows are compared with.
+struct ReferenceHead<'a, T: GemmElement> {
+    head: AdaptedHead<'a, T>,
+    log_sums: Slice<f32>,
+}
+
+impl<'a, T: GemmElement> ReferenceHead<'a, T> {
+    fn new(cuda: &Cuda, of: &ReferenceRows<'a, Cuda>) -> Result<Self> {
+        let call = LinearCall { weight: of.unembedding, bias: None, lora: &[] };
+        Ok(Self { head: AdaptedHead::new(cuda, &call, of.hidden)?, log_sums: cuda.device.upload(of.lse)? })
+    }
+
+    /// Logits of a chunk of the vocabulary.
+    fn logits(&self, cuda: &Cuda, chunk: &Range<usize>) -> Result<DeviceRows> {
+        let mut logits = DeviceRows::uninitialised(&cuda.device, self.head.x.rows(), chunk.len())?;
+        self.head.logits(cuda, chunk, &mut logits, 0)?;
+        Ok(logits)
+    }
+
+    fn chunk<'c>(&'c self, logits: &'c DeviceRows) -> OtherChunk<'c> {
+        OtherChunk { logits, log_sums: &self.log_sums }
     }
 }
 
@@ -188,12 +214,48 @@ impl Cuda {
         entropies.to_host()
     }
 
+    /// Implementation of [`divergences`](crate::backend::VocabularyOps::divergences) on the device.
+    pub(super) fn divergences_of(
+        &self,
+        call: &LinearCall<'_, Self>,
+        hidden: &DeviceRows,
+        rows: &[usize],
+        state: &HeadState,
+        reference: &ReferenceRows<'_, Self>,
+    ) -> Result<Vec<f32>> {
+        match self.dtype {
+            Dtype::F32 => self.divergences_of_rows::<f32>(call, hidden, rows, state, reference),
+            Dtype::Bf16 => self.divergences_of_rows::<bf16>(call, hidden, rows, state, reference),
+        }
+    }
+
+    fn divergences_of_rows<T: GemmElement>(
+        &self,
+        call: &LinearCall<'_, Self>,
+        hidden: &DeviceRows,
+        rows: &[usize],
+        state: &HeadState,
+        reference: &ReferenceRows<'_, Self>,
+    ) -> Result<Vec<f32>> {
+        let device = &self.device;
+        let (head, reference) = (AdaptedHead::<T>::new(self, call, hidden)?, ReferenceHead::<T>::new(self, reference)?);
+        let (lse, saved) = state.of_rows(device, rows)?;
+        let mut divergences = device.upload(&vec![0f32; rows.len()])?;
+        for chunk in chunks(state.tokens, self.chunk) {
+            let (logits, column) = head.logits_of(self, &chunk, saved.as_ref())?;
+            let others = reference.logits(self, &chunk)?;
+            let chunk = LogitChunk { logits: &logits, column, tokens: (chunk.start, chunk.end) };
+            add_divergences(device, chunk, &lse, reference.chunk(&others), &mut divergences)?;
+        }
+        divergences.to_host()
+    }
+
     /// Implementation of [`head_backward`](crate::backend::Backend::head_backward) on the device.
     pub(super) fn head_gradient(
         &self,
         call: &LinearCall<'_, Self>,
         hidden: &DeviceRows,
-        gradient: &HeadGradient<'_>,
+        gradient: &HeadGradient<'_, Self>,
         state: &HeadState,
         param: usize,
         sinks: &mut GradientSinks<'_, '_, Self>,
@@ -208,7 +270,7 @@ impl Cuda {
         &self,
         call: &LinearCall<'_, Self>,
         hidden: &DeviceRows,
-        gradient: &HeadGradient<'_>,
+        gradient: &HeadGradient<'_, Self>,
         state: &HeadState,
         param: usize,
         sinks: &mut GradientSinks<'_, '_, Self>,
@@ -221,8 +283,17 @@ impl Cuda {
         let upload = |EntropyGradient { entropies, d_entropies }| -> Result<[Slice<f32>; 2]> {
             Ok([device.upload(entropies)?, device.upload(d_entropies)?])
         };
-        let entropies = gradient.entropy.map(upload).transpose()?;
-        let of_rows = DeviceRowGradients { targets: &targets, log_sums: &lse, d: &d, entropies: entropies.as_ref() };
+        // With divergences there are entropies too: those that no loss depends on have no gradient.
+        let none = vec![0f32; if gradient.divergence.is_some() { rows } else { 0 }];
+        let without = gradient.divergence.map(|_| EntropyGradient { entropies: &none, d_entropies: &none });
+        let entropies = gradient.entropy.or(without).map(upload).transpose()?;
+        let entropies = entropies.as_ref();
+        let of_rows = DeviceRowGradients { targets: &targets, log_sums: &lse, d: &d, entropies, divergences: None };
+        let reference = gradient.divergence.map(|of| -> Result<_> {
+            let values = [device.upload(of.divergences)?, device.upload(of.d_divergences)?];
+            Ok((ReferenceHead::<T>::new(self, &of.reference)?, values))
+        });
+        let reference = reference.transpose()?;
         let trained = self.adapters::<T>(call.lora, rows, |segment| segment.trains)?;
         // Gradients of the unembedding, or of adapters on it, are of the gradient of logits in f32.
         let wide = trained.is_some() || matches!(sinks, GradientSinks::Full(_));
@@ -231,6 +302,12 @@ impl Cuda {
         for chunk in chunks(state.tokens, self.chunk) {
             let (logits, column) = head.logits_of(self, &chunk, saved.as_ref())?;
             let columns = LogitChunk { logits: &logits, column, tokens: (chunk.start, chunk.end) };
+            let others = reference.as_ref().map(|(head, _)| head.logits(self, &chunk)).transpose()?;
+            let divergences = reference
+                .as_ref()
+                .zip(others.as_ref())
+                .map(|((head, [values, d]), others)| DeviceDivergences { other: head.chunk(others), values, d });
+            let of_rows = DeviceRowGradients { divergences, ..of_rows };
             let d_logits = wide.then(|| logit_gradient::<f32>(device, columns, &of_rows)).transpose()?;
             let rounded = match &d_logits {
                 Some(d_logits) => T::rounded(device, d_logits)?,

@@ -372,7 +372,7 @@ impl Backend for Cuda {
         &self,
         head: &LinearCall<'_, Self>,
         hidden: &DeviceRows,
-        gradient: &HeadGradient<'_>,
+        gradient: &HeadGradient<'_, Self>,
         state: &HeadState,
         param: usize,
         sinks: &mut GradientSinks<'_, '_, Self>,

@@ -6,7 +6,7 @@ use super::head::HeadState;
 use crate::backend::cuda::ops::logits::score_part;
 use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::cuda::ops::vocabulary::{join_logits, spread};
-use crate::backend::{HeadPart, LinearCall, ScorePart, ScoreRequest, Targets, VocabularyOps};
+use crate::backend::{HeadPart, LinearCall, ReferenceRows, ScorePart, ScoreRequest, Targets, VocabularyOps};
 use crate::collective::Ranks;
 
 impl VocabularyOps<Self> for Cuda {
@@ -37,6 +37,17 @@ impl VocabularyOps<Self> for Cuda {
         state: &HeadState,
     ) -> Vec<f32> {
         cuda.done(cuda.entropies_of(head, hidden, rows, state))
+    }
+
+    fn divergences(
+        cuda: &Self,
+        head: &LinearCall<'_, Self>,
+        hidden: &DeviceRows,
+        rows: &[usize],
+        state: &HeadState,
+        reference: &ReferenceRows<'_, Self>,
+    ) -> Vec<f32> {
+        cuda.done(cuda.divergences_of(head, hidden, rows, state, reference))
     }
 
     fn gather_logits(cuda: &Self, own: &DeviceRows, rows: usize, ranks: &Ranks, out: &mut DeviceRows) {

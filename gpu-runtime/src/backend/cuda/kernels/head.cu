@@ -45,23 +45,51 @@ extern "C" __global__ void __launch_bounds__(256) head_entropy(const float* logi
   if (threadIdx.x == 0) entropies[blockIdx.x] = first ? entropies[blockIdx.x] + sum : sum;
 }
 
+// Adds a chunk to the divergence of each row from that of `others`, which have the chunk alone: the sum of p (ln p - ln q). The first
+// chunk starts the sum.
+extern "C" __global__ void __launch_bounds__(256) head_divergence(const float* logits, const float* log_sums, const float* others,
+                                                                  const float* other_log_sums, float* divergences, u32 first,
+                                                                  u32 width, u32 stride) {
+  __shared__ float shared[32];
+  const float *row = logits + (u64)blockIdx.x * stride, *other = others + (u64)blockIdx.x * width;
+  float log_sum = log_sums[blockIdx.x], other_log_sum = other_log_sums[blockIdx.x], sum = 0;
+  for (u32 i = threadIdx.x; i < width; i += blockDim.x) {
+    float log = fmaxf(row[i] - log_sum, -LARGEST);
+    sum += expf(log) * (log - fmaxf(other[i] - other_log_sum, -LARGEST));
+  }
+  sum = block_sum(sum, shared);
+  if (threadIdx.x == 0) divergences[blockIdx.x] = first ? divergences[blockIdx.x] + sum : sum;
+}
+
 // The entropy of a row and the gradient with respect to it.
 struct Entropy {
   float value, d;
-  // The gradient with respect to a logit of the row, whose targets have the gradient `total`.
-  __device__ __forceinline__ float of_logit(float total, float log) const {
+  // The gradient with respect to the logit of a column of the row, whose targets have the gradient `total`.
+  __device__ __forceinline__ float of_logit(float total, float log, u32 column) const {
     log = fmaxf(log, -LARGEST);
     return expf(log) * (-total - d * (log + value));
   }
 };
 
-// A loss that does not depend on entropies.
-struct NoEntropy {
-  __device__ __forceinline__ float of_logit(float total, float log) const { return -total * expf(log); }
+// The same, with the row's divergence from another one.
+struct Divergence {
+  Entropy entropy;
+  const float* other;
+  float other_log_sum, value, d;
+  __device__ __forceinline__ float of_logit(float total, float log, u32 column) const {
+    log = fmaxf(log, -LARGEST);
+    float other_log = fmaxf(other[column] - other_log_sum, -LARGEST);
+    return expf(log) * (-total - entropy.d * (log + entropy.value) + d * (log - other_log - value));
+  }
 };
 
-// The gradient with respect to the logits of a chunk: d of the targets, minus their sum times the softmax p, and minus the
-// gradient of the entropy H times p (ln p + H).
+// A loss that depends on neither.
+struct NoEntropy {
+  __device__ __forceinline__ float of_logit(float total, float log, u32 column) const { return -total * expf(log); }
+};
+
+// The gradient with respect to the logits of a chunk: d of the targets, minus their sum times the softmax p, minus the
+// gradient of the entropy H times p (ln p + H), and plus that of the divergence D from q times p (ln p - ln q - D).
 template <typename E, typename T>
 __device__ __forceinline__ void gradient(E entropy, const float* logits, const float* log_sums, const u32* offsets,
                                          const u32* ids, const float* d, T* out, u32 first, u32 width, u32 stride) {
@@ -69,7 +97,7 @@ __device__ __forceinline__ void gradient(E entropy, const float* logits, const f
   float total = 0, log_sum = log_sums[blockIdx.x];
   for (u32 i = begin; i < end; i++) total += d[i];
   for (u32 column = threadIdx.x; column < width; column += blockDim.x) {
-    float x = entropy.of_logit(total, logits[(u64)blockIdx.x * stride + column] - log_sum);
+    float x = entropy.of_logit(total, logits[(u64)blockIdx.x * stride + column] - log_sum, column);
     for (u32 i = begin; i < end; i++)
       if (ids[i] == first + column) x += d[i];
     store(out + (u64)blockIdx.x * width + column, x);
@@ -96,4 +124,26 @@ extern "C" __global__ void head_entropy_gradient_bf16(const float* logits, const
                                                       const u32* ids, const float* d, u16* out, const float* entropies,
                                                       const float* d_entropies, u32 first, u32 width, u32 stride) {
   gradient(Entropy{entropies[blockIdx.x], d_entropies[blockIdx.x]}, logits, log_sums, offsets, ids, d, out, first, width, stride);
+}
+
+extern "C" __global__ void head_divergence_gradient_f32(const float* logits, const float* log_sums, const u32* offsets,
+                                                         const u32* ids, const float* d, float* out, const float* entropies,
+                                                         const float* d_entropies, const float* others,
+                                                         const float* other_log_sums, const float* divergences,
+                                                         const float* d_divergences, u32 first, u32 width, u32 stride) {
+  Entropy entropy = {entropies[blockIdx.x], d_entropies[blockIdx.x]};
+  Divergence divergence = {entropy, others + (u64)blockIdx.x * width, other_log_sums[blockIdx.x], divergences[blockIdx.x],
+                           d_divergences[blockIdx.x]};
+  gradient(divergence, logits, log_sums, offsets, ids, d, out, first, width, stride);
+}
+
+extern "C" __global__ void head_divergence_gradient_bf16(const float* logits, const float* log_sums, const u32* offsets,
+                                                         const u32* ids, const float* d, u16* out, const float* entropies,
+                                                         const float* d_entropies, const float* others,
+                                                         const float* other_log_sums, const float* divergences,
+                                                         const float* d_divergences, u32 first, u32 width, u32 stride) {
+  Entropy entropy = {entropies[blockIdx.x], d_entropies[blockIdx.x]};
+  Divergence divergence = {entropy, others + (u64)blockIdx.x * width, other_log_sums[blockIdx.x], divergences[blockIdx.x],
+                           d_divergences[blockIdx.x]};
+  gradient(divergence, logits, log_sums, offsets, ids, d, out, first, width, stride);
 }

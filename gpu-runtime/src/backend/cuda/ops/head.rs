@@ -44,6 +44,25 @@ pub(crate) struct LogitChunk<'a> {
     pub tokens: (usize, usize),
 }
 
+/// A chunk of the distributions that those of rows are compared with.
+#[derive(Clone, Copy)]
+pub(crate) struct OtherChunk<'a> {
+    /// Logits of the chunk's tokens alone, `[rows, tokens]`.
+    pub logits: &'a DeviceRows,
+    /// Log-sum-exp of each row, over the whole vocabulary.
+    pub log_sums: &'a Slice<f32>,
+}
+
+impl<'a> OtherChunk<'a> {
+    /// Logits and log-sum-exps of `rows` rows in a chunk of `width` tokens.
+    fn arguments(&self, extents: Extents, rows: usize, width: u32) -> Result<[Argument<'a>; 2]> {
+        extents.equal("the rows of the others", self.logits.rows(), rows)?;
+        extents.equal("the tokens of the others", self.logits.width(), width as usize)?;
+        extents.equal("the log-sum-exps of the others", self.log_sums.len(), rows)?;
+        Ok([self.logits.data().into(), self.log_sums.into()])
+    }
+}
+
 impl LogitChunk<'_> {
     /// The logits, and as kernels take them the first token, the number of tokens, and the elements of a row.
     fn arguments(&self, extents: Extents, rows: usize) -> Result<(Argument<'static>, [u32; 3])> {
@@ -120,25 +139,63 @@ pub(crate) fn add_entropies(
     device.launch("head_entropy", [rows, 1, 1], row_threads(width), &arguments)
 }
 
+/// Adds what a chunk contributes to the divergences of rows from others. Order and first chunk are as for [`add_entropies`].
+pub(crate) fn add_divergences(
+    device: &CudaDevice,
+    chunk: LogitChunk<'_>,
+    log_sums: &Slice<f32>,
+    other: OtherChunk<'_>,
+    divergences: &mut Slice<f32>,
+) -> Result {
+    let extents = Extents("divergences");
+    extents.equal("the divergences", divergences.len(), log_sums.len())?;
+    let rows = extents.index("the number of rows", log_sums.len())?;
+    let (columns, [first, width, stride]) = chunk.arguments(extents, log_sums.len())?;
+    let [others, other_log_sums] = other.arguments(extents, log_sums.len(), width)?;
+    let arguments = [
+        columns,
+        log_sums.into(),
+        others,
+        other_log_sums,
+        divergences.into(),
+        first.into(),
+        width.into(),
+        stride.into(),
+    ];
+    device.launch("head_divergence", [rows, 1, 1], row_threads(width), &arguments)
+}
+
+/// Divergences of rows from others, and the gradients with respect to them.
+#[derive(Clone, Copy)]
+pub(crate) struct DeviceDivergences<'a> {
+    pub other: OtherChunk<'a>,
+    pub values: &'a Slice<f32>,
+    pub d: &'a Slice<f32>,
+}
+
 /// Gradients of the loss with respect to what the head computed for its rows, and the state that they need.
+#[derive(Clone, Copy)]
 pub(crate) struct DeviceRowGradients<'a> {
     pub targets: &'a DeviceTargets,
     /// Log-sum-exp of each row.
     pub log_sums: &'a Slice<f32>,
     /// Gradients with respect to the targets' log-probabilities.
     pub d: &'a Slice<f32>,
-    /// Entropies of the rows, and the gradients with respect to them.
+    /// Entropies of the rows, and the gradients with respect to them; there with divergences.
     pub entropies: Option<&'a [Slice<f32>; 2]>,
+    /// Divergences of the rows from others in the chunk.
+    pub divergences: Option<DeviceDivergences<'a>>,
 }
 
-/// The gradient with respect to the logits of a chunk, `[rows, tokens]`: `d` of the targets, minus their sum times the softmax p,
-/// and with an entropy H, minus the gradient with respect to H times `p (ln p + H)`.
+/// The gradient with respect to the logits of a chunk, `[rows, tokens]`: `d` of the targets, minus their sum times the softmax p;
+/// minus that with respect to an entropy H times `p (ln p + H)`; plus that with respect to a divergence D from q times
+/// `p (ln p - ln q - D)`.
 pub(crate) fn logit_gradient<T: RowElement>(
     device: &CudaDevice,
     chunk: LogitChunk<'_>,
     gradients: &DeviceRowGradients<'_>,
 ) -> Result<DeviceRows<T>> {
-    let DeviceRowGradients { targets, log_sums, d, entropies } = gradients;
+    let DeviceRowGradients { targets, log_sums, d, entropies, divergences } = gradients;
     let extents = Extents("gradient of logits");
     extents.equal("the gradients of log-probabilities", d.len(), targets.ids.len())?;
     extents.equal("the offsets of targets", targets.offsets.len(), log_sums.len() + 1)?;
@@ -157,8 +214,20 @@ pub(crate) fn logit_gradient<T: RowElement>(
         extents.equal("the entropies", of_entropies.len(), log_sums.len())?;
         arguments.push(of_entropies.into());
     }
+    if let Some(DeviceDivergences { other, values, d }) = divergences {
+        extents.check(entropies.is_some(), "the entropies", 0, || "there with divergences".to_owned())?;
+        arguments.extend(other.arguments(extents, log_sums.len(), width)?);
+        for of_divergences in [*values, *d] {
+            extents.equal("the divergences", of_divergences.len(), log_sums.len())?;
+            arguments.push(of_divergences.into());
+        }
+    }
     arguments.extend([first, width, stride].map(Argument::from));
-    let kernel = if entropies.is_some() { "head_entropy_gradient" } else { "head_gradient" };
+    let kernel = match (divergences, entropies) {
+        (Some(_), _) => "head_divergence_gradient",
+        (None, Some(_)) => "head_entropy_gradient",
+        (None, None) => "head_gradient",
+    };
     device.launch(&format!("{kernel}_{}", T::SUFFIX), [rows, 1, 1], row_threads(width), &arguments)?;
     Ok(out)
 }

@@ -7,8 +7,8 @@ use crate::backend::cuda::backend::Cuda;
 use crate::backend::cuda::ops::head::{DeviceLogSums, DeviceTargets, LogitChunk};
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{
-    Backend, Dtype, EntropyGradient, GradientSinks, HeadGradient, LinearCall, MatrixRole, Source, Targets,
-    VocabularyOps as _,
+    Backend, DivergenceGradient, Dtype, EntropyGradient, GradientSinks, HeadGradient, LinearCall, MatrixRole,
+    ReferenceRows, Rows as _, Source, Targets, VocabularyOps,
 };
 
 const HIDDEN: usize = 16;
@@ -29,33 +29,72 @@ fn compare<T: Rounded>(cuda: &Cuda, vocabulary: usize, tolerance: f32) {
     let x = wide(&rounded::<T>(&values(4 * HIDDEN, 52)));
     let targets = targets(vocabulary as u32);
     let d = values(targets.ids.len(), 53);
-    let rows = [0, 1, 2, 3];
-    let plain = HeadGradient { rows: &rows, sequences: &[], targets: &targets, d_logprobs: &d, entropy: None };
-    let mut d_entropies = values(rows.len(), 56);
+    let other_w = wide(&rounded::<T>(&values(vocabulary * HIDDEN, 57)));
+    let other_x = wide(&rounded::<T>(&values(4 * HIDDEN, 58)));
+    let mut d_divergences = values(4, 59);
+    d_divergences[2] = 0.0;
+    let mut d_entropies = values(4, 56);
     d_entropies[1] = 0.0;
+    let inputs =
+        Inputs { vocabulary, targets: &targets, d: &d, d_entropies: &d_entropies, d_divergences: &d_divergences };
 
     let (weight, hidden) = (cuda.pack(&[Source::Host(&w)], HIDDEN, MatrixRole::Base), cuda.rows(&x, HIDDEN));
-    let call = LinearCall { weight: &weight, bias: None, lora: &[] };
+    let (other, others) = (cuda.pack(&[Source::Host(&other_w)], HIDDEN, MatrixRole::Base), cuda.rows(&other_x, HIDDEN));
     for save in [false, true] {
-        let (logprobs, state) = cuda.target_logprobs(&call, &hidden, &targets, save);
-        let entropies = Cuda::entropies(cuda, &call, &hidden, &rows, &state);
-        let entropy = Some(EntropyGradient { entropies: &entropies, d_entropies: &d_entropies });
-        let gradients = [plain, HeadGradient { entropy, ..plain }];
-        let found = gradients.map(|gradient| {
-            let mut sinks = GradientSinks::Adapters(&mut []);
-            cuda.values(&cuda.head_backward(&call, &hidden, &gradient, &state, 0, &mut sinks))
-        });
-
-        let (weight, hidden) = (Matrix::new(w.clone(), HIDDEN), Matrix::new(x.clone(), HIDDEN));
-        let call = LinearCall { weight: &weight, bias: None, lora: &[] };
-        let (expected, state) = Reference.target_logprobs(&call, &hidden, &targets, false);
-        close("log-probabilities", &logprobs, &expected, 2e-6);
-        close("entropies", &entropies, &Reference::entropies(&Reference, &call, &hidden, &rows, &state), 2e-6);
-        for (gradient, found) in gradients.iter().zip(&found) {
-            let mut sinks = GradientSinks::Adapters(&mut []);
-            let expected = Reference.head_backward(&call, &hidden, gradient, &state, 0, &mut sinks);
-            close("gradient", found, expected.data(), tolerance);
+        let found = inputs.outputs(cuda, [&weight, &other], [&hidden, &others], save, |rows| cuda.values(rows));
+        let [weight, other] = [&w, &other_w].map(|w| Matrix::new(w.clone(), HIDDEN));
+        let [hidden, others] = [&x, &other_x].map(|x| Matrix::new(x.clone(), HIDDEN));
+        let expected =
+            inputs.outputs(&Reference, [&weight, &other], [&hidden, &others], false, |rows| rows.data().to_vec());
+        for ((name, found), (_, expected)) in found.iter().zip(&expected) {
+            close(name, found, expected, if *name == "gradient" { tolerance } else { 2e-6 });
         }
+    }
+}
+
+/// Gradients of a loss with respect to what the head computes.
+struct Inputs<'a> {
+    vocabulary: usize,
+    targets: &'a Targets,
+    d: &'a [f32],
+    d_entropies: &'a [f32],
+    d_divergences: &'a [f32],
+}
+
+impl Inputs<'_> {
+    /// What a backend computes of the rows, and gradients with respect to the hidden states: of log-probabilities alone, with
+    /// entropies, and with divergences from other rows, with and without entropies.
+    fn outputs<B: Backend>(
+        &self,
+        backend: &B,
+        [weight, other]: [&B::Matrix; 2],
+        [hidden, others]: [&B::Rows; 2],
+        save: bool,
+        host: impl Fn(&B::Rows) -> Vec<f32>,
+    ) -> Vec<(&'static str, Vec<f32>)> {
+        let Self { targets, d, d_entropies, d_divergences, .. } = *self;
+        let rows: Vec<usize> = (0..hidden.rows()).collect();
+        let none = Targets { offsets: vec![0; rows.len() + 1], ids: Vec::new() };
+        let [call, other_call] = [weight, other].map(|weight| LinearCall { weight, bias: None, lora: &[] });
+        let (logprobs, state) = backend.target_logprobs(&call, hidden, targets, save);
+        let sums = B::Family::head_part(backend, &other_call, others, &none, self.vocabulary, false).sums;
+        let lse = none.normalise(&sums, &mut []);
+        let reference = || ReferenceRows { unembedding: other, hidden: others, lse: &lse };
+        let entropies = B::Family::entropies(backend, &call, hidden, &rows, &state);
+        let divergences = B::Family::divergences(backend, &call, hidden, &rows, &state, &reference());
+        let divergence = DivergenceGradient { reference: reference(), divergences: &divergences, d_divergences };
+        let entropy = EntropyGradient { entropies: &entropies, d_entropies };
+        let gradients =
+            [(None, None), (Some(entropy), None), (None, Some(&divergence)), (Some(entropy), Some(&divergence))];
+        let gradients = gradients.map(|(entropy, divergence)| {
+            let gradient = HeadGradient { rows: &rows, sequences: &[], targets, d_logprobs: d, entropy, divergence };
+            let mut sinks = GradientSinks::Adapters(&mut []);
+            ("gradient", host(&backend.head_backward(&call, hidden, &gradient, &state, 0, &mut sinks)))
+        });
+        let mut outputs = vec![("log-probabilities", logprobs)];
+        outputs.extend(gradients);
+        outputs.extend([("entropies", entropies), ("divergences", divergences)]);
+        outputs
     }
 }
 

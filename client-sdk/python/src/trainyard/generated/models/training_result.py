@@ -23,8 +23,8 @@ class TrainingResult:
     Attributes:
         loss_fn_output_type (str): Type of the outputs.
         loss_fn_outputs (list[TrainingResultLossFnOutputsItem]): Outputs of each datum in the order of the request:
-            `logprobs`, `elementwise_loss`, and `entropies` if a datum has
-            `entropy_weights`.
+            `logprobs`, `elementwise_loss`, `entropies` if a datum has
+            `entropy_weights`, and `kl` if one has `kl_weights`.
         metrics (TrainingResultMetrics): Metrics, with keys of the form `name:reduction`, such as `loss:sum`.
     """
 

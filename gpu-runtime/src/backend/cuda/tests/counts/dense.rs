@@ -12,7 +12,8 @@ use crate::backend::cuda::ops::bias::{add_bias, bias_backward};
 use crate::backend::cuda::ops::copies::{gather, part_of_rows, round_bf16, scatter, shift};
 use crate::backend::cuda::ops::embedding::{embed, embed_backward};
 use crate::backend::cuda::ops::head::{
-    DeviceLogSums, DeviceRowGradients, DeviceTargets, LogitChunk, add_entropies, logit_gradient,
+    DeviceDivergences, DeviceLogSums, DeviceRowGradients, DeviceTargets, LogitChunk, OtherChunk, add_divergences,
+    add_entropies, logit_gradient,
 };
 use crate::backend::cuda::ops::norm::{DeviceNorm, add_norm, norm, norm_backward};
 use crate::backend::cuda::ops::optimizer::{DeviceStep, adamw};
@@ -145,12 +146,20 @@ fn head(counts: &mut Counts<'_>) {
     let mut entropies = counts.device.zeros(ROWS).unwrap();
     counts.count(shape, &work("head_entropy"), |device| add_entropies(device, chunk, &lse, &mut entropies).unwrap());
     let entropies = [entropies, counts.device.upload(&values(ROWS, 23)).unwrap()];
+    let others = rows::<f32>(counts.device, &values(elements, 24), CHUNK);
+    let other = OtherChunk { logits: &others, log_sums: &lse };
+    let mut found = counts.device.zeros(ROWS).unwrap();
+    counts.count(shape, &work("head_divergence"), |device| {
+        add_divergences(device, chunk, &lse, other, &mut found).unwrap();
+    });
+    let divergences = DeviceDivergences { other, values: &found, d: &entropies[1] };
     let kernels = [
-        (["head_gradient_f32", "head_gradient_bf16"], None),
-        (["head_entropy_gradient_f32", "head_entropy_gradient_bf16"], Some(&entropies)),
+        (["head_gradient_f32", "head_gradient_bf16"], None, None),
+        (["head_entropy_gradient_f32", "head_entropy_gradient_bf16"], Some(&entropies), None),
+        (["head_divergence_gradient_f32", "head_divergence_gradient_bf16"], Some(&entropies), Some(divergences)),
     ];
-    for ([wide, rounded], entropies) in kernels {
-        let gradients = DeviceRowGradients { targets: &targets, log_sums: &lse, d: &d, entropies };
+    for ([wide, rounded], entropies, divergences) in kernels {
+        let gradients = DeviceRowGradients { targets: &targets, log_sums: &lse, d: &d, entropies, divergences };
         counts.count(shape, &work(wide), |device| {
             logit_gradient::<f32>(device, chunk, &gradients).unwrap();
         });

@@ -62,8 +62,9 @@ class Training:
             tokens = example.model_input.to_ints()
             values = [-mixed(self.weights, token) / 2**48 for token in tokens]
             outputs.append({"logprobs": wire.TensorData.from_numpy(np.asarray(values, np.float32))})
-            if "entropy_weights" in example.loss_fn_inputs:
-                outputs[-1]["entropies"] = wire.TensorData.from_numpy(-2 * np.asarray(values, np.float32))
+            for asked, name in (("entropy_weights", "entropies"), ("kl_weights", "kl")):
+                if asked in example.loss_fn_inputs:
+                    outputs[-1][name] = wire.TensorData.from_numpy(-2 * np.asarray(values, np.float32))
         return Done(types.SimpleNamespace(metrics={"loss:sum": self.weights % 1000 / 7}, loss_fn_outputs=outputs))
 
     def forward_backward(self, examples, loss, config=None):

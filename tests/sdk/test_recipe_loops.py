@@ -117,11 +117,12 @@ def test_every_algorithm_resumes_to_the_bit(tmp_path, algorithm):
     "more",
     [
         {"entropy": 0.1, "kl_loss": 0.2, "kl": 0.1},
+        {"kl_loss": 0.2, "kl_estimator": "full"},
         {"kl": 0.5, "kl_target": 0.01, "kl_horizon": 20, "algorithm": "reinforce_pp"},
         {"turn_discount": 0.5, "aggregation": "task", "rejection.second_moment": 0.5},
         {"limits.sequences": "answer", "turn_discount": 0.9},
     ],
-    ids=["terms", "adapted kl", "discount", "sequences"],
+    ids=["terms", "exact kl", "adapted kl", "discount", "sequences"],
 )
 def test_further_settings_resume_to_the_bit(tmp_path, name, more):
     whole = resumed(name, tmp_path, **more)

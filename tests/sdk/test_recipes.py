@@ -149,12 +149,14 @@ def test_two_passes_have_the_gradient_of_one(tmp_path, loss):
     # Most tokens of the second update are beyond the smaller bound, its only sequence with an advantage is within the larger.
     bound = 0.8 if loss == "gspo" else 1e-3
     clips = {} if loss == "importance_sampling" else {"clip_low": bound, "clip_high": bound}
-    more = RL | {"loss": loss, "entropy": 0.1, "minibatches": 2, "steps": 1, "eval_tasks": 0, "limits.max_tokens": 12} | clips
+    beside = {"entropy": 0.1, "kl_loss": 0.2, "kl_estimator": "full"}
+    more = RL | beside | {"loss": loss, "minibatches": 2, "steps": 1, "eval_tasks": 0, "limits.max_tokens": 12} | clips
     (one,) = finished(grpo, tmp_path / "one", **more)
     (two,) = finished(grpo, tmp_path / "two", **more | {"rejection.token_high": 1e9})
     assert one["grad_norm"] > 0 and two["rejected"] == 0
     assert abs(one["sampler_kl"]) > 1e-3, "the second update has ratios other than 1"
-    for key in ("loss", "grad_norm", "sampler_kl", "entropy"):
+    assert one["kl_loss"] > 0, "the second update diverges from the base model"
+    for key in ("loss", "grad_norm", "sampler_kl", "entropy", "kl_loss"):
         assert two[key] == pytest.approx(one[key], rel=1e-5), key
 
 

@@ -99,7 +99,7 @@ class Config(Playing):
     kl_target: float = opt(0.0, "KL per token towards which kl is adapted after each step; 0 keeps it")
     kl_horizon: int = opt(10000, "sequences in which kl can grow or fall by a fifth of itself, for kl_target")
     kl_loss: float | None = opt(None, "weight of the KL to the reference as a term of the loss")
-    kl_estimator: KlEstimator | None = opt(None, "estimate of that KL from the sampled tokens")
+    kl_estimator: KlEstimator | None = opt(None, "estimate of that KL from the sampled tokens, or full: exact")
     reference: str = opt("", "tinker:// path of the reference's sampler weights; default: the base model")
     minibatches: int = opt(1, "optimizer updates per step, each on a part of its samples")
     curriculum: CurriculumConfig = opt(CurriculumConfig(), "")
@@ -108,6 +108,8 @@ class Config(Playing):
         super().__post_init__()
         chosen = self.chosen
         check(self.groups > 0, "groups", "must be at least 1")
+        other = chosen.kl_estimator == "full" and bool(self.reference)
+        check(not other, "kl_estimator", "full is the KL to the base model, so it can't be used with reference")
         alone = chosen.advantage in ALONE
         check(
             alone or self.group_size > 1,
@@ -193,7 +195,7 @@ class Learner:
             run.training, self.objective, config.rejection, config.limits.max_tokens, config.mask_truncated
         )
         self.reference: tinker.SamplingClient | None = None
-        if config.kl or self.objective.kl_loss:
+        if config.kl or self.objective.estimates_kl:
             self.reference = sampler(run, config.reference)
         self.kl = float(run.state.get("kl", config.kl))
         self.moving = estimators.MovingBaselines(config.baseline_decay, run.state.get("baselines", {}))
@@ -279,7 +281,7 @@ class Learner:
         references = reference_logprobs(self.reference, trajectories) if self.reference else []
         advantages, metrics = self.advantages(groups, references)
         batch = Batch(trajectories, advantages, [one.logprobs for one in trajectories])
-        if self.objective.kl_loss:
+        if self.objective.estimates_kl:
             batch.references = [
                 [own.get(at, 0.0) for at in range(len(one.tokens))]
                 for one, own in zip(trajectories, references, strict=True)

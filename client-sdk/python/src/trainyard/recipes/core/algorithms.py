@@ -25,7 +25,7 @@ Estimator = Literal[
     "gdpo", "rae",
 ]  # fmt: skip
 Aggregation = Literal["token", "sequence", "constant", "task"]
-KlEstimator = Literal["k2", "k3"]
+KlEstimator = Literal["k2", "k3", "full"]
 
 SERVER_LOSSES = frozenset({"importance_sampling", "ppo", "cispo", "gspo"})
 """Losses of the protocol. The others are computed here from a forward pass."""
@@ -94,7 +94,7 @@ class Objective:
     kl_loss: float = 0.0
     """Weight of the KL to the reference as a term of the loss."""
     kl_estimator: KlEstimator = "k3"
-    """How that KL is estimated from the sampled tokens."""
+    """How that KL is estimated from the sampled tokens; `full` is exact, over the whole vocabulary."""
 
     @property
     def of_server(self) -> bool:
@@ -104,7 +104,17 @@ class Objective:
     @property
     def one_pass(self) -> bool:
         """Whether the server computes the whole loss."""
-        return self.of_server and not self.kl_loss
+        return self.of_server and not self.estimates_kl
+
+    @property
+    def estimates_kl(self) -> bool:
+        """Whether the loss has a KL that is estimated from the sampled tokens."""
+        return self.kl_loss > 0 and self.kl_estimator != "full"
+
+    @property
+    def means(self) -> tuple[tuple[Literal["entropy", "kl_loss"], float], ...]:
+        """Weights of what the server adds to the loss, of the whole distributions where the policy sampled."""
+        return ("entropy", self.entropy), ("kl_loss", 0.0 if self.estimates_kl else self.kl_loss)
 
 
 def _clipped(low: float, high: float, aggregation: Aggregation, normalize: bool) -> Objective:

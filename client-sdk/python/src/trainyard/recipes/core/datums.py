@@ -41,15 +41,16 @@ def datum(tokens: Sequence[int], **inputs: types.TensorData) -> types.Datum:
     )
 
 
-def with_entropies(example: types.Datum, weights: Sequence[float]) -> types.Datum:
-    """Returns the example with weights of the entropies at its positions, which the pass then returns."""
-    inputs = {**example.loss_fn_inputs, "entropy_weights": floats(weights)}
-    return types.Datum(model_input=example.model_input, loss_fn_inputs=inputs)
+def with_weights(example: types.Datum, name: str, weights: Sequence[float]) -> types.Datum:
+    """Returns the example with another input, one number for each position."""
+    return types.Datum(
+        model_input=example.model_input, loss_fn_inputs={**example.loss_fn_inputs, name: floats(weights)}
+    )
 
 
-def entropies_of(output: types.ForwardBackwardOutput) -> list[NDArray[np.float64]]:
-    """Returns the entropy at each position of each datum, in nats."""
-    return [np.asarray(one["entropies"].to_numpy(), dtype=np.float64) for one in output.loss_fn_outputs]
+def values_of(output: types.ForwardBackwardOutput, name: str) -> list[NDArray[np.float64]]:
+    """Returns an output of each datum."""
+    return [np.asarray(one[name].to_numpy(), dtype=np.float64) for one in output.loss_fn_outputs]
 
 
 def floats(values: Sequence[float]) -> types.TensorData:
@@ -63,7 +64,7 @@ def weight_of(data: Iterable[Example]) -> float:
 
 def logprobs_of(output: types.ForwardBackwardOutput) -> list[NDArray[np.float64]]:
     """Returns the log-probability of each target of each datum."""
-    return [np.asarray(one["logprobs"].to_numpy(), dtype=np.float64) for one in output.loss_fn_outputs]
+    return values_of(output, "logprobs")
 
 
 def joined(examples: Iterable[Example], length: int) -> list[Example]:

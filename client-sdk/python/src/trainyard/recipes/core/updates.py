@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tinker
@@ -53,7 +53,7 @@ class Gradient:
     def __init__(self, batch: Batch, pending: tinker.APIFuture[types.ForwardBackwardOutput]) -> None:
         self.batch, self.pending = batch, pending
         self.observing: tinker.APIFuture[types.ForwardBackwardOutput] | None = None
-        self.bonus: Bonus | None = None
+        self.means: list[Mean] = []
         self.metrics: dict[str, float] = {}
 
     def result(self) -> dict[str, float]:
@@ -61,34 +61,39 @@ class Gradient:
         output = self.pending.result()
         drift = {"sampler_kl": sampler_kl(self.batch.trajectories, output)}
         found = {"loss": output.metrics["loss:sum"]} | drift | self.metrics | self._observed()
-        if self.bonus is not None:
-            found["entropy"] = self.bonus.entropy(output)
+        for mean in self.means:
+            found[mean.name] = mean.value(output)
             if "loss" in self.metrics:  # The loss was computed here, without what the server added.
-                found["loss"] -= self.bonus.weight * found["entropy"]
+                found["loss"] += mean.sign * mean.weight * found[mean.name]
         return found
 
     def _observed(self) -> dict[str, float]:
         return {"echo": self.observing.result().metrics["loss:sum"]} if self.observing else {}
 
 
-class Bonus:
-    """The mean entropy of the policy where it sampled, which is subtracted from the loss with a weight."""
+@dataclass
+class Mean:
+    """A mean over the positions where the policy sampled, of what the server computes from its whole distributions and
+    adds to the loss with a weight, or subtracts from it."""
 
-    def __init__(self, weight: float, batch: Batch, factors: Sequence[float]) -> None:
-        self.weight = weight
-        self.shares: list[Floats] = [
-            factor * np.asarray(one.mask[1:], np.float64)
-            for one, factor in zip(batch.trajectories, factors, strict=True)
-        ]
-        """What each position counts in the mean."""
+    name: Literal["entropy", "kl_loss"]
+    weight: float
+    shares: list[Floats]
+    """What each position counts in the mean."""
 
-    def added(self, examples: Sequence[types.Datum]) -> list[types.Datum]:
+    @property
+    def sign(self) -> int:
+        return -1 if self.name == "entropy" else 1
+
+    def asked(self, examples: Sequence[types.Datum]) -> list[types.Datum]:
+        """The examples with the input that asks for it."""
+        name = "entropy_weights" if self.name == "entropy" else "kl_weights"
         pairs = zip(examples, self.shares, strict=True)
-        return [datums.with_entropies(one, (self.weight * shares).tolist()) for one, shares in pairs]
+        return [datums.with_weights(one, name, (self.weight * shares).tolist()) for one, shares in pairs]
 
-    def entropy(self, output: types.ForwardBackwardOutput) -> float:
-        pairs = zip(self.shares, datums.entropies_of(output), strict=True)
-        return float(sum(shares @ entropies for shares, entropies in pairs))
+    def value(self, output: types.ForwardBackwardOutput) -> float:
+        found = datums.values_of(output, "entropies" if self.name == "entropy" else "kl")
+        return float(sum(shares @ values for shares, values in zip(self.shares, found, strict=True)))
 
 
 class Updates:
@@ -144,7 +149,7 @@ class Updates:
         terms = computed(tokens, self.objective, chance)
         metrics |= _described(tokens, terms)
         slopes = terms.slopes
-        if self.objective.kl_loss:
+        if self.objective.estimates_kl:
             beside = kl(tokens, self.objective.kl_estimator)
             slopes = slopes + self.objective.kl_loss * beside.slopes
             metrics["kl_loss"] = float(beside.values.sum())
@@ -166,12 +171,14 @@ class Updates:
         loss: types.LossFnType,
         config: dict[str, Any] | None = None,
     ) -> Gradient:
-        """The gradient of a loss on the batch's examples, with the bonus if the objective has one."""
-        bonus = Bonus(self.objective.entropy, batch, factors) if self.objective.entropy else None
-        if bonus is not None:
-            examples = bonus.added(examples)
+        """The gradient of a loss on the batch's examples, with the means that the objective has besides."""
+        pairs = zip(batch.trajectories, factors, strict=True)
+        shares: list[Floats] = [factor * np.asarray(one.mask[1:], np.float64) for one, factor in pairs]
+        means = [Mean(name, weight, shares) for name, weight in self.objective.means if weight]
+        for mean in means:
+            examples = mean.asked(examples)
         found = Gradient(batch, self.training.forward_backward(examples, loss, config))
-        found.bonus = bonus
+        found.means = means
         return found
 
     def _observed(self, batch: Batch) -> float:

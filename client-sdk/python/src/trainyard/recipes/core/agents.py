@@ -59,6 +59,11 @@ class Session:
     begun: list[Trajectory] = field(default_factory=list)
     """The sequences, as they grow."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the recipe has given the episode up, while it may still run."""
+        return bool(getattr(self.policy, "ended", False))
+
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         """Returns one chat completion."""
         messages, tools = checked(body)
@@ -190,7 +195,8 @@ def handler(sessions: dict[str, Session]) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            known = self.path.endswith("/v1/models") and self.path.split("/")[1] in sessions
+            session = sessions.get(self.path.split("/")[1]) if self.path.endswith("/v1/models") else None
+            known = session is not None and not session.is_over
             models = {"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": "recipe"}]}
             self._send(200, models) if known else self._fail(404, f"no such path: {self.path}")
 

@@ -29,6 +29,7 @@ BUILT_IN = {
     "nemo_gym": "nemo_gym:NemoGym",
     "openenv": "openenv:OpenEnv",
     "mcp": "mcp:Mcp",
+    "external": "external:External",
     "mixed": "mixed:Mixed",
 }
 

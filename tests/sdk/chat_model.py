@@ -69,6 +69,19 @@ def write(folder: pathlib.Path) -> pathlib.Path:
     return folder
 
 
+def write_bytes(folder: pathlib.Path) -> pathlib.Path:
+    """Another tokenizer for the same model: its tokens are bytes, and its template writes roles in brackets."""
+    write(folder)
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = {text: at for text, at in tokenizer["model"]["vocab"].items() if at < 259}
+    tokenizer["model"] |= {"vocab": vocabulary, "merges": []}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    config["chat_template"] = TEMPLATE.replace("'<|' + message.role + '|>'", "'[' + message.role + ']'")
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
 def stand_in(byte: int) -> str:
     """How byte-level vocabularies write a byte: printable Latin-1 as it is, others from U+0100 on."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]

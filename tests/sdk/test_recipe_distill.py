@@ -11,6 +11,7 @@ import folders
 import recipes  # noqa: F401 - makes the package importable
 
 from trainyard.recipes import distill  # isort: skip
+from trainyard.recipes.core import distances, spans  # isort: skip
 from trainyard.recipes.core.chat import Chat  # isort: skip
 from trainyard.recipes.core.config import ConfigError, load  # isort: skip
 
@@ -114,7 +115,7 @@ def test_each_record_has_the_teacher_that_it_names(chat):
     teachers = distill.teachers_of(types.SimpleNamespace(service=service), config(*flags))
     run, _ = student(7, 9)
     _, apart = distill.OnPolicy(run, teachers, config(*flags)).student(wanted, 0)
-    assert apart == [[1.0, 1.0], [2.0, 2.0], [0.0, 0.0]], "minus one, less the number of the teacher"
+    assert apart == [[(1.0, 1)] * 2, [(2.0, 1)] * 2, [(0.0, 1)] * 2], "minus one, less the number of the teacher"
     assert [len(one.read) for one in opened.values()] == [1, 1, 1]
     samples = distill.sampled(teachers, wanted, config(*flags), 0)
     assert [one.answer for one in samples] == [[2], [3], [1]]
@@ -150,3 +151,100 @@ def test_settings_that_exclude_each_other_are_named(flags, named):
     with pytest.raises(ConfigError) as refused:
         config(*flags)
     assert all(text in str(refused.value) for text in named), json.dumps(str(refused.value))
+
+
+@pytest.fixture(scope="module")
+def reader(chat):
+    folder = chat_model.write_bytes(folders.new() / "tiny-bytes")
+    return spans.Reader(chat, Chat(chat_model.tokenizer(folder)))
+
+
+TEXTS = ["abba", "a", " ab  cd", "d\N{LATIN SMALL LETTER E WITH ACUTE}j\N{LATIN SMALL LETTER A WITH GRAVE} vu", "\N{GRINNING FACE}ab\N{GRINNING FACE}"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_spans_say_the_same_in_both_tokenizers(chat, reader, text):
+    answer = chat.encode(text) + [chat_model.EOS]
+    read, found = reader.read(answer)
+    assert reader.teacher.decode(read) == text and read[-1] == chat_model.EOS
+    assert [at for span in found for at in span.own] == list(range(len(answer)))
+    assert [at for span in found for at in span.other] == list(range(len(read)))
+    for span in found:
+        own, other = ([tokens[at] for at in places] for tokens, places in ((answer, span.own), (read, span.other)))
+        assert chat.decode(own) == reader.teacher.decode(other)
+    assert len(found) == len({chat.decode(answer[:at]) for at in range(1, len(answer) + 1)} & {text[:at] for at in range(1, len(text) + 1)}) + 1
+    assert reader.read(answer[:-1])[1] == found[:-1], "without an end"
+
+
+def test_pairs_of_letters_are_one_span(chat, reader):
+    answer = chat.encode("abx")
+    assert chat.tokenizer.convert_ids_to_tokens(answer) == ["ab", "x"]
+    read, found = reader.read(answer)
+    assert [(list(span.own), list(span.other)) for span in found] == [([0], [0, 1]), ([1], [2])]
+    back, found = spans.Reader(reader.teacher, chat).read(read)
+    assert back == answer and [(list(span.own), list(span.other)) for span in found] == [([0, 1], [0]), ([2], [1])]
+
+
+def test_an_answer_without_text_has_an_end_alone(chat, reader):
+    assert reader.read([chat_model.EOS]) == ([chat_model.EOS], [spans.Span(range(1), range(1))])
+    assert reader.read([]) == ([], [])
+
+
+class Changing:
+    """A tokenizer that changes what it encodes."""
+
+    eos_token = None
+
+    def encode(self, text, add_special_tokens=False):
+        return [ord(letter) for letter in text.upper()]
+
+    def decode(self, tokens, skip_special_tokens=True):
+        return "".join(map(chr, tokens))
+
+
+def test_where_texts_differ_there_is_one_span(chat):
+    read, found = spans.Reader(chat, Chat(Changing())).read(chat.encode("abx"))
+    assert len(read) == 3 and found == [spans.Span(range(2), range(3))]
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_a_span_is_judged_as_a_whole(chat, reader, center):
+    """The student has bytes here, and the teacher pairs of letters."""
+    back = spans.Reader(reader.teacher, chat)
+    answer = reader.teacher.encode("abx")
+    prompt = distances.Prompt([3, 4], [5, 6, 7], reader=back)
+    one = distances.Sample(prompt, answer, [-1.0, -2.0, -0.5])
+    assert one.scored == [5, 6, 7, *chat.encode("abx")]
+    apart = distances.apart_of(one, [None, -9.0, -9.0, -4.0, -0.25])
+    assert apart == [(1.0, 2), (1.0, 2), (-0.25, 1)]
+    assert distances.reverse_kl([apart]) == pytest.approx(0.25), "0.75 of three tokens"
+    (example,) = distill.nearer([one], [apart], config("--teacher=t", "--kl=0.6", f"--center={str(center).lower()}"))
+    base = 0.25 if center else 0.0
+    expected = [0.0, 0.2 * (2 * base - 1), 0.2 * (2 * base - 1), 0.2 * (base + 0.25)]
+    np.testing.assert_allclose(example.loss_fn_inputs["advantages"].to_numpy(), expected, rtol=1e-6)
+    if center:
+        assert sum(token.share - base for token in apart) == pytest.approx(0)
+
+
+def test_the_teacher_reads_the_conversation_in_its_own_template(chat, reader):
+    flags = ["--teacher=t", "--teacher_tokenizer=x", "--teachers.code=c"]
+    records = [{"prompt": "Hi"}, {"prompt": "Hi", "teacher": "code"}]
+    first, second = distill.prompts(records, "data", chat, config(*flags), {"": reader})
+    assert chat.tokenizer.decode(first.tokens) == "<|user|>Hi<|end|><|assistant|>"
+    assert reader.teacher.tokenizer.decode(first.shown) == "[user]Hi<|end|><|assistant|>"
+    assert second.shown == second.tokens and second.reader is None, "that teacher has the student's tokenizer"
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (["--teacher=t", "--teacher_tokenizer=x", "--mode=mixed"], ["teacher_tokenizer", "mixed", "use on_policy"]),
+        (["--mode=sdft", "--teacher=t", "--teacher_tokenizer=x"], ["teacher_tokenizer", "use on_policy"]),
+        (["--teachers.a=t", "--teacher_tokenizer=x"], ["teacher_tokenizer", "teacher is not set"]),
+        (["--teachers.a=t", "--teacher_tokenizers.b=x"], ["teacher_tokenizers.b", "no such name"]),
+    ],
+)
+def test_tokenizers_belong_to_teachers(flags, named):
+    with pytest.raises(ConfigError) as refusal:
+        config(*flags)
+    assert all(word in str(refusal.value) for word in named), refusal.value

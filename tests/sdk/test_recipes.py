@@ -203,6 +203,14 @@ def test_distill(tmp_path, mode):
     assert lines[1][key] < lines[0][f"{key}_before"]
 
 
+def test_distill_from_a_teacher_with_another_tokenizer(tmp_path):
+    data = conversations(tmp_path / "data.jsonl")
+    more = {"batch_size": 6, "max_tokens": 16, "samples": 8, "steps": 6, "center": "true"}
+    more |= {"teacher": chat_model.NAME, "teacher_tokenizer": chat_model.write_bytes(tmp_path / "bytes")}
+    lines = resumed(distill, tmp_path, data=data, validation=data, **more)
+    assert lines[-1]["held_out/reverse_kl"] < lines[0]["held_out/reverse_kl_before"]
+
+
 COMBINED = {"advantage": "optimal_token", "algorithm": "sapo", "rejection.sequence_high": 1.5}
 
 

@@ -4,14 +4,14 @@
 
 With `mode = "sdft"` the student is its own teacher, which also reads a demonstration (Self-Distillation Fine-Tuning,
 Shenfeld et al. 2026, arXiv:2601.19897): the student answers, and learns the teacher's distribution over its most likely
-tokens at each token of that answer. Records may name one of several teachers.
+tokens at each token of that answer. Records may name one of several teachers. On the student's samples a teacher may
+have another tokenizer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean
 from typing import Literal
 
 import numpy as np
@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from tinker import types
 
 from .core import data, datums
-from .core.chat import Chat, Message, as_messages
+from .core.chat import Chat, Message, as_messages, load_tokenizer
 from .core.config import ConfigError, check, opt, run_main
+from .core.distances import Distance, Prompt, Sample, Sampler, distances, reverse_kl
 from .core.images import model_input
 from .core.run import Common, Run, opened
 from .core.seeds import seed_of
+from .core.spans import Reader
 
 DEMONSTRATION = "{question}\n\nThis is an example of a good answer:\n{answer}\n\nNow give an answer of your own."
 
@@ -37,9 +39,12 @@ class Config(Common):
     validation: str = opt("", "held-out prompts")
     teacher: str = opt(
         "",
-        "base model, or tinker:// path of sampler weights, with the student's tokenizer; sdft: by default the student",
+        "base model, or tinker:// path of sampler weights, with the student's tokenizer unless teacher_tokenizer is "
+        "set; sdft: by default the student",
     )
+    teacher_tokenizer: str = opt("", "folder or hub name of the teacher's tokenizer if it has another, for on_policy")
     teachers: dict[str, str] = opt({}, "additional teachers by name, chosen by the key teacher of a record")
+    teacher_tokenizers: dict[str, str] = opt({}, "tokenizers of these teachers, by the same names")
     mode: Literal["on_policy", "off_policy", "mixed", "sdft"] = opt(
         "on_policy",
         "on_policy: reverse KL on the student's samples; off_policy: top-k targets on the teacher's; mixed: both on "
@@ -71,6 +76,7 @@ class Config(Common):
             "demonstration",
             f"not used by {self.mode}, only by sdft",
         )
+        self._check_tokenizers()
         text = self.demonstration or DEMONSTRATION
         check("{question}" in text and "{answer}" in text, "demonstration", "{question} and {answer} are required")
         check(self.top_k > 0, "top_k", "must be at least 1")
@@ -80,53 +86,40 @@ class Config(Common):
         check(self.batch_size > 0, "batch_size", "must be at least 1")
         check(self.samples > 0, "samples", "must be at least 1")
 
+    def _check_tokenizers(self) -> None:
+        alone = self.teacher_tokenizer == "" or self.teacher != ""
+        check(alone, "teacher_tokenizer", "teacher is not set; those of teachers are in teacher_tokenizers")
+        for name in self.teacher_tokenizers:
+            check(name in self.teachers, f"teacher_tokenizers.{name}", "teachers has no such name")
+        for key in ("teacher_tokenizer", "teacher_tokenizers"):
+            text = f"{self.mode} learns the teacher's distribution over the student's tokens; use on_policy"
+            check(self.mode == "on_policy" or not getattr(self, key), key, text)
+
+    @property
+    def tokenizers(self) -> dict[str, str]:
+        """Tokenizers other than the student's, by the names of their teachers in prompts."""
+        return ({"": self.teacher_tokenizer} if self.teacher_tokenizer else {}) | self.teacher_tokenizers
+
     @property
     def forward_weight(self) -> float:
         """The weight of the forward KL, for mixed."""
         return self.kl if self.forward_kl is None else self.forward_kl
 
 
-@dataclass(frozen=True)
-class Prompt:
-    """A prompt for the student, and for the teacher."""
-
-    tokens: list[int]
-    shown: list[int]
-    """Prompt of the teacher, before the answer."""
-    teacher: str = ""
-    """Name of the record's teacher, if there are several."""
-
-
-@dataclass
-class Sample:
-    """A prompt with a sampled answer; `logprobs` are those of the answer under the model that sampled it."""
-
-    prompt: Prompt
-    answer: list[int]
-    logprobs: list[float]
-
-    @property
-    def tokens(self) -> list[int]:
-        return self.prompt.tokens + self.answer
-
-    @property
-    def scored(self) -> list[int]:
-        """Returns the tokens that the teacher scores."""
-        return self.prompt.shown + self.answer
-
-
-Sampler = Callable[[Prompt], tinker.SamplingClient]
-"""The model that answers a prompt, or scores its answers."""
-
-
-def prompts(records: Sequence[data.Record], key: str, chat: Chat, config: Config) -> list[Prompt]:
-    """Returns the tokens up to the beginning of the assistant's turn, and the teacher's prompts."""
+def prompts(
+    records: Sequence[data.Record], key: str, chat: Chat, config: Config, readers: Mapping[str, Reader] | None = None
+) -> list[Prompt]:
+    """Returns the tokens up to the beginning of the assistant's turn, and the teacher's prompts. `readers` are those of
+    teachers with another tokenizer, by name."""
     found = []
     for record in records:
         asked = conversation(record, key)
-        tokens = chat.prompt(asked)
-        shown = chat.prompt(demonstrated(asked, record, key, config)) if config.mode == "sdft" else tokens
-        found.append(Prompt(tokens, shown, teacher_name(record, key, config)))
+        tokens, name = chat.prompt(asked), teacher_name(record, key, config)
+        reader = (readers or {}).get(name)
+        shown = tokens if reader is None else reader.teacher.prompt(asked)
+        if config.mode == "sdft":
+            shown = chat.prompt(demonstrated(asked, record, key, config))
+        found.append(Prompt(tokens, shown, name, reader))
     return found
 
 
@@ -182,32 +175,14 @@ def sampled(sampler: Sampler, wanted: Sequence[Prompt], config: Config, seed: in
     ]
 
 
-def distances(teacher: Sampler, samples: Sequence[Sample]) -> list[list[float]]:
-    """Returns, for each token of each answer, its log-probability under the sampling model minus that under the
-    teacher."""
-    pending = [teacher(one.prompt).compute_logprobs(model_input(one.scored)) for one in samples]
-    return [
-        [
-            own - (other or 0.0)
-            for own, other in zip(one.logprobs, future.result()[len(one.prompt.shown) :], strict=True)
-        ]
-        for one, future in zip(samples, pending, strict=True)
-    ]
-
-
-def reverse_kl(found: Sequence[Sequence[float]]) -> float:
-    """Returns the estimate of the reverse KL per token, from the student's own samples."""
-    return mean(value for one in found for value in one)
-
-
-def nearer(samples: Sequence[Sample], apart: Sequence[Sequence[float]], config: Config) -> list[types.Datum]:
+def nearer(samples: Sequence[Sample], apart: Sequence[Sequence[Distance]], config: Config) -> list[types.Datum]:
     """Returns examples for `importance_sampling` whose loss has the gradient of the reverse KL per token."""
     count = sum(len(one.answer) for one in samples)
     baseline = reverse_kl(apart) if config.center else 0.0
     examples = []
     for one, far in zip(samples, apart, strict=True):
         head = [0.0] * len(one.prompt.tokens)
-        advantages = head + [config.kl * (baseline - value) / count for value in far]
+        advantages = head + [config.kl * (baseline * token.size - token.log_ratio) / count for token in far]
         examples.append(datums.policy(one.tokens, head + one.logprobs, advantages))
     return examples
 
@@ -224,7 +199,7 @@ class OnPolicy:
     def __init__(self, run: Run, teacher: Sampler, config: Config) -> None:
         self.run, self.teacher, self.config = run, teacher, config
 
-    def student(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[Sample], list[list[float]]]:
+    def student(self, wanted: Sequence[Prompt], seed: int) -> tuple[list[Sample], list[list[Distance]]]:
         samples, _ = of_student(self.run, wanted, self.config, seed)
         return samples, distances(self.teacher, samples)
 
@@ -363,8 +338,11 @@ def main(config: Config) -> None:
     records = data.read(config.data, "data")
     others = data.read(config.validation, "validation") if config.validation else []
     with opened("distill", config) as run:
-        train_set = prompts(records, "data", run.chat, config)
-        held_out = prompts(others, "validation", run.chat, config)
+        readers = {
+            name: Reader(run.chat, Chat(load_tokenizer(path))) for name, path in sorted(config.tokenizers.items())
+        }
+        train_set = prompts(records, "data", run.chat, config, readers)
+        held_out = prompts(others, "validation", run.chat, config, readers)
         method = METHODS[config.mode](run, teachers_of(run, config), config)
         batches = data.batches(len(train_set), config.batch_size, config.seed, run.first_step)
         for step, indices in zip(run.steps(), batches, strict=False):

@@ -43,6 +43,8 @@ pub(super) use tape::most_elements;
 /// Elements that the custom losses of one training pass may cost together, unless one datum costs more: as many as the
 /// largest datum.
 pub(crate) const MAX_PASS_ELEMENTS: usize = tape::MAX_COST;
+/// Maximum bytes of the reason in an error.
+const MAX_REASON: usize = 600;
 
 /// Evaluates a custom loss on a datum whose targets have these log-probabilities, in the layout of the targets. The
 /// evaluation is postponed when it would cost more than `allowance` elements.
@@ -150,7 +152,10 @@ impl Run<'_> {
     }
 
     fn failed(&self, reason: &str) -> OpError {
-        OpError::user(format!("data[{}]: custom loss {:?}: {reason}", self.datum.index, self.loss.name))
+        // It may repeat a text of the graph.
+        let end = reason.floor_char_boundary(MAX_REASON);
+        let (reason, cut) = (&reason[..end], if end < reason.len() { "…" } else { "" });
+        OpError::user(format!("data[{}]: custom loss {:?}: {reason}{cut}", self.datum.index, self.loss.name))
     }
 
     fn stop(&self, failure: &Failure) -> Stop {

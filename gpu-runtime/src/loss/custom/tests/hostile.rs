@@ -147,6 +147,16 @@ fn operands_that_do_not_fit_are_named() {
 }
 
 #[test]
+fn long_texts_of_a_graph_are_cut_in_errors() {
+    let text = "\u{e9}".repeat(5_000);
+    for (target, args) in [("getattr", json!([logprobs(), text])), ("torch.div", json!([logprobs(), 2, text]))] {
+        let error = run(&[node("x", target, args)], false).unwrap_err();
+        assert!(error.message.len() < 800, "{} bytes", error.message.len());
+        assert!(error.message.starts_with("data[0]: custom loss \"f\": node \"x\""), "{error}");
+    }
+}
+
+#[test]
 fn a_loss_must_be_a_finite_number_with_a_gradient() {
     refused(
         &[node("x", "torch.exp", json!([logprobs()]))],

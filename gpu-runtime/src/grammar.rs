@@ -28,6 +28,11 @@ const LEXER_FUEL: u64 = 500_000;
 /// Maximum bytes of the library's reasons in an error.
 const MAX_REASON: usize = 300;
 
+/// Bytes of stack of a thread that compiles schemas. The library follows values, and references from one to another, by recursion:
+/// at most as many as a schema may have ([`MAX_SCHEMA_VALUES`](trainyard_protocol::limits::MAX_SCHEMA_VALUES)). Only what is used
+/// takes memory.
+pub(crate) const COMPILE_STACK: usize = 256 << 20;
+
 /// Compiles schemas for the vocabulary of a model.
 pub(crate) struct GrammarCompiler {
     factory: ParserFactory,
@@ -101,7 +106,7 @@ impl GrammarCompiler {
         Ok(Self { factory, eos: eos.into() })
     }
 
-    /// Compiles a schema. A `$ref` leads to a part of the schema itself; nothing is fetched.
+    /// Compiles a schema. A `$ref` leads to a part of the schema itself; nothing is fetched. The thread has [`COMPILE_STACK`].
     ///
     /// # Errors
     /// The user's: the schema is wrong, uses a keyword that is not supported, can't be satisfied or is too large.

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::json;
+use trainyard_protocol::SamplingControls;
 
 use super::*;
 use crate::stop::tests::detokenizer;
@@ -12,6 +13,14 @@ const VOCAB: usize = 300;
 
 pub(super) fn compiler() -> GrammarCompiler {
     GrammarCompiler::new(&detokenizer(), VOCAB, &[EOS, 298]).unwrap()
+}
+
+/// Runs work on a thread with a stack of so many bytes.
+pub(super) fn on_stack<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(bytes).spawn_scoped(scope, work).unwrap();
+        thread.join().unwrap()
+    })
 }
 
 fn compile(schema: &Value) -> Result<Grammar, OpError> {
@@ -221,4 +230,52 @@ fn calls_stand_between_their_marks() {
     }
     let refused = compiler().compile_calls(r#"{"type": "what"}"#, &marks(None)).err().unwrap();
     assert!(refused.message.starts_with("tools: "), "{refused}");
+}
+
+/// Levels of `make`, around a schema of a text.
+fn nested(levels: usize, make: impl Fn(Value) -> Value) -> Value {
+    (0..levels).fold(json!({"type": "string"}), |inner, _| make(inner))
+}
+
+/// Schemas that refer from one to the next, `count` of them.
+fn chained(count: usize, make: impl Fn(Value) -> Value) -> Value {
+    let next = |at: usize| make(json!({"$ref": format!("#/$defs/{}", at + 1)}));
+    let mut defs: serde_json::Map<String, Value> = (0..count).map(|at| (at.to_string(), next(at))).collect();
+    defs.insert(count.to_string(), json!({"type": "string"}));
+    json!({"$ref": "#/$defs/0", "$defs": defs})
+}
+
+/// The deepest schemas that a sample may have, by nesting and by references, and one that a search found.
+#[test]
+fn deep_schemas_leave_most_of_the_stack() {
+    let all_of = |inner: Value| json!({"allOf": [inner]});
+    let any_of = |inner: Value| json!({"anyOf": [inner, {"type": "null"}]});
+    let both = |inner: Value| json!({"allOf": [inner, {"minLength": 1}]});
+    let property = |inner: Value| json!({"type": "object", "properties": {"a": inner}, "required": ["a"]});
+    let array = |inner: Value| json!({"type": "array", "items": inner});
+    let found: Value = serde_json::from_str(include_str!("../../tests/fuzz/json_schema/references")).unwrap();
+    let schemas = [
+        nested(60, all_of),
+        nested(60, any_of),
+        nested(60, both),
+        nested(60, property),
+        nested(120, array),
+        json!({"const": (0..120).fold(json!(1), |inner, _| json!([inner]))}),
+        chained(1_000, |inner| inner),
+        chained(500, all_of),
+        chained(300, any_of),
+        chained(300, both),
+        chained(200, property),
+        chained(500, array),
+    ];
+    let compiled = |schema: &Value| {
+        let controls = SamplingControls { json_schema: Some(schema.to_string()), ..SamplingControls::default() };
+        controls.check().unwrap();
+        on_stack(COMPILE_STACK / 2, || compile(schema))
+    };
+    for (at, schema) in schemas.iter().enumerate() {
+        assert!(compiled(schema).is_ok(), "{at}");
+    }
+    let error = compiled(&found).err().unwrap();
+    assert!(error.message.ends_with("schema must be an object or boolean"), "{error}");
 }

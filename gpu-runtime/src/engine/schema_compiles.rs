@@ -12,7 +12,7 @@ use super::sampler::SamplerWeights;
 use super::saves::background::Background;
 use crate::backend::Backend;
 use crate::collective::Ranks;
-use crate::grammar::Grammar;
+use crate::grammar::{COMPILE_STACK, Grammar};
 
 /// Compiled schemas that are kept; those that are used last.
 const KEPT: usize = 16;
@@ -66,7 +66,7 @@ impl<B: Backend> SchemaCompiles<B> {
     pub(super) fn new() -> Self {
         Self {
             waiting: VecDeque::new(),
-            thread: Background::new("schema compilation"),
+            thread: Background::new("schema compilation").with_stack(COMPILE_STACK),
             compiled: VecDeque::new(),
             turns: BTreeMap::new(),
         }

@@ -32,6 +32,8 @@ pub(crate) struct Background<K, T> {
     ranks: Ranks,
     /// Niceness of the thread above that of the engine.
     niceness: i32,
+    /// Bytes of the thread's stack, if not the usual ones.
+    stack: Option<usize>,
 }
 
 struct RunningThread<T> {
@@ -41,9 +43,11 @@ struct RunningThread<T> {
 }
 
 impl<T: Send + 'static> RunningThread<T> {
-    fn start(what: &'static str, niceness: i32) -> std::io::Result<Self> {
+    fn start(what: &'static str, niceness: i32, stack: Option<usize>) -> std::io::Result<Self> {
         let ((work, jobs), (report, done)) = (channel::<Job<T>>(), channel());
-        let handle = std::thread::Builder::new().name(what.to_owned()).spawn(move || {
+        let builder = std::thread::Builder::new().name(what.to_owned());
+        let builder = stack.into_iter().fold(builder, std::thread::Builder::stack_size);
+        let handle = builder.spawn(move || {
             lower_priority(niceness);
             for job in jobs {
                 let result = guarded(what, job).unwrap_or_else(|fault| Err(fault.error()));
@@ -68,12 +72,26 @@ fn lower_priority(niceness: i32) {
 impl<K, T: Send + 'static> Background<K, T> {
     /// A thread for jobs of the kind `what`.
     pub(crate) fn new(what: &'static str) -> Self {
-        Self { what, thread: None, pending: None, cancelled: Arc::default(), ranks: Ranks::default(), niceness: 0 }
+        Self {
+            what,
+            thread: None,
+            pending: None,
+            cancelled: Arc::default(),
+            ranks: Ranks::default(),
+            niceness: 0,
+            stack: None,
+        }
     }
 
     /// Does the jobs with this niceness above the engine's, so that they slow it down less.
     pub(crate) fn with_niceness(mut self, niceness: i32) -> Self {
         self.niceness = niceness;
+        self
+    }
+
+    /// Gives the thread a stack of so many bytes.
+    pub(crate) fn with_stack(mut self, bytes: usize) -> Self {
+        self.stack = Some(bytes);
         self
     }
 
@@ -114,7 +132,9 @@ impl<K, T: Send + 'static> Background<K, T> {
         }
         let thread = match self.thread.take() {
             Some(thread) => thread,
-            None => RunningThread::start(what, self.niceness).map_err(|error| failed(&error.to_string()))?,
+            None => {
+                RunningThread::start(what, self.niceness, self.stack).map_err(|error| failed(&error.to_string()))?
+            }
         };
         // The former job may still ask about its own end.
         self.cancelled = Arc::default();

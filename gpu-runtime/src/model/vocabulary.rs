@@ -97,11 +97,15 @@ pub(super) fn head_entropies<B: Backend>(
     rows: &[usize],
     state: &B::HeadState,
 ) -> Vec<f32> {
-    let mut entropies = B::Family::entropies(backend, head, hidden, rows, state);
+    of_all_parts(model, B::Family::entropies(backend, head, hidden, rows, state))
+}
+
+/// The sums of what each rank's part of the vocabulary contributes.
+fn of_all_parts<B: Backend>(model: &Model<B>, mut sums: Vec<f32>) -> Vec<f32> {
     if model.shares_vocabulary() {
-        model.tensor_ranks.all_reduce(&mut entropies);
+        model.tensor_ranks.all_reduce(&mut sums);
     }
-    entropies
+    sums
 }
 
 /// Divergences of some rows, as [`VocabularyOps::divergences`](crate::backend::VocabularyOps::divergences) defines them, over the whole
@@ -115,11 +119,7 @@ pub(super) fn head_divergences<B: Backend>(
     state: &B::HeadState,
     reference: &ReferenceRows<'_, B>,
 ) -> Vec<f32> {
-    let mut divergences = B::Family::divergences(backend, head, hidden, rows, state, reference);
-    if model.shares_vocabulary() {
-        model.tensor_ranks.all_reduce(&mut divergences);
-    }
-    divergences
+    of_all_parts(model, B::Family::divergences(backend, head, hidden, rows, state, reference))
 }
 
 /// Log-sum-exps of the logits of rows, over the whole vocabulary.

@@ -180,74 +180,48 @@ impl Cuda {
         Ok((logits, state))
     }
 
-    /// Implementation of [`entropies`](crate::backend::VocabularyOps::entropies) on the device.
-    pub(super) fn entropies_of(
+    /// Implementation of [`entropies`](crate::backend::VocabularyOps::entropies) on the device, or with a reference, of
+    /// [`divergences`](crate::backend::VocabularyOps::divergences) from it.
+    pub(super) fn sums_of_distributions(
         &self,
         call: &LinearCall<'_, Self>,
         hidden: &DeviceRows,
         rows: &[usize],
         state: &HeadState,
+        reference: Option<&ReferenceRows<'_, Self>>,
     ) -> Result<Vec<f32>> {
         match self.dtype {
-            Dtype::F32 => self.entropies_of_rows::<f32>(call, hidden, rows, state),
-            Dtype::Bf16 => self.entropies_of_rows::<bf16>(call, hidden, rows, state),
+            Dtype::F32 => self.sums_of_rows::<f32>(call, hidden, rows, state, reference),
+            Dtype::Bf16 => self.sums_of_rows::<bf16>(call, hidden, rows, state, reference),
         }
     }
 
-    fn entropies_of_rows<T: GemmElement>(
+    fn sums_of_rows<T: GemmElement>(
         &self,
         call: &LinearCall<'_, Self>,
         hidden: &DeviceRows,
         rows: &[usize],
         state: &HeadState,
+        reference: Option<&ReferenceRows<'_, Self>>,
     ) -> Result<Vec<f32>> {
         let device = &self.device;
         let head = AdaptedHead::<T>::new(self, call, hidden)?;
+        let reference = reference.map(|rows| ReferenceHead::<T>::new(self, rows)).transpose()?;
         let (lse, saved) = state.of_rows(device, rows)?;
         // Of a part without tokens, nothing is added.
-        let mut entropies = device.upload(&vec![0f32; rows.len()])?;
+        let mut sums = device.upload(&vec![0f32; rows.len()])?;
         for chunk in chunks(state.tokens, self.chunk) {
             let (logits, column) = head.logits_of(self, &chunk, saved.as_ref())?;
-            let chunk = LogitChunk { logits: &logits, column, tokens: (chunk.start, chunk.end) };
-            add_entropies(device, chunk, &lse, &mut entropies)?;
+            let columns = LogitChunk { logits: &logits, column, tokens: (chunk.start, chunk.end) };
+            match &reference {
+                None => add_entropies(device, columns, &lse, &mut sums)?,
+                Some(reference) => {
+                    let others = reference.logits(self, &chunk)?;
+                    add_divergences(device, columns, &lse, reference.chunk(&others), &mut sums)?;
+                }
+            }
         }
-        entropies.to_host()
-    }
-
-    /// Implementation of [`divergences`](crate::backend::VocabularyOps::divergences) on the device.
-    pub(super) fn divergences_of(
-        &self,
-        call: &LinearCall<'_, Self>,
-        hidden: &DeviceRows,
-        rows: &[usize],
-        state: &HeadState,
-        reference: &ReferenceRows<'_, Self>,
-    ) -> Result<Vec<f32>> {
-        match self.dtype {
-            Dtype::F32 => self.divergences_of_rows::<f32>(call, hidden, rows, state, reference),
-            Dtype::Bf16 => self.divergences_of_rows::<bf16>(call, hidden, rows, state, reference),
-        }
-    }
-
-    fn divergences_of_rows<T: GemmElement>(
-        &self,
-        call: &LinearCall<'_, Self>,
-        hidden: &DeviceRows,
-        rows: &[usize],
-        state: &HeadState,
-        reference: &ReferenceRows<'_, Self>,
-    ) -> Result<Vec<f32>> {
-        let device = &self.device;
-        let (head, reference) = (AdaptedHead::<T>::new(self, call, hidden)?, ReferenceHead::<T>::new(self, reference)?);
-        let (lse, saved) = state.of_rows(device, rows)?;
-        let mut divergences = device.upload(&vec![0f32; rows.len()])?;
-        for chunk in chunks(state.tokens, self.chunk) {
-            let (logits, column) = head.logits_of(self, &chunk, saved.as_ref())?;
-            let others = reference.logits(self, &chunk)?;
-            let chunk = LogitChunk { logits: &logits, column, tokens: (chunk.start, chunk.end) };
-            add_divergences(device, chunk, &lse, reference.chunk(&others), &mut divergences)?;
-        }
-        divergences.to_host()
+        sums.to_host()
     }
 
     /// Implementation of [`head_backward`](crate::backend::Backend::head_backward) on the device.

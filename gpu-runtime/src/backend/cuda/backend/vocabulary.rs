@@ -36,7 +36,7 @@ impl VocabularyOps<Self> for Cuda {
         rows: &[usize],
         state: &HeadState,
     ) -> Vec<f32> {
-        cuda.done(cuda.entropies_of(head, hidden, rows, state))
+        cuda.done(cuda.sums_of_distributions(head, hidden, rows, state, None))
     }
 
     fn divergences(
@@ -47,7 +47,7 @@ impl VocabularyOps<Self> for Cuda {
         state: &HeadState,
         reference: &ReferenceRows<'_, Self>,
     ) -> Vec<f32> {
-        cuda.done(cuda.divergences_of(head, hidden, rows, state, reference))
+        cuda.done(cuda.sums_of_distributions(head, hidden, rows, state, Some(reference)))
     }
 
     fn gather_logits(cuda: &Self, own: &DeviceRows, rows: usize, ranks: &Ranks, out: &mut DeviceRows) {

@@ -112,6 +112,21 @@ def rl_datum(tokens, logprobs=None, advantages=None) -> types.Datum:
     )
 
 
+def with_input(example, name, values) -> types.Datum:
+    """The example with another input of floats."""
+    inputs = {**example.loss_fn_inputs, name: tensor(values, "float32")}
+    return types.Datum(model_input=example.model_input, loss_fn_inputs=inputs)
+
+
+def logprobs_of_all_tokens(run, vocabulary=512) -> np.ndarray:
+    """Log-probabilities of all tokens at each position of TOKENS but the last, `[positions, vocabulary]`."""
+    count = len(TOKENS) - 1
+    ids = np.tile(np.arange(vocabulary), (count, 1))
+    every = datum(TOKENS[:-1], target_tokens=tensor(ids, "int64"), weights=tensor(np.zeros(ids.shape), "float32"))
+    (found,) = logprobs(forward(run, [every]))
+    return found.astype(np.float64)
+
+
 def forward(run, data, loss="cross_entropy", config=None):
     return run.forward(data, loss, config).result(WAIT)
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from helpers import TOKENS, WAIT, assert_bits_equal, datum, forward, logprobs, lora, refused, rl_datum, tensor, train
+from helpers import (
+    TOKENS, WAIT, assert_bits_equal, datum, forward, logprobs, logprobs_of_all_tokens, lora, refused, rl_datum, tensor, train, with_input,
+)
 from test_custom_loss import RECORDED, rl_data, tensors, upload  # noqa: F401 - `tensors` is a fixture
 
 VOCABULARY = 512
@@ -13,10 +15,7 @@ BONUS = [0.5 * (at % 3) for at in range(COUNT)]
 
 def weighted(example, weights=BONUS):
     """An example with weights of entropies."""
-    return type(example)(
-        model_input=example.model_input,
-        loss_fn_inputs={**example.loss_fn_inputs, "entropy_weights": tensor(weights, "float32")},
-    )
+    return with_input(example, "entropy_weights", weights)
 
 
 def entropies(output) -> list[np.ndarray]:
@@ -25,10 +24,7 @@ def entropies(output) -> list[np.ndarray]:
 
 def of_all_tokens(run) -> np.ndarray:
     """From the log-probabilities of all tokens at each position."""
-    ids = np.tile(np.arange(VOCABULARY), (COUNT, 1))
-    every = datum(TOKENS[:-1], target_tokens=tensor(ids, "int64"), weights=tensor(np.zeros(ids.shape), "float32"))
-    (found,) = logprobs(forward(run, [every]))
-    found = found.astype(np.float64)
+    found = logprobs_of_all_tokens(run)
     return -(np.exp(found) * found).sum(1)
 
 

@@ -3,32 +3,23 @@
 import numpy as np
 import pytest
 
-from helpers import TOKENS, WAIT, assert_bits_equal, datum, forward, full, logprobs, lora, refused, rl_datum, tensor, train
+from helpers import (
+    TOKENS, WAIT, assert_bits_equal, datum, forward, full, logprobs, logprobs_of_all_tokens, lora, refused, rl_datum, tensor, train,
+    with_input,
+)
 from test_custom_loss import RECORDED, rl_data, tensors, upload  # noqa: F401 - `tensors` is a fixture
 
-VOCABULARY = 512
 COUNT = len(TOKENS) - 1
 PENALTY = [0.5 * (at % 3) for at in range(COUNT)]
 
 
 def weighted(example, weights=PENALTY):
     """An example with weights of divergences."""
-    return type(example)(
-        model_input=example.model_input,
-        loss_fn_inputs={**example.loss_fn_inputs, "kl_weights": tensor(weights, "float32")},
-    )
+    return with_input(example, "kl_weights", weights)
 
 
 def divergences(output) -> list[np.ndarray]:
     return [np.asarray(one["kl"].to_numpy()) for one in output.loss_fn_outputs]
-
-
-def of_all_tokens(run) -> np.ndarray:
-    """Log-probabilities of all tokens at each position."""
-    ids = np.tile(np.arange(VOCABULARY), (COUNT, 1))
-    every = datum(TOKENS[:-1], target_tokens=tensor(ids, "int64"), weights=tensor(np.zeros(ids.shape), "float32"))
-    (found,) = logprobs(forward(run, [every]))
-    return found.astype(np.float64)
 
 
 def moved(run):
@@ -44,7 +35,7 @@ def test_divergences_are_those_of_all_tokens(service, kind):
     output = forward(run, [datum(TOKENS), weighted(datum(TOKENS), [0.0] * COUNT)])
     none, found = divergences(output)
     assert none.shape == (0,), "not asked for"
-    own, base = of_all_tokens(run), of_all_tokens(fresh)
+    own, base = logprobs_of_all_tokens(run), logprobs_of_all_tokens(fresh)
     expected = (np.exp(own) * (own - base)).sum(1)
     assert (expected > 1e-4).all(), expected
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
